@@ -1,1 +1,18 @@
-"""."""
+"""Belief functions on a finite frame: what a label that may say "I don't know" is made of.
+
+Pure mathematics on numbers and NumPy arrays, no input or output. Import from the modules:
+
+=============  ==============================================================================
+``errors``     :class:`InvalidInput`, which every bad input of the project raises
+``frame``      :class:`Frame`: the classes, in declared order, and their bit masks
+``mass``       :class:`MassFunction`: masses on focal sets (bit masks)
+``measures``   belief, plausibility, commonality, pignistic probability
+``rules``      conjunctive, Dempster's and the disjunctive rule, discounting
+``contour``    checks and questions about contours (plausibilities of the single classes)
+``label``      the three kinds of label and their contours
+``codec``      labels to bytes and back
+``evidence``   how an answer changes what is known of one instance
+=============  ==============================================================================
+
+Notation as in ALGORITHMS §1: the frame has ``l`` classes; bit ``c`` of a mask stands for class ``c``.
+"""

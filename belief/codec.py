@@ -1,0 +1,113 @@
+"""Labels to bytes and back: the form in which the log keeps them.
+
+One byte, version (high half) and kind (low half), then the payload, little-endian:
+
+====  ============== =====================================================
+0x11  class set      mask, uint64
+0x12  plausibilities one float64 a class
+0x13  masses         masks, uint64 each, then as many masses, float64 each
+====  ============== =====================================================
+
+Every number comes back bit for bit. The format is fixed: a change gets a new version, and old bytes stay
+readable.
+"""
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+from quercus.belief.label import (
+    ClassSet,
+    Label,
+    Masses,
+    Plausibilities,
+    check_label,
+    contour,
+    set_contours,
+)
+from quercus.belief.mass import MassFunction
+
+_SET, _PLAUSIBILITIES, _MASSES = 0x11, 0x12, 0x13
+_SET_RECORD = np.dtype([("kind", "u1"), ("mask", "<u8")])  # packed: 9 bytes
+_WORD = 8
+
+
+def encode(label: Label) -> bytes:
+    """Return the bytes of `label`.
+
+    Examples
+    --------
+    >>> encode(ClassSet(0b101)).hex()
+    '110500000000000000'
+    """
+    match label:
+        case ClassSet(mask):
+            return struct.pack("<BQ", _SET, mask)
+        case Plausibilities(values):
+            return struct.pack(f"<B{len(values)}d", _PLAUSIBILITIES, *values)
+        case Masses(mass):
+            masks = [focal for focal, _ in mass.focal]
+            return struct.pack(
+                f"<B{len(masks)}Q{len(masks)}d", _MASSES, *masks, *(value for _, value in mass.focal)
+            )
+
+
+def decode(data: bytes, size: int) -> Label:
+    """Return the label whose bytes are `data`, on a frame of `size` classes.
+
+    Raises
+    ------
+    InvalidInput
+        When the bytes are no label of this format, or the label does not fit the frame.
+    """
+    if not data:
+        raise InvalidInput("label", "has no bytes, must have at least its kind byte")
+    kind, payload = data[0], data[1:]
+    words, rest = divmod(len(payload), _WORD)
+    if rest:
+        raise InvalidInput("label", f"has a payload of {len(payload)} bytes, must be a multiple of {_WORD}")
+    return check_label(_read(kind, payload, words, size), size)
+
+
+def _read(kind: int, payload: bytes, words: int, size: int) -> Label:
+    if kind == _SET and words == 1:
+        return ClassSet(struct.unpack("<Q", payload)[0])
+    if kind == _PLAUSIBILITIES:
+        return Plausibilities(struct.unpack(f"<{words}d", payload))
+    if kind == _MASSES and words % 2 == 0:
+        half = words // 2
+        numbers = struct.unpack(f"<{half}Q{half}d", payload)
+        return Masses(MassFunction(size, tuple(zip(numbers[:half], numbers[half:], strict=True))))
+    raise InvalidInput(
+        "label", f"has kind byte {kind:#04x} with {words} numbers, which this version cannot read"
+    )
+
+
+def encode_sets(masks: NDArray[np.uint64]) -> list[bytes]:
+    """Return ``[encode(ClassSet(mask)) for mask in masks]`` quickly, for masks uint64 (n,).
+
+    The masks are not checked: see :func:`quercus.belief.label.set_contours`.
+    """
+    records = np.empty(len(masks), dtype=_SET_RECORD)
+    records["kind"] = _SET
+    records["mask"] = masks
+    data, step = records.tobytes(), _SET_RECORD.itemsize
+    return [data[at : at + step] for at in range(0, len(data), step)]
+
+
+def decode_contours(labels: Sequence[bytes], size: int) -> NDArray[np.float64]:
+    """Return the contours of many encoded labels, float64 (n, size); quick where all are class sets.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`decode`.
+    """
+    step = _SET_RECORD.itemsize
+    if all(len(data) == step and data[0] == _SET for data in labels):
+        records = np.frombuffer(b"".join(labels), dtype=_SET_RECORD)
+        return set_contours(records["mask"].astype(np.uint64), size)
+    return np.stack([contour(decode(data, size), size) for data in labels])

@@ -1,0 +1,87 @@
+"""Contours: the plausibility of each single class (ALGORITHMS §1).
+
+A contour need not reach 1, nor sum to 1: the evidential likelihood ignores a constant factor in a row, so a
+subnormal contour is evidence like any other. Only a contour of zeros says nothing that could be true.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quercus.belief.errors import InvalidInput, shown
+
+
+def check_contour(values: ArrayLike, size: int, field: str = "contour") -> NDArray[np.float64]:
+    """Return `values` as a fresh contour, float64 (size,).
+
+    Parameters
+    ----------
+    values
+        One plausibility a class, in the order of the frame.
+    size
+        Number of classes.
+    field
+        Name of the input in error messages.
+
+    Raises
+    ------
+    InvalidInput
+        When there are not `size` values, one is not a number in [0, 1], or all are zero.
+
+    Examples
+    --------
+    >>> check_contour([0.2, 1, 0.7], 3).tolist()
+    [0.2, 1.0, 0.7]
+    """
+    array = _numbers(values, field)
+    if array.ndim != 1 or len(array) != size:
+        raise InvalidInput(
+            field, f"has shape {array.shape}, must have one plausibility for each of {size} classes"
+        )
+    outside = ~((array >= 0.0) & (array <= 1.0))  # also true for NaN
+    if outside.any():
+        at = int(np.argmax(outside))
+        raise InvalidInput(f"{field}[{at}]", f"is {float(array[at])!r}, must lie in [0, 1]")
+    if not array.any():
+        raise InvalidInput(field, "is zero for every class, at least one class must be plausible")
+    return array
+
+
+def check_contours(values: ArrayLike, size: int, field: str = "contours") -> NDArray[np.float64]:
+    """Return `values` as fresh contours, float64 (n, size), one a row; ``n`` may be 0.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`check_contour`, naming the first bad row.
+    """
+    array = _numbers(values, field)
+    if array.ndim != 2 or array.shape[1] != size:
+        raise InvalidInput(
+            field, f"has shape {array.shape}, must have rows of {size} plausibilities, one a class"
+        )
+    good = ((array >= 0.0) & (array <= 1.0)).all(axis=1) & array.any(axis=1)
+    if not good.all():
+        row = int(np.argmin(good))
+        check_contour(array[row], size, f"{field}[{row}]")
+    return array
+
+
+def is_precise(contour: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell whether exactly one class is plausible: bool () for a contour (l,), bool (n,) for (n, l)."""
+    return np.asarray(np.count_nonzero(contour, axis=-1) == 1)
+
+
+def is_vacuous(contour: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell whether all classes are equally plausible: bool () for a contour (l,), bool (n,) for (n, l).
+
+    Any constant but 0 will do, and equality is exact: only a constant contour says nothing.
+    """
+    first = contour[..., :1]
+    return np.asarray(((contour == first) & (first > 0.0)).all(axis=-1))
+
+
+def _numbers(values: ArrayLike, field: str) -> NDArray[np.float64]:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(field, f"is {shown(values)}, must be numbers in [0, 1]") from None

@@ -1,0 +1,47 @@
+"""The exceptions of the mathematical packages."""
+
+
+class InvalidInput(ValueError):  # noqa: N818 - the name callers read in `except InvalidInput`
+    """A value that cannot be accepted, and why.
+
+    Parameters
+    ----------
+    field
+        Which input is wrong, e.g. ``"alpha"`` or ``"contour[2]"``.
+    reason
+        What was given and what was expected, in words fit for the person who sent it.
+
+    Examples
+    --------
+    >>> str(InvalidInput("alpha", "is 1.5, must lie in [0, 1]"))
+    'alpha: is 1.5, must lie in [0, 1]'
+    """
+
+    field: str
+    reason: str
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(
+            field, reason
+        )  # both as args, so that the exception survives pickling between processes
+        self.field = field
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}"
+
+
+class TotalConflict(ArithmeticError):  # noqa: N818 - as above
+    """Evidence that contradicts itself wholly, so that no normalised combination exists (ALGORITHMS §1)."""
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """Return ``repr(value)`` cut to at most `limit` characters, so that no message grows with its input.
+
+    Examples
+    --------
+    >>> shown("a" * 100, 10)
+    "'aaaaaa..."
+    """
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
