@@ -1,0 +1,195 @@
+"""From values to branch codes: small integers, one column an attribute.
+
+Code of a nominal value: its index, as declared; of a number: its bin, counted from 0; of a missing value: the number of declared values (or of bins), so it
+comes after all that was declared; of a nominal value learned after the declaration: one more than its index, so that no code ever moves when a value is learned.
+`UNKNOWN` stands for "no branch": a missing value where missing ones are rejected.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees.specification import MAX_VALUES, MISSING_NAME, Attribute, Nominal, Numeric, Specification
+
+UNKNOWN = -1
+EDGE_TOLERANCE = 1e-9  # of the range: a value so near below an edge is at the edge
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int16]
+Edges = tuple[tuple[float, ...], ...]  # inner edges in force, one tuple an attribute; () for a nominal one
+
+
+def equal_width_edges(column: Floats, bins: int) -> tuple[float, ...]:
+    """Return the inner edges of equal-width bins over the range of `column` (ALGORITHMS §8).
+
+    Edge ``i`` is ``lo + i (hi - lo) / bins``, lowered by 1e-9 of the range: so a plain ``value >= edge`` puts a value at an edge, or
+    within floating-point dust of it, into the bin above.
+
+    Parameters
+    ----------
+    column
+        (n,) numbers; NaN means missing and is left out. With no number at all the edges are 0.
+    bins
+        Number of bins.
+
+    Returns
+    -------
+    tuple of float
+        ``bins - 1`` edges, not decreasing.
+
+    Examples
+    --------
+    >>> [round(edge, 6) for edge in equal_width_edges(np.array([0.0, 8.0, 3.0]), 4)]
+    [2.0, 4.0, 6.0]
+    """
+    known = column[~np.isnan(column)]
+    if known.size == 0:
+        return (0.0,) * (bins - 1)
+    lo, hi = float(known.min()), float(known.max())
+    width = hi / bins - lo / bins  # divided first: the range of huge numbers may overflow
+    return tuple(lo + i * width - EDGE_TOLERANCE * bins * width for i in range(1, bins))
+
+
+def edges_in_force(specification: Specification, values: Floats) -> Edges:
+    """Return the inner edges of every attribute.
+
+    Parameters
+    ----------
+    specification
+        Declares the attributes.
+    values
+        (n, K) values of the log so far; the first ``warmup_rows`` of them set the edges that are not declared.
+    """
+    warmup = values[: specification.warmup_rows]
+    return tuple(
+        ()
+        if isinstance(attribute, Nominal)
+        else attribute.edges
+        if attribute.edges is not None
+        else equal_width_edges(warmup[:, k], attribute.bins)
+        for k, attribute in enumerate(specification.attributes)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Turns rows of values into rows of branch codes.
+
+    Parameters
+    ----------
+    attributes
+        The specification's.
+    edges
+        Inner edges in force of each attribute, see `edges_in_force`.
+    """
+
+    attributes: tuple[Attribute, ...]
+    edges: Edges
+
+    def codes(self, values: Floats) -> Codes:
+        """Return the codes of `values` (n, K): numbers, indices of nominal values, NaN for missing.
+
+        Returns
+        -------
+        (n, K) int16, in column-major order; `UNKNOWN` where the attribute has no branch for the value.
+        """
+        codes = np.empty(values.shape, dtype=np.int16, order="F")
+        for k, attribute in enumerate(self.attributes):
+            codes[:, k] = self._column(attribute, self.edges[k], values[:, k])
+        return codes
+
+    @staticmethod
+    def _column(attribute: Attribute, edges: tuple[float, ...], column: Floats) -> NDArray[np.int64]:
+        missing = np.isnan(column)
+        if isinstance(attribute, Numeric):
+            codes = np.searchsorted(np.array(edges), column, side="right")
+        else:
+            codes = np.where(missing, 0, np.clip(column, 0, MAX_VALUES)).astype(np.int64)
+            if attribute.missing == "branch":
+                codes[codes >= len(attribute.values)] += 1
+        codes[missing] = declared_count(attribute) if attribute.missing == "branch" else UNKNOWN
+        return codes
+
+
+def declared_count(attribute: Attribute) -> int:
+    """Return the number of declared values, or of bins."""
+    return len(attribute.values) if isinstance(attribute, Nominal) else attribute.bins
+
+
+def branch_names(
+    attributes: Sequence[Attribute],
+    edges: Edges,
+    learned: Mapping[int, Sequence[str]] | None = None,
+) -> tuple[tuple[str, ...], ...]:
+    """Return the name of every code of every attribute.
+
+    Parameters
+    ----------
+    attributes, edges
+        As of `Encoder`.
+    learned
+        Nominal values learned after the declaration, in order, by attribute index.
+
+    Examples
+    --------
+    >>> branch_names([Nominal("colour", ("red", "blue")), Numeric("size", edges=(1.5, 2.5))], ((), (1.5, 2.5)))
+    (('red', 'blue', '?'), ('< 1.5', '[1.5, 2.5)', '≥ 2.5', '?'))
+    """
+    named = learned or {}
+    names = []
+    for k, attribute in enumerate(attributes):
+        declared = attribute.values if isinstance(attribute, Nominal) else _bin_names(edges[k])
+        missing = (MISSING_NAME,) if attribute.missing == "branch" else ()
+        names.append((*declared, *missing, *named.get(k, ())))
+    return tuple(names)
+
+
+def _bin_names(edges: tuple[float, ...]) -> tuple[str, ...]:
+    texts = _short(edges)
+    inner = [f"[{a}, {b})" for a, b in zip(texts, texts[1:], strict=False)]
+    return (f"< {texts[0]}", *inner, f"≥ {texts[-1]}")
+
+
+def _short(edges: tuple[float, ...]) -> list[str]:
+    # the fewest digits that tell the edges apart
+    texts: list[str] = []
+    for digits in range(4, 18):
+        texts = [f"{edge:.{digits}g}" for edge in edges]
+        if len(set(texts)) == len(set(edges)):
+            break
+    return texts
+
+
+def check_values(specification: Specification, values: Floats) -> Floats:
+    """Return `values` as float64 (n, K) if every one is possible.
+
+    Raises
+    ------
+    InvalidInput
+        When the number of columns is wrong, a value is missing where that is rejected, a number is infinite, or a nominal value is no index in
+        [0, 1,000). The field names row and attribute.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    attributes = specification.attributes
+    if array.ndim != 2 or array.shape[1] != len(attributes):
+        raise InvalidInput("values", f"have shape {array.shape}, must be (rows, {len(attributes)})")
+    for k, attribute in enumerate(attributes):
+        column = array[:, k]
+        missing = np.isnan(column)
+        if attribute.missing == "reject":
+            _refuse(missing, attribute, column, "must not be missing")
+        if isinstance(attribute, Numeric):
+            _refuse(np.isinf(column), attribute, column, "must be finite")
+        else:
+            fine = missing | ((column >= 0) & (column < MAX_VALUES) & (column == np.floor(column)))
+            _refuse(~fine, attribute, column, f"must be a whole number in [0, {MAX_VALUES})")
+    return array
+
+
+def _refuse(wrong: NDArray[np.bool_], attribute: Attribute, column: Floats, rule: str) -> None:
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InvalidInput(f"values[{row}].{attribute.name}", f"is {column[row]}, {rule}")

@@ -1,0 +1,99 @@
+"""The tree as a value, whatever learner grew it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Stop(Enum):
+    """Why a node is a leaf (ALGORITHMS §3.4). The numbers are those of the wire."""
+
+    PURE = 1
+    NO_ATTRIBUTE = 2
+    FEW_INSTANCES = 3
+    MAX_DEPTH = 4
+    NO_GAIN = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Node:
+    """A node and all below it.
+
+    Parameters
+    ----------
+    attribute
+        Index of the attribute that splits the node, None for a leaf.
+    klass
+        Index of the predicted class.
+    theta
+        (l,) maximum evidential likelihood estimate of the class probabilities.
+    count
+        Number of instances that reached the node.
+    intervals
+        Gain-ratio interval of every candidate attribute that was looked at, by attribute.
+    children
+        Subtree of every populated branch, by code, in order of code.
+    undecided
+        More than one attribute is non-dominated and labels could still settle it: the split is provisional.
+    stop
+        Why the node is a leaf, None for an inner node.
+    belief, plausibility
+        (l,) bounds of each class's probability over the likelihood cut.
+    """
+
+    attribute: int | None
+    klass: int
+    theta: tuple[float, ...]
+    count: int
+    intervals: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    children: Mapping[int, "Node"] = field(default_factory=dict)
+    undecided: bool = False
+    stop: Stop | None = None
+    belief: tuple[float, ...] = ()
+    plausibility: tuple[float, ...] = ()
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the node has no split."""
+        return self.attribute is None
+
+    def preorder(self) -> Iterator[tuple["Node", int, int]]:
+        """Yield every node with the index of its parent and the code of its branch (-1, -1 for the root), parents first.
+
+        Never recursive: a tree may be as deep as it has attributes.
+        """
+        pending = [(self, -1, -1)]
+        index = 0
+        while pending:
+            node, parent, branch = pending.pop()
+            yield node, parent, branch
+            pending.extend((child, index, code) for code, child in reversed(node.children.items()))
+            index += 1
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both trees are the same, node for node, number for number."""
+        if not isinstance(other, Node):
+            return NotImplemented
+        mine = [(parent, branch, *_values(node)) for node, parent, branch in self.preorder()]
+        return mine == [(parent, branch, *_values(node)) for node, parent, branch in other.preorder()]
+
+    def __hash__(self) -> int:
+        return hash((self.attribute, self.klass, self.theta, self.count, self.undecided))
+
+    def __repr__(self) -> str:
+        what = "leaf" if self.is_leaf else f"attribute={self.attribute}, children={list(self.children)}"
+        return f"Node({what}, klass={self.klass}, count={self.count})"
+
+
+def _values(node: Node) -> tuple[object, ...]:
+    return (
+        node.attribute,
+        node.klass,
+        node.theta,
+        node.count,
+        dict(node.intervals),
+        node.undecided,
+        node.stop,
+        node.belief,
+        node.plausibility,
+    )
