@@ -89,6 +89,8 @@ def discount(m: MassFunction, reliability: float) -> MassFunction:
         When the reliability lies outside [0, 1], or the result has more than 65,536 focal sets.
     """
     r = check_reliability(reliability)
+    if r == 1.0:
+        return m
     whole = full_mask(m.size)
     masses = {mask: r * mass for mask, mass in m.focal if mask != whole}
     masses[whole] = max(
@@ -124,7 +126,7 @@ def _combine(
 def _scaled(
     size: int, masks: NDArray[np.uint64], masses: NDArray[np.float64], *, allow_empty: bool
 ) -> MassFunction:
-    # Always divided by the sum: inputs may miss 1 by 1e-9 each, and a chain of rules would leave the tolerance.
+    # Always divided by the sum: inputs may miss 1 by 1e-9 each, and a chain would leave the tolerance.
     masses = np.minimum(masses / masses.sum(), 1.0)
     return MassFunction(
         size, tuple(zip(masks.tolist(), masses.tolist(), strict=True)), allow_empty=allow_empty
