@@ -1,0 +1,145 @@
+"""Publishing a tree: the snapshot and the agenda that goes with it, in one transaction."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage import queries, snapshots
+from quercus.storage.errors import FailedPrecondition, NotFound
+from quercus.storage.log import CHUNK
+from quercus.storage.models import ModelRow, lock
+from quercus.storage.records import AgendaEntry, EventKind, QueryState
+from quercus.storage.schema import log, model, query
+
+
+def publish(
+    connection: Connection,
+    name: str,
+    as_of: int,
+    data: bytes,
+    agenda: Sequence[AgendaEntry],
+    key: int | None,
+    now: float,
+) -> int:
+    """Insert the next tree version and make the queries follow its agenda."""
+    try:
+        row = lock(connection, name)
+    except NotFound:
+        return 0
+    if key is not None and row.id != key:
+        return 0
+    if not 0 <= as_of <= row.sequence_committed:
+        raise FailedPrecondition(f"a tree as of event {as_of} of a log with {row.sequence_committed} events")
+    if as_of < row.sequence_grown:
+        return int(row.tree_version)
+    version = snapshots.add(connection, row, as_of, data, now)
+    queries.reopen_expired(connection, row.id, now)
+    _reconcile(connection, row, as_of, agenda, version, now)
+    return version
+
+
+def _reconcile(
+    connection: Connection, row: ModelRow, as_of: int, agenda: Sequence[AgendaEntry], version: int, now: float
+) -> None:
+    wanted = {entry.instance: (position, entry) for position, entry in enumerate(agenda)}
+    if len(wanted) != len(agenda):
+        raise InvalidInput("agenda", "names an instance twice")
+    columns = (
+        query.c.number,
+        query.c.instance,
+        query.c.state,
+        query.c.position,
+        query.c.asked,
+        query.c.reason,
+    )
+    live = select(*columns).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
+    there = {found.instance: found for found in connection.execute(live)}
+    waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
+    _withdraw(
+        connection, row, [found.number for instance, found in waiting.items() if instance not in wanted]
+    )
+    _update(connection, row, waiting, wanted, version)
+    # Settled after the tree looked: the tree does not know yet that it has its answer.
+    settled = set(
+        connection.execute(
+            select(query.c.instance).where(query.c.model_id == row.id, query.c.sequence > as_of)
+        ).scalars()
+    )
+    fresh = [item for instance, item in wanted.items() if instance not in there and instance not in settled]
+    _insert(connection, row, fresh, version, now)
+
+
+def _withdraw(connection: Connection, row: ModelRow, numbers: list[int]) -> None:
+    for chunk in _chunks(numbers):
+        mine = (query.c.model_id == row.id, query.c.number.in_(chunk))
+        connection.execute(update(query).where(*mine).values(state=int(QueryState.WITHDRAWN)))
+
+
+def _update(
+    connection: Connection,
+    row: ModelRow,
+    waiting: dict[int, Row[Any]],
+    wanted: dict[int, tuple[int, AgendaEntry]],
+    version: int,
+) -> None:
+    changes = [
+        {"which": found.number, "place": position, "where": entry.asked, "why": entry.reason}
+        for instance, found in waiting.items()
+        if instance in wanted
+        for position, entry in [wanted[instance]]
+        if (found.position, found.asked, found.reason) != (position, entry.asked, entry.reason)
+    ]
+    if not changes:
+        return
+    statement = (
+        update(query)
+        .where(query.c.model_id == row.id, query.c.number == bindparam("which"))
+        .values(
+            position=bindparam("place"),
+            asked=bindparam("where"),
+            reason=bindparam("why"),
+            tree_version=version,
+        )
+    )
+    connection.execute(statement, changes)
+
+
+def _insert(
+    connection: Connection, row: ModelRow, fresh: list[tuple[int, AgendaEntry]], version: int, now: float
+) -> None:
+    if not fresh:
+        return
+    _check_instances(connection, row, [entry.instance for _, entry in fresh])
+    rows = [
+        {
+            "model_id": row.id,
+            "number": number,
+            "instance": entry.instance,
+            "state": int(QueryState.OPEN),
+            "position": position,
+            "asked": entry.asked,
+            "reason": entry.reason,
+            "tree_version": version,
+            "created_at": now,
+        }
+        for number, (position, entry) in enumerate(fresh, row.query_count + 1)
+    ]
+    connection.execute(insert(query), rows)
+    change = {"query_count": row.query_count + len(rows)}
+    connection.execute(update(model).where(model.c.id == row.id).values(change))
+
+
+def _check_instances(connection: Connection, row: ModelRow, instances: list[int]) -> None:
+    found: set[int] = set()
+    for chunk in _chunks(instances):
+        mine = (log.c.model_id == row.id, log.c.sequence.in_(chunk), log.c.kind == EventKind.INSTANCE)
+        found.update(connection.execute(select(log.c.sequence).where(*mine)).scalars())
+    for instance in instances:
+        if instance not in found:
+            raise InvalidInput("agenda", f"event {instance} is not an instance of model {row.name}")
+
+
+def _chunks(numbers: list[int]) -> Iterator[list[int]]:
+    return (numbers[start : start + CHUNK] for start in range(0, len(numbers), CHUNK))

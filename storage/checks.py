@@ -1,0 +1,70 @@
+"""Checks of arguments. Bounds of size are here; what the values mean is checked by those who know."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage.records import Float64
+
+MAX_TEXT = 200  # characters of a name or id
+MAX_DURATION_S = 86_400.0
+
+
+def text(field: str, value: str) -> None:
+    """A name or id: 1 to 200 characters that can be encoded."""
+    if not 1 <= len(value) <= MAX_TEXT:
+        raise InvalidInput(field, f"has {len(value)} characters, must have 1 to {MAX_TEXT}")
+    encodable(field, value)
+
+
+def encodable(field: str, value: str) -> None:
+    """Text that UTF-8 can carry (a lone surrogate cannot be stored)."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(field, f"{value[:40]!r} is not valid Unicode text") from error
+
+
+def at_least(field: str, value: int, bound: int) -> None:
+    """An integer with a lower bound."""
+    if value < bound:
+        raise InvalidInput(field, f"is {value}, must be at least {bound}")
+
+
+def duration(field: str, value_s: float) -> None:
+    """A lease's length in seconds."""
+    if not (math.isfinite(value_s) and 0.0 < value_s <= MAX_DURATION_S):
+        raise InvalidInput(field, f"is {value_s} s, must be above 0 and at most {MAX_DURATION_S:g} s")
+
+
+def reliability(value: float) -> None:
+    """Chance that the labeller is right."""
+    if not 0.0 < value <= 1.0:
+        raise InvalidInput("reliability", f"is {value}, must be above 0 and at most 1")
+
+
+def push(ids: Sequence[str], values: Float64, labels: Sequence[bytes]) -> None:
+    """A batch of instances: one id, one row and one label each."""
+    if values.ndim != 2 or values.shape[1] < 1:
+        raise InvalidInput("values", f"has shape {values.shape}, must be (rows, attributes)")
+    if not len(ids) == len(values) == len(labels):
+        raise InvalidInput(
+            "ids", f"{len(ids)} ids, {len(values)} rows of values and {len(labels)} labels, not one each"
+        )
+    for number, identifier in enumerate(ids):
+        if not 1 <= len(identifier) <= MAX_TEXT:
+            text(f"ids[{number}]", identifier)
+    encodable("ids", "".join(ids))
+
+
+def packed_rows(values: Float64) -> list[bytes]:
+    """Each row as little-endian float64 bytes, every NaN written the same so that equal rows have equal bytes."""
+    array = np.ascontiguousarray(values, dtype="<f8")
+    missing = np.isnan(array)
+    if missing.any():
+        array = np.where(missing, np.nan, array).astype("<f8", copy=False)
+    data = array.tobytes()
+    width = 8 * array.shape[1]
+    return [data[start : start + width] for start in range(0, len(data), width)]

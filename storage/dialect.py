@@ -1,0 +1,192 @@
+"""Everything that only SQLite needs. Another database gets a module like this one; no other file changes.
+
+Traps (DESIGN §5): a deferred transaction that turns from reading to writing fails at once with "database is locked",
+whatever the timeout, so every write begins IMMEDIATE; and the driver's own transaction handling stays switched off
+(`isolation_level = None`), because it would begin deferred ones behind our back.
+"""
+
+import os
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreBusy, StoreError
+
+WRITE = "quercus_write"  # execution option of a connection that will write
+POOL_SIZE = 8
+POOL_OVERFLOW = 56  # more threads than this at once wait for a connection
+WAL_RETRY_S = 0.01
+
+
+class SqliteDialect:
+    """One SQLite file: how to reach it, and what its errors mean.
+
+    Parameters
+    ----------
+    url : URL
+        Of SQLAlchemy, with a file path.
+    busy_timeout_s : float
+        How long a writer waits for another process.
+    """
+
+    def __init__(self, url: URL, busy_timeout_s: float) -> None:
+        self.path = _file_of(url)
+        self.busy_timeout_s = busy_timeout_s
+        self._url = url
+        self._token_lock = threading.Lock()
+        self._token_connection: Any = None
+
+    @property
+    def store_name(self) -> str:
+        """What messages call the store."""
+        return str(self.path)
+
+    def check_reachable(self) -> None:
+        """Say in words what SQLite would call "unable to open database file"."""
+        parent = self.path.parent
+        if not parent.exists():
+            raise StoreError(f"cannot create {self.path}: the folder {parent} does not exist")
+        if not parent.is_dir():
+            raise StoreError(f"cannot create {self.path}: {parent} is not a folder")
+        if self.path.is_dir():
+            raise CorruptStore(f"{self.path} is a folder, not a store")
+        if self.path.exists() and not _may(self.path, os.R_OK | os.W_OK):
+            raise ReadOnlyStore(f"{self.path} may not be read and written by this user")
+        if not _may(parent, os.W_OK | os.X_OK):
+            raise ReadOnlyStore(
+                f"{self.path} cannot be used: the folder {parent} may not be written by this user"
+            )
+
+    def create_engine(self) -> Engine:
+        """Engine whose connections are set up and whose transactions begin as they will be used."""
+        engine = create_engine(
+            self._url,
+            poolclass=QueuePool,
+            pool_size=POOL_SIZE,
+            max_overflow=POOL_OVERFLOW,
+            pool_timeout=max(self.busy_timeout_s, 1.0),
+            connect_args={"timeout": self.busy_timeout_s, "check_same_thread": False},
+        )
+        event.listen(engine, "connect", _set_up_connection)
+        event.listen(engine, "begin", _begin)
+        return engine
+
+    def prepare(self, engine: Engine) -> None:
+        """Switch the file to write-ahead logging: readers never wait for the writer. It stays switched."""
+        deadline = time.monotonic() + self.busy_timeout_s
+        while True:
+            raw = engine.raw_connection()
+            try:
+                # The switch wants the file for itself and does not honour the busy timeout in every SQLite.
+                row = raw.cursor().execute("PRAGMA journal_mode = WAL").fetchone()  # type: ignore[func-returns-value]
+                if row is not None and str(row[0]).lower() == "wal":
+                    return
+                raise StoreError(f"{self.path} cannot use write-ahead logging (journal mode {row})")
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() >= deadline:
+                    raise
+            finally:
+                raw.close()
+            time.sleep(WAL_RETRY_S)
+
+    def change_token(self, engine: Engine) -> int:
+        """`PRAGMA data_version` of a connection that never writes: changes with every commit, ours or another's."""
+        with self._token_lock:
+            if self._token_connection is None:
+                self._token_connection = engine.raw_connection()
+            row = self._token_connection.cursor().execute("PRAGMA data_version").fetchone()
+            return int(row[0])
+
+    def close(self) -> None:
+        """Give the connection of `change_token` back."""
+        with self._token_lock:
+            if self._token_connection is not None:
+                self._token_connection.close()
+                self._token_connection = None
+
+    def translate(self, error: Exception) -> StoreError:
+        """What the user should read instead of a driver's or SQLAlchemy's exception."""
+        if isinstance(error, PoolTimeout):
+            return StoreBusy(
+                f"{self.path}: too many calls at once, none ended within {self.busy_timeout_s:g} s"
+            )
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        if not isinstance(cause, sqlite3.Error):
+            return StoreError(f"{self.path}: {cause}")
+        code = (getattr(cause, "sqlite_errorcode", None) or 0) & 0xFF
+        text = str(cause)
+        if _is_busy(cause):
+            return StoreBusy(
+                f"{self.path} was locked by another process for {self.busy_timeout_s:g} s: try again"
+            )
+        if code == sqlite3.SQLITE_READONLY:
+            return ReadOnlyStore(f"{self.path} may not be written ({text})")
+        if code == sqlite3.SQLITE_NOTADB:
+            return CorruptStore(f"{self.path} is not a store: {text}")
+        if code == sqlite3.SQLITE_CORRUPT:
+            return CorruptStore(f"{self.path} is damaged: {text}")
+        if code == sqlite3.SQLITE_FULL:
+            return StoreError(f"{self.path}: no space left on the disk")
+        return StoreError(f"{self.path}: {text}")
+
+
+DRIVER_ERRORS = (SQLAlchemyError, sqlite3.Error)
+
+
+def dialect_for(url: str, busy_timeout_s: float) -> SqliteDialect:
+    """The dialect a URL asks for.
+
+    Raises
+    ------
+    InvalidInput
+        When it is no URL, or of a database that is not supported.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise InvalidInput(
+            "store", f"{url!r} is not a URL; a file is written sqlite:///path/to/file"
+        ) from error
+    if parsed.get_backend_name() != "sqlite":
+        raise InvalidInput(
+            "store", f"{parsed.get_backend_name()!r} is not supported; use sqlite:///path/to/file"
+        )
+    return SqliteDialect(parsed, busy_timeout_s)
+
+
+def _file_of(url: URL) -> Path:
+    if not url.database or url.database == ":memory:" or url.query.get("mode") == "memory":
+        raise InvalidInput(
+            "store", f"{str(url)!r} names no file; server and grower meet in one: sqlite:///path"
+        )
+    return Path(url.database.removeprefix("file:"))
+
+
+def _may(path: Path, mode: int) -> bool:
+    # The effective user is the one SQLite will be refused as.
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _set_up_connection(connection: object, _record: object) -> None:
+    driver = cast(sqlite3.Connection, connection)
+    driver.isolation_level = None
+    for pragma in ("foreign_keys = ON", "synchronous = FULL"):
+        driver.execute(f"PRAGMA {pragma}")
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(WRITE, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

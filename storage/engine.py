@@ -1,0 +1,62 @@
+"""Transactions: one writer at a time, readers that never wait, and no foreign exception beyond this file."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection
+
+from quercus.storage.dialect import DRIVER_ERRORS, WRITE, SqliteDialect
+from quercus.storage.errors import StoreError
+
+
+class Database:
+    """A database behind one `dialect`; safe for threads, not for `fork`."""
+
+    def __init__(self, dialect: SqliteDialect) -> None:
+        self.dialect = dialect
+        # In one process writers queue here, in order, instead of polling the file's lock.
+        self._writer = threading.Lock()
+        self._closed = False
+        with self._translated():
+            dialect.check_reachable()
+            self._engine = dialect.create_engine()
+            try:
+                dialect.prepare(self._engine)
+            except BaseException:
+                self._engine.dispose()
+                raise
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Read transaction: everything in it sees one state of the store."""
+        with self._translated(), self._engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Write transaction, committed to disk when the block ends, rolled back when it raises."""
+        with self._translated(), self._writer, self._engine.connect() as connection:
+            with connection.execution_options(**{WRITE: True}).begin():
+                yield connection
+
+    def change_token(self) -> int:
+        """See `Store.change_token`."""
+        with self._translated():
+            return self.dialect.change_token(self._engine)
+
+    def close(self) -> None:
+        """Close every connection. A second call does nothing."""
+        self._closed = True
+        with self._translated(check=False):
+            self.dialect.close()
+            self._engine.dispose()
+
+    @contextmanager
+    def _translated(self, *, check: bool = True) -> Iterator[None]:
+        if check and self._closed:
+            raise StoreError(f"{self.dialect.store_name} is closed")
+        try:
+            yield
+        except DRIVER_ERRORS as error:
+            raise self.dialect.translate(error) from error

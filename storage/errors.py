@@ -1,0 +1,116 @@
+"""What can go wrong in the store, in words a user can act on.
+
+Bad arguments raise `quercus.belief.errors.InvalidInput`. No exception of SQLAlchemy or of a driver leaves the
+package: `dialect` turns each into one of these.
+"""
+
+
+class StorageError(Exception):
+    """Root of everything this package raises, bad arguments apart."""
+
+
+class NotFound(StorageError):
+    """A model, query, instance or tree version that does not exist.
+
+    Attributes
+    ----------
+    resource : str
+        Its kind: "model", "query", "instance", "tree version".
+    name : str
+        What was asked for.
+    """
+
+    def __init__(self, resource: str, name: str) -> None:
+        super().__init__(resource, name)
+        self.resource = resource
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"{self.resource} {self.name} does not exist"
+
+
+class AlreadyExists(StorageError):
+    """A name or id that is taken, by something else than what was sent.
+
+    Attributes
+    ----------
+    resource : str
+        Its kind: "model" or "instance".
+    name : str
+        The name or id.
+    """
+
+    def __init__(self, resource: str, name: str, detail: str = "") -> None:
+        super().__init__(resource, name, detail)
+        self.resource = resource
+        self.name = name
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.resource} {self.name} already exists" + (f" {self.detail}" if self.detail else "")
+
+
+class FailedPrecondition(StorageError):
+    """A sound request at the wrong moment; `reason` says what stands against it.
+
+    Attributes
+    ----------
+    reason : str
+        Ready for the user.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Stale(StorageError):
+    """The caller's copy of the vocabulary is old: read it again and retry. Nothing was stored."""
+
+
+class StoreError(StorageError):
+    """The store itself cannot do it: disk, file, schema, lock.
+
+    Attributes
+    ----------
+    reason : str
+        Ready for the user.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class NewerSchema(StoreError):
+    """The store was written by a newer version of Quercus.
+
+    Attributes
+    ----------
+    found, known : str
+        Schema revision of the store, and the newest one this version knows.
+    """
+
+    def __init__(self, store: str, found: str, known: str) -> None:
+        super().__init__(
+            f"{store} has schema revision {found}, and this version of quercus knows revisions up to {known}: "
+            "upgrade quercus to open it"
+        )
+        self.store = store
+        self.found = found
+        self.known = known
+
+    def __reduce__(self) -> tuple[type["NewerSchema"], tuple[str, str, str]]:
+        return type(self), (self.store, self.found, self.known)
+
+
+class ReadOnlyStore(StoreError):
+    """The file or its folder may not be written."""
+
+
+class StoreBusy(StoreError):
+    """Another process held the write lock longer than the busy timeout; trying again is sound."""
+
+
+class CorruptStore(StoreError):
+    """The file is not a database, not a store of Quercus, or damaged."""

@@ -1,0 +1,58 @@
+"""Brings a store to the schema this version knows, or says why it cannot.
+
+Changing the schema: edit `schema`, add `migrations/versions/NNNN_what.py` by hand (the number is the revision), set
+`schema.HEAD` to it. A test compares what the migrations build with `schema.metadata`.
+"""
+
+from sqlalchemy import Connection, inspect, text
+
+from quercus.storage.engine import Database
+from quercus.storage.errors import CorruptStore, NewerSchema
+from quercus.storage.schema import HEAD, REVISION_TABLE
+
+SCRIPTS = "quercus.storage:migrations"
+
+
+def ensure_schema(database: Database) -> None:
+    """Create or upgrade the tables in one transaction; two processes may do it at once.
+
+    Raises
+    ------
+    NewerSchema
+        When the store's revision is unknown here.
+    CorruptStore
+        When the file is a database of something else.
+    """
+    with database.write() as connection:
+        found = stored_revision(connection, database.dialect.store_name)
+        if found != HEAD:
+            _upgrade(connection, found, database.dialect.store_name)
+
+
+def stored_revision(connection: Connection, store: str) -> str | None:
+    """Schema revision of the store, None when it is new."""
+    tables = inspect(connection).get_table_names()
+    if REVISION_TABLE not in tables:
+        if tables:
+            raise CorruptStore(
+                f"{store} is a database, but not a store of quercus (it has a table {tables[0]!r})"
+            )
+        return None
+    revision = connection.execute(text(f"SELECT version_num FROM {REVISION_TABLE}")).scalar()  # noqa: S608
+    return None if revision is None else str(revision)
+
+
+def _upgrade(connection: Connection, found: str | None, store: str) -> None:
+    # Loaded only when there is something to do: it takes longer than opening a store.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", SCRIPTS)
+    config.set_main_option("path_separator", "os")
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if found is not None and found not in known:
+        raise NewerSchema(store, found, HEAD)
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,0 +1,18 @@
+"""Runs the migrations on the connection that `storage.migrate` hands over, inside its transaction.
+
+New revision: `alembic -x` is not needed; see "Changing the schema" in the module docstring of `storage.migrate`.
+"""
+
+from alembic import context
+
+from quercus.storage.schema import REVISION_TABLE, metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=REVISION_TABLE,
+    # SQLite cannot alter most things in place; Alembic then copies the table.
+    render_as_batch=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,140 @@
+"""Models: create, read, change, delete; and the lock that everything of a model is written under."""
+
+from typing import TypeAlias
+
+from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+
+from quercus.storage import checks
+from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
+from quercus.storage.records import EventKind, ModelRecord, QueryState
+from quercus.storage.schema import log, model, query
+
+ModelRow: TypeAlias = Row[tuple[object, ...]]
+
+
+def lock(connection: Connection, name: str) -> ModelRow:
+    """The model's row, held until the transaction ends (a row lock where the database has them)."""
+    row = connection.execute(select(model).where(model.c.name == name).with_for_update()).one_or_none()
+    if row is None:
+        raise NotFound("model", name)
+    return row
+
+
+def find(connection: Connection, name: str) -> ModelRow:
+    """The model's row, for reading."""
+    row = connection.execute(select(model).where(model.c.name == name)).one_or_none()
+    if row is None:
+        raise NotFound("model", name)
+    return row
+
+
+def create(connection: Connection, name: str, specification: bytes, budget: int, now: float) -> ModelRecord:
+    """Insert a model with an empty log."""
+    checks.text("name", name)
+    checks.at_least("budget", budget, 0)
+    if connection.execute(select(model.c.id).where(model.c.name == name)).one_or_none() is not None:
+        raise AlreadyExists("model", name)
+    connection.execute(
+        insert(model).values(
+            name=name,
+            initial_specification=specification,
+            specification=specification,
+            budget=budget,
+            created_at=now,
+            sequence_committed=0,
+            sequence_grown=0,
+            tree_version=0,
+            instance_count=0,
+            query_count=0,
+            queries_answered=0,
+            queries_refused=0,
+            conflicts=0,
+        )
+    )
+    return get(connection, name, now)
+
+
+def get(connection: Connection, name: str, now: float) -> ModelRecord:
+    """The model with its counts."""
+    row = connection.execute(_with_counts(now).where(model.c.name == name)).one_or_none()
+    if row is None:
+        raise NotFound("model", name)
+    return _record(row)
+
+
+def page(connection: Connection, after: str, limit: int, now: float) -> list[ModelRecord]:
+    """Models in order of name, those behind `after`."""
+    checks.at_least("limit", limit, 1)
+    rows = connection.execute(
+        _with_counts(now).where(model.c.name > after).order_by(model.c.name).limit(limit)
+    )
+    return [_record(row) for row in rows]
+
+
+def remove(connection: Connection, name: str) -> None:
+    """Delete the model; the foreign keys take everything of it along."""
+    connection.execute(delete(model).where(model.c.id == lock(connection, name).id))
+
+
+def respecify(
+    connection: Connection, name: str, specification: bytes, budget: int, now: float
+) -> ModelRecord:
+    """Change the specification, as an event of the log."""
+    checks.at_least("budget", budget, 0)
+    row = lock(connection, name)
+    leased = count_leased(connection, row.id, now)
+    if budget < row.queries_answered + leased:
+        raise FailedPrecondition(
+            f"the budget cannot become {budget}: {row.queries_answered} queries are answered and {leased} leased"
+        )
+    sequence = row.sequence_committed + 1
+    connection.execute(
+        insert(log).values(
+            model_id=row.id,
+            sequence=sequence,
+            kind=EventKind.SPECIFICATION,
+            author="",
+            reliability=1.0,
+            conflict=False,
+            specification=specification,
+            created_at=now,
+        )
+    )
+    change = {"specification": specification, "budget": budget, "sequence_committed": sequence}
+    connection.execute(update(model).where(model.c.id == row.id).values(change))
+    return get(connection, name, now)
+
+
+def count_leased(connection: Connection, model_id: int, now: float) -> int:
+    """Leases that have not expired."""
+    live = select(func.count()).where(
+        query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.expires_at > now
+    )
+    return int(connection.execute(live).scalar_one())
+
+
+def _with_counts(now: float) -> Select[tuple[object, ...]]:
+    mine = query.c.model_id == model.c.id
+    leased = select(func.count()).where(mine, query.c.state == QueryState.LEASED, query.c.expires_at > now)
+    live = select(func.count()).where(mine, query.c.state <= QueryState.LEASED)
+    return select(model, leased.scalar_subquery().label("leased"), live.scalar_subquery().label("live"))
+
+
+def _record(row: ModelRow) -> ModelRecord:
+    return ModelRecord(
+        key=row.id,
+        name=row.name,
+        initial_specification=row.initial_specification,
+        specification=row.specification,
+        budget=row.budget,
+        created_at=row.created_at,
+        sequence_committed=row.sequence_committed,
+        sequence_grown=row.sequence_grown,
+        tree_version=row.tree_version,
+        instance_count=row.instance_count,
+        queries_answered=row.queries_answered,
+        queries_leased=row.leased,
+        queries_refused=row.queries_refused,
+        queries_open=row.live - row.leased,
+        conflicts=row.conflicts,
+    )

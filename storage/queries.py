@@ -1,0 +1,100 @@
+"""Reading queries, and the states they are in.
+
+A lease that has expired is an open query, whether or not anybody has written that down yet: readers compute it
+(`as_open`), writers write it first (`reopen_expired`), so that a clock that steps back revives nothing.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, select, update
+
+from quercus.storage import checks
+from quercus.storage.errors import NotFound
+from quercus.storage.models import find
+from quercus.storage.records import QueryRecord, QueryState
+from quercus.storage.schema import log, model, query
+
+
+def reopen_expired(connection: Connection, model_id: int, now: float) -> None:
+    """Write down which leases have expired. The table `lease` still knows who held them."""
+    expired = (query.c.state == QueryState.LEASED, query.c.expires_at <= now)
+    connection.execute(
+        update(query)
+        .where(query.c.model_id == model_id, *expired)
+        .values(state=int(QueryState.OPEN), labeller=None, token=None, expires_at=None)
+    )
+
+
+def get(connection: Connection, name: str, number: int, now: float) -> QueryRecord:
+    """One query."""
+    row = find(connection, name)
+    mine = (query.c.model_id == row.id, query.c.number == number)
+    found = connection.execute(records().where(*mine)).one_or_none()
+    if found is None:
+        raise NotFound("query", f"{name}/{number}")
+    return record(found, now)
+
+
+def page(
+    connection: Connection, name: str, states: Collection[QueryState], after: int, limit: int, now: float
+) -> list[QueryRecord]:
+    """Queries in order of number, behind `after`, in some of the states (none named: all)."""
+    checks.at_least("limit", limit, 1)
+    row = find(connection, name)
+    wanted = records().where(query.c.model_id == row.id, query.c.number > after)
+    if states:
+        wanted = wanted.where(_in_states(states, now))
+    return [record(found, now) for found in connection.execute(wanted.order_by(query.c.number).limit(limit))]
+
+
+def next_expiry(connection: Connection, name: str | None, now: float) -> float | None:
+    """When the first of the leases that are alive ends."""
+    wanted = select(func.min(query.c.expires_at)).where(
+        query.c.state == QueryState.LEASED, query.c.expires_at > now
+    )
+    if name is not None:
+        wanted = wanted.where(query.c.model_id == find(connection, name).id)
+    else:
+        wanted = wanted.where(query.c.model_id.in_(select(model.c.id)))
+    found = connection.execute(wanted).scalar()
+    return None if found is None else float(found)
+
+
+def records() -> Select[Any]:
+    """All columns of queries, with the id of the instance."""
+    same = (log.c.model_id == query.c.model_id) & (log.c.sequence == query.c.instance)
+    return select(query, log.c.id.label("instance_id")).select_from(query.join(log, same))
+
+
+def record(row: Row[Any], now: float) -> QueryRecord:
+    """The record of a row of `records`, as it stands at `now`; the token stays inside."""
+    state = QueryState(row.state)
+    expired = state is QueryState.LEASED and row.expires_at <= now
+    if expired:
+        state = QueryState.OPEN
+    return QueryRecord(
+        number=row.number,
+        instance=row.instance,
+        instance_id=row.instance_id,
+        state=state,
+        position=row.position,
+        asked=row.asked,
+        reason=row.reason,
+        tree_version=row.tree_version,
+        labeller="" if state is QueryState.OPEN else row.labeller or "",
+        token="",
+        expires_at=row.expires_at if state is QueryState.LEASED else None,
+        sequence=row.sequence or 0,
+        created_at=row.created_at,
+    )
+
+
+def _in_states(states: Collection[QueryState], now: float) -> ColumnElement[bool]:
+    plain = [int(state) for state in states if state is not QueryState.LEASED]
+    chosen = query.c.state.in_(plain)
+    if QueryState.OPEN in states:
+        chosen |= (query.c.state == QueryState.LEASED) & (query.c.expires_at <= now)
+    if QueryState.LEASED in states:
+        chosen |= (query.c.state == QueryState.LEASED) & (query.c.expires_at > now)
+    return chosen

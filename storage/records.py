@@ -1,0 +1,276 @@
+"""What goes into the store and comes out of it: frozen values, times in seconds since 1970 (UTC)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float64: TypeAlias = NDArray[np.float64]
+
+
+class EventKind(IntEnum):
+    """What a row of the log says."""
+
+    INSTANCE = 1
+    ANSWER = 2
+    REFUSAL = 3
+    SPECIFICATION = 4
+
+
+class QueryState(IntEnum):
+    """Life of a query: open → leased → answered | refused | withdrawn. The numbers are the wire's."""
+
+    OPEN = 1
+    LEASED = 2
+    ANSWERED = 3
+    REFUSED = 4
+    WITHDRAWN = 5
+
+
+class Idle(IntEnum):
+    """Why nothing was leased. The numbers are the wire's; 0 = something was leased."""
+
+    NOT_IDLE = 0
+    NOTHING_TO_ASK = 1
+    ALL_LEASED = 2
+    BUDGET_SPENT = 3
+    GROWING = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """A model and where it stands.
+
+    Attributes
+    ----------
+    key : int
+        Never used again, even when the model is deleted and another gets its name.
+    initial_specification, specification : bytes
+        As created, and as it is now; the log's SPECIFICATION events lead from one to the other.
+    budget : int
+        Most queries ever answered or leased.
+    sequence_committed, sequence_grown : int
+        Newest event of the log, and the one up to which the newest tree was grown.
+    tree_version : int
+        0 before the first tree.
+    queries_leased, queries_open : int
+        A lease that has expired counts as open.
+    conflicts : int
+        Answers that contradicted totally what was known.
+    """
+
+    key: int
+    name: str
+    initial_specification: bytes
+    specification: bytes
+    budget: int
+    created_at: float
+    sequence_committed: int
+    sequence_grown: int
+    tree_version: int
+    instance_count: int
+    queries_answered: int
+    queries_leased: int
+    queries_refused: int
+    queries_open: int
+    conflicts: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewValue:
+    """A nominal value met for the first time.
+
+    Attributes
+    ----------
+    attribute : int
+        Position of the attribute in the specification.
+    index : int
+        0, 1, ... among the *learned* values of the attribute: its place in `Store.vocabulary(model)[attribute]`.
+        Declared values are not counted, because the store does not look into specifications.
+    value : str
+    """
+
+    attribute: int
+    index: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """One batch of instances, stored whole or not at all; see `Store.append_instances`."""
+
+    model: str
+    ids: Sequence[str]
+    values: Float64
+    labels: Sequence[bytes]
+    new_values: Sequence[NewValue] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What became of a batch.
+
+    Attributes
+    ----------
+    committed_sequence : int
+        Newest event of the model's log after the batch.
+    stored, known : int
+        Rows written, and rows that were there already with the same content.
+    """
+
+    committed_sequence: int
+    stored: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A row of the log.
+
+    Attributes
+    ----------
+    sequence : int
+        1, 2, 3, ... in each model, without gaps.
+    instance : int
+        Sequence of the instance's own INSTANCE event (its own `sequence` for an INSTANCE), 0 for a SPECIFICATION.
+    id : str
+        The instance's id, empty for a SPECIFICATION.
+    values : bytes or None
+        K little-endian float64; only for an INSTANCE.
+    label : bytes or None
+        `belief.codec`; for an INSTANCE the source's label, for an ANSWER the labeller's.
+    author : str
+        "source" for an INSTANCE, else the labeller; empty for a SPECIFICATION.
+    reliability : float
+        1.0 where none was given.
+    asked : bytes or None
+        `AgendaEntry.asked` of the query that an ANSWER or REFUSAL settles.
+    conflict : bool
+        The answer contradicted totally what was known.
+    specification : bytes or None
+        Only for a SPECIFICATION.
+    """
+
+    sequence: int
+    kind: EventKind
+    instance: int
+    id: str
+    values: bytes | None
+    label: bytes | None
+    author: str
+    reliability: float
+    asked: bytes | None
+    conflict: bool
+    specification: bytes | None
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class AgendaEntry:
+    """A label that growth wants, in the order of the agenda.
+
+    Attributes
+    ----------
+    instance : int
+        Sequence of its INSTANCE event.
+    asked : bytes
+        Where in the round the query stands; copied into the event that settles it.
+    reason : bytes
+        What the labeller is told.
+    """
+
+    instance: int
+    asked: bytes
+    reason: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A tree as it was published; `as_of` = sequence number of the last event it was grown from."""
+
+    version: int
+    as_of: int
+    data: bytes
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRecord:
+    """A query as it stands.
+
+    Attributes
+    ----------
+    number : int
+        1, 2, ... in each model.
+    instance, instance_id : int, str
+        Sequence of the INSTANCE event, and the instance's id.
+    state : QueryState
+        OPEN when the lease has expired.
+    position : int
+        Place in the newest agenda that named it.
+    tree_version : int
+        The tree that asks, the newest whose agenda gave this reason.
+    labeller : str
+        Who holds or settled it, else empty.
+    token : str
+        Only from `Store.lease`, else empty.
+    expires_at : float or None
+        End of the lease while LEASED.
+    sequence : int
+        Event that settled it, 0 before.
+    """
+
+    number: int
+    instance: int
+    instance_id: str
+    state: QueryState
+    position: int
+    asked: bytes
+    reason: bytes
+    tree_version: int
+    labeller: str
+    token: str
+    expires_at: float | None
+    sequence: int
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """Queries handed out; when none, `idle` says why.
+
+    Attributes
+    ----------
+    queries : list of QueryRecord
+        In the order of the agenda, each with its token.
+    idle : Idle
+        NOT_IDLE when there are queries.
+    budget_left : int
+        budget - answered - leased, after this lease.
+    """
+
+    queries: list[QueryRecord]
+    idle: Idle
+    budget_left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer or a refusal is in the log.
+
+    Attributes
+    ----------
+    sequence : int
+        Its event.
+    repeated : bool
+        It was there already: the same call by the same holder.
+    conflict : bool
+        As stored with the answer.
+    """
+
+    sequence: int
+    repeated: bool
+    conflict: bool = False

@@ -1,0 +1,160 @@
+"""The tables. `migrations/` builds them; a test compares the two.
+
+One row of `model` a model, which also counts its log: whoever appends holds that row, so sequence numbers have no
+gaps. `log` is append-only. Plain SQL types; options of one database are passed by SQLAlchemy's prefixed arguments.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+)
+
+# Newest migration. Equal to Alembic's head (a test holds it): opening a store of this revision need not load Alembic.
+HEAD = "0001"
+REVISION_TABLE = "quercus_revision"
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(referred_table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+
+def _model_column() -> Column[int]:
+    return Column("model_id", Integer, ForeignKey("model.id", ondelete="CASCADE"), primary_key=True)
+
+
+model = Table(
+    "model",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("initial_specification", LargeBinary, nullable=False),
+    Column("specification", LargeBinary, nullable=False),
+    Column("budget", BigInteger, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("sequence_committed", BigInteger, nullable=False),
+    Column("sequence_grown", BigInteger, nullable=False),
+    Column("tree_version", BigInteger, nullable=False),
+    Column("instance_count", BigInteger, nullable=False),
+    Column("query_count", BigInteger, nullable=False),
+    Column("queries_answered", BigInteger, nullable=False),
+    Column("queries_refused", BigInteger, nullable=False),
+    Column("conflicts", BigInteger, nullable=False),
+    # Without it SQLite gives the id of a deleted model to the next one, and a late snapshot would reach a stranger.
+    sqlite_autoincrement=True,
+)
+
+log = Table(
+    "log",
+    metadata,
+    _model_column(),
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", SmallInteger, nullable=False),
+    # Only in INSTANCE rows, so that the unique index needs no condition on the kind.
+    Column("id", String(200)),
+    # Only in ANSWER and REFUSAL rows: the sequence of the instance they speak of.
+    Column("instance", BigInteger),
+    Column("values", LargeBinary),
+    Column("label", LargeBinary),
+    Column("author", String(200), nullable=False),
+    Column("reliability", Double, nullable=False),
+    Column("asked", LargeBinary),
+    Column("conflict", Boolean, nullable=False),
+    Column("specification", LargeBinary),
+    Column("created_at", Double, nullable=False),
+    sqlite_with_rowid=False,
+)
+Index(
+    "ix_log_id",
+    log.c.model_id,
+    log.c.id,
+    unique=True,
+    sqlite_where=log.c.id.is_not(None),
+    postgresql_where=log.c.id.is_not(None),
+)
+Index(
+    "ix_log_instance",
+    log.c.model_id,
+    log.c.instance,
+    sqlite_where=log.c.instance.is_not(None),
+    postgresql_where=log.c.instance.is_not(None),
+)
+
+vocabulary = Table(
+    "vocabulary",
+    metadata,
+    _model_column(),
+    Column("attribute", Integer, primary_key=True, autoincrement=False),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("value", String, nullable=False),
+    sqlite_with_rowid=False,
+)
+Index("ix_vocabulary_value", vocabulary.c.model_id, vocabulary.c.attribute, vocabulary.c.value, unique=True)
+
+snapshot = Table(
+    "snapshot",
+    metadata,
+    _model_column(),
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("as_of", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+
+query = Table(
+    "query",
+    metadata,
+    _model_column(),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("instance", BigInteger, nullable=False),
+    Column("state", SmallInteger, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("asked", LargeBinary, nullable=False),
+    Column("reason", LargeBinary, nullable=False),
+    Column("tree_version", BigInteger, nullable=False),
+    Column("labeller", String(200)),
+    Column("token", String(64)),
+    Column("expires_at", Double),
+    Column("sequence", BigInteger),
+    Column("created_at", Double, nullable=False),
+)
+Index("ix_query_agenda", query.c.model_id, query.c.state, query.c.position)
+Index("ix_query_settled", query.c.model_id, query.c.sequence)
+Index("ix_query_labeller", query.c.model_id, query.c.labeller, query.c.sequence)
+# An instance is asked once at a time: the database holds it too.
+Index(
+    "ix_query_live",
+    query.c.model_id,
+    query.c.instance,
+    unique=True,
+    sqlite_where=query.c.state <= 2,
+    postgresql_where=query.c.state <= 2,
+)
+
+# Every lease ever given, so that a late answer can be told from a made-up token.
+lease = Table(
+    "lease",
+    metadata,
+    Column("model_id", Integer, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("token", String(64), primary_key=True),
+    Column("labeller", String(200), nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("released", Boolean, nullable=False),
+    ForeignKeyConstraint(["model_id", "number"], ["query.model_id", "query.number"], ondelete="CASCADE"),
+    sqlite_with_rowid=False,
+)

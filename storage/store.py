@@ -1,0 +1,318 @@
+"""The store's door: every call is one transaction."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from types import TracebackType
+from typing import Self
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage import agenda as agendas
+from quercus.storage import leases, log, models, queries, snapshots
+from quercus.storage.dialect import dialect_for
+from quercus.storage.engine import Database
+from quercus.storage.errors import AlreadyExists, NotFound, Stale
+from quercus.storage.migrate import ensure_schema
+from quercus.storage.records import (
+    AgendaEntry,
+    Answered,
+    Appended,
+    Event,
+    Float64,
+    Leased,
+    ModelRecord,
+    NewValue,
+    Push,
+    QueryRecord,
+    QueryState,
+    Snapshot,
+)
+
+BUSY_TIMEOUT_S = 10.0
+
+
+class Store:
+    """Models, their evidence, queries and trees in one database.
+
+    Safe for threads; every process opens its own. A write has reached the disk when the call returns. Bytes
+    (specifications, labels, trees, reasons) are kept as they are given. Every method may raise `StoreError`
+    (`StoreBusy`, `ReadOnlyStore`, `CorruptStore`); `NotFound` for an unknown model, query, instance or version;
+    `InvalidInput` for an argument out of bounds.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._clock = clock
+
+    @classmethod
+    def open(
+        cls, url: str, *, clock: Callable[[], float] = time.time, busy_timeout_s: float = BUSY_TIMEOUT_S
+    ) -> "Store":
+        """Open a store, create it when there is none, upgrade its schema when it is older.
+
+        Parameters
+        ----------
+        url : str
+            ``sqlite:///relative/path`` or ``sqlite:////absolute/path``; the folder must exist.
+        clock : callable
+            Seconds since 1970, for leases and creation times.
+        busy_timeout_s : float
+            How long a write waits for another process.
+
+        Raises
+        ------
+        NewerSchema
+            Written by a newer version of Quercus.
+        ReadOnlyStore, CorruptStore, StoreBusy, StoreError
+            The file cannot be used; the message says why.
+        InvalidInput
+            The URL is none, or names a database that is not supported.
+        """
+        database = Database(dialect_for(url, busy_timeout_s))
+        try:
+            ensure_schema(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database, clock)
+
+    def close(self) -> None:
+        """Close every connection; later calls raise `StoreError`."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def change_token(self) -> int:
+        """A number that changes with every commit of any process; cheap enough to poll every few milliseconds.
+
+        Only equality means something, and only between calls on the same `Store`.
+        """
+        return self._database.change_token()
+
+    # Models
+
+    def create_model(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
+        """Create a model with an empty log; `AlreadyExists` when the name is taken."""
+        with self._database.write() as connection:
+            return models.create(connection, name, specification, budget, self._clock())
+
+    def get_model(self, name: str) -> ModelRecord:
+        """The model and where it stands."""
+        with self._database.read() as connection:
+            return models.get(connection, name, self._clock())
+
+    def list_models(self, after: str = "", limit: int = 1000) -> list[ModelRecord]:
+        """Models in order of name, those behind the name `after`."""
+        with self._database.read() as connection:
+            return models.page(connection, after, limit, self._clock())
+
+    def delete_model(self, name: str) -> None:
+        """Delete a model with its evidence, queries and trees."""
+        with self._database.write() as connection:
+            models.remove(connection, name)
+
+    def respecify(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
+        """Change specification and budget; appends a SPECIFICATION event.
+
+        Raises
+        ------
+        FailedPrecondition
+            When more queries are answered or leased already than the new budget allows.
+        """
+        with self._database.write() as connection:
+            return models.respecify(connection, name, specification, budget, self._clock())
+
+    # The log
+
+    def append_instances(
+        self,
+        model: str,
+        ids: Sequence[str],
+        values: Float64,
+        labels: Sequence[bytes],
+        new_values: Sequence[NewValue] = (),
+    ) -> Appended:
+        """Append a batch of instances, whole or not at all.
+
+        Parameters
+        ----------
+        ids : sequence of str
+            One a row. A row whose id is there with the same values and label is not stored again.
+        values : float64 (n, K)
+            NaN = missing.
+        labels : sequence of bytes
+            The source's labels, encoded by `belief.codec`.
+        new_values : sequence of NewValue
+            Nominal values that this batch brings; stored with it.
+
+        Raises
+        ------
+        AlreadyExists
+            An id is there with other content (`name` = the id).
+        Stale
+            A new value's index is not the next free one: read `vocabulary` again and retry.
+        """
+        with self._database.write() as connection:
+            return log.append(connection, Push(model, ids, values, labels, new_values), self._clock())
+
+    def append_group(
+        self, pushes: Sequence[Push]
+    ) -> list[Appended | AlreadyExists | InvalidInput | NotFound | Stale]:
+        """Append several batches in one commit (group commit), in order; each is stored whole or not at all.
+
+        Returns
+        -------
+        list
+            One a push: what became of it, or the exception that `append_instances` would have raised (such a push
+            leaves no trace and does not stop the others). An exception of the store itself (`StoreError`) is raised
+            and nothing of the group is stored.
+        """
+        outcomes: list[Appended | AlreadyExists | InvalidInput | NotFound | Stale] = []
+        with self._database.write() as connection:
+            for push in pushes:
+                try:
+                    outcomes.append(log.append(connection, push, self._clock()))
+                except (AlreadyExists, InvalidInput, NotFound, Stale) as error:
+                    outcomes.append(error)
+        return outcomes
+
+    def vocabulary(self, model: str) -> dict[int, tuple[str, ...]]:
+        """Learned nominal values by attribute, in the order they came; attributes without any are absent."""
+        with self._database.read() as connection:
+            return log.read_vocabulary(connection, model)
+
+    def read_events(self, model: str, after: int = 0, limit: int = 10_000) -> list[Event]:
+        """Events behind sequence number `after`, in order."""
+        with self._database.read() as connection:
+            return log.read_events(connection, model, after, limit)
+
+    def get_instance(self, model: str, id: str) -> list[Event]:  # noqa: A002 - its name on the wire
+        """Everything said about one instance, oldest first; its INSTANCE event leads."""
+        with self._database.read() as connection:
+            return log.get_instance(connection, model, id)
+
+    def list_instances(self, model: str, after_sequence: int = 0, limit: int = 1000) -> list[Event]:
+        """INSTANCE events behind a sequence number, in order."""
+        with self._database.read() as connection:
+            return log.list_instances(connection, model, after_sequence, limit)
+
+    def history(self, model: str, instances: Sequence[int]) -> dict[int, list[Event]]:
+        """Everything said about some instances, oldest first, by the sequence of their INSTANCE event."""
+        with self._database.read() as connection:
+            return log.history(connection, model, instances)
+
+    # Trees
+
+    def publish(
+        self,
+        model: str,
+        *,
+        as_of: int,
+        snapshot: bytes,
+        agenda: Sequence[AgendaEntry],
+        key: int | None = None,
+    ) -> int:
+        """Store the next tree version and make the queries follow its agenda.
+
+        Open queries that the agenda does not name are withdrawn; those it names keep their number and get the new
+        position and reason; leased ones stay as they are; new ones are opened, except for an instance that was
+        settled after `as_of` (the tree does not know its answer yet).
+
+        Parameters
+        ----------
+        as_of : int
+            Sequence number of the last event the tree was grown from.
+        key : int, optional
+            `ModelRecord.key` of the model the tree was grown for: guards against another of the same name.
+
+        Returns
+        -------
+        int
+            The new version. The current one, with nothing stored, when the stored tree is grown further than `as_of`.
+            0, with nothing stored, when the model is gone (or is not the one of `key`).
+
+        Raises
+        ------
+        FailedPrecondition
+            `as_of` lies beyond the log.
+        InvalidInput
+            The agenda names an instance twice, or something that is not an instance.
+        """
+        with self._database.write() as connection:
+            return agendas.publish(connection, model, as_of, snapshot, agenda, key, self._clock())
+
+    def snapshot(self, model: str, version: int | None = None) -> Snapshot:
+        """A tree version, None = the newest; `NotFound` ("tree version") when there is none."""
+        with self._database.read() as connection:
+            return snapshots.get(connection, model, version)
+
+    # Queries
+
+    def lease(
+        self, model: str, labeller: str, limit: int, duration_s: float, *, min_sequence: int = 0
+    ) -> Leased:
+        """Lease up to `limit` open queries, in the order of the agenda, within the budget.
+
+        Served only by a tree that has seen `min_sequence` and this labeller's last answer or refusal
+        (`Idle.GROWING` until then). Idle is BUDGET_SPENT when the whole budget is answered; ALL_LEASED when
+        something may come back from other labellers.
+        """
+        with self._database.write() as connection:
+            return leases.hand_out(
+                connection, model, labeller, limit, duration_s, min_sequence, self._clock()
+            )
+
+    def answer(
+        self, model: str, number: int, token: str, label: bytes, reliability: float, conflict: bool
+    ) -> Answered:
+        """Settle a query with a label, as an ANSWER event.
+
+        The same answer again by the same token succeeds with the same sequence. An answer after the lease expired is
+        accepted while nobody else holds or settled the query, growth still wants it, and the budget allows.
+
+        Raises
+        ------
+        FailedPrecondition
+            Otherwise, with the reason in words.
+        """
+        with self._database.write() as connection:
+            return leases.answer(
+                connection, model, number, token, label, reliability, conflict, self._clock()
+            )
+
+    def refuse(self, model: str, number: int, token: str) -> Answered:
+        """Settle a query without a label ("cannot tell"), as a REFUSAL event; rules as for `answer`, no budget."""
+        with self._database.write() as connection:
+            return leases.refuse(connection, model, number, token, self._clock())
+
+    def extend(self, model: str, number: int, token: str, duration_s: float) -> float:
+        """Let a live lease end `duration_s` from now; returns that time. `FailedPrecondition` once it expired."""
+        with self._database.write() as connection:
+            return leases.extend(connection, model, number, token, duration_s, self._clock())
+
+    def release(self, model: str, number: int, token: str) -> None:
+        """Give a query back; it is open again. A second call does nothing."""
+        with self._database.write() as connection:
+            leases.release(connection, model, number, token, self._clock())
+
+    def get_query(self, model: str, number: int) -> QueryRecord:
+        """One query, as it stands now."""
+        with self._database.read() as connection:
+            return queries.get(connection, model, number, self._clock())
+
+    def list_queries(
+        self, model: str, states: Collection[QueryState] = (), after: int = 0, limit: int = 1000
+    ) -> list[QueryRecord]:
+        """Queries in order of number, behind `after`, in some of the states (none named: all)."""
+        with self._database.read() as connection:
+            return queries.page(connection, model, states, after, limit, self._clock())
+
+    def next_expiry(self, model: str | None = None) -> float | None:
+        """When the first live lease ends, of one model or of all; None when there is none."""
+        with self._database.read() as connection:
+            return queries.next_expiry(connection, model, self._clock())
