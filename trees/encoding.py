@@ -1,12 +1,14 @@
 """From values to branch codes: small integers, one column an attribute.
 
-Code of a nominal value: its index, as declared; of a number: its bin, counted from 0; of a missing value: the number of declared values (or of bins), so it
-comes after all that was declared; of a nominal value learned after the declaration: one more than its index, so that no code ever moves when a value is learned.
-`UNKNOWN` stands for "no branch": a missing value where missing ones are rejected.
+Code of a nominal value: its index, as declared; of a number: its bin, counted from 0; of a missing
+value: the number of declared values (or of bins), so it comes after all that was declared; of a nominal
+value learned after the declaration: one more than its index, so that no code ever moves when a value is
+learned. `UNKNOWN` stands for "no branch": a missing value where missing ones are rejected.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +27,8 @@ Edges = tuple[tuple[float, ...], ...]  # inner edges in force, one tuple an attr
 def equal_width_edges(column: Floats, bins: int) -> tuple[float, ...]:
     """Return the inner edges of equal-width bins over the range of `column` (ALGORITHMS §8).
 
-    Edge ``i`` is ``lo + i (hi - lo) / bins``, lowered by 1e-9 of the range: so a plain ``value >= edge`` puts a value at an edge, or
-    within floating-point dust of it, into the bin above.
+    Edge ``i`` is ``lo + i (hi - lo) / bins``, lowered by 1e-9 of the range: so a plain ``value >= edge``
+    puts a value at an edge, or within floating-point dust of it, into the bin above.
 
     Parameters
     ----------
@@ -61,7 +63,8 @@ def edges_in_force(specification: Specification, values: Floats) -> Edges:
     specification
         Declares the attributes.
     values
-        (n, K) values of the log so far; the first ``warmup_rows`` of them set the edges that are not declared.
+        (n, K) values of the log so far; the first ``warmup_rows`` of them set the edges that are not
+        declared.
     """
     warmup = values[: specification.warmup_rows]
     return tuple(
@@ -135,7 +138,8 @@ def branch_names(
 
     Examples
     --------
-    >>> branch_names([Nominal("colour", ("red", "blue")), Numeric("size", edges=(1.5, 2.5))], ((), (1.5, 2.5)))
+    >>> attributes = [Nominal("colour", ("red", "blue")), Numeric("size", edges=(1.5, 2.5))]
+    >>> branch_names(attributes, ((), (1.5, 2.5)))
     (('red', 'blue', '?'), ('< 1.5', '[1.5, 2.5)', '≥ 2.5', '?'))
     """
     named = learned or {}
@@ -149,7 +153,7 @@ def branch_names(
 
 def _bin_names(edges: tuple[float, ...]) -> tuple[str, ...]:
     texts = _short(edges)
-    inner = [f"[{a}, {b})" for a, b in zip(texts, texts[1:], strict=False)]
+    inner = [f"[{a}, {b})" for a, b in pairwise(texts)]
     return (f"< {texts[0]}", *inner, f"≥ {texts[-1]}")
 
 
@@ -169,8 +173,8 @@ def check_values(specification: Specification, values: Floats) -> Floats:
     Raises
     ------
     InvalidInput
-        When the number of columns is wrong, a value is missing where that is rejected, a number is infinite, or a nominal value is no index in
-        [0, 1,000). The field names row and attribute.
+        When the number of columns is wrong, a value is missing where that is rejected, a number is
+        infinite, or a nominal value is no index in [0, 1,000). The field names row and attribute.
     """
     array = np.asarray(values, dtype=np.float64)
     attributes = specification.attributes

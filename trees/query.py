@@ -1,8 +1,16 @@
 """Which label to ask for next (ALGORITHMS §3.3)."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-Path = tuple[tuple[int, int], ...]  # (attribute, code) of each test from the root
+import numpy as np
+from numpy.typing import NDArray
+from quercus.trees.interval import IntervalSolver
+
+from quercus.trees.dominance import TIE
+from quercus.trees.growth import Growth, Place, Rows
+from quercus.trees.sample import Sample
+from quercus.trees.tree import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +63,158 @@ class Query:
     rivals: tuple[tuple[int, float, float], ...]
     asked: Asked
     node_count: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Desk:
+    """All that choosing queries needs: the rows, what they say, and the tree they grow.
+
+    Parameters
+    ----------
+    sample
+        The rows; whoever is being asked about is not askable.
+    solver
+        Entropy intervals over the sample's contours.
+    growth
+        The tree, decided as far as it is looked at.
+    """
+
+    sample: Sample
+    solver: IntervalSolver
+    growth: Growth
+
+
+def agenda(desk: Desk, last: Asked | None, limit: int) -> tuple[Query, ...]:
+    """Return up to `limit` queries in the order they would be asked if none were answered meanwhile.
+
+    An open round goes on as long as its node is in the tree; then the first node in pre-order that has
+    rivals and a candidate opens the next round.
+
+    Parameters
+    ----------
+    desk
+        Where to choose.
+    last
+        Where the last answered or refused query stood. None: nothing was asked yet.
+    limit
+        Most queries to return.
+    """
+    free = desk.sample.askable.copy()
+    desk = replace(desk, sample=replace(desk.sample, askable=free))
+    queries: list[Query] = []
+    while len(queries) < limit:
+        query = _next_query(desk, last)
+        if query is None:
+            break
+        queries.append(query)
+        free[query.instance] = False  # being asked
+        last = query.asked
+    return tuple(queries)
+
+
+def _next_query(desk: Desk, last: Asked | None) -> Query | None:
+    if last is not None:
+        place = desk.growth.find(last.path)
+        query = None if place is None else _ask(desk, place, _rest(desk.sample, last), last.rivals)
+        if query is not None:
+            return query
+    for decision, _, _ in desk.growth.preorder():
+        verdict = decision.verdict
+        if decision.stop is None and verdict is not None and len(verdict.rivals) > 1:
+            query = _ask(desk, decision.place, _children(desk.sample, verdict.rivals), verdict.rivals)
+            if query is not None:
+                return query
+    return None
+
+
+def _children(sample: Sample, rivals: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    return ((attribute, code) for attribute in rivals for code in range(sample.arities[attribute]))
+
+
+def _rest(sample: Sample, last: Asked) -> Iterator[tuple[int, int]]:
+    here = (last.rivals.index(last.attribute), last.code)
+    return (
+        (attribute, code)
+        for attribute, code in _children(sample, last.rivals)
+        if (last.rivals.index(attribute), code) > here
+    )
+
+
+def _ask(
+    desk: Desk, place: Place, children: Iterator[tuple[int, int]], rivals: tuple[int, ...]
+) -> Query | None:
+    """Return the query of the first of the children that has a candidate."""
+    sample = desk.sample
+    if not sample.candidates(place.rows).size:
+        return None
+    for attribute, code in children:
+        rows = sample.with_value(place.rows, attribute, code)
+        candidates = sample.candidates(rows)
+        if candidates.size:
+            instance, score = best_candidate(sample, desk.solver, rows, candidates)
+            return Query(
+                instance=instance,
+                path=place.path,
+                attribute=attribute,
+                code=code,
+                score=score,
+                rivals=_intervals(desk.growth, place, rivals),
+                asked=Asked(place.path, attribute, code, rivals),
+                node_count=int(place.rows.size),
+            )
+    return None
+
+
+def _intervals(growth: Growth, place: Place, rivals: tuple[int, ...]) -> tuple[tuple[int, float, float], ...]:
+    # a node that became a leaf in the middle of its round was not judged
+    verdict = growth.decide(place).verdict or growth.method.criterion.judge(place)
+    known = {} if verdict is None else verdict.intervals
+    return tuple((attribute, *known[attribute]) for attribute in rivals if attribute in known)
+
+
+def best_candidate(sample: Sample, solver: IntervalSolver, rows: Rows, candidates: Rows) -> tuple[int, float]:
+    """Return the candidate whose removal narrows the child most, and its score (ALGORITHMS §3.3, ties §3.5).
+
+    Parameters
+    ----------
+    sample
+        Holds the labels.
+    solver
+        Entropy intervals over the sample's contours.
+    rows
+        The child.
+    candidates
+        Those of its rows that may be asked about; at least one.
+
+    Returns
+    -------
+    instance : int
+        Number of the row.
+    score : float
+        ``w(S(T_h)) - w(S(T_h without i)) + 1[vacuous]``, bits.
+    """
+    distinct = np.unique(sample.ids[candidates])  # rows of equal labels score the same
+    scores = _scores(sample, solver, rows, distinct)
+    tied = scores >= scores.max() - TIE
+    totals = sample.table.contours[distinct].sum(axis=1)
+    tied &= totals >= totals[tied].max() - TIE
+    instance = int(candidates[np.isin(sample.ids[candidates], distinct[tied])].min())
+    return instance, float(scores[distinct == sample.ids[instance]][0])
+
+
+def _scores(
+    sample: Sample, solver: IntervalSolver, rows: Rows, distinct: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    vacuous = sample.table.vacuous[distinct]
+    scores = vacuous.astype(np.float64)
+    # A vacuous label constrains nothing, so without it the width is the same, unless it was the only
+    # row: then nothing is left.
+    solved = np.ones(distinct.size, dtype=bool) if rows.size == 1 else ~vacuous
+    if solved.any():
+        counts = sample.counts(rows)
+        without = np.repeat(counts[np.newaxis], int(solved.sum()), axis=0)
+        without[np.arange(len(without)), distinct[solved]] -= 1
+        lower, upper = solver.intervals(np.concatenate([counts[np.newaxis], without]))
+        width = upper - lower
+        scores[solved] += width[0] - width[1:]
+    return scores

@@ -68,7 +68,8 @@ class Numeric:
     name
         Not empty.
     bins
-        Number of equal-width bins over the range of the model's first rows, 2 to 256. Declared edges overrule it.
+        Number of equal-width bins over the range of the model's first rows, 2 to 256; declared edges
+        overrule it.
     edges
         Inner edges, finite and strictly increasing, at most 255; a value at an edge belongs to the bin above.
     missing
@@ -88,7 +89,7 @@ class Numeric:
     def __post_init__(self) -> None:
         _check_name(self.name, "name")
         _check_missing(self.missing)
-        _check_count(self.bins, "bins", MIN_BINS, MAX_BINS)
+        check_count(self.bins, "bins", MIN_BINS, MAX_BINS)
         if self.edges is None:
             return
         edges = tuple(float(edge) for edge in self.edges)
@@ -150,11 +151,11 @@ class Specification:
             raise InvalidInput("attributes", f"are {len(self.attributes)}, must be 1 to {MAX_ATTRIBUTES}")
         _check_distinct([attribute.name for attribute in self.attributes], "attributes")
         object.__setattr__(self, "alpha", check_alpha(self.alpha))
-        _check_count(self.budget, "budget", 0, MAX_COUNT)
-        _check_count(self.min_instances, "min_instances", 1, MAX_COUNT)
+        check_count(self.budget, "budget", 0)
+        check_count(self.min_instances, "min_instances", 1)
         if self.max_depth is not None:
-            _check_count(self.max_depth, "max_depth", 0, MAX_COUNT)
-        _check_count(self.warmup_rows, "warmup_rows", 1, MAX_COUNT)
+            check_count(self.max_depth, "max_depth", 0)
+        check_count(self.warmup_rows, "warmup_rows", 1)
 
 
 def check_alpha(alpha: float) -> float:
@@ -170,9 +171,17 @@ def check_alpha(alpha: float) -> float:
     return float(alpha)
 
 
-def _check_count(value: object, field: str, low: int, high: int) -> None:
+def check_count(value: object, field: str, low: int, high: int = MAX_COUNT) -> int:
+    """Return `value` if it is a whole number in [`low`, `high`].
+
+    Raises
+    ------
+    InvalidInput
+        When it is not.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise InvalidInput(field, f"is {shown(value)}, must be a whole number in [{low}, {high}]")
+    return value
 
 
 def _check_name(name: object, field: str) -> None:

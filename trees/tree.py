@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+Path = tuple[tuple[int, int], ...]  # (attribute, code) of each test from the root
+
 
 class Stop(Enum):
     """Why a node is a leaf (ALGORITHMS §3.4). The numbers are those of the wire."""
@@ -58,16 +60,16 @@ class Node:
         return self.attribute is None
 
     def preorder(self) -> Iterator[tuple["Node", int, int]]:
-        """Yield every node with the index of its parent and the code of its branch (-1, -1 for the root), parents first.
+        """Yield every node, parents first, with its parent's index and its branch's code.
 
-        Never recursive: a tree may be as deep as it has attributes.
+        These are -1, -1 for the root. Never recursive: a tree may be as deep as it has attributes.
         """
         pending = [(self, -1, -1)]
         index = 0
         while pending:
             node, parent, branch = pending.pop()
             yield node, parent, branch
-            pending.extend((child, index, code) for code, child in reversed(node.children.items()))
+            pending.extend((child, index, code) for code, child in reversed(tuple(node.children.items())))
             index += 1
 
     def __eq__(self, other: object) -> bool:

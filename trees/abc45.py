@@ -1,0 +1,256 @@
+"""ABC4.5: active belief decision trees (ALGORITHMS §3; Ma, Destercke, Wang 2016).
+
+The four pieces of the method, and `induce`, which grows a tree with an oracle at hand. The service
+(`quercus.trees.stream`) uses the same pieces and the same choice of queries.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from quercus.trees.interval import IntervalSolver
+
+from quercus.belief.contour import check_contour, check_contours
+from quercus.belief.errors import InvalidInput
+from quercus.belief.evidence import update
+from quercus.belief.frame import check_size
+from quercus.trees.dominance import TIE, first_largest, largest_mid_value, non_dominated
+from quercus.trees.gain import gain_ratio_interval, split_information
+from quercus.trees.growth import Branch, Growth, Method, Place, Summary, Verdict
+from quercus.trees.query import Desk, Query, agenda
+from quercus.trees.sample import ContourTable, Sample
+from quercus.trees.specification import check_alpha, check_count
+from quercus.trees.tree import Node, Stop
+
+MAX_CODE = 2**15 - 1
+
+Oracle = Callable[[int], ArrayLike | None]
+
+
+@dataclass(frozen=True, slots=True)
+class GainRatio:
+    """Criterion: gain-ratio intervals, dominance, largest mid-value (ALGORITHMS §3.1, §3.2)."""
+
+    sample: Sample
+    solver: IntervalSolver
+
+    def judge(self, place: Place) -> Verdict | None:
+        """Return the choice, or None when every attribute has one populated value."""
+        intervals = self._intervals(place)
+        if not intervals:
+            return None
+        rivals = non_dominated(intervals)
+        return Verdict(
+            attribute=largest_mid_value(intervals, rivals),
+            intervals=intervals,
+            rivals=rivals,
+            undecided=len(rivals) > 1 and self.sample.candidates(place.rows).size > 0,
+        )
+
+    def _intervals(self, place: Place) -> dict[int, tuple[float, float]]:
+        tables = self.sample.contingency(place.rows, place.attributes)
+        splits = {k: table[table.any(axis=1)] for k, table in tables.items()}
+        splits = {k: table for k, table in splits.items() if split_information(table.sum(axis=1)) > 0}
+        if not splits:
+            return {}
+        counts = np.concatenate([self.sample.counts(place.rows)[np.newaxis], *splits.values()])
+        lower, upper = self.solver.intervals(counts)
+        parent = (float(lower[0]), float(upper[0]))
+        intervals, start = {}, 1
+        for k, table in splits.items():
+            children = slice(start, start + len(table))
+            intervals[k] = gain_ratio_interval(parent, lower[children], upper[children], table.sum(axis=1))
+            start += len(table)
+        return intervals
+
+
+@dataclass(frozen=True, slots=True)
+class ByValue:
+    """Branching: a branch for every populated value; the attribute is spent."""
+
+    sample: Sample
+
+    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+        """Return the populated branches, in order of code."""
+        attribute = verdict.attribute
+        column = self.sample.codes[place.rows, attribute]
+        left = tuple(k for k in place.attributes if k != attribute)
+        return [Branch(attribute, int(code), place.rows[column == code], left) for code in np.unique(column)]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Stopping: too few rows, too deep, one class for certain, or nothing to gain (ALGORITHMS §3.4)."""
+
+    sample: Sample
+    solver: IntervalSolver
+    min_instances: int
+    max_depth: int | None
+
+    def before(self, place: Place) -> Stop | None:
+        """Return why the node must not be split, whatever the gains."""
+        if place.rows.size < self.min_instances:
+            return Stop.FEW_INSTANCES
+        estimate = self.solver.estimate(self.sample.counts(place.rows))
+        if estimate.unique and float(estimate.theta.max()) >= 1 - TIE:
+            return Stop.PURE
+        if self.max_depth is not None and place.depth >= self.max_depth:
+            return Stop.MAX_DEPTH
+        return None
+
+    def after(self, _place: Place, verdict: Verdict) -> Stop | None:
+        """Return `Stop.NO_GAIN` when no attribute can gain anything."""
+        return Stop.NO_GAIN if max(upper for _, upper in verdict.intervals.values()) <= TIE else None
+
+
+@dataclass(frozen=True, slots=True)
+class Likeliest:
+    """Leaf rule: the class of largest likelihood estimate, with bounds over the likelihood cut."""
+
+    sample: Sample
+    solver: IntervalSolver
+
+    def summary(self, place: Place) -> Summary:
+        """Return the prediction; with no row at all, that every class is possible."""
+        size = self.sample.table.contours.shape[1]
+        if not place.rows.size:
+            return Summary(0, (1 / size,) * size, (0.0,) * size, (1.0,) * size)
+        counts = self.sample.counts(place.rows)
+        theta = tuple(self.solver.estimate(counts).theta.tolist())
+        belief, plausibility = self.solver.class_bounds(counts)
+        return Summary(first_largest(theta), theta, tuple(belief.tolist()), tuple(plausibility.tolist()))
+
+
+def open_desk(sample: Sample, alpha: float, min_instances: int, max_depth: int | None) -> Desk:
+    """Return the tree of `sample`, not yet grown, with all that choosing its queries needs."""
+    solver = sample.table.solver(alpha)
+    method = Method(
+        criterion=GainRatio(sample, solver),
+        branching=ByValue(sample),
+        stopping=Thresholds(sample, solver, min_instances, max_depth),
+        leaf=Likeliest(sample, solver),
+    )
+    root = Place((), np.arange(len(sample.ids)), tuple(range(len(sample.arities))))
+    return Desk(sample, solver, Growth(root, method))
+
+
+@dataclass(frozen=True, slots=True)
+class Induction:
+    """The tree, and the queries in the order they were asked, refused ones included."""
+
+    tree: Node
+    queries: tuple[Query, ...]
+
+
+def induce(
+    codes: ArrayLike,
+    arities: ArrayLike,
+    contours: ArrayLike,
+    *,
+    alpha: float = 0.8,
+    budget: int = 0,
+    oracle: Oracle | None = None,
+    min_instances: int = 2,
+    max_depth: int | None = None,
+) -> Induction:
+    """Grow an active belief decision tree (ALGORITHMS §3).
+
+    Parameters
+    ----------
+    codes
+        (n, K) value of each attribute of each row, ``0 <= codes[:, k] < arities[k]``, in declared order.
+    arities
+        (K,) number of values of each attribute.
+    contours
+        (n, l) plausibility of each class.
+    alpha
+        Level of the likelihood cut, in [0, 1].
+    budget
+        Most answers; a refusal costs nothing.
+    oracle
+        Given a row number, returns what it knows of that row's class as a contour (l,), or None when it
+        cannot tell. A precise contour replaces the row's label, any other is combined with it.
+    min_instances
+        A node with fewer rows is a leaf.
+    max_depth
+        Depth at which every node is a leaf; None for no limit.
+
+    Returns
+    -------
+    Induction
+        The tree after all answers, and the queries.
+
+    Raises
+    ------
+    InvalidInput
+        When an argument breaks one of these rules.
+
+    Examples
+    --------
+    >>> result = induce([[0], [0], [1], [1]], [2], [[1, 0], [1, 1], [0, 1], [0, 1]], alpha=1.0)
+    >>> result.tree.attribute, {code: child.klass for code, child in result.tree.children.items()}
+    (0, {0: 0, 1: 1})
+    """
+    alpha = check_alpha(alpha)
+    budget = check_count(budget, "budget", 0)
+    min_instances = check_count(min_instances, "min_instances", 1)
+    max_depth = None if max_depth is None else check_count(max_depth, "max_depth", 0)
+    sample = _sample(codes, arities, contours)
+    queries: list[Query] = []
+    answers = 0
+    while True:
+        desk = open_desk(sample, alpha, min_instances, max_depth)
+        asked = queries[-1].asked if queries else None
+        wanted = agenda(desk, asked, 1) if oracle is not None and answers < budget else ()
+        if not wanted or oracle is None:
+            return Induction(desk.growth.tree(), tuple(queries))
+        queries.append(wanted[0])
+        answer = oracle(wanted[0].instance)
+        answers += answer is not None
+        sample = with_answer(sample, wanted[0].instance, answer)
+
+
+def with_answer(sample: Sample, instance: int, answer: ArrayLike | None, reliability: float = 1.0) -> Sample:
+    """Return the sample after an oracle's answer (a contour) or refusal (None) about one row."""
+    askable = sample.askable.copy()
+    askable[instance] = False
+    if answer is None:
+        return replace(sample, askable=askable)
+    size = sample.table.contours.shape[1]
+    known = sample.table.contours[sample.ids[instance]]
+    updated = update(known, check_contour(answer, size, f"answer for row {instance}"), reliability)
+    ids = sample.ids.copy()
+    ids[instance] = sample.table.intern(updated.contour[np.newaxis])[0]
+    return replace(sample, askable=askable, ids=ids)
+
+
+def _sample(codes: ArrayLike, arities: ArrayLike, contours: ArrayLike) -> Sample:
+    labels = np.asarray(contours, dtype=np.float64)
+    size = check_size(labels.shape[1] if labels.ndim == 2 else 0, "contours")
+    labels = check_contours(labels, size)
+    widths = _whole(arities, "arities", 1)
+    if (widths < 1).any() or (widths > MAX_CODE).any():
+        raise InvalidInput("arities", f"must lie in [1, {MAX_CODE}]")
+    table = _whole(codes, "codes", 2)
+    if table.shape != (len(labels), len(widths)):
+        raise InvalidInput("codes", f"have shape {table.shape}, must be {(len(labels), len(widths))}")
+    wrong = (table < 0) | (table >= widths)
+    if wrong.any():
+        row, k = np.unravel_index(int(wrong.argmax()), wrong.shape)
+        raise InvalidInput(f"codes[{row}][{k}]", f"is {table[row, k]}, must lie in [0, {widths[k]})")
+    distinct = ContourTable(size)
+    return Sample(
+        codes=np.asfortranarray(table, dtype=np.int16),
+        arities=tuple(widths.tolist()),
+        ids=distinct.intern(labels),
+        askable=np.ones(len(labels), dtype=bool),
+        table=distinct,
+    )
+
+
+def _whole(values: ArrayLike, field: str, dimensions: int) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.ndim != dimensions or not (np.issubdtype(array.dtype, np.integer) or not array.size):
+        raise InvalidInput(field, f"must be whole numbers in {dimensions} dimensions, have {array.dtype}")
+    return array.astype(np.int64)
