@@ -1,1 +1,68 @@
-"""."""
+"""The client.
+
+A library (:class:`Client`, :class:`quercus.client.aio.Client`) and the command line ``quercus``.
+"""
+
+from quercus.client.client import Client
+from quercus.client.errors import (
+    AlreadyExists,
+    Cancelled,
+    DeadlineExceeded,
+    FailedPrecondition,
+    FieldViolation,
+    InvalidArgument,
+    NotFound,
+    QuercusError,
+    ResourceExhausted,
+    ServerError,
+    Unavailable,
+)
+from quercus.client.results import (
+    AnswerReport,
+    Classification,
+    Classifications,
+    Evidence,
+    Instance,
+    Lease,
+    Model,
+    Nominal,
+    Numeric,
+    PushReport,
+    Query,
+    Reason,
+    Rival,
+    Specification,
+)
+from quercus.client.treeview import Tree, TreeNode, TreeUpdate
+
+__all__ = [
+    "AlreadyExists",
+    "AnswerReport",
+    "Cancelled",
+    "Classification",
+    "Classifications",
+    "Client",
+    "DeadlineExceeded",
+    "Evidence",
+    "FailedPrecondition",
+    "FieldViolation",
+    "Instance",
+    "InvalidArgument",
+    "Lease",
+    "Model",
+    "Nominal",
+    "NotFound",
+    "Numeric",
+    "PushReport",
+    "QuercusError",
+    "Query",
+    "Reason",
+    "ResourceExhausted",
+    "Rival",
+    "ServerError",
+    "Specification",
+    "Tree",
+    "TreeNode",
+    "TreeUpdate",
+    "Unavailable",
+]

@@ -1,0 +1,377 @@
+"""The asyncio client: the same calls as :class:`quercus.client.Client`, awaited.
+
+An object belongs to the loop in which it was made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+from grpc import aio as grpc_aio
+
+from quercus.client import convert, pushing, requests, transport
+from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
+from quercus.client.labels import LabelLike
+from quercus.client.results import (
+    AnswerReport,
+    Classifications,
+    Instance,
+    Lease,
+    Model,
+    PushReport,
+    Query,
+    Specification,
+)
+from quercus.client.rows import Chunk, Row, RowEncoder, chunks
+from quercus.client.stubs import Stubs
+from quercus.client.treeview import Tree, TreeUpdate
+from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
+
+
+class Client:
+    """A connection to a Quercus server for asyncio programs.
+
+    Parameters
+    ----------
+    address, timeout_s
+        As in :class:`quercus.client.Client`.
+
+    Examples
+    --------
+    >>> async with Client() as client:                                                 # doctest: +SKIP
+    ...     await client.push("wine", rows)
+    ...     async for query in client.queries("wine", labeller="ann"):
+    ...         await client.answer(query, "red")
+    """
+
+    def __init__(self, address: str | None = None, *, timeout_s: float = transport.DEFAULT_TIMEOUT_S) -> None:
+        self.address = address or os.environ.get("QUERCUS_SERVER") or transport.DEFAULT_ADDRESS
+        self.timeout_s = timeout_s
+        self._sequences = transport.Sequences()
+        self._channel = grpc_aio.insecure_channel(self.address, options=transport.channel_options())
+        self._stubs = Stubs(self._channel)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection; calls under way fail."""
+        await self._channel.close()
+
+    async def _call(
+        self, method: Callable[..., Awaitable[Any]], request: Any, timeout_s: float | None = None
+    ) -> Any:
+        try:
+            return await method(request, timeout=timeout_s or self.timeout_s)
+        except grpc.RpcError as error:
+            raise from_rpc(error, self.address) from None
+
+    async def wait_ready(self, timeout_s: float = 10.0) -> None:
+        """Wait until the server answers; :class:`Unavailable` when it does not within ``timeout_s``."""
+        try:
+            await asyncio.wait_for(self._channel.channel_ready(), timeout_s)
+        except TimeoutError:
+            raise Unavailable(f"no server answers at {self.address} after {timeout_s:g} s") from None
+
+    # Models
+
+    async def create_model(self, name: str, specification: Specification) -> Model:
+        """Create a model."""
+        request = model_pb2.CreateModelRequest(
+            model_id=name, specification=requests.specification(specification)
+        )
+        self._sequences.forget(name)
+        return convert.model(await self._call(self._stubs.models.CreateModel, request))
+
+    async def get_model(self, name: str) -> Model:
+        """The model as it is now."""
+        request = model_pb2.GetModelRequest(name=convert.model_resource(name))
+        return convert.model(await self._call(self._stubs.models.GetModel, request))
+
+    model = get_model
+
+    async def models(self) -> AsyncIterator[Model]:
+        """All models, in order of name."""
+        request = model_pb2.ListModelsRequest()
+        while True:
+            page = await self._call(self._stubs.models.ListModels, request)
+            for each in page.models:
+                yield convert.model(each)
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return
+
+    async def update_model(self, name: str, **changes: float | None) -> Model:
+        """Change ``alpha``, ``budget``, ``min_instances`` or ``max_depth`` (``max_depth=None``: no limit)."""
+        return convert.model(await self._call(self._stubs.models.UpdateModel, requests.update(name, changes)))
+
+    async def delete_model(self, name: str) -> None:
+        """Delete a model with its evidence, queries and trees."""
+        request = model_pb2.DeleteModelRequest(name=convert.model_resource(name))
+        await self._call(self._stubs.models.DeleteModel, request)
+        self._sequences.forget(name)
+
+    # Instances
+
+    async def push(
+        self,
+        model: str,
+        rows: AsyncIterable[Row] | Iterable[Row] | Any,
+        labels: pushing.Labels = None,
+        ids: Iterable[str] | None = None,
+        *,
+        batch_rows: int = 1000,
+        window: int = pushing.WINDOW_BATCHES,
+        on_progress: pushing.Progress | None = None,
+    ) -> PushReport:
+        """Push rows, as :meth:`quercus.client.Client.push` does; ``rows`` may be an async iterable too."""
+        pushing.check_sizes(batch_rows, window)
+        batcher = pushing.Batcher(model, (await self.get_model(model)).specification, labels, ids)
+        ledger = pushing.Ledger(window, on_progress)
+        line = _PushLine(self._stubs.instances, ledger, self.address, self.timeout_s)
+        try:
+            async for chunk in _chunks(rows, batch_rows):
+                if batcher.wants_renewal(chunk):
+                    batcher.renew((await self.get_model(model)).specification)
+                await line.send(batcher.batch(chunk))
+                await line.settle(until=window - 1)
+            await line.settle(until=0)
+            batcher.finish(ledger.report.rows)
+        except QuercusError as error:
+            if error.report is None:  # a row is wrong: what is on its way still counts
+                await line.settle(until=0)
+            raise ledger.failed(error) from None
+        finally:
+            self._sequences.saw(model, ledger.report.committed_sequence)
+            await line.close()
+        return ledger.report
+
+    async def get_instance(self, model: str, instance: str) -> Instance:
+        """A row with everything that was ever said about its label."""
+        classes = tuple((await self.get_model(model)).specification.classes)
+        request = instance_pb2.GetInstanceRequest(name=f"models/{model}/instances/{instance}")
+        return convert.instance(await self._call(self._stubs.instances.GetInstance, request), classes)
+
+    async def instances(self, model: str) -> AsyncIterator[Instance]:
+        """All rows with their label history, in the order they came."""
+        classes = tuple((await self.get_model(model)).specification.classes)
+        request = instance_pb2.ListInstancesRequest(model=convert.model_resource(model), page_size=1000)
+        while True:
+            page = await self._call(self._stubs.instances.ListInstances, request)
+            for each in page.instances:
+                yield convert.instance(each, classes)
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return
+
+    # Queries
+
+    async def lease(self, model: str, labeller: str, *, lease_s: float = 60.0, wait_s: float = 0.0) -> Lease:
+        """Lease one query, waiting up to ``wait_s`` (at most 60) for one."""
+        request = requests.lease(model, labeller, lease_s, wait_s, self._sequences.newest(model))
+        return convert.lease(
+            await self._call(self._stubs.queries.LeaseQueries, request, self.timeout_s + wait_s)
+        )
+
+    async def queries(
+        self, model: str, labeller: str, *, lease_s: float = 60.0, idle_s: float | None = 10.0
+    ) -> AsyncGenerator[Query, None]:
+        """Queries one after another, as :meth:`quercus.client.Client.queries` gives them."""
+        patience = requests.Patience(idle_s)
+        while True:
+            lease = await self.lease(model, labeller, lease_s=lease_s, wait_s=patience.wait_s)
+            if not lease.queries:
+                now = await self.get_model(model) if lease.idle == "budget_spent" else None
+                if patience.ended(lease, now):
+                    return
+                continue
+            patience.renew()
+            query = lease.queries[0]
+            keeper = asyncio.create_task(self._keep(query, lease_s))
+            try:
+                yield query
+            except GeneratorExit:
+                with contextlib.suppress(QuercusError):  # answered or refused: nothing to give back
+                    await self.extend_lease(query, requests.SHORTEST_LEASE_S)
+                raise
+            finally:
+                keeper.cancel()
+
+    async def _keep(self, query: Query, lease_s: float) -> None:
+        while True:
+            await asyncio.sleep(lease_s / 3)
+            try:
+                await self.extend_lease(query, lease_s)
+            except (Unavailable, DeadlineExceeded):
+                continue  # the server may be back before the lease ends
+            except QuercusError:
+                return  # answered, or another's by now: the answer itself will say so
+
+    async def list_queries(self, model: str, states: Iterable[str] = ()) -> AsyncIterator[Query]:
+        """Queries in the given states (open, leased, answered, refused, withdrawn; none given: all)."""
+        request = query_pb2.ListQueriesRequest(
+            model=convert.model_resource(model), states=requests.states(states), page_size=1000
+        )
+        while True:
+            page = await self._call(self._stubs.queries.ListQueries, request)
+            for each in page.queries:
+                yield convert.query(each)
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return
+
+    async def answer(self, query: Query, label: LabelLike, reliability: float = 1.0) -> AnswerReport:
+        """Answer a query, with a label as :meth:`quercus.client.Client.answer` takes it."""
+        request = requests.answer(query, label, reliability)
+        report = convert.answer_report(await self._call(self._stubs.queries.AnswerQuery, request))
+        self._sequences.saw(query.model, report.committed_sequence)
+        return report
+
+    async def refuse(self, query: Query) -> AnswerReport:
+        """Say that nobody can tell: the instance is not asked again."""
+        request = query_pb2.RefuseQueryRequest(name=query.name, lease_token=query.lease_token)
+        report = convert.answer_report(await self._call(self._stubs.queries.RefuseQuery, request))
+        self._sequences.saw(query.model, report.committed_sequence)
+        return report
+
+    async def extend_lease(self, query: Query, lease_s: float) -> None:
+        """Hold a query for ``lease_s`` seconds from now."""
+        request = query_pb2.ExtendLeaseRequest(
+            name=query.name, lease_token=query.lease_token, lease_duration=requests.duration(lease_s)
+        )
+        await self._call(self._stubs.queries.ExtendLease, request)
+
+    # Classification and trees
+
+    async def classify(
+        self, model: str, rows: Iterable[Row] | Any, *, min_sequence: int = 0, want_paths: bool = False
+    ) -> Classifications:
+        """Classify rows, as :meth:`quercus.client.Client.classify` does."""
+        specification = (await self.get_model(model)).specification
+        encoder = RowEncoder(specification)
+        size = transport.classify_rows(len(specification.attributes), len(specification.classes))
+        answers = []
+        for chunk in chunks(rows, size):
+            request = classify_pb2.ClassifyRequest(
+                model=convert.model_resource(model),
+                rows=encoder.encode(chunk)[0],
+                min_sequence=min_sequence,
+                want_paths=want_paths,
+            )
+            answers.append(await self._call(self._stubs.classify.Classify, request))
+        if not answers:
+            return convert.no_classifications(tuple(specification.classes), want_paths)
+        return convert.classifications(answers, want_paths)
+
+    async def tree(self, model: str, version: int | None = None) -> Tree:
+        """The newest tree, or any earlier version."""
+        request = tree_pb2.GetTreeRequest(name=convert.tree_resource(model, version))
+        return convert.tree(await self._call(self._stubs.trees.GetTree, request))
+
+    async def render(
+        self, model: str, form: convert.RenderFormat = "text", version: int | None = None
+    ) -> str:
+        """A drawing of a tree: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``."""
+        request = convert.render_request(model, version, form)
+        return str((await self._call(self._stubs.trees.RenderTree, request)).content)
+
+    async def watch(self, model: str, *, timeout_s: float | None = None) -> AsyncGenerator[TreeUpdate, None]:
+        """The newest tree, then every newer one as it is grown (a slow reader skips versions)."""
+        request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model))
+        call = self._stubs.trees.WatchTree(request, timeout=timeout_s)
+        try:
+            async for update in call:
+                yield TreeUpdate(convert.tree(update.tree), update.committed_sequence)
+        except grpc.RpcError as error:
+            raise from_rpc(error, self.address) from None
+        finally:
+            call.cancel()
+
+    async def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float = 60.0) -> Model:
+        """Wait until the tree is a function of the log up to ``sequence`` (default: all of it)."""
+        wanted = (await self.get_model(model)).sequence_committed if sequence is None else sequence
+        try:
+            async with contextlib.aclosing(self.watch(model, timeout_s=timeout_s)) as updates:
+                async for update in updates:
+                    if update.tree.as_of >= wanted:
+                        return await self.get_model(model)
+        except DeadlineExceeded:
+            pass  # said better below, with how far growth came
+        grown = (await self.get_model(model)).sequence_grown
+        raise DeadlineExceeded(f"the tree of {model!r} stood at {grown} of {wanted} after {timeout_s:g} s")
+
+
+class _PushLine:
+    """The stream that an asyncio push travels on; see :class:`quercus.client.pushline.PushLine`."""
+
+    def __init__(self, stub: Any, ledger: pushing.Ledger, address: str, timeout_s: float) -> None:
+        self._stub, self._ledger = stub, ledger
+        self._address, self._timeout_s = address, timeout_s
+        self._call = stub.PushInstances()
+
+    async def close(self) -> None:
+        """End the stream; what is still unacknowledged is given up."""
+        if self._ledger.pending:
+            self._call.cancel()
+        elif not self._call.done():
+            await self._call.done_writing()
+
+    async def send(self, batch: pushing.Batch) -> None:
+        """Send a batch; when the stream is broken, :meth:`settle` will find out and send it again."""
+        self._ledger.sent(batch)
+        await self._write(batch)
+
+    async def _write(self, batch: pushing.Batch) -> None:
+        with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):
+            await self._call.write(batch.request)
+
+    async def settle(self, until: int) -> None:
+        """Take acknowledgements until at most ``until`` batches are on their way."""
+        while len(self._ledger.pending) > until:
+            try:
+                self._ledger.acknowledged(await self._receive())
+            except QuercusError as error:
+                attempt = self._ledger.broken(error)
+                self._call.cancel()
+                await asyncio.sleep(transport.backoff_s(attempt))
+                self._call = self._stub.PushInstances()
+                for batch in self._ledger.pending:
+                    await self._write(batch)
+
+    async def _receive(self) -> instance_pb2.PushInstancesResponse:
+        try:
+            ack = await asyncio.wait_for(self._call.read(), self._timeout_s)
+        except TimeoutError:
+            reason = f"{self._address} did not acknowledge a batch within {self._timeout_s:g} s"
+            raise DeadlineExceeded(reason) from None
+        except grpc.RpcError as error:
+            raise from_rpc(error, self._address) from None
+        if not isinstance(ack, instance_pb2.PushInstancesResponse):  # grpc.aio.EOF
+            raise Unavailable(f"{self._address} ended the stream with batches unacknowledged")
+        return ack
+
+
+async def _chunks(rows: Any, size: int) -> AsyncIterator[Chunk]:
+    if not isinstance(rows, AsyncIterable):
+        for chunk in chunks(rows, size):
+            yield chunk
+        return
+    start, piece = 0, []
+    async for row in rows:
+        piece.append(row)
+        if len(piece) == size:
+            yield Chunk(start, size, piece)
+            start, piece = start + size, []
+    if piece:
+        yield Chunk(start, len(piece), piece)

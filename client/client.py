@@ -1,0 +1,393 @@
+"""The synchronous client."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+from quercus.client import convert, pushing, requests, transport
+from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
+from quercus.client.holding import Holding
+from quercus.client.labels import LabelLike
+from quercus.client.pushline import PushLine
+from quercus.client.results import (
+    AnswerReport,
+    Classifications,
+    Instance,
+    Lease,
+    Model,
+    PushReport,
+    Query,
+    Specification,
+)
+from quercus.client.rows import Row, RowEncoder, chunks
+from quercus.client.stubs import Stubs
+from quercus.client.treeview import Tree, TreeUpdate
+from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
+
+
+class Client:
+    """A connection to a Quercus server; safe to share between threads.
+
+    Parameters
+    ----------
+    address
+        ``host:port``; default the environment variable ``QUERCUS_SERVER``, else 127.0.0.1:50051.
+    timeout_s
+        Deadline of each call, and of each acknowledgement of a push.
+
+    Examples
+    --------
+    >>> with Client("127.0.0.1:50051") as client:                                      # doctest: +SKIP
+    ...     client.create_model("wine", Specification([Numeric("ash")], ["red", "white"], budget=10))
+    ...     client.push("wine", [{"ash": 2.4}, {"ash": 2.1}])
+    ...     for query in client.queries("wine", labeller="ann"):
+    ...         client.answer(query, {"red", "white"} if query.values["ash"] > 2.3 else "red")
+    ...     client.classify("wine", [[2.2]]).labels
+    """
+
+    def __init__(self, address: str | None = None, *, timeout_s: float = transport.DEFAULT_TIMEOUT_S) -> None:
+        self.address = address or os.environ.get("QUERCUS_SERVER") or transport.DEFAULT_ADDRESS
+        self.timeout_s = timeout_s
+        self._sequences = transport.Sequences()
+        self._channel = grpc.insecure_channel(  # type: ignore[no-untyped-call]
+            self.address, options=transport.channel_options()
+        )
+        self._stubs = Stubs(self._channel)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; calls under way fail."""
+        self._channel.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except grpc.RpcError as error:
+            raise from_rpc(error, self.address) from None
+
+    def _call(self, method: Callable[..., Any], request: Any, timeout_s: float | None = None) -> Any:
+        with self._errors():
+            return method(request, timeout=timeout_s or self.timeout_s)
+
+    def wait_ready(self, timeout_s: float = 10.0) -> None:
+        """Wait until the server answers; :class:`Unavailable` when it does not within ``timeout_s``."""
+        try:
+            ready = grpc.channel_ready_future(self._channel)  # type: ignore[no-untyped-call]
+            ready.result(timeout=timeout_s)
+        except grpc.FutureTimeoutError:
+            raise Unavailable(f"no server answers at {self.address} after {timeout_s:g} s") from None
+
+    # Models
+
+    def create_model(self, name: str, specification: Specification) -> Model:
+        """Create a model; :class:`AlreadyExists` when the name is taken."""
+        request = model_pb2.CreateModelRequest(
+            model_id=name, specification=requests.specification(specification)
+        )
+        self._sequences.forget(name)
+        return convert.model(self._call(self._stubs.models.CreateModel, request))
+
+    def get_model(self, name: str) -> Model:
+        """The model as it is now."""
+        request = model_pb2.GetModelRequest(name=convert.model_resource(name))
+        return convert.model(self._call(self._stubs.models.GetModel, request))
+
+    model = get_model
+
+    def models(self) -> Iterator[Model]:
+        """All models, in order of name."""
+        request = model_pb2.ListModelsRequest()
+        while True:
+            page = self._call(self._stubs.models.ListModels, request)
+            yield from map(convert.model, page.models)
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return
+
+    def update_model(self, name: str, **changes: float | None) -> Model:
+        """Change ``alpha``, ``budget``, ``min_instances`` or ``max_depth`` (``max_depth=None``: no limit)."""
+        return convert.model(self._call(self._stubs.models.UpdateModel, requests.update(name, changes)))
+
+    def delete_model(self, name: str) -> None:
+        """Delete a model with its evidence, queries and trees."""
+        self._call(
+            self._stubs.models.DeleteModel, model_pb2.DeleteModelRequest(name=convert.model_resource(name))
+        )
+        self._sequences.forget(name)
+
+    # Instances
+
+    def push(
+        self,
+        model: str,
+        rows: Iterable[Row] | Any,
+        labels: pushing.Labels = None,
+        ids: Iterable[str] | None = None,
+        *,
+        batch_rows: int = 1000,
+        window: int = pushing.WINDOW_BATCHES,
+        on_progress: pushing.Progress | None = None,
+    ) -> PushReport:
+        """Push rows; when this returns, every one is committed.
+
+        Parameters
+        ----------
+        model
+            Name of the model.
+        rows
+            Dicts by attribute name, sequences in attribute order, an array (n, K) or a DataFrame.
+        labels
+            One a row, each as in :meth:`answer`, or an array (n, l) of plausibilities. Absent: nothing is
+            known.
+        ids
+            One a row, unique in the model: rows whose id is known are not stored again.
+        batch_rows, window
+            Rows a message, and messages on their way at once.
+        on_progress
+            Called after each acknowledgement.
+
+        Raises
+        ------
+        QuercusError
+            ``error.report`` says how many rows had been acknowledged. A broken connection is tried again
+            first.
+        """
+        pushing.check_sizes(batch_rows, window)
+        batcher = pushing.Batcher(model, self.get_model(model).specification, labels, ids)
+        ledger = pushing.Ledger(window, on_progress)
+        with PushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
+            try:
+                for chunk in chunks(rows, batch_rows):
+                    if batcher.wants_renewal(chunk):
+                        batcher.renew(self.get_model(model).specification)
+                    line.send(batcher.batch(chunk))
+                    line.settle(until=window - 1)
+                line.settle(until=0)
+                batcher.finish(ledger.report.rows)
+            except QuercusError as error:
+                if error.report is None:  # a row is wrong: what is on its way still counts
+                    line.settle(until=0)
+                raise ledger.failed(error) from None
+            except BaseException:
+                line.abandon()
+                raise
+            finally:
+                self._sequences.saw(model, ledger.report.committed_sequence)
+        return ledger.report
+
+    def get_instance(self, model: str, instance: str) -> Instance:
+        """A row with everything that was ever said about its label."""
+        classes = tuple(self.get_model(model).specification.classes)
+        request = instance_pb2.GetInstanceRequest(name=f"models/{model}/instances/{instance}")
+        return convert.instance(self._call(self._stubs.instances.GetInstance, request), classes)
+
+    def instances(self, model: str) -> Iterator[Instance]:
+        """All rows with their label history, in the order they came."""
+        classes = tuple(self.get_model(model).specification.classes)
+        request = instance_pb2.ListInstancesRequest(model=convert.model_resource(model), page_size=1000)
+        while True:
+            page = self._call(self._stubs.instances.ListInstances, request)
+            yield from (convert.instance(each, classes) for each in page.instances)
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return
+
+    # Queries
+
+    def lease(self, model: str, labeller: str, *, lease_s: float = 60.0, wait_s: float = 0.0) -> Lease:
+        """Lease one query, waiting up to ``wait_s`` (at most 60) for one.
+
+        :meth:`queries` does this for you.
+        """
+        newest = self._sequences.newest(model)
+        request = requests.lease(model, labeller, lease_s, wait_s, newest)
+        return convert.lease(self._call(self._stubs.queries.LeaseQueries, request, self.timeout_s + wait_s))
+
+    def queries(
+        self, model: str, labeller: str, *, lease_s: float = 60.0, idle_s: float | None = 10.0
+    ) -> Generator[Query, None, None]:
+        """Queries one after another; the lease of the one you hold is extended while you think.
+
+        Answer or refuse each before you ask for the next. One that you leave unanswered goes to another
+        labeller (or back to you) when its lease ends; when you leave the loop, it is given back at once.
+
+        Parameters
+        ----------
+        model, labeller
+            Whose queries, and who answers (1 to 100 characters).
+        lease_s
+            1 to 3,600: how soon others get the query when this process dies.
+        idle_s
+            End after so many seconds with nothing to ask; ``None``: only when the budget is spent.
+        """
+        patience = requests.Patience(idle_s)
+        while True:
+            lease = self.lease(model, labeller, lease_s=lease_s, wait_s=patience.wait_s)
+            if not lease.queries:
+                now = self.get_model(model) if lease.idle == "budget_spent" else None
+                if patience.ended(lease, now):
+                    return
+                continue
+            patience.renew()
+            query = lease.queries[0]
+            with Holding(lambda q=query: self.extend_lease(q, lease_s), lease_s / 3):  # type: ignore[misc]
+                try:
+                    yield query
+                except GeneratorExit:
+                    self._give_back(query)
+                    raise
+
+    def list_queries(self, model: str, states: Iterable[str] = ()) -> Iterator[Query]:
+        """Queries in the given states (open, leased, answered, refused, withdrawn; none given: all)."""
+        request = query_pb2.ListQueriesRequest(
+            model=convert.model_resource(model), states=requests.states(states), page_size=1000
+        )
+        while True:
+            page = self._call(self._stubs.queries.ListQueries, request)
+            yield from map(convert.query, page.queries)
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return
+
+    def answer(self, query: Query, label: LabelLike, reliability: float = 1.0) -> AnswerReport:
+        """Answer a query.
+
+        Parameters
+        ----------
+        query
+            As :meth:`queries` gave it.
+        label
+            A class name, a set of names, a dict name -> plausibility (a name left out is impossible), a dict
+            frozenset of names -> mass, or ``None``: nothing is known.
+        reliability
+            Chance that you are right, in (0, 1].
+
+        Raises
+        ------
+        FailedPrecondition
+            When the lease ended and the query is answered, withdrawn, or another's by now.
+        """
+        request = requests.answer(query, label, reliability)
+        report = convert.answer_report(self._call(self._stubs.queries.AnswerQuery, request))
+        self._sequences.saw(query.model, report.committed_sequence)
+        return report
+
+    def refuse(self, query: Query) -> AnswerReport:
+        """Say that nobody can tell: the instance is not asked again."""
+        request = query_pb2.RefuseQueryRequest(name=query.name, lease_token=query.lease_token)
+        report = convert.answer_report(self._call(self._stubs.queries.RefuseQuery, request))
+        self._sequences.saw(query.model, report.committed_sequence)
+        return report
+
+    def extend_lease(self, query: Query, lease_s: float) -> None:
+        """Hold a query for ``lease_s`` seconds from now."""
+        request = query_pb2.ExtendLeaseRequest(
+            name=query.name, lease_token=query.lease_token, lease_duration=requests.duration(lease_s)
+        )
+        self._call(self._stubs.queries.ExtendLease, request)
+
+    def _give_back(self, query: Query) -> None:
+        """There is no call that releases.
+
+        The shortest lease does it. Answered queries refuse, which is fine.
+        """
+        try:
+            self.extend_lease(query, requests.SHORTEST_LEASE_S)
+        except (QuercusError, ValueError):
+            return  # answered, refused, or the server is away: the lease ends by itself
+
+    # Classification and trees
+
+    def classify(
+        self, model: str, rows: Iterable[Row] | Any, *, min_sequence: int = 0, want_paths: bool = False
+    ) -> Classifications:
+        """Classify rows (forms as in :meth:`push`).
+
+        Parameters
+        ----------
+        model, rows
+            What to classify; any number of rows, sent in as few requests as the message limit allows.
+        min_sequence
+            Only by a tree grown from at least this much of the log (:meth:`wait_grown` waits for it).
+        want_paths
+            Also the path of every row.
+        """
+        specification = self.get_model(model).specification
+        encoder = RowEncoder(specification)
+        size = transport.classify_rows(len(specification.attributes), len(specification.classes))
+        answers = []
+        for chunk in chunks(rows, size):
+            request = classify_pb2.ClassifyRequest(
+                model=convert.model_resource(model),
+                rows=encoder.encode(chunk)[0],
+                min_sequence=min_sequence,
+                want_paths=want_paths,
+            )
+            answers.append(self._call(self._stubs.classify.Classify, request))
+        if not answers:
+            return convert.no_classifications(tuple(specification.classes), want_paths)
+        return convert.classifications(answers, want_paths)
+
+    def tree(self, model: str, version: int | None = None) -> Tree:
+        """The newest tree, or any earlier version."""
+        request = tree_pb2.GetTreeRequest(name=convert.tree_resource(model, version))
+        return convert.tree(self._call(self._stubs.trees.GetTree, request))
+
+    def render(self, model: str, form: convert.RenderFormat = "text", version: int | None = None) -> str:
+        """A drawing of a tree: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``."""
+        return str(
+            self._call(self._stubs.trees.RenderTree, convert.render_request(model, version, form)).content
+        )
+
+    def watch(self, model: str, *, timeout_s: float | None = None) -> Generator[TreeUpdate, None, None]:
+        """The newest tree, then every newer one as it is grown (a slow reader skips versions).
+
+        Parameters
+        ----------
+        model
+            Whose trees.
+        timeout_s
+            Ends with :class:`DeadlineExceeded` then; ``None``: runs until you stop, the model goes, or the
+            server.
+        """
+        call = self._stubs.trees.WatchTree(
+            tree_pb2.WatchTreeRequest(model=convert.model_resource(model)), timeout=timeout_s
+        )
+        try:
+            with self._errors():
+                for update in call:
+                    yield TreeUpdate(convert.tree(update.tree), update.committed_sequence)
+        finally:
+            call.cancel()
+
+    def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float = 60.0) -> Model:
+        """Wait until the tree is a function of the log up to ``sequence`` (default: all of it).
+
+        Raises
+        ------
+        DeadlineExceeded
+            When growth did not come that far within ``timeout_s``.
+        """
+        wanted = self.get_model(model).sequence_committed if sequence is None else sequence
+        try:
+            for update in self.watch(model, timeout_s=timeout_s):
+                if update.tree.as_of >= wanted:
+                    return self.get_model(model)
+        except DeadlineExceeded:
+            pass  # said better below, with how far growth came
+        grown = self.get_model(model).sequence_grown
+        raise DeadlineExceeded(f"the tree of {model!r} stood at {grown} of {wanted} after {timeout_s:g} s")

@@ -1,0 +1,285 @@
+"""Protobuf to results and back: the one place where the client knows the wire, shared by both clients."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import numpy as np
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from quercus.client.labels import label_from_proto
+from quercus.client.results import (
+    AnswerReport,
+    Attribute,
+    Classifications,
+    Evidence,
+    Floats,
+    Instance,
+    Lease,
+    Missing,
+    Model,
+    Nominal,
+    Numeric,
+    Query,
+    Reason,
+    Rival,
+    Specification,
+    Value,
+)
+from quercus.client.treeview import AttributeBranches, Tree, TreeNode
+from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
+
+RenderFormat = Literal["text", "dot", "svg"]
+UPDATABLE = ("alpha", "budget", "min_instances", "max_depth")
+
+
+def model_resource(model: str) -> str:
+    """``models/{model}``."""
+    return f"models/{model}"
+
+
+def leaf(resource: str) -> str:
+    """The last segment of a resource name."""
+    return resource.rsplit("/", 1)[-1]
+
+
+def model_of(resource: str) -> str:
+    """The model in a resource name ``models/{model}/...``."""
+    return resource.split("/", 2)[1]
+
+
+def moment(timestamp: Timestamp) -> datetime:
+    """A timestamp, in UTC."""
+    return timestamp.ToDatetime(tzinfo=UTC)
+
+
+def specification_to_proto(specification: Specification) -> model_pb2.Specification:
+    """What CreateModel takes; fields left ``None`` stay absent."""
+    return model_pb2.Specification(
+        attributes=[_attribute_to_proto(attribute) for attribute in specification.attributes],
+        classes=specification.classes,
+        alpha=specification.alpha,
+        budget=specification.budget,
+        min_instances=specification.min_instances,
+        max_depth=specification.max_depth,
+        warmup_rows=specification.warmup_rows,
+    )
+
+
+def _attribute_to_proto(attribute: Attribute) -> model_pb2.Attribute:
+    missing = (
+        model_pb2.MISSING_POLICY_REJECT if attribute.missing == "reject" else model_pb2.MISSING_POLICY_BRANCH
+    )
+    if isinstance(attribute, Nominal):
+        nominal = model_pb2.NominalAttribute(values=attribute.values)
+        return model_pb2.Attribute(name=attribute.name, nominal=nominal, missing=missing)
+    numeric = model_pb2.NumericAttribute(bins=attribute.bins, edges=attribute.edges)
+    return model_pb2.Attribute(name=attribute.name, numeric=numeric, missing=missing)
+
+
+def specification(message: model_pb2.Specification) -> Specification:
+    """A specification as the server holds it."""
+
+    def given(name: str) -> Any:
+        return getattr(message, name) if message.HasField(name) else None  # type: ignore[arg-type]
+
+    return Specification(
+        attributes=[_attribute(attribute) for attribute in message.attributes],
+        classes=message.classes,
+        alpha=given("alpha"),
+        budget=given("budget"),
+        min_instances=given("min_instances"),
+        max_depth=given("max_depth"),
+        warmup_rows=given("warmup_rows"),
+    )
+
+
+def _attribute(message: model_pb2.Attribute) -> Attribute:
+    missing: Missing = "reject" if message.missing == model_pb2.MISSING_POLICY_REJECT else "branch"
+    if message.WhichOneof("kind") == "nominal":
+        return Nominal(message.name, message.nominal.values, missing)
+    return Numeric(message.name, message.numeric.bins or 4, message.numeric.edges, missing)
+
+
+def model(message: model_pb2.Model) -> Model:
+    """A model."""
+    return Model(
+        name=leaf(message.name),
+        specification=specification(message.specification),
+        created_at=moment(message.create_time),
+        sequence_committed=message.sequence_committed,
+        sequence_grown=message.sequence_grown,
+        tree_version=message.tree_version,
+        instance_count=message.instance_count,
+        queries_answered=message.queries_answered,
+        queries_leased=message.queries_leased,
+        queries_refused=message.queries_refused,
+        queries_open=message.queries_open,
+        conflicts=message.conflicts,
+    )
+
+
+def _values(row: values_pb2.NamedRow) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for name, value in row.values.items():
+        kind = value.WhichOneof("kind")
+        values[name] = value.nominal if kind == "nominal" else value.number if kind == "number" else None
+    return values
+
+
+def _reason(message: query_pb2.Reason) -> Reason:
+    return Reason(
+        path=tuple((step.attribute, step.value) for step in message.path),
+        rivals=tuple(Rival(r.attribute, r.lower, r.upper) for r in message.rivals),
+        attribute=message.attribute,
+        value=message.value,
+        score=message.score,
+        node_count=message.node_count,
+    )
+
+
+def query(message: query_pb2.Query) -> Query:
+    """A query with its reason."""
+    leased = message.HasField("lease_expire_time")
+    return Query(
+        name=message.name,
+        model=model_of(message.name),
+        number=int(leaf(message.name)),
+        state=query_pb2.QueryState.Name(message.state).removeprefix("QUERY_STATE_").lower(),
+        instance=message.instance.split("/instances/", 1)[-1],
+        values=_values(message.values),
+        contour=tuple(message.contour.plausibilities),
+        classes=tuple(message.classes),
+        reason=_reason(message.reason),
+        tree_version=message.tree_version,
+        labeller=message.labeller,
+        expires_at=moment(message.lease_expire_time) if leased else None,
+        lease_token=message.lease_token,
+    )
+
+
+def lease(message: query_pb2.LeaseQueriesResponse) -> Lease:
+    """What a lease call brought.
+
+    ``idle`` is one of nothing_to_ask, all_leased, budget_spent, growing, unspecified.
+    """
+    queries = tuple(query(each) for each in message.queries)
+    idle = query_pb2.LeaseQueriesResponse.Idle.Name(message.idle).removeprefix("IDLE_").lower()
+    return Lease(queries, None if queries else idle, message.budget_left)
+
+
+def answer_report(message: query_pb2.AnswerQueryResponse | query_pb2.RefuseQueryResponse) -> AnswerReport:
+    """A committed answer or refusal."""
+    conflict = isinstance(message, query_pb2.AnswerQueryResponse) and message.conflict
+    return AnswerReport(message.name, message.committed_sequence, conflict)
+
+
+def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instance:
+    """A row with its label history."""
+    history = tuple(
+        Evidence(
+            e.sequence,
+            e.author,
+            None if e.refused else label_from_proto(e.label, classes),
+            e.refused,
+            e.reliability,
+            moment(e.create_time),
+        )
+        for e in message.history
+    )
+    contour = tuple(message.contour.plausibilities)
+    name = message.name.split("/instances/", 1)[-1]
+    return Instance(name, _values(message.values), history, contour, message.conflict)
+
+
+def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:
+    """The answers of one or several requests, in order."""
+    classes = tuple(messages[0].classes)
+
+    def joined(name: str) -> Floats:
+        parts = [np.array(getattr(m, name), dtype=np.float64) for m in messages]
+        return np.concatenate(parts).reshape(-1, len(classes))
+
+    steps = (tuple((s.attribute, s.value) for s in path.steps) for m in messages for path in m.paths)
+    return Classifications(
+        classes=classes,
+        indices=np.concatenate([np.array(m.class_indices, dtype=np.int64) for m in messages]),
+        theta=joined("theta"),
+        pignistic=joined("pignistic"),
+        belief=joined("belief"),
+        plausibility=joined("plausibility"),
+        nodes=np.concatenate([np.array(m.nodes, dtype=np.int64) for m in messages]),
+        versions=np.concatenate([np.full(len(m.class_indices), m.tree_version, np.int64) for m in messages]),
+        version=min(m.tree_version for m in messages),
+        as_of=min(m.as_of for m in messages),
+        paths=tuple(steps) if want_paths else None,
+    )
+
+
+def no_classifications(classes: tuple[str, ...], want_paths: bool) -> Classifications:
+    """The answer for no rows; no tree was asked, so the version is 0."""
+    none, empty = np.empty(0, dtype=np.int64), np.empty((0, len(classes)))
+    paths = () if want_paths else None
+    return Classifications(classes, none, empty, empty, empty, empty, none, none, 0, 0, paths)
+
+
+def tree(message: tree_pb2.Tree) -> Tree:
+    """A tree with every name resolved."""
+    attributes = tuple(
+        AttributeBranches(a.attribute, tuple(a.branches), tuple(a.edges), a.numeric)
+        for a in message.attributes
+    )
+    children: list[list[int]] = [[] for _ in message.nodes]
+    nodes: list[TreeNode] = []
+    for index, node in enumerate(message.nodes):
+        if node.parent >= 0:
+            children[node.parent].append(index)
+    for index, node in enumerate(message.nodes):
+        parent = message.nodes[node.parent] if node.parent >= 0 else None
+        nodes.append(
+            TreeNode(
+                index=index,
+                parent=node.parent if parent is not None else None,
+                depth=nodes[node.parent].depth + 1 if parent is not None else 0,
+                branch=attributes[parent.attribute].branches[node.branch] if parent is not None else None,
+                attribute=attributes[node.attribute].attribute if node.attribute >= 0 else None,
+                class_name=message.classes[node.class_index],
+                count=node.count,
+                theta=tuple(node.theta),
+                belief=tuple(node.belief),
+                plausibility=tuple(node.plausibility),
+                intervals={attributes[i.attribute].attribute: (i.lower, i.upper) for i in node.intervals},
+                undecided=node.undecided,
+                stop=_stop(node.stop),
+                children=tuple(children[index]),
+            )
+        )
+    return Tree(
+        model_of(message.name),
+        message.version,
+        message.as_of,
+        tuple(message.classes),
+        attributes,
+        tuple(nodes),
+        moment(message.create_time),
+    )
+
+
+def _stop(stop: tree_pb2.StopReason.ValueType) -> str | None:
+    return tree_pb2.StopReason.Name(stop).removeprefix("STOP_REASON_").lower() if stop else None
+
+
+def tree_resource(model_name: str, version: int | None) -> str:
+    """``models/{model}/trees/{version}``, or ``.../latest``."""
+    return f"models/{model_name}/trees/{'latest' if version is None else version}"
+
+
+def render_request(model_name: str, version: int | None, form: RenderFormat) -> tree_pb2.RenderTreeRequest:
+    """What RenderTree takes."""
+    formats = {
+        "text": tree_pb2.RenderTreeRequest.FORMAT_TEXT,
+        "dot": tree_pb2.RenderTreeRequest.FORMAT_DOT,
+        "svg": tree_pb2.RenderTreeRequest.FORMAT_SVG,
+    }
+    return tree_pb2.RenderTreeRequest(name=tree_resource(model_name, version), format=formats[form])

@@ -1,0 +1,155 @@
+"""What can go wrong, as one small hierarchy: every exception of the client is a :class:`QuercusError`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+
+if TYPE_CHECKING:
+    from quercus.client.results import PushReport
+
+
+@dataclass(frozen=True)
+class FieldViolation:
+    """One field of a request that is wrong.
+
+    Parameters
+    ----------
+    field
+        Path of the field, as in ``specification.alpha``.
+    reason
+        What is wrong with it, with the value and the bound.
+    """
+
+    field: str
+    reason: str
+
+
+class QuercusError(Exception):
+    """Any failure of a call.
+
+    Parameters
+    ----------
+    message
+        What happened, fit to be shown to a person.
+    violations
+        The fields that are wrong, where the server (or the client, before sending) can name them.
+
+    Attributes
+    ----------
+    report : PushReport or None
+        On errors of ``push``: what had been acknowledged when it failed.
+    """
+
+    def __init__(self, message: str, violations: tuple[FieldViolation, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.violations = violations
+        self.report: PushReport | None = None
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        parts += [f"{v.field}: {v.reason}" for v in self.violations if v.reason not in self.message]
+        if self.report is not None:
+            parts.append(f"{self.report.rows:,} rows had been acknowledged")
+        return "; ".join(parts)
+
+
+class InvalidArgument(QuercusError, ValueError):  # noqa: N818  (the name of the status code)
+    """A request, a row or a label is wrong; sending it again will not help."""
+
+
+class NotFound(QuercusError):  # noqa: N818
+    """No such model, instance, query or tree version."""
+
+
+class AlreadyExists(QuercusError):  # noqa: N818
+    """The name is taken, or an id is known with other content."""
+
+
+class FailedPrecondition(QuercusError):  # noqa: N818
+    """Right in form, but not now: an expired lease, an answered query, no tree yet."""
+
+
+class ResourceExhausted(QuercusError):  # noqa: N818
+    """A limit with a name was passed; the message says which."""
+
+
+class Unavailable(QuercusError):  # noqa: N818
+    """No server answers at the address, or it cannot answer yet."""
+
+
+class DeadlineExceeded(QuercusError):  # noqa: N818
+    """No answer within the time given."""
+
+
+class Cancelled(QuercusError):  # noqa: N818
+    """The call was cancelled, by this side or by a server that stops."""
+
+
+class ServerError(QuercusError):
+    """The server failed (INTERNAL, UNKNOWN) or does not know the call: a bug, worth reporting."""
+
+
+_BY_CODE: dict[grpc.StatusCode, type[QuercusError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgument,
+    grpc.StatusCode.OUT_OF_RANGE: InvalidArgument,
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.ALREADY_EXISTS: AlreadyExists,
+    grpc.StatusCode.FAILED_PRECONDITION: FailedPrecondition,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhausted,
+    grpc.StatusCode.UNAVAILABLE: Unavailable,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
+    grpc.StatusCode.CANCELLED: Cancelled,
+}
+
+_TRANSPORT_PHRASES = (
+    "failed to connect",
+    "connections to all backends",
+    "connection refused",
+    "dns resolution",
+)
+
+
+def invalid(field: str, reason: str) -> InvalidArgument:
+    """An :class:`InvalidArgument` about one field, found before anything was sent."""
+    return InvalidArgument(f"{field}: {reason}", (FieldViolation(field, reason),))
+
+
+def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
+    """The exception that stands for a failed call (synchronous or asyncio).
+
+    Parameters
+    ----------
+    error
+        What grpc raised.
+    address
+        The server's address, named when nobody answers there.
+    """
+    call: Any = error
+    code, details = call.code(), call.details() or "no details"
+    if code is grpc.StatusCode.UNAVAILABLE and any(p in details.lower() for p in _TRANSPORT_PHRASES):
+        details = f"no server answers at {address}"
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        details = f"{address} did not answer in time ({details})"
+    kind = _BY_CODE.get(code, ServerError)
+    if kind is ServerError:
+        details = f"the server failed: {code.name} {details}"
+    return kind(details, _violations(call))
+
+
+def _violations(call: Any) -> tuple[FieldViolation, ...]:
+    try:
+        status = rpc_status.from_call(call)
+    except ValueError:  # details that contradict the status: not ours, the code and message stand
+        return ()
+    found: list[FieldViolation] = []
+    for detail in status.details if status is not None else ():
+        bad = error_details_pb2.BadRequest()
+        if detail.Unpack(bad):
+            found += [FieldViolation(v.field, v.description) for v in bad.field_violations]
+    return tuple(found)

@@ -1,0 +1,176 @@
+"""Labels in the forms people write, and their compact forms on the wire.
+
+A label is: ``None`` (nothing is known), a class name, a set or list of names (one of these), a dict ``name ->
+plausibility`` (a name left out is impossible), a dict ``frozenset of names -> mass``, a one-dimensional
+array of plausibilities in the order of the frame, or an object with ``focal = ((mask, mass), ...)`` such as
+``quercus.belief.mass.MassFunction``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.client.errors import invalid
+from quercus.client.results import Floats
+from quercus.proto.v1 import values_pb2
+
+
+@runtime_checkable
+class MassLike(Protocol):
+    """What a mass function object must offer."""
+
+    @property
+    def focal(self) -> Sequence[tuple[int, float]]:
+        """The focal sets as bit masks (bit c = class c), each with its mass."""
+        ...
+
+
+LabelLike = (
+    str
+    | Collection[str]
+    | Mapping[str, float]
+    | Mapping[frozenset[str], float]
+    | NDArray[Any]
+    | MassLike
+    | None
+)
+
+
+class LabelEncoder:
+    """Turns labels over one frame into messages.
+
+    Parameters
+    ----------
+    classes
+        The frame, in order.
+    """
+
+    def __init__(self, classes: Sequence[str]) -> None:
+        self.classes = tuple(classes)
+        self._bit = {name: 1 << index for index, name in enumerate(self.classes)}
+        self._full = (1 << len(self.classes)) - 1
+
+    def one(self, label: LabelLike, field: str = "label") -> values_pb2.Label:
+        """The message of one label.
+
+        Raises
+        ------
+        InvalidArgument
+            When a class is unknown, a set is empty, or the form is none of those above; names ``field``.
+        """
+        if label is None:
+            return values_pb2.Label(vacuous=values_pb2.Vacuous())
+        if isinstance(label, str):
+            self.mask([label], field)
+            return values_pb2.Label(class_name=label)
+        kind, content = self._parse(label, field)
+        if kind == "set":
+            return values_pb2.Label(class_set=values_pb2.ClassSet(classes=self._names(content)))
+        if kind == "contour":
+            return values_pb2.Label(contour=values_pb2.Contour(plausibilities=content))
+        sets, masses = zip(*content, strict=True) if content else ((), ())
+        return values_pb2.Label(mass=values_pb2.MassFunction(focal_sets=sets, masses=masses))
+
+    def batch(self, labels: Sequence[LabelLike] | Floats, start: int = 0) -> values_pb2.Labels:
+        """The most compact message of many labels.
+
+        ``start`` is the number of the first row, for error messages.
+        """
+        if isinstance(labels, np.ndarray) and labels.ndim == 2:
+            return self._contours(labels, start)
+        parsed = [self._parse(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
+        kinds = {kind for kind, _ in parsed}
+        if all(kind == "set" and content == self._full for kind, content in parsed):
+            return values_pb2.Labels(all_vacuous=values_pb2.Vacuous())
+        if kinds == {"set"}:
+            return values_pb2.Labels(sets=values_pb2.SetLabels(masks=[content for _, content in parsed]))
+        if "mass" in kinds:
+            each = [self.one(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
+            return values_pb2.Labels(list=values_pb2.LabelList(labels=each))
+        rows = [self._indicator(content) if kind == "set" else content for kind, content in parsed]
+        return self._contours(np.array(rows, dtype=np.float64), start)
+
+    def mask(self, names: Collection[str], field: str) -> int:
+        """The bit mask of a set of names."""
+        mask = 0
+        for name in names:
+            bit = self._bit.get(name)
+            if bit is None:
+                raise invalid(field, f"{name!r} is not a class; the classes are {', '.join(self.classes)}")
+            mask |= bit
+        if not mask:
+            raise invalid(field, "the set of classes is empty; None says that nothing is known")
+        return mask
+
+    def _parse(self, label: LabelLike, field: str) -> tuple[str, Any]:
+        """(kind, content): set -> mask, contour -> list of float, mass -> list of (mask, mass)."""
+        if label is None:
+            return "set", self._full
+        if isinstance(label, str):
+            return "set", self.mask([label], field)
+        if isinstance(label, MassLike):
+            return "mass", [(int(mask), float(mass)) for mask, mass in label.focal]
+        if isinstance(label, np.ndarray):
+            return "contour", self._array(label, field)
+        if isinstance(label, Mapping):
+            return self._mapping(label, field)
+        if isinstance(label, Collection):
+            wrong = next((name for name in label if not isinstance(name, str)), None)
+            if wrong is None:
+                return "set", self.mask(label, field)
+        raise invalid(field, f"{label!r} is no label: give a class name, a set of names, a dict or None")
+
+    def _array(self, label: NDArray[Any], field: str) -> list[float]:
+        if label.shape != (len(self.classes),) or label.dtype.kind not in "fiub":
+            raise invalid(
+                field, f"expected {len(self.classes)} plausibilities, got an array of shape {label.shape}"
+            )
+        return [float(value) for value in label]
+
+    def _mapping(self, label: Mapping[Any, float], field: str) -> tuple[str, Any]:
+        if not label:
+            raise invalid(field, "the dict is empty; None says that nothing is known")
+        try:
+            values = {key: float(value) for key, value in label.items()}
+        except (TypeError, ValueError):
+            raise invalid(field, f"the values of {label!r} must be numbers") from None
+        if all(isinstance(key, str) for key in values):
+            self.mask(list(values), field)
+            return "contour", [values.get(name, 0.0) for name in self.classes]
+        if all(isinstance(key, frozenset | tuple) for key in values):
+            return "mass", [(self.mask(key, field), value) for key, value in values.items()]
+        raise invalid(
+            field, "the keys must be all class names (plausibilities) or all frozensets of names (masses)"
+        )
+
+    def _contours(self, values: NDArray[Any], start: int) -> values_pb2.Labels:
+        if values.shape[1] != len(self.classes):
+            reason = f"expected {len(self.classes)} plausibilities a row, got {values.shape[1]}"
+            raise invalid(f"labels[{start}]", reason)
+        flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
+        return values_pb2.Labels(contours=values_pb2.PackedContours(plausibilities=flat))
+
+    def _names(self, mask: int) -> list[str]:
+        return [name for name in self.classes if mask & self._bit[name]]
+
+    def _indicator(self, mask: int) -> list[float]:
+        return [1.0 if mask & self._bit[name] else 0.0 for name in self.classes]
+
+
+def label_from_proto(label: values_pb2.Label, classes: Sequence[str]) -> LabelLike:
+    """A label read back, in the form in which it would be given."""
+    kind = label.WhichOneof("kind")
+    if kind == "class_name":
+        return label.class_name
+    if kind == "class_set":
+        return frozenset(label.class_set.classes)
+    if kind == "contour":
+        return dict(zip(classes, label.contour.plausibilities, strict=False))
+    if kind == "mass":
+        pairs = zip(label.mass.focal_sets, label.mass.masses, strict=True)
+        return {frozenset(c for i, c in enumerate(classes) if mask >> i & 1): mass for mask, mass in pairs}
+    return None

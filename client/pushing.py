@@ -1,0 +1,202 @@
+"""What a push is, apart from how its bytes travel: batches, the window, acknowledgements, retries.
+
+Both clients drive the same two objects: :class:`Batcher` makes the messages, :class:`Ledger` knows which of
+them are acknowledged. A batch keeps its id when it is sent again, so a broken connection stores nothing
+twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quercus.client.errors import QuercusError, Unavailable, invalid
+from quercus.client.labels import LabelEncoder, LabelLike
+from quercus.client.results import Floats, PushReport, Specification
+from quercus.client.rows import Chunk, RowEncoder
+from quercus.client.transport import MAX_ATTEMPTS
+from quercus.proto.v1 import instance_pb2
+
+MAX_BATCH_ROWS = 10_000
+"""The server takes no more in one batch."""
+WINDOW_BATCHES = 8
+"""Batches on their way at once."""
+
+Progress = Callable[[PushReport], None]
+Labels = Iterable[LabelLike] | Floats | None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A message, and how many rows it carries."""
+
+    request: instance_pb2.PushInstancesRequest
+    rows: int
+
+
+class Batcher:
+    """Makes the batches of one push.
+
+    Parameters
+    ----------
+    model
+        Name of the model.
+    specification
+        Of the model; renewed by :meth:`renew` when rows bring nominal values that it does not list.
+    labels, ids
+        As in :meth:`Client.push`: one a row, taken as the rows are.
+    """
+
+    def __init__(
+        self, model: str, specification: Specification, labels: Labels, ids: Iterable[str] | None
+    ) -> None:
+        self._model = model
+        self._push = uuid.uuid4().hex
+        self._number = itertools.count()
+        self._labels = LabelEncoder(specification.classes)
+        self._given_labels = labels
+        self._label_source = None if labels is None or _is_matrix(labels) else iter(labels)
+        self._id_source = None if ids is None else iter(ids)
+        self._stale = False
+        self.renew(specification)
+
+    def renew(self, specification: Specification) -> None:
+        """Use a newer specification: it lists more nominal values."""
+        self._rows = RowEncoder(specification)
+        self._stale = False
+
+    def wants_renewal(self, chunk: Chunk) -> bool:
+        """True when the chunk has values that were not listed and that earlier batches may have added."""
+        return self._stale and self._rows.encode(chunk)[1]
+
+    def batch(self, chunk: Chunk) -> Batch:
+        """The message of a chunk.
+
+        Raises
+        ------
+        InvalidArgument
+            Naming the row; the rows before this chunk are not touched by it.
+        """
+        rows, unknown = self._rows.encode(chunk)
+        self._stale = self._stale or unknown
+        request = instance_pb2.PushInstancesRequest(
+            model=f"models/{self._model}", rows=rows, batch_id=f"{self._push}-{next(self._number)}"
+        )
+        labels = self._take_labels(chunk)
+        if labels is not None:
+            request.labels.CopyFrom(self._labels.batch(labels, chunk.start))
+        if self._id_source is not None:
+            request.ids.extend(str(each) for each in _take(self._id_source, chunk, "ids"))
+        return Batch(request, chunk.size)
+
+    def finish(self, rows: int) -> None:
+        """After the last chunk: labels or ids left over are a mistake worth naming."""
+        for name, source in (("labels", self._label_source), ("ids", self._id_source)):
+            if source is not None and next(source, self) is not self:
+                raise invalid(name, f"there are more {name} than the {rows:,} rows")
+        if _is_matrix(self._given_labels) and len(self._given_labels) > rows:  # type: ignore[arg-type]
+            raise invalid("labels", f"there are more labels than the {rows:,} rows")
+
+    def _take_labels(self, chunk: Chunk) -> Sequence[LabelLike] | Floats | None:
+        if self._label_source is not None:
+            return _take(self._label_source, chunk, "labels")
+        if self._given_labels is None:
+            return None
+        part: Floats = self._given_labels[chunk.start : chunk.start + chunk.size]  # type: ignore[index]
+        if len(part) < chunk.size:
+            raise invalid(
+                "labels", f"there are fewer labels than rows: none for row {chunk.start + len(part):,}"
+            )
+        return part
+
+
+def _is_matrix(labels: object) -> bool:
+    return isinstance(labels, np.ndarray) and labels.ndim == 2
+
+
+def _take(source: Any, chunk: Chunk, name: str) -> list[Any]:
+    taken = list(itertools.islice(source, chunk.size))
+    if len(taken) < chunk.size:
+        raise invalid(name, f"there are fewer {name} than rows: none for row {chunk.start + len(taken):,}")
+    return taken
+
+
+class Ledger:
+    """Which batches are on their way or acknowledged, and whether a broken stream is worth another try."""
+
+    def __init__(self, window: int, on_progress: Progress | None) -> None:
+        self.window = window
+        self._on_progress = on_progress
+        self._pending: dict[str, Batch] = {}
+        self._started = time.monotonic()
+        self._attempts = 0
+        self._report = PushReport(0, 0, 0, 0, 0, 0.0)
+
+    @property
+    def report(self) -> PushReport:
+        """What is acknowledged so far."""
+        return self._report
+
+    @property
+    def pending(self) -> list[Batch]:
+        """Sent, not acknowledged, in order."""
+        return list(self._pending.values())
+
+    @property
+    def full(self) -> bool:
+        """True when no further batch may be sent before an acknowledgement."""
+        return len(self._pending) >= self.window
+
+    def sent(self, batch: Batch) -> None:
+        """A batch is on its way."""
+        self._pending[batch.request.batch_id] = batch
+
+    def acknowledged(self, ack: instance_pb2.PushInstancesResponse) -> None:
+        """A batch is committed."""
+        batch = self._pending.pop(ack.batch_id, None)
+        if batch is None:  # acknowledged before the stream broke, and again after
+            return
+        self._attempts = 0
+        last = self._report
+        self._report = PushReport(
+            rows=last.rows + batch.rows,
+            stored=last.stored + ack.rows_stored,
+            known=last.known + ack.rows_known,
+            batches=last.batches + 1,
+            committed_sequence=max(last.committed_sequence, ack.committed_sequence),
+            seconds=time.monotonic() - self._started,
+        )
+        if self._on_progress is not None:
+            self._on_progress(self._report)
+
+    def broken(self, error: QuercusError) -> int:
+        """The stream broke: the number of the next attempt.
+
+        Raises
+        ------
+        QuercusError
+            ``error`` itself, with the report of what is acknowledged, when another attempt would not help.
+        """
+        self._attempts += 1
+        if not isinstance(error, Unavailable) or self._attempts >= MAX_ATTEMPTS:
+            raise self.failed(error)
+        return self._attempts
+
+    def failed(self, error: QuercusError) -> QuercusError:
+        """The error, with what is acknowledged."""
+        error.report = self._report
+        return error
+
+
+def check_sizes(batch_rows: int, window: int) -> None:
+    """Refuse sizes that the server would refuse, before a row is read."""
+    if not 1 <= batch_rows <= MAX_BATCH_ROWS:
+        raise invalid("batch_rows", f"{batch_rows} is not in 1..{MAX_BATCH_ROWS:,}")
+    if window < 1:
+        raise invalid("window", f"{window} is not at least 1")

@@ -1,0 +1,121 @@
+"""What both clients send for queries and models, and how long they wait for a query."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from quercus.client.convert import UPDATABLE, model_resource, specification_to_proto
+from quercus.client.errors import invalid
+from quercus.client.labels import LabelEncoder, LabelLike
+from quercus.client.results import Lease, Model, Query, Specification
+from quercus.proto.v1 import model_pb2, query_pb2
+
+SHORTEST_LEASE_S = 1.0
+LONGEST_POLL_S = 10.0
+"""Seconds of one long poll; several follow each other, so that a server that went away is noticed."""
+STATES = ("open", "leased", "answered", "refused", "withdrawn")
+
+
+def specification(given: Specification) -> model_pb2.Specification:
+    """A specification for CreateModel.
+
+    What cannot even be written down is named here, the rest by the server.
+    """
+    try:
+        return specification_to_proto(given)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise invalid("specification", str(error)) from None
+
+
+def duration(seconds: float) -> Duration:
+    """Seconds as a protobuf duration."""
+    message = Duration()
+    message.FromNanoseconds(round(seconds * 1e9))
+    return message
+
+
+def update(model: str, changes: Mapping[str, float | None]) -> model_pb2.UpdateModelRequest:
+    """What UpdateModel takes: the fields named and nothing else."""
+    for name in changes:
+        if name not in UPDATABLE:
+            raise invalid(name, f"cannot be changed; what can is {', '.join(UPDATABLE)}")
+    given = {name: value for name, value in changes.items() if value is not None}
+    try:
+        changed = model_pb2.Specification(**given)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise invalid("specification", f"{given}: {error}") from None
+    return model_pb2.UpdateModelRequest(
+        name=model_resource(model), specification=changed, update_mask=FieldMask(paths=list(changes))
+    )
+
+
+def lease(
+    model: str, labeller: str, lease_s: float, wait_s: float, min_sequence: int
+) -> query_pb2.LeaseQueriesRequest:
+    """What LeaseQueries takes."""
+    return query_pb2.LeaseQueriesRequest(
+        model=model_resource(model),
+        labeller=labeller,
+        max_queries=1,
+        lease_duration=duration(lease_s),
+        wait=duration(wait_s),
+        min_sequence=min_sequence,
+    )
+
+
+def answer(query: Query, label: LabelLike, reliability: float) -> query_pb2.AnswerQueryRequest:
+    """What AnswerQuery takes."""
+    return query_pb2.AnswerQueryRequest(
+        name=query.name,
+        lease_token=query.lease_token,
+        label=LabelEncoder(query.classes).one(label),
+        reliability=reliability,
+    )
+
+
+def states(names: Iterable[str]) -> list[query_pb2.QueryState.ValueType]:
+    """Query states by name."""
+    names = list(names)
+    for name in names:
+        if name not in STATES:
+            raise invalid("states", f"{name!r} is none of {', '.join(STATES)}")
+    return [query_pb2.QueryState.Value(f"QUERY_STATE_{name.upper()}") for name in names]
+
+
+class Patience:
+    """How long to go on asking for queries when there are none.
+
+    Parameters
+    ----------
+    idle_s
+        Seconds with nothing to ask after which to end; ``None``: never for that reason. Time in which the
+        tree is still growing over what this client wrote does not count.
+    """
+
+    def __init__(self, idle_s: float | None) -> None:
+        self._idle_s = idle_s
+        self.renew()
+
+    def renew(self) -> None:
+        """Something came: start again."""
+        self._since = time.monotonic()
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds for which the next call may wait."""
+        if self._idle_s is None:
+            return LONGEST_POLL_S
+        return min(LONGEST_POLL_S, max(0.0, self._since + self._idle_s - time.monotonic()))
+
+    def ended(self, lease: Lease, model: Model | None) -> bool:
+        """True when there is no point in asking again; ``model`` is looked at when the budget is spent."""
+        if lease.idle == "growing":
+            self.renew()
+            return False
+        if model is not None and model.queries_answered >= model.budget:
+            return True  # else some are leased to others, and may come back
+        return self._idle_s is not None and time.monotonic() - self._since >= self._idle_s

@@ -1,0 +1,259 @@
+"""What the client takes and gives: frozen values with plain Python and numpy inside, no protobuf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Value = str | float | None
+Missing = Literal["branch", "reject"]
+
+
+@dataclass(frozen=True)
+class Nominal:
+    """A nominal attribute: ``values`` in order; values seen later are appended by the server.
+
+    ``missing="reject"`` refuses a row without this value; ``"branch"`` gives missing values a branch of
+    their own.
+    """
+
+    name: str
+    values: Sequence[str] = ()
+    missing: Missing = "branch"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A numeric attribute, cut into ``bins`` of equal width, or at declared inner ``edges``."""
+
+    name: str
+    bins: int = 4
+    edges: Sequence[float] = ()
+    missing: Missing = "branch"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
+
+
+Attribute = Nominal | Numeric
+
+
+@dataclass(frozen=True)
+class Specification:
+    """What defines a model; ``None`` leaves the server's default (alpha .8, budget 0, min_instances 2).
+
+    Examples
+    --------
+    >>> Specification([Nominal("X", "abc"), Numeric("age")], ["ill", "well"], budget=5).classes
+    ('ill', 'well')
+    """
+
+    attributes: Sequence[Attribute]
+    classes: Sequence[str]
+    alpha: float | None = None
+    budget: int | None = None
+    min_instances: int | None = None
+    max_depth: int | None = None
+    warmup_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        object.__setattr__(self, "classes", tuple(self.classes))
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as the server sees it now."""
+
+    name: str
+    specification: Specification
+    created_at: datetime
+    sequence_committed: int
+    sequence_grown: int
+    tree_version: int
+    instance_count: int
+    queries_answered: int
+    queries_leased: int
+    queries_refused: int
+    queries_open: int
+    conflicts: int
+
+    @property
+    def budget(self) -> int:
+        """Most queries ever answered or leased."""
+        return self.specification.budget or 0
+
+    @property
+    def lag(self) -> int:
+        """Events that are committed but not yet in the tree."""
+        return self.sequence_committed - self.sequence_grown
+
+
+@dataclass(frozen=True)
+class PushReport:
+    """How far a push came: ``rows`` acknowledged = ``stored`` now + ``known`` before."""
+
+    rows: int
+    stored: int
+    known: int
+    batches: int
+    committed_sequence: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Rival:
+    """An attribute that may still be the best split of a node, with its gain-ratio interval."""
+
+    attribute: str
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why an instance is asked.
+
+    The undecided node (``path``, ``node_count``), its ``rivals``, and the child
+    ``attribute = value`` whose entropy interval this label would narrow most (``score``, in bits).
+    """
+
+    path: tuple[tuple[str, str], ...]
+    rivals: tuple[Rival, ...]
+    attribute: str
+    value: str
+    score: float
+    node_count: int
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question to a labeller. ``instance`` is the id the row was pushed with."""
+
+    name: str
+    model: str
+    number: int
+    state: str
+    instance: str
+    values: Mapping[str, Value]
+    contour: tuple[float, ...]
+    classes: tuple[str, ...]
+    reason: Reason
+    tree_version: int
+    labeller: str
+    expires_at: datetime | None
+    lease_token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class AnswerReport:
+    """An answer or refusal that is committed.
+
+    ``conflict``: it contradicted what was known totally, and won.
+    """
+
+    query: str
+    committed_sequence: int
+    conflict: bool = False
+
+
+@dataclass(frozen=True)
+class Lease:
+    """One attempt to lease: the queries, or why there was none."""
+
+    queries: tuple[Query, ...]
+    idle: str | None
+    budget_left: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One statement about an instance's label; ``label`` in the form :meth:`Client.answer` takes."""
+
+    sequence: int
+    author: str
+    label: object
+    refused: bool
+    reliability: float
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A row with the history of its label."""
+
+    id: str
+    values: Mapping[str, Value]
+    history: tuple[Evidence, ...]
+    contour: tuple[float, ...]
+    conflict: bool
+
+
+@dataclass(frozen=True)
+class Classification:
+    """One row's answer; arrays are (l,), in the order of ``classes``."""
+
+    label: str
+    classes: tuple[str, ...]
+    theta: Floats
+    pignistic: Floats
+    belief: Floats
+    plausibility: Floats
+    node: int
+    version: int
+    path: tuple[tuple[str, str], ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Classifications:
+    """Answers for n rows; arrays are (n, l), in the order of ``classes``.
+
+    A request is answered from one tree version. Very many rows travel in several requests, and the tree may
+    grow in between: ``versions`` (n,) names each row's; ``version`` and ``as_of`` are the oldest of them.
+    """
+
+    classes: tuple[str, ...]
+    indices: Integers
+    theta: Floats
+    pignistic: Floats
+    belief: Floats
+    plausibility: Floats
+    nodes: Integers
+    versions: Integers
+    version: int
+    as_of: int
+    paths: tuple[tuple[tuple[str, str], ...], ...] | None = None
+
+    @property
+    def labels(self) -> list[str]:
+        """Name of the predicted class of each row."""
+        return [self.classes[index] for index in self.indices]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, row: int) -> Classification:
+        return Classification(
+            self.classes[self.indices[row]],
+            self.classes,
+            self.theta[row],
+            self.pignistic[row],
+            self.belief[row],
+            self.plausibility[row],
+            int(self.nodes[row]),
+            int(self.versions[row]),
+            None if self.paths is None else self.paths[row],
+        )
+
+    def __iter__(self) -> Iterator[Classification]:
+        return (self[row] for row in range(len(self)))

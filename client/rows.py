@@ -1,0 +1,202 @@
+"""Rows in the forms people have them, packed for the wire.
+
+Accepted: iterables of dicts (by attribute name), iterables of sequences (in the order of the attributes),
+numpy arrays (n, K) and pandas DataFrames. Numbers stay numbers, nominal values become indices, ``None`` and
+NaN are missing. In a *numeric* numpy array a nominal column holds indices into the attribute's values
+already.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.client.errors import invalid
+from quercus.client.results import Attribute, Floats, Nominal, Specification
+from quercus.proto.v1 import values_pb2
+
+UNKNOWN = -1.0
+"""Stands for a nominal value that the model does not list yet, before such rows are sent by name."""
+
+Row = Mapping[str, Any] | Sequence[Any] | NDArray[Any]
+Cells = list[Any]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of the input.
+
+    Raw rows (a list, an array slice or a frame slice) that start at row ``start``.
+    """
+
+    start: int
+    size: int
+    rows: Any
+
+
+def is_frame(rows: object) -> bool:
+    """True for a pandas DataFrame; pandas is never imported for the question."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(rows, pandas.DataFrame)
+
+
+def chunks(rows: Any, size: int) -> Iterator[Chunk]:
+    """The input in pieces of at most ``size`` rows; never holds more than one piece of an iterable."""
+    if isinstance(rows, np.ndarray) or is_frame(rows):
+        if rows.ndim != 2:
+            raise invalid(
+                "rows", f"expected a two-dimensional array (rows, attributes), got shape {rows.shape}"
+            )
+        for start in range(0, len(rows), size):
+            piece = rows.iloc[start : start + size] if is_frame(rows) else rows[start : start + size]
+            yield Chunk(start, len(piece), piece)
+        return
+    if isinstance(rows, str | bytes | Mapping):
+        raise invalid("rows", f"expected many rows, got one {type(rows).__name__}; put it into a list")
+    start, source = 0, iter(rows)
+    while piece := list(itertools.islice(source, size)):
+        yield Chunk(start, len(piece), piece)
+        start += len(piece)
+
+
+class RowEncoder:
+    """Packs rows of one model.
+
+    Parameters
+    ----------
+    specification
+        Of the model, with the nominal values that the server knows by now.
+    """
+
+    def __init__(self, specification: Specification) -> None:
+        self.attributes: tuple[Attribute, ...] = tuple(specification.attributes)
+        self.names = [attribute.name for attribute in self.attributes]
+        self._known = set(self.names)
+        self._indices = [
+            {value: float(i) for i, value in enumerate(a.values)} if isinstance(a, Nominal) else None
+            for a in self.attributes
+        ]
+
+    def encode(self, chunk: Chunk) -> tuple[values_pb2.Rows, bool]:
+        """The message of a chunk, and whether it holds nominal values that the model does not list.
+
+        Such a chunk travels by name, every other one packed.
+
+        Raises
+        ------
+        InvalidArgument
+            Naming row and attribute.
+        """
+        if isinstance(chunk.rows, np.ndarray) and chunk.rows.dtype.kind in "fiub":
+            return _packed(self._numeric_array(chunk)), False
+        columns = self._columns(chunk)
+        packed = np.empty((chunk.size, len(self.names)), dtype=np.float64)
+        for k, column in enumerate(columns):
+            packed[:, k] = self._column(k, column, chunk.start)
+        if bool((packed == UNKNOWN).any()):
+            nominal = [k for k, index in enumerate(self._indices) if index is not None]
+            if bool((packed[:, nominal] == UNKNOWN).any()):
+                return self._named(columns, packed), True
+        return _packed(packed), False
+
+    def _numeric_array(self, chunk: Chunk) -> Floats:
+        if chunk.rows.shape[1] != len(self.names):
+            reason = f"expected {len(self.names)} values, got {chunk.rows.shape[1]}"
+            raise invalid(f"rows[{chunk.start}]", reason)
+        return np.asarray(chunk.rows, dtype=np.float64)
+
+    def _columns(self, chunk: Chunk) -> list[Cells]:
+        """The chunk by column, in the order of the attributes."""
+        if is_frame(chunk.rows):
+            return self._frame_columns(chunk.rows)
+        rows = [self._cells(row, chunk.start + i) for i, row in enumerate(chunk.rows)]
+        return [list(column) for column in zip(*rows, strict=True)]
+
+    def _frame_columns(self, frame: Any) -> list[Cells]:
+        missing = [name for name in self.names if name not in frame.columns]
+        if missing:
+            raise invalid("rows", f"the DataFrame has no column {', '.join(map(repr, missing))}")
+        return [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in self.names]
+
+    def _cells(self, row: Any, number: int) -> Sequence[Any]:
+        if isinstance(row, Mapping):
+            if not row.keys() <= self._known:
+                unknown = ", ".join(repr(key) for key in row if key not in self._known)
+                known = ", ".join(self.names)
+                raise invalid(f"rows[{number}]", f"no attribute {unknown}; the attributes are {known}")
+            return [row.get(name) for name in self.names]
+        if isinstance(row, np.ndarray):
+            row = row.tolist()
+        if isinstance(row, str | bytes) or not isinstance(row, Sequence):
+            raise invalid(f"rows[{number}]", f"expected a dict or a sequence, got {type(row).__name__}")
+        if len(row) != len(self.names):
+            raise invalid(f"rows[{number}]", f"expected {len(self.names)} values, got {len(row)}")
+        return row
+
+    def _column(self, k: int, cells: Cells, start: int) -> Floats | list[float]:
+        index = self._indices[k]
+        if index is not None:
+            return [
+                index.get(cell, UNKNOWN) if type(cell) is str else self._odd_nominal(k, cell, start + i)
+                for i, cell in enumerate(cells)
+            ]
+        if {type(cell) for cell in cells} <= {float, int}:
+            return np.array(cells, dtype=np.float64)
+        return [self._number(k, cell, start + i) for i, cell in enumerate(cells)]
+
+    def _odd_nominal(self, k: int, cell: Any, row: int) -> float:
+        text = self._text(k, cell, row)
+        index = self._indices[k]
+        if text is None or index is None:
+            return float("nan")
+        return index.get(text, UNKNOWN)
+
+    def _text(self, k: int, cell: Any, row: int) -> str | None:
+        """A nominal value as text; ``None`` for a missing one."""
+        if _is_missing(cell):
+            return None
+        if isinstance(cell, str | int | np.integer | np.bool_):
+            return str(cell)
+        reason = f"the attribute is nominal and takes text, got {cell!r} ({type(cell).__name__})"
+        raise invalid(f"rows[{row}].{self.names[k]}", reason)
+
+    def _number(self, k: int, cell: Any, row: int) -> float:
+        if _is_missing(cell):
+            return float("nan")
+        if isinstance(cell, str | bytes):
+            raise invalid(f"rows[{row}].{self.names[k]}", f"the attribute is numeric, got the text {cell!r}")
+        try:
+            return float(cell)
+        except (TypeError, ValueError, OverflowError):
+            reason = f"the attribute is numeric, got {cell!r} ({type(cell).__name__})"
+            raise invalid(f"rows[{row}].{self.names[k]}", reason) from None
+
+    def _named(self, columns: list[Cells], packed: Floats) -> values_pb2.Rows:
+        """By name: how a nominal value that the model does not list yet is sent."""
+        named = values_pb2.NamedRows()
+        for i in range(len(packed)):
+            values = named.rows.add().values
+            for k, name in enumerate(self.names):
+                if np.isnan(packed[i, k]):
+                    continue
+                if self._indices[k] is None:
+                    values[name].number = packed[i, k]
+                else:
+                    values[name].nominal = str(columns[k][i])
+        return values_pb2.Rows(named=named)
+
+
+def _packed(values: Floats) -> values_pb2.Rows:
+    return values_pb2.Rows(packed=values_pb2.PackedRows(values=np.ascontiguousarray(values).ravel()))
+
+
+def _is_missing(cell: Any) -> bool:
+    if cell is None or type(cell).__name__ in {"NAType", "NaTType"}:
+        return True
+    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))

@@ -1,0 +1,94 @@
+"""How both clients reach the server: channel options, retry policy, limits and deadlines."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+MAX_RECEIVE_BYTES = 256 * 1024 * 1024
+"""A whole tree in one message may be large; the server's own limit is for what it receives."""
+MAX_SEND_BYTES = 16 * 1024 * 1024
+MAX_CLASSIFY_ROWS = 10_000
+CLASSIFY_BYTES = 8 * 1024 * 1024
+"""Aim for one Classify request or response, half of what a message may be."""
+
+DEFAULT_TIMEOUT_S = 30.0
+DEFAULT_ADDRESS = "127.0.0.1:50051"
+MAX_ATTEMPTS = 4
+FIRST_BACKOFF_S = 0.1
+MAX_BACKOFF_S = 2.0
+
+_IDEMPOTENT = {
+    "ModelService": ["GetModel", "ListModels", "UpdateModel"],
+    "InstanceService": ["GetInstance", "ListInstances"],
+    "QueryService": ["AnswerQuery", "RefuseQuery", "ExtendLease", "ListQueries"],
+    "ClassifyService": ["Classify"],
+    "TreeService": ["GetTree", "RenderTree"],
+}
+"""Calls that may be made twice.
+
+Reads, and writes that the server knows again by their lease token or content.
+"""
+
+
+def channel_options() -> list[tuple[str, Any]]:
+    """Options of a channel: message sizes, and retries of idempotent calls on UNAVAILABLE only."""
+    names = [
+        {"service": f"quercus.v1.{service}", "method": method}
+        for service, methods in _IDEMPOTENT.items()
+        for method in methods
+    ]
+    policy = {
+        "maxAttempts": MAX_ATTEMPTS,
+        "initialBackoff": f"{FIRST_BACKOFF_S}s",
+        "maxBackoff": f"{MAX_BACKOFF_S}s",
+        "backoffMultiplier": 3,
+        "retryableStatusCodes": ["UNAVAILABLE"],
+    }
+    config = {"methodConfig": [{"name": names, "retryPolicy": policy}]}
+    return [
+        ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
+        ("grpc.max_send_message_length", MAX_SEND_BYTES),
+        ("grpc.service_config", json.dumps(config)),
+        ("grpc.enable_retries", 1),
+        # A client that starts before its server, or survives its restart, should notice soon.
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 2000),
+    ]
+
+
+def backoff_s(attempt: int) -> float:
+    """Seconds to wait before attempt 1, 2, ...
+
+    Doubling, bounded, with jitter so that clients do not march in step.
+    """
+    bound = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** (attempt - 1))
+    return bound * random.uniform(0.5, 1.0)  # noqa: S311  (no secret)
+
+
+def classify_rows(attributes: int, classes: int) -> int:
+    """Rows in one Classify request, so that neither it nor its answer comes near the message limit."""
+    widest = 8 * max(attributes, 4 * classes + 2)
+    return max(1, min(MAX_CLASSIFY_ROWS, CLASSIFY_BYTES // widest))
+
+
+class Sequences:
+    """The newest sequence number this client saw of each model: what "read your own writes" stands on."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, int] = {}
+
+    def saw(self, model: str, sequence: int) -> None:
+        """Remember ``sequence`` if it is newer; a lost race costs one older bound, never a wrong answer."""
+        if sequence > self._newest.get(model, 0):
+            self._newest[model] = sequence
+
+    def forget(self, model: str) -> None:
+        """The model was deleted; one of the same name starts at 1 again."""
+        self._newest.pop(model, None)
+
+    def newest(self, model: str) -> int:
+        """The newest number seen, 0 when there was none."""
+        return self._newest.get(model, 0)

@@ -1,0 +1,114 @@
+"""A tree as the client sees it: nodes in pre-order, every name resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """A node of a tree.
+
+    ``branch`` is the value that leads here from the parent, ``attribute`` what it splits on (``None``: a
+    leaf), ``intervals`` the gain-ratio interval of every candidate, ``stop`` why a leaf is one.
+    """
+
+    index: int
+    parent: int | None
+    depth: int
+    branch: str | None
+    attribute: str | None
+    class_name: str
+    count: int
+    theta: tuple[float, ...]
+    belief: tuple[float, ...]
+    plausibility: tuple[float, ...]
+    intervals: Mapping[str, tuple[float, float]]
+    undecided: bool
+    stop: str | None
+    children: tuple[int, ...]
+
+    @property
+    def is_leaf(self) -> bool:
+        """True when the node does not split."""
+        return self.attribute is None
+
+
+@dataclass(frozen=True)
+class AttributeBranches:
+    """The branch names of an attribute in force, and its inner edges when it is numeric."""
+
+    attribute: str
+    branches: tuple[str, ...]
+    edges: tuple[float, ...]
+    numeric: bool
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree at a version: a function of the model's log up to ``as_of``."""
+
+    model: str
+    version: int
+    as_of: int
+    classes: tuple[str, ...]
+    attributes: tuple[AttributeBranches, ...]
+    nodes: tuple[TreeNode, ...]
+    created_at: datetime
+
+    @property
+    def root(self) -> TreeNode:
+        """The first node."""
+        return self.nodes[0]
+
+    @property
+    def leaves(self) -> tuple[TreeNode, ...]:
+        """The nodes that do not split, in pre-order."""
+        return tuple(node for node in self.nodes if node.is_leaf)
+
+    @property
+    def undecided(self) -> tuple[TreeNode, ...]:
+        """The nodes whose split is provisional: labels could still settle it."""
+        return tuple(node for node in self.nodes if node.undecided)
+
+    @property
+    def depth(self) -> int:
+        """Tests on the longest path."""
+        return max(node.depth for node in self.nodes)
+
+    def path(self, node: TreeNode) -> tuple[tuple[str, str], ...]:
+        """The tests from the root to a node, as (attribute, value)."""
+        steps: list[tuple[str, str]] = []
+        while node.parent is not None:
+            parent = self.nodes[node.parent]
+            steps.append((parent.attribute or "", node.branch or ""))
+            node = parent
+        return tuple(reversed(steps))
+
+    def to_dict(self, node: TreeNode | None = None) -> dict[str, Any]:
+        """The nested form that ``quercus induce --json`` prints too (keys: attribute, class, theta, ...)."""
+        node = node or self.root
+        return {
+            "attribute": node.attribute,
+            "class": node.class_name,
+            "theta": list(node.theta),
+            "count": node.count,
+            "intervals": {name: list(ends) for name, ends in node.intervals.items()},
+            "children": {self.nodes[i].branch: self.to_dict(self.nodes[i]) for i in node.children},
+        }
+
+
+@dataclass(frozen=True)
+class TreeUpdate:
+    """What :meth:`Client.watch` yields: a tree, and how far the log was when it was sent."""
+
+    tree: Tree
+    committed_sequence: int
+
+    @property
+    def lag(self) -> int:
+        """Events committed but not in this tree."""
+        return max(0, self.committed_sequence - self.tree.as_of)
