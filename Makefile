@@ -1,0 +1,54 @@
+# Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
+.DEFAULT_GOAL := help
+.PHONY: help demo test serve proto bench clean
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed.stamp
+OUT := src
+PROTO_FILES = $(sort $(wildcard src/quercus/proto/v1/*.proto))
+BENCHES = $(sort $(filter-out bench/_%,$(wildcard bench/*.py)))
+
+help: ## Show this list
+	@echo "Quercus: streaming active learning with evidential decision trees."
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(STAMP) ## See the whole thing work on real data: server, sensor, two labellers, classifier
+	$(BIN)/quercus demo $(ARGS)
+
+test: $(STAMP) ## Run every check and every test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest $(ARGS)
+
+serve: $(STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
+	$(BIN)/quercus serve $(ARGS)
+
+proto: $(STAMP) ## Generate the Python code from proto/v1/*.proto
+	$(BIN)/python -m grpc_tools.protoc -I src \
+	    --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
+	    --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
+	    --python_out=$(OUT) --grpc_python_out=$(OUT) --mypy_out=$(OUT) --mypy_grpc_out=$(OUT) $(PROTO_FILES)
+
+bench: $(STAMP) ## Run the measurements in bench/
+	@if [ -z "$(BENCHES)" ]; then echo "bench/ has no measurements yet: nothing to run."; fi
+	@for bench in $(BENCHES); do echo "== $$bench"; $(BIN)/python $$bench $(ARGS) || exit 1; done
+
+clean: ## Remove .venv, caches and build leftovers
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is written last: an interrupted installation is taken up again, a finished one is not repeated.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "Quercus needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
+	         "Name another with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "Installing into $(VENV) (once; a few minutes at most) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,17 @@
+"""The checkout under test, and copies of it that a test may build in or break."""
+
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("belief", "client", "proto", "server", "storage", "trees")
+
+
+def copy_checkout(target: Path) -> Path:
+    """Copy what packaging reads, symlinks as symlinks, without what a working copy leaves lying about."""
+    leftovers = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "dist", "*.nbi", "*.nbc")
+    for folder in (*FOLDERS, "src", "tests"):
+        shutil.copytree(ROOT / folder, target / folder, symlinks=True, ignore=leftovers)
+    for file in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy2(ROOT / file, target / file)
+    return target

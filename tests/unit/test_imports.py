@@ -1,0 +1,69 @@
+"""The import rules of the house hold, and the tool that holds them does notice a violation."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.checkout import ROOT, copy_checkout
+
+VIOLATIONS = {
+    "belief": "import quercus.trees",
+    "trees": "import sqlalchemy",
+    "storage": "import quercus.trees",
+    "proto": "import quercus.belief",
+    "server": "def late() -> None:\n    import quercus.client",
+    "client": "import quercus.server",
+}
+
+
+def lint(directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(directory / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def violated(tmp_path_factory: pytest.TempPathFactory) -> str:
+    copy = copy_checkout(tmp_path_factory.mktemp("violated"))
+    for folder, line in VIOLATIONS.items():
+        (copy / folder / "violation.py").write_text(line + "\n")
+    result = lint(copy)
+    assert result.returncode == 1, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("folder", VIOLATIONS)
+def test_a_violation_in_any_folder_is_found(violated: str, folder: str) -> None:
+    assert f"quercus.{folder}.violation ->" in violated
+
+
+def test_the_checkout_has_none() -> None:
+    result = lint(ROOT)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("folder", "allowed"),
+    [("belief", {"numpy"}), ("trees", {"numpy", "scipy", "numba", "llvmlite", "igraph", "matplotlib"})],
+)
+def test_mathematical_folders_use_only_their_libraries(folder: str, allowed: set[str]) -> None:
+    files = list((ROOT / folder).rglob("*.py"))
+    assert files
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            roots = {name.split(".")[0] for name in names}
+            foreign = roots - allowed - {"quercus"} - sys.stdlib_module_names
+            assert not foreign, f"{file.relative_to(ROOT)} imports {foreign}"
+            assert not any(isinstance(n, ast.ImportFrom) and n.level for n in [node]), (
+                f"{file}: relative import"
+            )

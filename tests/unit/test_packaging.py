@@ -1,0 +1,143 @@
+"""What is imported is this checkout; the wheel holds the packages, and a base install is the client alone."""
+
+import importlib
+import importlib.metadata
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from support.checkout import FOLDERS, ROOT, copy_checkout
+
+SERVER_ONLY = {"scipy", "sqlalchemy", "alembic", "numba", "sklearn", "igraph", "matplotlib", "pandas"}
+SERVER_ONLY |= {"grpc_health", "grpc_reflection", "quercus.server", "quercus.storage", "quercus.trees"}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_each_part_is_imported_from_its_folder(folder: str) -> None:
+    module = importlib.import_module(f"quercus.{folder}")
+    assert module.__file__ is not None
+    assert Path(module.__file__).resolve().parent == ROOT / folder
+
+
+def test_every_folder_is_linked() -> None:
+    links = {p.name: os.readlink(p) for p in (ROOT / "src" / "quercus").iterdir() if p.is_symlink()}
+    assert links == {folder: f"../../{folder}" for folder in FOLDERS}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = copy_checkout(tmp_path_factory.mktemp("source"))
+    out = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(source)]
+    result = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (path,) = out.glob("*.whl")
+    return path
+
+
+def test_wheel_holds_the_packages_and_no_tests(wheel: Path) -> None:
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert {name.split("/")[0] for name in names} == {"quercus"}
+    source = ROOT / "src" / "quercus"
+    expected = {"quercus/__init__.py", "quercus/py.typed"}
+    for folder in FOLDERS:
+        for suffix in ("*.py", "*.pyi", "*.proto", "*.ini", "*.mako"):
+            expected |= {
+                "quercus/" + p.relative_to(source).as_posix() for p in (source / folder).rglob(suffix)
+            }
+    assert names == expected
+    assert not any("test" in Path(name).name for name in names)
+
+
+def base_requirements() -> set[str]:
+    """Names of the distributions that `pip install quercus` brings: what it requires, and what these require."""
+    todo, found = ["quercus"], set[str]()
+    while todo:
+        for line in importlib.metadata.requires(todo.pop()) or ():
+            requirement = Requirement(line)
+            name = canonicalize_name(requirement.name)
+            if name not in found and (
+                requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            ):
+                found.add(name)
+                todo.append(name)
+    return found
+
+
+@pytest.fixture(scope="module")
+def clean_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new virtual environment with the wheel and exactly what a base install requires, linked from this one.
+
+    Linked rather than downloaded: as strict, quick, and it works without a network.
+    """
+    venv = tmp_path_factory.mktemp("clean") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    (site,) = venv.glob("lib/python*/site-packages")
+    for name in base_requirements():
+        distribution = importlib.metadata.distribution(name)
+        for entry in {Path(str(f)).parts[0] for f in distribution.files or ()} - {"..", "__pycache__"}:
+            (site / entry).unlink(
+                missing_ok=True
+            )  # namespace packages (google) are shared by several distributions
+            (site / entry).symlink_to(Path(str(distribution.locate_file(entry))).resolve())
+    python = venv / "bin" / "python"
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "--disable-pip-version-check",
+        "--no-cache-dir",
+    ]
+    subprocess.run([*pip, "install", "--quiet", "--no-index", str(wheel)], check=True, capture_output=True)
+    return python
+
+
+def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    return subprocess.run(
+        [str(python), *arguments],
+        cwd=python.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("module", ["quercus", "quercus.client", "quercus.client.aio", "quercus.client.cli"])
+def test_the_client_costs_nothing_of_the_server(clean_python: Path, module: str) -> None:
+    code = (
+        f"import sys, {module}; print({module}.__file__); print(sorted(sys.modules.keys() & {SERVER_ONLY!r}))"
+    )
+    result = run(clean_python, "-W", "error", "-c", code)
+    assert result.returncode == 0, result.stderr
+    file, costs = result.stdout.splitlines()
+    assert clean_python.parents[1] in Path(file).parents
+    assert costs == "[]"
+
+
+def test_the_same_holds_where_everything_is_installed() -> None:
+    ours = SERVER_ONLY - {
+        "grpc_health",
+        "grpc_reflection",
+    }  # `import grpc` itself imports these when it finds them
+    code = f"import sys, quercus.client; print(sorted(sys.modules.keys() & {ours!r}))"
+    result = run(Path(sys.executable), "-c", code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_base_install_lacks_the_server_and_says_what_to_do(clean_python: Path) -> None:
+    assert run(clean_python, "-c", "import sqlalchemy").returncode != 0
+    quercus = str(clean_python.with_name("quercus"))
+    assert run(Path(quercus), "--help").returncode == 0
+    result = run(Path(quercus), "serve")
+    assert result.returncode != 0
+    assert "pip install 'quercus[server]'" in result.stdout + result.stderr
