@@ -55,7 +55,7 @@ def test_wheel_holds_the_packages_and_no_tests(wheel: Path) -> None:
 
 
 def base_requirements() -> set[str]:
-    """Names of the distributions that `pip install quercus` brings: what it requires, and what these require."""
+    """Names of the distributions that `pip install quercus` brings, and what those require."""
     todo, found = ["quercus"], set[str]()
     while todo:
         for line in importlib.metadata.requires(todo.pop()) or ():
@@ -71,7 +71,7 @@ def base_requirements() -> set[str]:
 
 @pytest.fixture(scope="module")
 def clean_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new virtual environment with the wheel and exactly what a base install requires, linked from this one.
+    """A new virtual environment with the wheel and exactly what a base install requires, linked from here.
 
     Linked rather than downloaded: as strict, quick, and it works without a network.
     """
