@@ -1,7 +1,7 @@
 """The store: the evidence log, queries with leases, tree snapshots. SQLAlchemy Core on SQLite.
 
-`Store.open(url)` is the only door; what comes out are the frozen records, what goes wrong are the exceptions of
-`errors`. Nothing of SQLAlchemy or of a driver leaves this package.
+`Store.open(url)` is the only door; what comes out are the frozen records, what goes wrong are the exceptions
+of `errors`. Nothing of SQLAlchemy or of a driver leaves this package.
 """
 
 from quercus.storage.errors import (

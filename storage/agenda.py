@@ -1,50 +1,51 @@
 """Publishing a tree: the snapshot and the agenda that goes with it, in one transaction."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import queries, snapshots
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.log import CHUNK
-from quercus.storage.models import ModelRow, lock
+from quercus.storage.models import lock
 from quercus.storage.records import AgendaEntry, EventKind, QueryState
-from quercus.storage.schema import log, model, query
+from quercus.storage.schema import AnyRow, log, model, query
 
 
-def publish(
-    connection: Connection,
-    name: str,
-    as_of: int,
-    data: bytes,
-    agenda: Sequence[AgendaEntry],
-    key: int | None,
-    now: float,
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A tree as of an event, its agenda, and the model it was grown for (see `Store.publish`)."""
+
+    as_of: int
+    data: bytes
+    agenda: Sequence[AgendaEntry]
+    key: int | None = None
+
+
+def publish(connection: Connection, name: str, published: Publication, now: float) -> int:
     """Insert the next tree version and make the queries follow its agenda."""
     try:
         row = lock(connection, name)
     except NotFound:
         return 0
-    if key is not None and row.id != key:
+    if published.key not in (None, row.id):
         return 0
+    as_of = published.as_of
     if not 0 <= as_of <= row.sequence_committed:
         raise FailedPrecondition(f"a tree as of event {as_of} of a log with {row.sequence_committed} events")
     if as_of < row.sequence_grown:
         return int(row.tree_version)
-    version = snapshots.add(connection, row, as_of, data, now)
+    version = snapshots.add(connection, row, as_of, published.data, now)
     queries.reopen_expired(connection, row.id, now)
-    _reconcile(connection, row, as_of, agenda, version, now)
+    _reconcile(connection, row, published, version, now)
     return version
 
 
-def _reconcile(
-    connection: Connection, row: ModelRow, as_of: int, agenda: Sequence[AgendaEntry], version: int, now: float
-) -> None:
-    wanted = {entry.instance: (position, entry) for position, entry in enumerate(agenda)}
-    if len(wanted) != len(agenda):
+def _reconcile(connection: Connection, row: AnyRow, published: Publication, version: int, now: float) -> None:
+    wanted = {entry.instance: (position, entry) for position, entry in enumerate(published.agenda)}
+    if len(wanted) != len(published.agenda):
         raise InvalidInput("agenda", "names an instance twice")
     columns = (
         query.c.number,
@@ -55,23 +56,20 @@ def _reconcile(
         query.c.reason,
     )
     live = select(*columns).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
-    there = {found.instance: found for found in connection.execute(live)}
+    there: dict[int, AnyRow] = {found.instance: found for found in connection.execute(live)}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
     _withdraw(
         connection, row, [found.number for instance, found in waiting.items() if instance not in wanted]
     )
     _update(connection, row, waiting, wanted, version)
     # Settled after the tree looked: the tree does not know yet that it has its answer.
-    settled = set(
-        connection.execute(
-            select(query.c.instance).where(query.c.model_id == row.id, query.c.sequence > as_of)
-        ).scalars()
-    )
-    fresh = [item for instance, item in wanted.items() if instance not in there and instance not in settled]
+    late = select(query.c.instance).where(query.c.model_id == row.id, query.c.sequence > published.as_of)
+    passed = set(connection.execute(late).scalars()) | set(there)
+    fresh = [item for instance, item in wanted.items() if instance not in passed]
     _insert(connection, row, fresh, version, now)
 
 
-def _withdraw(connection: Connection, row: ModelRow, numbers: list[int]) -> None:
+def _withdraw(connection: Connection, row: AnyRow, numbers: list[int]) -> None:
     for chunk in _chunks(numbers):
         mine = (query.c.model_id == row.id, query.c.number.in_(chunk))
         connection.execute(update(query).where(*mine).values(state=int(QueryState.WITHDRAWN)))
@@ -79,8 +77,8 @@ def _withdraw(connection: Connection, row: ModelRow, numbers: list[int]) -> None
 
 def _update(
     connection: Connection,
-    row: ModelRow,
-    waiting: dict[int, Row[Any]],
+    row: AnyRow,
+    waiting: dict[int, AnyRow],
     wanted: dict[int, tuple[int, AgendaEntry]],
     version: int,
 ) -> None:
@@ -107,7 +105,7 @@ def _update(
 
 
 def _insert(
-    connection: Connection, row: ModelRow, fresh: list[tuple[int, AgendaEntry]], version: int, now: float
+    connection: Connection, row: AnyRow, fresh: list[tuple[int, AgendaEntry]], version: int, now: float
 ) -> None:
     if not fresh:
         return
@@ -131,7 +129,7 @@ def _insert(
     connection.execute(update(model).where(model.c.id == row.id).values(change))
 
 
-def _check_instances(connection: Connection, row: ModelRow, instances: list[int]) -> None:
+def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) -> None:
     found: set[int] = set()
     for chunk in _chunks(instances):
         mine = (log.c.model_id == row.id, log.c.sequence.in_(chunk), log.c.kind == EventKind.INSTANCE)

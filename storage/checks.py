@@ -60,7 +60,7 @@ def push(ids: Sequence[str], values: Float64, labels: Sequence[bytes]) -> None:
 
 
 def packed_rows(values: Float64) -> list[bytes]:
-    """Each row as little-endian float64 bytes, every NaN written the same so that equal rows have equal bytes."""
+    """Each row as little-endian float64 bytes, NaN always the same: equal rows have equal bytes."""
     array = np.ascontiguousarray(values, dtype="<f8")
     missing = np.isnan(array)
     if missing.any():

@@ -1,8 +1,8 @@
 """Everything that only SQLite needs. Another database gets a module like this one; no other file changes.
 
-Traps (DESIGN §5): a deferred transaction that turns from reading to writing fails at once with "database is locked",
-whatever the timeout, so every write begins IMMEDIATE; and the driver's own transaction handling stays switched off
-(`isolation_level = None`), because it would begin deferred ones behind our back.
+Traps (DESIGN §5): a deferred transaction that turns from reading to writing fails at once with "database is
+locked", whatever the timeout, so every write begins IMMEDIATE; and the driver's own transaction handling stays
+switched off (`isolation_level = None`), because it would begin deferred ones behind our back.
 """
 
 import os
@@ -86,19 +86,22 @@ class SqliteDialect:
             raw = engine.raw_connection()
             try:
                 # The switch wants the file for itself and does not honour the busy timeout in every SQLite.
-                row = raw.cursor().execute("PRAGMA journal_mode = WAL").fetchone()  # type: ignore[func-returns-value]
+                row = raw.cursor().execute("PRAGMA journal_mode = WAL").fetchone()
                 if row is not None and str(row[0]).lower() == "wal":
                     return
                 raise StoreError(f"{self.path} cannot use write-ahead logging (journal mode {row})")
             except sqlite3.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() >= deadline:
+                if (
+                    _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                    or time.monotonic() >= deadline
+                ):
                     raise
             finally:
                 raw.close()
             time.sleep(WAL_RETRY_S)
 
     def change_token(self, engine: Engine) -> int:
-        """`PRAGMA data_version` of a connection that never writes: changes with every commit, ours or another's."""
+        """`PRAGMA data_version` of a connection that never writes: every commit changes it, whoever made it."""
         with self._token_lock:
             if self._token_connection is None:
                 self._token_connection = engine.raw_connection()
@@ -121,21 +124,8 @@ class SqliteDialect:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if not isinstance(cause, sqlite3.Error):
             return StoreError(f"{self.path}: {cause}")
-        code = (getattr(cause, "sqlite_errorcode", None) or 0) & 0xFF
-        text = str(cause)
-        if _is_busy(cause):
-            return StoreBusy(
-                f"{self.path} was locked by another process for {self.busy_timeout_s:g} s: try again"
-            )
-        if code == sqlite3.SQLITE_READONLY:
-            return ReadOnlyStore(f"{self.path} may not be written ({text})")
-        if code == sqlite3.SQLITE_NOTADB:
-            return CorruptStore(f"{self.path} is not a store: {text}")
-        if code == sqlite3.SQLITE_CORRUPT:
-            return CorruptStore(f"{self.path} is damaged: {text}")
-        if code == sqlite3.SQLITE_FULL:
-            return StoreError(f"{self.path}: no space left on the disk")
-        return StoreError(f"{self.path}: {text}")
+        kind, says = _MEANINGS.get(_code(cause), (StoreError, "cannot be used"))
+        return kind(f"{self.path} {says} ({cause})")
 
 
 DRIVER_ERRORS = (SQLAlchemyError, sqlite3.Error)
@@ -175,9 +165,21 @@ def _may(path: Path, mode: int) -> bool:
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _is_busy(error: sqlite3.Error) -> bool:
-    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+def _code(error: sqlite3.Error) -> int:
+    """Primary result code; 0 for an error of the driver itself."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+# The driver lacks the code in a few errors that it raises itself; they fall to the general case.
+_BUSY = (StoreBusy, "was locked by another process for longer than the busy timeout: try again")
+_MEANINGS: dict[int, tuple[type[StoreError], str]] = {
+    sqlite3.SQLITE_BUSY: _BUSY,
+    sqlite3.SQLITE_LOCKED: _BUSY,
+    sqlite3.SQLITE_READONLY: (ReadOnlyStore, "may not be written"),
+    sqlite3.SQLITE_NOTADB: (CorruptStore, "is not a store of quercus"),
+    sqlite3.SQLITE_CORRUPT: (CorruptStore, "is damaged"),
+    sqlite3.SQLITE_FULL: (StoreError, "could not grow: no space is left on the disk"),
+}
 
 
 def _set_up_connection(connection: object, _record: object) -> None:

@@ -37,7 +37,8 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """Write transaction, committed to disk when the block ends, rolled back when it raises."""
         with self._translated(), self._writer, self._engine.connect() as connection:
-            with connection.execution_options(**{WRITE: True}).begin():
+            connection.execution_options(**{WRITE: True})
+            with connection.begin():
                 yield connection
 
     def change_token(self) -> int:

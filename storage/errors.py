@@ -9,7 +9,7 @@ class StorageError(Exception):
     """Root of everything this package raises, bad arguments apart."""
 
 
-class NotFound(StorageError):
+class NotFound(StorageError):  # noqa: N818 - a name that says what is wrong
     """A model, query, instance or tree version that does not exist.
 
     Attributes
@@ -29,7 +29,7 @@ class NotFound(StorageError):
         return f"{self.resource} {self.name} does not exist"
 
 
-class AlreadyExists(StorageError):
+class AlreadyExists(StorageError):  # noqa: N818 - a name that says what is wrong
     """A name or id that is taken, by something else than what was sent.
 
     Attributes
@@ -50,7 +50,7 @@ class AlreadyExists(StorageError):
         return f"{self.resource} {self.name} already exists" + (f" {self.detail}" if self.detail else "")
 
 
-class FailedPrecondition(StorageError):
+class FailedPrecondition(StorageError):  # noqa: N818 - a name that says what is wrong
     """A sound request at the wrong moment; `reason` says what stands against it.
 
     Attributes
@@ -64,7 +64,7 @@ class FailedPrecondition(StorageError):
         self.reason = reason
 
 
-class Stale(StorageError):
+class Stale(StorageError):  # noqa: N818 - a name that says what is wrong
     """The caller's copy of the vocabulary is old: read it again and retry. Nothing was stored."""
 
 
@@ -82,7 +82,7 @@ class StoreError(StorageError):
         self.reason = reason
 
 
-class NewerSchema(StoreError):
+class NewerSchema(StoreError):  # noqa: N818 - a name that says what is wrong
     """The store was written by a newer version of Quercus.
 
     Attributes
@@ -93,8 +93,8 @@ class NewerSchema(StoreError):
 
     def __init__(self, store: str, found: str, known: str) -> None:
         super().__init__(
-            f"{store} has schema revision {found}, and this version of quercus knows revisions up to {known}: "
-            "upgrade quercus to open it"
+            f"{store} has schema revision {found}, and this version of quercus knows revisions up to "
+            f"{known}: upgrade quercus to open it"
         )
         self.store = store
         self.found = found
@@ -104,13 +104,13 @@ class NewerSchema(StoreError):
         return type(self), (self.store, self.found, self.known)
 
 
-class ReadOnlyStore(StoreError):
+class ReadOnlyStore(StoreError):  # noqa: N818 - a name that says what is wrong
     """The file or its folder may not be written."""
 
 
-class StoreBusy(StoreError):
+class StoreBusy(StoreError):  # noqa: N818 - a name that says what is wrong
     """Another process held the write lock longer than the busy timeout; trying again is sound."""
 
 
-class CorruptStore(StoreError):
+class CorruptStore(StoreError):  # noqa: N818 - a name that says what is wrong
     """The file is not a database, not a store of Quercus, or damaged."""

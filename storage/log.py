@@ -4,14 +4,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, insert, select, update
+from sqlalchemy import Connection, Select, func, insert, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks
 from quercus.storage.errors import AlreadyExists, NotFound, Stale
-from quercus.storage.models import ModelRow, find, lock
+from quercus.storage.models import find, lock
 from quercus.storage.records import Appended, Event, EventKind, NewValue, Push
-from quercus.storage.schema import log, model, vocabulary
+from quercus.storage.schema import AnyRow, log, model, vocabulary
 
 SOURCE = "source"
 CHUNK = 500  # bound parameters of one IN (...)
@@ -53,9 +53,9 @@ def append(connection: Connection, push: Push, now: float) -> Appended:
 
 
 def _split_known(
-    connection: Connection, row: ModelRow, push: Push
+    connection: Connection, row: AnyRow, push: Push
 ) -> tuple[dict[str, tuple[bytes, bytes]], int]:
-    """Rows to write, by id in order, and how many are there already (in the store, or earlier in the batch)."""
+    """Rows to write, by id in order, and how many are there already (stored, or earlier in the batch)."""
     stored: dict[str, tuple[bytes, bytes]] = {}
     for start in range(0, len(push.ids), CHUNK):
         chunk = list(push.ids[start : start + CHUNK])
@@ -78,7 +78,7 @@ def _split_known(
     return fresh, len(push.ids) - len(fresh)
 
 
-def _check_vocabulary(connection: Connection, row: ModelRow, new_values: Sequence[NewValue]) -> None:
+def _check_vocabulary(connection: Connection, row: AnyRow, new_values: Sequence[NewValue]) -> None:
     if not new_values:
         return
     learned = _learned(connection, row.id)
@@ -95,7 +95,7 @@ def _check_vocabulary(connection: Connection, row: ModelRow, new_values: Sequenc
         values.append(new.value)
 
 
-def _vocabulary_row(row: ModelRow, new: NewValue) -> dict[str, Any]:
+def _vocabulary_row(row: AnyRow, new: NewValue) -> dict[str, Any]:
     return {"model_id": row.id, "attribute": new.attribute, "position": new.index, "value": new.value}
 
 
@@ -163,36 +163,9 @@ def history(connection: Connection, name: str, instances: Sequence[int]) -> dict
     return found
 
 
-def settle(
-    connection: Connection,
-    row: ModelRow,
-    *,
-    kind: EventKind,
-    instance: int,
-    label: bytes | None,
-    author: str,
-    reliability: float,
-    asked: bytes,
-    conflict: bool,
-    now: float,
-) -> int:
-    """Append an ANSWER or REFUSAL; the caller holds the model and counts it. Returns its sequence."""
-    sequence = int(row.sequence_committed) + 1
-    connection.execute(
-        insert(log).values(
-            model_id=row.id,
-            sequence=sequence,
-            kind=int(kind),
-            instance=instance,
-            label=label,
-            author=author,
-            reliability=reliability,
-            asked=asked,
-            conflict=conflict,
-            created_at=now,
-        )
-    )
-    return sequence
+def insert_event(connection: Connection, **columns: object) -> None:
+    """Append one event; the caller holds the model, chose the next sequence number and counts it."""
+    connection.execute(insert(log).values(columns))
 
 
 def _events() -> Select[Any]:
@@ -215,7 +188,7 @@ def _events() -> Select[Any]:
     ).select_from(log.outerjoin(origin, same))
 
 
-def _as_events(rows: Iterable[Row[Any]]) -> list[Event]:
+def _as_events(rows: Iterable[AnyRow]) -> list[Event]:
     kinds = {int(kind): kind for kind in EventKind}
     return [
         Event(row[0], kinds[row[1]], 0 if row[1] == EventKind.SPECIFICATION else row[2], *tuple(row)[3:])

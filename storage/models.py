@@ -1,18 +1,16 @@
 """Models: create, read, change, delete; and the lock that everything of a model is written under."""
 
-from typing import TypeAlias
+from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
 from quercus.storage import checks
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
 from quercus.storage.records import EventKind, ModelRecord, QueryState
-from quercus.storage.schema import log, model, query
-
-ModelRow: TypeAlias = Row[tuple[object, ...]]
+from quercus.storage.schema import AnyRow, log, model, query
 
 
-def lock(connection: Connection, name: str) -> ModelRow:
+def lock(connection: Connection, name: str) -> AnyRow:
     """The model's row, held until the transaction ends (a row lock where the database has them)."""
     row = connection.execute(select(model).where(model.c.name == name).with_for_update()).one_or_none()
     if row is None:
@@ -20,7 +18,7 @@ def lock(connection: Connection, name: str) -> ModelRow:
     return row
 
 
-def find(connection: Connection, name: str) -> ModelRow:
+def find(connection: Connection, name: str) -> AnyRow:
     """The model's row, for reading."""
     row = connection.execute(select(model).where(model.c.name == name)).one_or_none()
     if row is None:
@@ -85,7 +83,8 @@ def respecify(
     leased = count_leased(connection, row.id, now)
     if budget < row.queries_answered + leased:
         raise FailedPrecondition(
-            f"the budget cannot become {budget}: {row.queries_answered} queries are answered and {leased} leased"
+            f"the budget cannot become {budget}: "
+            f"{row.queries_answered} queries are answered and {leased} leased"
         )
     sequence = row.sequence_committed + 1
     connection.execute(
@@ -113,14 +112,14 @@ def count_leased(connection: Connection, model_id: int, now: float) -> int:
     return int(connection.execute(live).scalar_one())
 
 
-def _with_counts(now: float) -> Select[tuple[object, ...]]:
+def _with_counts(now: float) -> Select[Any]:
     mine = query.c.model_id == model.c.id
     leased = select(func.count()).where(mine, query.c.state == QueryState.LEASED, query.c.expires_at > now)
     live = select(func.count()).where(mine, query.c.state <= QueryState.LEASED)
     return select(model, leased.scalar_subquery().label("leased"), live.scalar_subquery().label("live"))
 
 
-def _record(row: ModelRow) -> ModelRecord:
+def _record(row: AnyRow) -> ModelRecord:
     return ModelRecord(
         key=row.id,
         name=row.name,

@@ -1,29 +1,28 @@
 """Reading queries, and the states they are in.
 
-A lease that has expired is an open query, whether or not anybody has written that down yet: readers compute it
-(`as_open`), writers write it first (`reopen_expired`), so that a clock that steps back revives nothing.
+A lease that has expired is an open query, whether or not anybody has written that down yet: readers compute
+it (`record`), writers write it first (`reopen_expired`), so that a clock that steps back revives nothing.
 """
 
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, func, select, update
 
 from quercus.storage import checks
 from quercus.storage.errors import NotFound
 from quercus.storage.models import find
 from quercus.storage.records import QueryRecord, QueryState
-from quercus.storage.schema import log, model, query
+from quercus.storage.schema import AnyRow, log, query
+
+# Columns of an open query that nobody holds.
+FREE: dict[str, Any] = {"state": int(QueryState.OPEN), "labeller": None, "token": None, "expires_at": None}
 
 
 def reopen_expired(connection: Connection, model_id: int, now: float) -> None:
     """Write down which leases have expired. The table `lease` still knows who held them."""
     expired = (query.c.state == QueryState.LEASED, query.c.expires_at <= now)
-    connection.execute(
-        update(query)
-        .where(query.c.model_id == model_id, *expired)
-        .values(state=int(QueryState.OPEN), labeller=None, token=None, expires_at=None)
-    )
+    connection.execute(update(query).where(query.c.model_id == model_id, *expired).values(FREE))
 
 
 def get(connection: Connection, name: str, number: int, now: float) -> QueryRecord:
@@ -36,7 +35,7 @@ def get(connection: Connection, name: str, number: int, now: float) -> QueryReco
     return record(found, now)
 
 
-def page(
+def page(  # noqa: PLR0917 - a filter, a page, a time
     connection: Connection, name: str, states: Collection[QueryState], after: int, limit: int, now: float
 ) -> list[QueryRecord]:
     """Queries in order of number, behind `after`, in some of the states (none named: all)."""
@@ -55,8 +54,6 @@ def next_expiry(connection: Connection, name: str | None, now: float) -> float |
     )
     if name is not None:
         wanted = wanted.where(query.c.model_id == find(connection, name).id)
-    else:
-        wanted = wanted.where(query.c.model_id.in_(select(model.c.id)))
     found = connection.execute(wanted).scalar()
     return None if found is None else float(found)
 
@@ -67,7 +64,7 @@ def records() -> Select[Any]:
     return select(query, log.c.id.label("instance_id")).select_from(query.join(log, same))
 
 
-def record(row: Row[Any], now: float) -> QueryRecord:
+def record(row: AnyRow, now: float) -> QueryRecord:
     """The record of a row of `records`, as it stands at `now`; the token stays inside."""
     state = QueryState(row.state)
     expired = state is QueryState.LEASED and row.expires_at <= now
@@ -92,7 +89,7 @@ def record(row: Row[Any], now: float) -> QueryRecord:
 
 def _in_states(states: Collection[QueryState], now: float) -> ColumnElement[bool]:
     plain = [int(state) for state in states if state is not QueryState.LEASED]
-    chosen = query.c.state.in_(plain)
+    chosen: ColumnElement[bool] = query.c.state.in_(plain)
     if QueryState.OPEN in states:
         chosen |= (query.c.state == QueryState.LEASED) & (query.c.expires_at <= now)
     if QueryState.LEASED in states:

@@ -88,7 +88,7 @@ class NewValue:
     attribute : int
         Position of the attribute in the specification.
     index : int
-        0, 1, ... among the *learned* values of the attribute: its place in `Store.vocabulary(model)[attribute]`.
+        0, 1, ... among the *learned* values of the attribute: place in `Store.vocabulary(model)[attribute]`.
         Declared values are not counted, because the store does not look into specifications.
     value : str
     """
@@ -135,7 +135,7 @@ class Event:
     sequence : int
         1, 2, 3, ... in each model, without gaps.
     instance : int
-        Sequence of the instance's own INSTANCE event (its own `sequence` for an INSTANCE), 0 for a SPECIFICATION.
+        Sequence of the instance's INSTANCE event (for an INSTANCE its own), 0 for a SPECIFICATION.
     id : str
         The instance's id, empty for a SPECIFICATION.
     values : bytes or None

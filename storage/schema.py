@@ -1,8 +1,11 @@
 """The tables. `migrations/` builds them; a test compares the two.
 
-One row of `model` a model, which also counts its log: whoever appends holds that row, so sequence numbers have no
-gaps. `log` is append-only. Plain SQL types; options of one database are passed by SQLAlchemy's prefixed arguments.
+One row of `model` a model, which also counts its log: whoever appends holds that row, so sequence numbers
+have no gaps. `log` is append-only. Plain SQL types; options of one database are passed by SQLAlchemy's
+prefixed arguments.
 """
+
+from typing import Any, TypeAlias
 
 from sqlalchemy import (
     BigInteger,
@@ -15,12 +18,16 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Row,
     SmallInteger,
     String,
     Table,
 )
 
-# Newest migration. Equal to Alembic's head (a test holds it): opening a store of this revision need not load Alembic.
+AnyRow: TypeAlias = Row[*tuple[Any, ...]]
+
+# Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
+# not loaded.
 HEAD = "0001"
 REVISION_TABLE = "quercus_revision"
 
@@ -54,7 +61,8 @@ model = Table(
     Column("queries_answered", BigInteger, nullable=False),
     Column("queries_refused", BigInteger, nullable=False),
     Column("conflicts", BigInteger, nullable=False),
-    # Without it SQLite gives the id of a deleted model to the next one, and a late snapshot would reach a stranger.
+    # Without it SQLite gives the id of a deleted model to the next one, and a late snapshot would reach
+    # a stranger.
     sqlite_autoincrement=True,
 )
 

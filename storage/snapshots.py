@@ -3,12 +3,12 @@
 from sqlalchemy import Connection, insert, select, update
 
 from quercus.storage.errors import NotFound
-from quercus.storage.models import ModelRow, find
+from quercus.storage.models import find
 from quercus.storage.records import Snapshot
-from quercus.storage.schema import model, snapshot
+from quercus.storage.schema import AnyRow, model, snapshot
 
 
-def add(connection: Connection, row: ModelRow, as_of: int, data: bytes, now: float) -> int:
+def add(connection: Connection, row: AnyRow, as_of: int, data: bytes, now: float) -> int:
     """Insert the next version; the caller holds the model."""
     version = int(row.tree_version) + 1
     connection.execute(

@@ -7,10 +7,14 @@ from typing import Self
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import agenda as agendas
-from quercus.storage import leases, log, models, queries, snapshots
+from quercus.storage import answers, leases, log, models, queries, snapshots
+from quercus.storage.agenda import Publication
+from quercus.storage.answers import Statement
+from quercus.storage.claims import Claim
 from quercus.storage.dialect import dialect_for
 from quercus.storage.engine import Database
 from quercus.storage.errors import AlreadyExists, NotFound, Stale
+from quercus.storage.leases import Wish
 from quercus.storage.migrate import ensure_schema
 from quercus.storage.records import (
     AgendaEntry,
@@ -35,8 +39,8 @@ class Store:
 
     Safe for threads; every process opens its own. A write has reached the disk when the call returns. Bytes
     (specifications, labels, trees, reasons) are kept as they are given. Every method may raise `StoreError`
-    (`StoreBusy`, `ReadOnlyStore`, `CorruptStore`); `NotFound` for an unknown model, query, instance or version;
-    `InvalidInput` for an argument out of bounds.
+    (`StoreBusy`, `ReadOnlyStore`, `CorruptStore`), `NotFound` for an unknown model, query, instance or tree
+    version, `InvalidInput` for an argument out of bounds.
     """
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
@@ -88,7 +92,7 @@ class Store:
         self.close()
 
     def change_token(self) -> int:
-        """A number that changes with every commit of any process; cheap enough to poll every few milliseconds.
+        """A number that changes with every commit of any process; cheap to poll every few milliseconds.
 
         Only equality means something, and only between calls on the same `Store`.
         """
@@ -168,9 +172,9 @@ class Store:
         Returns
         -------
         list
-            One a push: what became of it, or the exception that `append_instances` would have raised (such a push
-            leaves no trace and does not stop the others). An exception of the store itself (`StoreError`) is raised
-            and nothing of the group is stored.
+            One a push: what became of it, or the exception that `append_instances` would have raised (such a
+            push leaves no trace and does not stop the others). An exception of the store itself (`StoreError`)
+            is raised, and nothing of the group is stored.
         """
         outcomes: list[Appended | AlreadyExists | InvalidInput | NotFound | Stale] = []
         with self._database.write() as connection:
@@ -219,9 +223,9 @@ class Store:
     ) -> int:
         """Store the next tree version and make the queries follow its agenda.
 
-        Open queries that the agenda does not name are withdrawn; those it names keep their number and get the new
-        position and reason; leased ones stay as they are; new ones are opened, except for an instance that was
-        settled after `as_of` (the tree does not know its answer yet).
+        Open queries that the agenda does not name are withdrawn; those it names keep their number and get the
+        new position and reason; leased ones stay as they are; new ones are opened, except for an instance that
+        was settled after `as_of` (the tree does not know its answer yet).
 
         Parameters
         ----------
@@ -233,8 +237,8 @@ class Store:
         Returns
         -------
         int
-            The new version. The current one, with nothing stored, when the stored tree is grown further than `as_of`.
-            0, with nothing stored, when the model is gone (or is not the one of `key`).
+            The new version. Or, with nothing stored: the current version when its tree is grown further than
+            `as_of`; 0 when the model is gone (or is not the one of `key`).
 
         Raises
         ------
@@ -243,8 +247,9 @@ class Store:
         InvalidInput
             The agenda names an instance twice, or something that is not an instance.
         """
+        published = Publication(as_of, snapshot, agenda, key)
         with self._database.write() as connection:
-            return agendas.publish(connection, model, as_of, snapshot, agenda, key, self._clock())
+            return agendas.publish(connection, model, published, self._clock())
 
     def snapshot(self, model: str, version: int | None = None) -> Snapshot:
         """A tree version, None = the newest; `NotFound` ("tree version") when there is none."""
@@ -262,43 +267,42 @@ class Store:
         (`Idle.GROWING` until then). Idle is BUDGET_SPENT when the whole budget is answered; ALL_LEASED when
         something may come back from other labellers.
         """
+        wish = Wish(labeller, limit, duration_s, min_sequence)
         with self._database.write() as connection:
-            return leases.hand_out(
-                connection, model, labeller, limit, duration_s, min_sequence, self._clock()
-            )
+            return leases.hand_out(connection, model, wish, self._clock())
 
-    def answer(
+    def answer(  # noqa: PLR0917 - one statement, spelled out
         self, model: str, number: int, token: str, label: bytes, reliability: float, conflict: bool
     ) -> Answered:
         """Settle a query with a label, as an ANSWER event.
 
-        The same answer again by the same token succeeds with the same sequence. An answer after the lease expired is
-        accepted while nobody else holds or settled the query, growth still wants it, and the budget allows.
+        The same answer again by the same token succeeds with the same sequence. An answer after the lease
+        expired is accepted while nobody else holds or settled the query, growth still wants it, and the budget
+        allows.
 
         Raises
         ------
         FailedPrecondition
             Otherwise, with the reason in words.
         """
+        said = Statement(label, reliability, conflict)
         with self._database.write() as connection:
-            return leases.answer(
-                connection, model, number, token, label, reliability, conflict, self._clock()
-            )
+            return answers.settle(connection, Claim(model, number, token), said, self._clock())
 
     def refuse(self, model: str, number: int, token: str) -> Answered:
-        """Settle a query without a label ("cannot tell"), as a REFUSAL event; rules as for `answer`, no budget."""
+        """Settle a query without a label, as a REFUSAL event; rules as for `answer`, but it costs no budget."""
         with self._database.write() as connection:
-            return leases.refuse(connection, model, number, token, self._clock())
+            return answers.settle(connection, Claim(model, number, token), Statement(None), self._clock())
 
     def extend(self, model: str, number: int, token: str, duration_s: float) -> float:
-        """Let a live lease end `duration_s` from now; returns that time. `FailedPrecondition` once it expired."""
+        """Let a live lease end `duration_s` from now; returns that time. An expired one stays expired."""
         with self._database.write() as connection:
-            return leases.extend(connection, model, number, token, duration_s, self._clock())
+            return leases.extend(connection, Claim(model, number, token), duration_s, self._clock())
 
     def release(self, model: str, number: int, token: str) -> None:
         """Give a query back; it is open again. A second call does nothing."""
         with self._database.write() as connection:
-            leases.release(connection, model, number, token, self._clock())
+            leases.release(connection, Claim(model, number, token), self._clock())
 
     def get_query(self, model: str, number: int) -> QueryRecord:
         """One query, as it stands now."""

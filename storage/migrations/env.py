@@ -1,6 +1,6 @@
 """Runs the migrations on the connection that `storage.migrate` hands over, inside its transaction.
 
-New revision: `alembic -x` is not needed; see "Changing the schema" in the module docstring of `storage.migrate`.
+How to change the schema stands in the docstring of `storage.migrate`.
 """
 
 from alembic import context
