@@ -24,6 +24,7 @@ from quercus.trees.flat import FlatTree
 MAX_NODES = 2_000  # a larger picture takes minutes and nobody can read it
 POINTS_AN_INCH = 72
 FONT_PT = 9.0
+SLACK = 1.03  # renderers round the width of letters
 LINE = 0.165  # height of a line of text
 PADDING = 0.09
 BAR = 0.07  # height of the bar that shows the class probabilities
@@ -80,9 +81,9 @@ def draw(flat: FlatTree, names: Names) -> str:
 
 def _text_width(text: str, *, bold: bool = False) -> float:
     font = FontProperties(size=FONT_PT, weight="bold" if bold else "normal")
-    return (
-        float(TextPath((0, 0), text, prop=font).get_extents().width) / POINTS_AN_INCH if text.strip() else 0.0
-    )
+    if not text.strip():
+        return 0.0
+    return SLACK * float(TextPath((0, 0), text, prop=font).get_extents().width) / POINTS_AN_INCH
 
 
 def _place(flat: FlatTree, lines: list[list[str]], names: Names) -> _Layout:
@@ -149,7 +150,6 @@ def _draw_node(axes: Axes, flat: FlatTree, index: int, lines: list[str], layout:
     top = bottom + layout.height - PADDING
     for row, line in enumerate(lines):
         weight = "bold" if row == 0 else "normal"
-        style = "italic" if row == len(lines) - 1 and flat.undecided[index] else "normal"
         middle = top - (row + 0.5) * LINE
         axes.text(
             left + PADDING,
@@ -158,7 +158,6 @@ def _draw_node(axes: Axes, flat: FlatTree, index: int, lines: list[str], layout:
             fontsize=FONT_PT,
             va="center",
             weight=weight,
-            style=style,
             parse_math=False,
         )
     shares = np.concatenate([[0.0], np.cumsum(flat.theta[index])]) * (width - 2 * PADDING)

@@ -129,7 +129,8 @@ class Sample:
 
     def with_value(self, rows: Ints, attribute: int, code: int) -> Ints:
         """Return those of `rows` that have this code."""
-        return rows[self.codes[rows, attribute] == code]
+        chosen: Ints = rows[self.codes[rows, attribute] == code]
+        return chosen
 
     def candidates(self, rows: Ints) -> Ints:
         """Return those of `rows` that may be asked about: askable, and not known for certain."""
