@@ -171,7 +171,7 @@ class Client:
         ledger = pushing.Ledger(window, on_progress)
         with PushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
             try:
-                for chunk in chunks(rows, batch_rows):
+                for chunk in chunks(rows, pushing.batch_size(batch_rows, batcher.specification)):
                     if batcher.wants_renewal(chunk):
                         batcher.renew(self.get_model(model).specification)
                     line.send(batcher.batch(chunk))

@@ -20,7 +20,7 @@ from quercus.client.errors import QuercusError, Unavailable, invalid
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.results import Floats, PushReport, Specification
 from quercus.client.rows import Chunk, RowEncoder
-from quercus.client.transport import MAX_ATTEMPTS
+from quercus.client.transport import MAX_ATTEMPTS, MAX_SEND_BYTES
 from quercus.proto.v1 import instance_pb2
 
 MAX_BATCH_ROWS = 10_000
@@ -68,6 +68,7 @@ class Batcher:
 
     def renew(self, specification: Specification) -> None:
         """Use a newer specification: it lists more nominal values."""
+        self.specification = specification
         self._rows = RowEncoder(specification)
         self._stale = False
 
@@ -192,6 +193,12 @@ class Ledger:
         """The error, with what is acknowledged."""
         error.report = self._report
         return error
+
+
+def batch_size(batch_rows: int, specification: Specification) -> int:
+    """Rows of a batch: as asked, but no more than fill half of what a message may be."""
+    row_bytes = 8 * (len(specification.attributes) + len(specification.classes))
+    return min(batch_rows, max(1, MAX_SEND_BYTES // 2 // row_bytes))
 
 
 def check_sizes(batch_rows: int, window: int) -> None:

@@ -1,0 +1,38 @@
+"""What is wrong in a file, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class FileError(Exception):
+    """A file that cannot be used.
+
+    Parameters
+    ----------
+    path
+        The file.
+    reason
+        What is wrong.
+    line
+        1-based line, 0 when the file as a whole is meant.
+    column
+        Where in the line: 1-based number of the column, 0 when the line as a whole is meant.
+    name
+        The column's name, if it has one.
+
+    Examples
+    --------
+    >>> str(FileError(Path("iris.csv"), "'x' is not a number", 3, 2, "sepal_width"))
+    "iris.csv: line 3, column 2 (sepal_width): 'x' is not a number"
+    """
+
+    def __init__(self, path: Path, reason: str, line: int = 0, column: int = 0, name: str = "") -> None:
+        where = f"{path}: "
+        if line:
+            where += f"line {line}"
+            where += f", column {column}" if column else ""
+            where += f" ({name})" if name else ""
+            where += ": "
+        super().__init__(where + reason)
+        self.path, self.reason, self.line, self.column, self.name = path, reason, line, column, name

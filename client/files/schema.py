@@ -1,0 +1,199 @@
+"""What the columns of a file mean: kinds inferred from the cells, or bound to a model's attributes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quercus.client.files.errors import FileError
+from quercus.client.files.table import Column, Record, Table, listed
+from quercus.client.results import Attribute, Nominal, Numeric, Specification
+
+MAX_VALUES = 1000
+"""Values of one nominal attribute; the server takes no more."""
+MAX_CLASSES = 64
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
+
+
+def number(cell: str) -> float | None:
+    """A cell as a finite number, or ``None`` when it is none.
+
+    Examples
+    --------
+    >>> number("1e3"), number("1_000"), number("inf"), number("12 kg")
+    (1000.0, None, None, None)
+    """
+    if _NUMBER.match(cell) is None:
+        return None
+    value = float(cell)
+    return value if math.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a file says of a model: its attributes, and the classes of the class column in sorted order."""
+
+    attributes: tuple[Attribute, ...]
+    classes: tuple[str, ...]
+    rows: int
+
+
+class _Guess:
+    """What the cells of one column allow."""
+
+    def __init__(self, column: Column, force_nominal: bool) -> None:
+        self.column = column
+        self.numeric = column.kind != "nominal" and not force_nominal
+        self.values: set[str] = set()
+
+    def see(self, cell: str) -> None:
+        """Take a cell in; values are kept up to one more than there may be."""
+        if self.numeric and number(cell) is None:
+            self.numeric = False
+        if len(self.values) <= MAX_VALUES:
+            self.values.add(cell)
+
+
+def infer(
+    table: Table, *, class_column: str | None, ignore: Collection[str] = (), nominal: Collection[str] = ()
+) -> Schema:
+    """Read a file once and say what its columns are.
+
+    A column is numeric when every cell that is not missing is a number, or when the ARFF header says so; else
+    nominal, with its values as declared, or sorted.
+
+    Parameters
+    ----------
+    table
+        The file.
+    class_column
+        Holds the class; ``None``: no column does.
+    ignore, nominal
+        Columns to leave out, and columns of numbers that are names nevertheless.
+
+    Raises
+    ------
+    FileError
+        When a column named is not there, has no value at all, or has too many distinct ones.
+    """
+    for name in ignore:
+        table.position(name, "--ignore")
+    for name in nominal:
+        table.position(name, "--nominal")
+    wanted = [k for k, name in enumerate(table.names) if name not in ignore]
+    at = None if class_column is None else table.position(class_column, "--class")
+    guesses = {k: _Guess(table.columns[k], table.names[k] in nominal or k == at) for k in wanted}
+    rows = 0
+    for record in table:
+        rows += 1
+        for k in wanted:
+            cell = record.cells[k]
+            if cell is not None:
+                guesses[k].see(cell)
+    if not rows:
+        raise FileError(table.path, "has a header but no rows")
+    attributes = tuple(_attribute(table, guess) for k, guess in guesses.items() if k != at)
+    if not attributes:
+        raise FileError(table.path, "has no column left to learn from")
+    return Schema(attributes, () if at is None else _classes(table, guesses[at]), rows)
+
+
+def _attribute(table: Table, guess: _Guess) -> Attribute:
+    name = guess.column.name
+    if guess.numeric and (guess.values or guess.column.kind == "numeric"):
+        return Numeric(name)
+    if len(guess.values) > MAX_VALUES:
+        raise FileError(
+            table.path,
+            f"column {name!r} is not numeric and has more than {MAX_VALUES:,} distinct values; "
+            f"leave it out with --ignore {name!r}",
+        )
+    if not guess.values and not guess.column.values:
+        raise FileError(
+            table.path, f"column {name!r} has no value at all; leave it out with --ignore {name!r}"
+        )
+    return Nominal(name, guess.column.values or sorted(guess.values))
+
+
+def _classes(table: Table, guess: _Guess) -> tuple[str, ...]:
+    classes = guess.column.values or tuple(sorted(guess.values))
+    if not 2 <= len(classes) <= MAX_CLASSES:
+        count = "more than 1,000" if len(classes) > MAX_VALUES else len(classes)
+        reason = f"class column {guess.column.name!r} has {count} classes; 2 to {MAX_CLASSES} are possible"
+        raise FileError(table.path, reason)
+    return classes
+
+
+def class_column(table: Table, given: str | None) -> str | None:
+    """The column that holds the class: as given, else ``class``, else the last of an ARFF file, else none."""
+    if given is not None:
+        table.position(given, "--class")
+        return given
+    if "class" in table.names:
+        return "class"
+    return table.names[-1] if table.is_arff else None
+
+
+class Binding:
+    """The columns of a file that are a model's attributes.
+
+    Parameters
+    ----------
+    table
+        The file; columns that the model does not have are left out.
+    specification
+        Of the model.
+
+    Raises
+    ------
+    FileError
+        When an attribute has no column, or an ARFF file declares its kind otherwise.
+    """
+
+    def __init__(self, table: Table, specification: Specification) -> None:
+        self.table = table
+        names = {attribute.name: attribute for attribute in specification.attributes}
+        missing = [name for name in names if name not in table.names]
+        if missing:
+            reason = f"has no column for the model's {listed(missing)}; the columns are {listed(table.names)}"
+            raise FileError(table.path, reason)
+        self._at = [table.names.index(name) for name in names]
+        self._numeric = [isinstance(attribute, Numeric) for attribute in names.values()]
+        for k, numeric in zip(self._at, self._numeric, strict=True):
+            kind = table.columns[k].kind
+            if kind == "nominal" and numeric:
+                name = table.names[k]
+                raise FileError(table.path, f"declares {name!r} nominal, it is numeric in the model")
+        self.unused = tuple(name for name in table.names if name not in names)
+
+    def row(self, record: Record) -> list[Any]:
+        """The values of a record, in the order of the attributes: text, numbers, ``None`` for missing."""
+        return [
+            self._number(record, k) if numeric else record.cells[k]
+            for k, numeric in zip(self._at, self._numeric, strict=True)
+        ]
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return (self.row(record) for record in self.table)
+
+    def _number(self, record: Record, k: int) -> float | None:
+        cell = record.cells[k]
+        if cell is None:
+            return None
+        value = number(cell)
+        if value is None:
+            reason = f"{cell!r} is not a finite number (an empty cell or ? is a missing value)"
+            raise self.table.error(record, k, reason)
+        return value
+
+
+def class_of(table: Table, record: Record, k: int, classes: Sequence[str]) -> str | None:
+    """The class in a cell, ``None`` when it is missing; an error when it is not in the frame."""
+    cell = record.cells[k]
+    if cell is not None and cell not in classes:
+        raise table.error(record, k, f"{cell!r} is not a class; the classes are {listed(classes)}")
+    return cell
