@@ -1,0 +1,197 @@
+"""The server: everything put together, started, and stopped without losing an acknowledged write."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from typing import Any, Final
+
+from grpc import aio  # type: ignore[attr-defined]  # the stubs leave it out
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from quercus.belief.errors import InvalidInput
+from quercus.proto.v1 import (
+    classify_pb2,
+    classify_pb2_grpc,
+    instance_pb2,
+    instance_pb2_grpc,
+    model_pb2,
+    model_pb2_grpc,
+    query_pb2,
+    query_pb2_grpc,
+    tree_pb2,
+    tree_pb2_grpc,
+)
+from quercus.server.config import Config
+from quercus.server.core import Core
+from quercus.server.errors import BadStart
+from quercus.server.grower import LOG_FORMAT
+from quercus.server.interceptor import CatchAll
+from quercus.server.services.classify import ClassifyService
+from quercus.server.services.instances import InstanceService
+from quercus.server.services.models import ModelService
+from quercus.server.services.queries import QueryService
+from quercus.server.services.trees import TreeService
+from quercus.server.supervisor import Supervisor
+from quercus.storage.errors import StorageError
+from quercus.storage.store import Store
+
+_log = logging.getLogger(__name__)
+
+SERVICES: Final = (
+    model_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name,
+    instance_pb2.DESCRIPTOR.services_by_name["InstanceService"].full_name,
+    query_pb2.DESCRIPTOR.services_by_name["QueryService"].full_name,
+    classify_pb2.DESCRIPTOR.services_by_name["ClassifyService"].full_name,
+    tree_pb2.DESCRIPTOR.services_by_name["TreeService"].full_name,
+)
+PING_EVERY_MS: Final = 30_000
+PING_TIMEOUT_MS: Final = 20_000
+
+
+class Health(health.aio.HealthServicer):  # type: ignore[misc]
+    """The standard health service, whose watches end when the server stops."""
+
+    def __init__(self, stopping: asyncio.Event) -> None:
+        super().__init__()
+        self._stopping = stopping
+
+    async def Watch(self, request: health_pb2.HealthCheckRequest, context: Any) -> None:  # noqa: N802
+        """Send the status whenever it changes, until the server stops."""
+        watch = asyncio.ensure_future(super().Watch(request, context))
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({watch, stop}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            watch.cancel()
+            stop.cancel()
+
+
+class Server:
+    """A running server; made, started and stopped in one event loop.
+
+    Parameters
+    ----------
+    config : what to run.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._store = _open_store(config)
+        self.core = Core(self._store, config)
+        self.supervisor = Supervisor(config.store_url, config.poll_ms, config.log_level)
+        self._health = Health(self.core.stopping)
+        self._server = self._make_server()
+        self.port = 0
+
+    @property
+    def address(self) -> str:
+        """Where it listens, ``host:port``."""
+        return _join(self._config.host, self.port)
+
+    async def start(self) -> None:
+        """Listen, then start threads and grower.
+
+        Raises
+        ------
+        BadStart
+            When the port is in use or the host is none of this machine.
+        """
+        wanted = _join(self._config.host, self._config.port)
+        try:
+            self.port = self._server.add_insecure_port(wanted)
+        except RuntimeError:
+            self.port = 0
+        if not self.port:
+            await asyncio.to_thread(self._store.close)
+            raise BadStart(
+                f"cannot listen on {wanted}: the port is in use by another program, or the address is "
+                "not one of this machine; choose another with --port or --host"
+            )
+        self.core.start()
+        await self._server.start()
+        if self._config.grower:
+            await self.supervisor.start()
+        for service in ("", *SERVICES):
+            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+
+    async def stop(self) -> None:
+        """Stop gracefully.
+
+        Streams are told to end, calls under way finish (at most ``grace_s``), queued writes are committed and
+        acknowledged, the grower ends, the store is closed.
+        """
+        await self._health.enter_graceful_shutdown()
+        self.core.stopping.set()
+        await self._server.stop(self._config.grace_s)
+        await self.supervisor.close()
+        await self.core.close()
+
+    def _make_server(self) -> aio.Server:
+        size = self._config.max_message_bytes
+        server = aio.server(
+            interceptors=[CatchAll()],
+            options=[
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_receive_message_length", size),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.keepalive_time_ms", PING_EVERY_MS),
+                ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
+                ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+                ("grpc.keepalive_permit_without_calls", 1),
+            ],
+        )
+        model_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(self.core), server)
+        instance_pb2_grpc.add_InstanceServiceServicer_to_server(InstanceService(self.core), server)
+        query_pb2_grpc.add_QueryServiceServicer_to_server(QueryService(self.core), server)
+        classify_pb2_grpc.add_ClassifyServiceServicer_to_server(ClassifyService(self.core), server)
+        tree_pb2_grpc.add_TreeServiceServicer_to_server(TreeService(self.core), server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, server)
+        return server
+
+
+def serve(config: Config) -> None:
+    """Run a server until SIGTERM or SIGINT; a second signal ends the process at once.
+
+    Raises
+    ------
+    BadStart
+        When the store cannot be used or the port is taken; the text is for the person who starts it.
+    """
+    logging.basicConfig(level=config.log_level.upper(), format=LOG_FORMAT)
+    asyncio.run(_serve(config))
+
+
+async def _serve(config: Config) -> None:
+    signalled = asyncio.Event()
+
+    def on_signal(number: int) -> None:
+        if signalled.is_set():
+            os._exit(128 + number)
+        signalled.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number)
+    server = Server(config)
+    await server.start()
+    print(f"listening on {server.address}", flush=True)
+    await signalled.wait()
+    _log.info("stopping")
+    await server.stop()
+
+
+def _open_store(config: Config) -> Store:
+    try:
+        return Store.open(config.store_url)
+    except (StorageError, InvalidInput) as error:
+        raise BadStart(f"cannot use the store {config.store}: {error}") from error
+
+
+def _join(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

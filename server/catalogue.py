@@ -1,0 +1,140 @@
+"""What the server keeps in memory of each model in use: its schema, and its newest tree ready to classify.
+
+Both are swapped whole, never changed: a request works with the one it picked up. They are refreshed when the
+store changes, so that a classification does not read the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from quercus.proto.v1 import model_pb2
+from quercus.server.changes import Changes
+from quercus.server.convert_models import decode_specification
+from quercus.server.convert_trees import Classifier, decode_snapshot
+from quercus.server.errors import Unavailable
+from quercus.server.limits import MAX_CACHED_MODELS
+from quercus.server.schema import Schema
+from quercus.storage.errors import FailedPrecondition, NotFound
+from quercus.storage.store import Store
+
+_log = logging.getLogger(__name__)
+REFRESH_EVERY_S: Final = 0.01
+Read = Callable[..., Awaitable[Any]]
+
+
+class Catalogue:
+    """Schemas and classifiers by model.
+
+    Parameters
+    ----------
+    store : the open store.
+    read : runs a function in the threads that read the store.
+    changes : the change signal.
+    """
+
+    def __init__(self, store: Store, read: Read, changes: Changes) -> None:
+        self._store = store
+        self._read = read
+        self._changes = changes
+        self._schemas: dict[str, Schema] = {}
+        self._classifiers: dict[str, Classifier] = {}
+
+    async def schema(self, model: str) -> Schema:
+        """Return the schema of a model; ``NotFound`` when there is none."""
+        found = self._schemas.get(model)
+        return found if found is not None else await self.reload_schema(model)
+
+    async def reload_schema(self, model: str) -> Schema:
+        """Read the schema again: others may have added nominal values."""
+        schema: Schema = await self._read(_load_schema, self._store, model)
+        _keep(self._schemas, model, schema)
+        return schema
+
+    async def classifier(self, model: str, min_sequence: int = 0) -> Classifier:
+        """Return the newest classifier of a model.
+
+        Raises
+        ------
+        NotFound
+            When there is no such model.
+        FailedPrecondition
+            When it has no tree yet.
+        Unavailable
+            When its newest tree is older than `min_sequence`.
+        """
+        found = self._classifiers.get(model)
+        if found is None or found.as_of < min_sequence:
+            found = await self._load_classifier(model)
+        if found.as_of < min_sequence:
+            raise Unavailable(
+                f"the newest tree of {model} is grown up to sequence {found.as_of}, not yet to {min_sequence}"
+            )
+        return found
+
+    def forget(self, model: str) -> None:
+        """Drop what is known of a model."""
+        self._schemas.pop(model, None)
+        self._classifiers.pop(model, None)
+
+    async def refresh_forever(self) -> None:
+        """Follow the store: swap in newer trees and drop models that are gone. Runs until cancelled."""
+        seen = self._changes.count
+        while True:
+            await self._changes.wait(seen)
+            seen = self._changes.count
+            for model in set(self._schemas) | set(self._classifiers):
+                try:
+                    await self._refresh(model)
+                except Exception:
+                    _log.exception("cannot refresh model %s", model)
+            await asyncio.sleep(
+                REFRESH_EVERY_S
+            )  # a bound on the work, not a wait: changes meanwhile are counted
+
+    async def _refresh(self, model: str) -> None:
+        try:
+            record = await self._read(self._store.get_model, model)
+        except NotFound:
+            self.forget(model)
+            return
+        schema, classifier = self._schemas.get(model), self._classifiers.get(model)
+        if (schema is not None and schema.key != record.key) or (
+            classifier is not None and classifier.key != record.key
+        ):
+            self.forget(model)
+            return
+        if classifier is not None and classifier.version != record.tree_version:
+            await self._load_classifier(model)
+            await self.reload_schema(model)
+
+    async def _load_classifier(self, model: str) -> Classifier:
+        loaded: Classifier = await self._read(_load_classifier, self._store, model)
+        known = self._classifiers.get(model)
+        if known is not None and known.key == loaded.key and known.version > loaded.version:
+            return known
+        _keep(self._classifiers, model, loaded)
+        return loaded
+
+
+def _load_schema(store: Store, model: str) -> Schema:
+    return Schema.of(store.get_model(model), store.vocabulary(model))
+
+
+def _load_classifier(store: Store, model: str) -> Classifier:
+    record = store.get_model(model)
+    if record.tree_version == 0:
+        raise FailedPrecondition(f"model {model} has no tree yet: try again in a moment")
+    message = decode_snapshot(model, store.snapshot(model, None))
+    specification = decode_specification(model_pb2.Specification.FromString(record.specification))
+    return Classifier.of(record.key, message, specification)
+
+
+def _keep(cache: dict[str, Any], model: str, entry: Any) -> None:
+    cache.pop(model, None)
+    cache[model] = entry
+    if len(cache) > MAX_CACHED_MODELS:
+        del cache[next(iter(cache))]

@@ -1,0 +1,174 @@
+"""Configuration: flags, then ``QUERCUS_*`` of the environment, then a TOML file, then defaults.
+
+Each field of :class:`Config` is a key: ``--store``, ``QUERCUS_STORE``, and ``store = "..."`` in the table
+``[server]`` of the file. An error names the key and where its value came from.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final
+
+from quercus.belief.errors import shown
+from quercus.server.errors import BadStart
+from quercus.server.limits import MAX_MESSAGE_BYTES
+
+PREFIX: Final = "QUERCUS_"
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+class BadConfiguration(BadStart):
+    """A key that does not exist or a value that cannot be used; the text names both and the source."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a server needs to know to start.
+
+    Attributes
+    ----------
+    store : URL of the store, or the path of a SQLite file.
+    host, port : where to listen; port 0 lets the system choose.
+    log_level : debug, info, warning or error.
+    grace_s : longest time a graceful stop waits for calls under way, in seconds.
+    poll_ms : time between two looks for changes of the store, in milliseconds.
+    read_threads : threads that read the store.
+    max_message_bytes : largest message received.
+    grower : whether to run the grower process.
+    """
+
+    store: str = "quercus.db"
+    host: str = "127.0.0.1"
+    port: int = 50051
+    log_level: str = "info"
+    grace_s: float = 10.0
+    poll_ms: int = 5
+    read_threads: int = 4
+    max_message_bytes: int = MAX_MESSAGE_BYTES
+    grower: bool = True
+
+    def __post_init__(self) -> None:
+        for key, low, high in _BOUNDS:
+            value = getattr(self, key)
+            if not low <= value <= high:
+                raise BadConfiguration(f"{key}: is {value}, must lie in [{low}, {high}]")
+        if self.log_level not in LOG_LEVELS:
+            raise BadConfiguration(
+                f"log_level: is {shown(self.log_level)}, must be one of {', '.join(LOG_LEVELS)}"
+            )
+        for key in ("store", "host"):
+            if not getattr(self, key).strip():
+                raise BadConfiguration(f"{key}: must not be empty")
+
+    @property
+    def store_url(self) -> str:
+        """The store as a URL: a plain path becomes ``sqlite:///path``."""
+        return self.store if "://" in self.store else f"sqlite:///{self.store}"
+
+    @classmethod
+    def load(
+        cls,
+        flags: Mapping[str, object] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        file: str | Path | None = None,
+    ) -> Config:
+        """Merge the sources.
+
+        Parameters
+        ----------
+        flags : values given on the command line; None means not given.
+        environ : the environment, default ``os.environ``.
+        file : TOML file; None: the one that ``QUERCUS_CONFIG`` names, if any.
+
+        Raises
+        ------
+        BadConfiguration
+            For an unknown key, a value of the wrong type or out of bounds, or a file that cannot be read.
+        """
+        environ = os.environ if environ is None else environ
+        given: dict[str, tuple[object, str]] = {}
+        if (path := file or environ.get(PREFIX + "CONFIG") or None) is not None:
+            given |= {key: (value, f"[server] of {path}") for key, value in _read_file(Path(path)).items()}
+        names = {field.name for field in fields(cls)}
+        given |= {
+            key: (environ[variable], f"environment variable {variable}")
+            for key in names
+            if (variable := PREFIX + key.upper()) in environ
+        }
+        given |= {
+            key: (value, f"flag --{key.replace('_', '-')}")
+            for key, value in (flags or {}).items()
+            if value is not None
+        }
+        return _build(given)
+
+
+_BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
+    ("port", 0, 65535),
+    ("grace_s", 0.0, 3600.0),
+    ("poll_ms", 1, 10_000),
+    ("read_threads", 1, 64),
+    ("max_message_bytes", 1024, 1024**3),
+)
+
+
+def _build(given: Mapping[str, tuple[object, str]]) -> Config:
+    types = {field.name: type(field.default) for field in fields(Config)}
+    values: dict[str, object] = {}
+    for key, (value, source) in given.items():
+        if key not in types:
+            raise BadConfiguration(
+                f"{key}: is not a key of the server's configuration (from {source}); "
+                f"the keys are {', '.join(sorted(types))}"
+            )
+        values[key] = _convert(key, value, types[key], source)
+    sources = {key: source for key, (_, source) in given.items()}
+    try:
+        return Config(**values)  # type: ignore[arg-type]  # each was converted to its field's type
+    except BadConfiguration as error:
+        key = str(error).partition(":")[0]
+        raise BadConfiguration(f"{error} (from {sources[key]})") from None
+
+
+def _convert(key: str, value: object, kind: type, source: str) -> object:
+    try:
+        if kind is bool:
+            return _to_bool(value)
+        if kind is str:
+            if not isinstance(value, str):
+                raise ValueError
+            return value
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise ValueError
+        if kind is int and isinstance(value, float):
+            raise ValueError
+        return kind(value)
+    except ValueError:
+        words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[kind]
+        raise BadConfiguration(f"{key}: is {shown(value)}, must be {words} (from {source})") from None
+
+
+def _to_bool(value: object) -> bool:
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    found = value if isinstance(value, bool) else words.get(str(value).lower())
+    if found is None:
+        raise ValueError
+    return found
+
+
+def _read_file(path: Path) -> dict[str, object]:
+    try:
+        with path.open("rb") as stream:
+            table = tomllib.load(stream).get("server", {})
+    except OSError as error:
+        raise BadConfiguration(f"cannot read the configuration file {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfiguration(f"the configuration file {path} is not TOML: {error}") from None
+    if not isinstance(table, dict):
+        raise BadConfiguration(f"server: must be a table (from {path})")
+    return table

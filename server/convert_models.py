@@ -1,0 +1,168 @@
+"""Specifications and models: wire to domain and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.belief.frame import Frame
+from quercus.proto.v1 import model_pb2
+from quercus.server.errors import within
+from quercus.server.limits import MAX_BUDGET, MAX_COUNT
+from quercus.server.names import model_name
+from quercus.storage.records import ModelRecord
+from quercus.trees.specification import Attribute, Nominal, Numeric, Specification
+
+CHANGEABLE: Final = ("alpha", "budget", "min_instances", "max_depth")
+"""Fields of the specification that UpdateModel may change."""
+
+DEFAULTS: Final[dict[str, float | int]] = {
+    "alpha": 0.8,
+    "budget": 0,
+    "min_instances": 2,
+    "warmup_rows": 100,
+}
+_BOUNDS: Final = {
+    "budget": (0, MAX_BUDGET),
+    "min_instances": (1, MAX_COUNT),
+    "max_depth": (0, MAX_COUNT),
+    "warmup_rows": (1, MAX_COUNT),
+}
+_DEFAULT_BINS: Final = 4
+
+
+def complete(message: model_pb2.Specification) -> model_pb2.Specification:
+    """Return a copy with every default written out, checked as a whole.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below ``specification``, the value and the bound.
+    """
+    full = model_pb2.Specification()
+    full.CopyFrom(message)
+    for field, value in DEFAULTS.items():
+        if not full.HasField(field):  # type: ignore[arg-type]  # the keys are optional fields
+            setattr(full, field, value)
+    for attribute in full.attributes:
+        if attribute.missing == model_pb2.MISSING_POLICY_UNSPECIFIED:
+            attribute.missing = model_pb2.MISSING_POLICY_BRANCH
+        if attribute.HasField("numeric") and not attribute.numeric.bins:
+            attribute.numeric.bins = (
+                len(attribute.numeric.edges) + 1 if attribute.numeric.edges else _DEFAULT_BINS
+            )
+    decode_specification(full)
+    return full
+
+
+def decode_specification(message: model_pb2.Specification) -> Specification:
+    """Convert a complete specification to the domain.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below ``specification``, the value and the bound.
+    """
+    for field, (low, high) in _BOUNDS.items():
+        value = getattr(message, field)
+        if message.HasField(field) and not low <= value <= high:  # type: ignore[arg-type]
+            raise InvalidInput(f"specification.{field}", f"is {value}, must lie in [{low}, {high}]")
+    attributes = []
+    for k, attribute in enumerate(message.attributes):
+        with within(f"specification.attributes[{k}]"):
+            attributes.append(_decode_attribute(attribute))
+    with within("specification"):
+        return Specification(
+            attributes=tuple(attributes),
+            frame=Frame(tuple(message.classes)),
+            alpha=message.alpha,
+            budget=message.budget,
+            min_instances=message.min_instances,
+            max_depth=message.max_depth if message.HasField("max_depth") else None,
+            warmup_rows=message.warmup_rows,
+        )
+
+
+def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
+    policies = {model_pb2.MISSING_POLICY_BRANCH: "branch", model_pb2.MISSING_POLICY_REJECT: "reject"}
+    if message.missing not in policies:
+        raise InvalidInput("missing", f"is {message.missing}, which is no policy for missing values")
+    missing = policies[message.missing]
+    match message.WhichOneof("kind"):
+        case "nominal":
+            return Nominal(message.name, tuple(message.nominal.values), missing)  # type: ignore[arg-type]
+        case "numeric":
+            edges = tuple(message.numeric.edges) or None
+            bins = len(edges) + 1 if edges else message.numeric.bins
+            if edges and message.numeric.bins != bins:
+                raise InvalidInput(
+                    "numeric.bins", f"is {message.numeric.bins}, but {len(edges)} edges make {bins} bins"
+                )
+            with_prefix = "numeric"
+            try:
+                return Numeric(message.name, bins, edges, missing)  # type: ignore[arg-type]
+            except InvalidInput as error:
+                if error.field.startswith(("bins", "edges")):
+                    raise InvalidInput(f"{with_prefix}.{error.field}", error.reason) from error
+                raise
+        case _:
+            raise InvalidInput("kind", f"of {shown(message.name)} is missing: say nominal or numeric")
+
+
+def changed(
+    current: model_pb2.Specification, request: model_pb2.UpdateModelRequest
+) -> model_pb2.Specification:
+    """Return the specification after an update: the fields of the mask, taken from the request.
+
+    A field in the mask that the request leaves out goes back to its default.
+
+    Raises
+    ------
+    InvalidInput
+        For an empty mask, a field that does not exist or cannot change, or a bad value.
+    """
+    paths = list(request.update_mask.paths)
+    if not paths:
+        raise InvalidInput("update_mask", f"is empty, must name fields of {', '.join(CHANGEABLE)}")
+    merged = model_pb2.Specification()
+    merged.CopyFrom(current)
+    for i, path in enumerate(paths):
+        if path not in CHANGEABLE:
+            raise InvalidInput(
+                f"update_mask.paths[{i}]", f"is {shown(path)}, must be one of {', '.join(CHANGEABLE)}"
+            )
+        merged.ClearField(path)  # type: ignore[arg-type]
+        if request.specification.HasField(path):  # type: ignore[arg-type]
+            setattr(merged, path, getattr(request.specification, path))
+    return complete(merged)
+
+
+def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> model_pb2.Model:
+    """Convert a stored model to the wire; learned nominal values stand behind the declared ones."""
+    specification = model_pb2.Specification.FromString(record.specification)
+    for k, values in vocabulary.items():
+        specification.attributes[k].nominal.values.extend(values)
+    return model_pb2.Model(
+        name=model_name(record.name),
+        specification=specification,
+        create_time=timestamp(record.created_at),
+        sequence_committed=record.sequence_committed,
+        sequence_grown=record.sequence_grown,
+        tree_version=record.tree_version,
+        instance_count=record.instance_count,
+        queries_answered=record.queries_answered,
+        queries_leased=record.queries_leased,
+        queries_refused=record.queries_refused,
+        queries_open=record.queries_open,
+        conflicts=record.conflicts,
+    )
+
+
+def timestamp(seconds: float) -> Timestamp:
+    """Convert seconds since the epoch to the wire."""
+    stamp = Timestamp()
+    stamp.FromMicroseconds(round(seconds * 1e6))
+    return stamp

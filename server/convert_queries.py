@@ -1,0 +1,84 @@
+"""Queries: the grower's wishes to what the store keeps, and what the store keeps to the wire."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from quercus.proto.v1 import query_pb2
+from quercus.server.convert_instances import known_contour, stored_values
+from quercus.server.convert_labels import encode_contour
+from quercus.server.convert_models import timestamp
+from quercus.server.convert_rows import encode_row
+from quercus.server.names import instance_name, query_name
+from quercus.server.schema import Schema
+from quercus.storage.records import Event, QueryRecord
+from quercus.trees.query import Asked, Query
+
+Names = Sequence[Sequence[str]]
+
+
+def encode_asked(asked: Asked) -> bytes:
+    """Convert the place of a query in its round to the form in which the log keeps it."""
+    fields = [asked.path, asked.attribute, asked.code, asked.rivals]
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def decode_asked(data: bytes) -> Asked:
+    """Read what `encode_asked` wrote."""
+    path, attribute, code, rivals = json.loads(data)
+    return Asked(tuple((a, c) for a, c in path), attribute, code, tuple(rivals))
+
+
+def encode_reason(query: Query, attributes: Sequence[str], names: Names) -> bytes:
+    """Convert the reason of a query to a serialised ``quercus.v1.Reason``.
+
+    Parameters
+    ----------
+    query : as the agenda has it.
+    attributes : names of the attributes.
+    names : names of the branches, one sequence an attribute.
+    """
+    reason = query_pb2.Reason(
+        attribute=attributes[query.attribute],
+        value=names[query.attribute][query.code],
+        score=query.score,
+        node_count=query.node_count,
+    )
+    for attribute, code in query.path:
+        reason.path.add(attribute=attributes[attribute], value=names[attribute][code])
+    for attribute, lower, upper in query.rivals:
+        reason.rivals.add(attribute=attributes[attribute], lower=lower, upper=upper)
+    return reason.SerializeToString(deterministic=True)
+
+
+def encode_queries(
+    records: Sequence[QueryRecord], histories: Mapping[int, Sequence[Event]], schema: Schema
+) -> list[query_pb2.Query]:
+    """Convert queries to the wire, each with its instance and what is believed of it.
+
+    Parameters
+    ----------
+    records : the queries.
+    histories : everything said about their instances, by sequence of the instance.
+    schema : of the model.
+    """
+    return [_encode(record, histories[record.instance], schema) for record in records]
+
+
+def _encode(record: QueryRecord, history: Sequence[Event], schema: Schema) -> query_pb2.Query:
+    query = query_pb2.Query(
+        name=query_name(schema.model, record.number),
+        state=int(record.state),  # type: ignore[arg-type]  # the store's numbers are the wire's
+        instance=instance_name(schema.model, record.instance_id),
+        values=encode_row(stored_values(history[0]), schema),
+        contour=encode_contour(known_contour(history, schema.frame.size)),
+        classes=schema.frame.classes,
+        reason=query_pb2.Reason.FromString(record.reason),
+        tree_version=record.tree_version,
+        labeller=record.labeller,
+        lease_token=record.token,
+    )
+    if record.expires_at is not None:
+        query.lease_expire_time.CopyFrom(timestamp(record.expires_at))
+    return query

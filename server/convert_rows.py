@@ -1,0 +1,176 @@
+"""Attribute values: packed and by-name rows to one float64 array and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.proto.v1 import values_pb2
+from quercus.server.limits import MAX_BATCH_ROWS, MAX_NAME_CHARACTERS, MAX_VALUES
+from quercus.server.schema import Column, Schema
+from quercus.storage.records import NewValue
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """Rows as numbers.
+
+    Attributes
+    ----------
+    values : float64 (n, K): numbers, indices of nominal values, NaN for missing. An index from the
+        column's number of known values on stands for a value of `new_values`.
+    new_values : nominal values the model has not seen, in order of first appearance.
+    """
+
+    values: NDArray[np.float64]
+    new_values: tuple[NewValue, ...] = ()
+
+
+def decode_rows(rows: values_pb2.Rows, schema: Schema, *, learn: bool) -> Decoded:
+    """Convert rows of either form, checking every value.
+
+    Parameters
+    ----------
+    rows : as received.
+    schema : of the model.
+    learn : whether a nominal value that the model has not seen becomes one of `new_values`; otherwise it
+        gets the index ``MAX_VALUES``, which no branch of any tree has.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field, the row, the attribute, the value and the bound.
+    """
+    match rows.WhichOneof("kind"):
+        case "packed":
+            decoded = Decoded(_decode_packed(rows.packed, schema))
+        case "named":
+            decoded = _decode_named(rows.named, schema, learn)
+        case _:
+            raise InvalidInput("rows", "is missing: give packed or named rows")
+    decoded.values[np.isnan(decoded.values)] = (
+        np.nan
+    )  # one NaN of the many, so that a retry has the same bytes
+    return decoded
+
+
+def encode_row(values: NDArray[np.float64], schema: Schema) -> values_pb2.NamedRow:
+    """Convert one row, float64 (K,), to its form by name; missing values are left out."""
+    row = values_pb2.NamedRow()
+    for column, value in zip(schema.columns, values.tolist(), strict=True):
+        if math.isnan(value):
+            continue
+        if column.values is None:
+            row.values[column.name].number = value
+        else:
+            row.values[column.name].nominal = column.values[int(value)]
+    return row
+
+
+def _check_count(count: int) -> None:
+    if not 1 <= count <= MAX_BATCH_ROWS:
+        raise InvalidInput("rows", f"has {count} rows, must have 1 to {MAX_BATCH_ROWS}")
+
+
+def _decode_packed(packed: values_pb2.PackedRows, schema: Schema) -> NDArray[np.float64]:
+    width = len(schema.columns)
+    flat = np.array(packed.values, dtype=np.float64)
+    count, rest = divmod(len(flat), width)
+    if rest:
+        raise InvalidInput(
+            "rows.packed.values", f"has {len(flat)} values, must be a multiple of the {width} attributes"
+        )
+    _check_count(count)
+    values = flat.reshape(count, width)
+    for k, column in enumerate(schema.columns):
+        bad, why = _bad_values(values[:, k], column)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InvalidInput(
+                f"rows.packed.values[{row * width + k}]",
+                f"is {float(values[row, k])!r}, {why} (row {row}, attribute {column.name!r})",
+            )
+    return values
+
+
+def _bad_values(values: NDArray[np.float64], column: Column) -> tuple[NDArray[np.bool_], str]:
+    """Which values (n,) of a packed column cannot be accepted, and what they would have to be."""
+    missing = np.isnan(values)
+    if not column.missing and missing.any():
+        return missing, "but a missing value is not accepted here"
+    if column.values is None:
+        return np.isinf(values), "must be a finite number, or NaN for missing"
+    known = len(column.values)
+    fine = missing | ((values >= 0) & (values < known) & (values == np.floor(values)))
+    return ~fine, f"must be an index into its {known} values, 0 to {known - 1}, or NaN for missing"
+
+
+def _decode_named(named: values_pb2.NamedRows, schema: Schema, learn: bool) -> Decoded:
+    _check_count(len(named.rows))
+    values = np.full((len(named.rows), len(schema.columns)), np.nan)
+    learned: list[dict[str, int]] = [{} for _ in schema.columns]
+    new: list[NewValue] = []
+    names = {column.name: k for k, column in enumerate(schema.columns)}
+    for i, row in enumerate(named.rows):
+        for name in row.values:
+            if name not in names:
+                raise InvalidInput(
+                    f"rows.named.rows[{i}].values[{shown(name)}]",
+                    f"is no attribute of the model; its attributes are {_listed(list(names))}",
+                )
+        for k, column in enumerate(schema.columns):
+            field = f"rows.named.rows[{i}].values[{shown(column.name)}]"
+            number = _named_number(row, column, field)
+            if isinstance(number, str):
+                text, number = number, MAX_VALUES
+                if learn and text not in learned[k]:
+                    index = _new_index(text, column, learned[k], field)
+                    new.append(NewValue(k, index - column.declared, text))
+                if learn:
+                    number = learned[k][text]
+            values[i, k] = number
+    return Decoded(values, tuple(new))
+
+
+def _named_number(row: values_pb2.NamedRow, column: Column, field: str) -> float | str:
+    """Return the number of one value; the text itself when it is a nominal value that is not known."""
+    value = row.values[column.name] if column.name in row.values else values_pb2.NamedValue()
+    kind = value.WhichOneof("kind")
+    if kind is None or (kind == "number" and math.isnan(value.number)):
+        if not column.missing:
+            raise InvalidInput(field, "is missing, but a missing value is not accepted here")
+        return math.nan
+    if column.values is None:
+        if kind == "nominal":
+            raise InvalidInput(field, f"is the text {shown(value.nominal)}, must be a number")
+        if math.isinf(value.number):
+            raise InvalidInput(field, f"is {value.number!r}, must be a finite number, or NaN for missing")
+        return value.number
+    if kind == "number":
+        raise InvalidInput(field, f"is the number {value.number!r}, must be one of its nominal values")
+    return column.index.get(value.nominal, value.nominal)
+
+
+def _new_index(text: str, column: Column, learned: dict[str, int], field: str) -> int:
+    """Return the next free index for a nominal value that the model has not seen."""
+    if not text.strip() or len(text) > MAX_NAME_CHARACTERS:
+        raise InvalidInput(
+            field, f"is {shown(text)}, must be a value of 1 to {MAX_NAME_CHARACTERS} characters, not blank"
+        )
+    index = len(column.index) + len(learned)
+    if index >= MAX_VALUES:
+        raise InvalidInput(
+            field, f"is {shown(text)}, but the attribute has {MAX_VALUES} values, the most it may"
+        )
+    learned[text] = index
+    return index
+
+
+def _listed(names: Sequence[str]) -> str:
+    text = ", ".join(shown(name, 24) for name in names[:8])
+    return text + (f", ... ({len(names)} in all)" if len(names) > 8 else "")

@@ -1,0 +1,121 @@
+"""What every service stands on: the store behind a writer thread and reader threads, caches, signals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from google.protobuf.message import Message
+
+from quercus.server.catalogue import Catalogue
+from quercus.server.changes import Changes
+from quercus.server.config import Config
+from quercus.server.errors import Unavailable
+from quercus.server.limits import INLINE_BYTES
+from quercus.server.writer import Writer
+from quercus.storage.store import Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_END: Any = object()
+STOPPING = "the server is stopping: connect again in a moment"
+
+
+class Core:
+    """The store, its threads and the signals. Made and used in one event loop.
+
+    Parameters
+    ----------
+    store : the open store; `close` closes it.
+    config : of the server.
+    """
+
+    def __init__(self, store: Store, config: Config) -> None:
+        self.store = store
+        self.stopping = asyncio.Event()
+        self.writer = Writer(store)
+        self.changes = Changes(store.change_token, config.poll_ms / 1000)
+        self._pool = ThreadPoolExecutor(config.read_threads, thread_name_prefix="quercus-read")
+        self.catalogue = Catalogue(store, self.read, self.changes)
+        self._refresh: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start the threads."""
+        self.writer.start()
+        self.changes.start()
+        self._refresh = asyncio.create_task(self.catalogue.refresh_forever(), name="quercus-refresh")
+
+    async def close(self) -> None:
+        """Write what is queued, end the threads, close the store."""
+        if self._refresh is not None:
+            self._refresh.cancel()
+            await asyncio.wait([self._refresh])
+        await self.writer.close()
+        await self.changes.close()
+        await asyncio.to_thread(self._pool.shutdown)
+        await asyncio.to_thread(self.store.close)
+
+    async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that reads the store, or computes for more than a moment, in a thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, partial(function, *args, **kwargs))
+
+    async def write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that writes the store in the writer thread."""
+        return await self.writer.submit(partial(function, *args, **kwargs))
+
+    async def convert(
+        self, message: Message, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a conversion of `message`: at once when it is small, in a thread otherwise."""
+        if message.ByteSize() <= INLINE_BYTES:
+            return function(*args, **kwargs)
+        return await self.read(function, *args, **kwargs)
+
+    async def pause(self, seen: int, timeout_s: float) -> bool:
+        """Wait for a change of the store later than `seen`.
+
+        Returns
+        -------
+        bool : False when the time was up first, or the server is stopping.
+        """
+        if timeout_s <= 0:
+            return False
+        change = asyncio.ensure_future(self.changes.wait(seen, timeout_s))
+        stop = asyncio.ensure_future(self.stopping.wait())
+        try:
+            await asyncio.wait({change, stop}, return_when=asyncio.FIRST_COMPLETED)
+            return change.done() and change.result() and not self.stopping.is_set()
+        finally:
+            change.cancel()
+            stop.cancel()
+
+    async def requests(self, stream: AsyncIterator[T]) -> AsyncIterator[T]:
+        """Yield the messages of a stream until it ends; raise ``Unavailable`` when the server stops first."""
+        stop = asyncio.ensure_future(self.stopping.wait())
+        iterator = aiter(stream)
+        try:
+            while True:
+                message = asyncio.ensure_future(_next(iterator))
+                try:
+                    await asyncio.wait({message, stop}, return_when=asyncio.FIRST_COMPLETED)
+                    if not message.done():
+                        raise Unavailable(STOPPING)
+                finally:
+                    if not message.done():
+                        message.cancel()
+                if message.result() is _END:
+                    return
+                yield message.result()
+        finally:
+            stop.cancel()
+
+
+async def _next(iterator: AsyncIterator[T]) -> T:
+    try:
+        return await anext(iterator)
+    except StopAsyncIteration:
+        return _END  # type: ignore[no-any-return]

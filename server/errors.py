@@ -1,0 +1,114 @@
+"""The one place where a domain exception becomes a gRPC status, with ``google.rpc`` details."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import grpc
+from google.protobuf import any_pb2
+from google.protobuf.message import Message
+from google.rpc import code_pb2, error_details_pb2, status_pb2
+
+from quercus.belief.errors import InvalidInput
+from quercus.server.limits import MAX_ERROR_CHARACTERS
+from quercus.storage.errors import (
+    AlreadyExists,
+    CorruptStore,
+    FailedPrecondition,
+    NotFound,
+    Stale,
+    StorageError,
+)
+
+_CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
+DETAILS_KEY = "grpc-status-details-bin"
+
+
+class Unavailable(Exception):  # noqa: N818 - named after the status
+    """The request is fine and may be sent again: the tree is not grown so far, or the server is stopping."""
+
+
+class BadStart(Exception):  # noqa: N818 - reads as what happened
+    """It cannot start: bad configuration, a port in use, an unusable store. The text is for people."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A status as gRPC sends it.
+
+    Attributes
+    ----------
+    code : the status code.
+    message : one sentence for people, at most ``MAX_ERROR_CHARACTERS`` long.
+    metadata : trailing metadata that carries the serialised ``google.rpc.Status``.
+    """
+
+    code: grpc.StatusCode
+    message: str
+    metadata: tuple[tuple[str, bytes], ...]
+
+
+@contextmanager
+def within(prefix: str) -> Iterator[None]:
+    """Put `prefix` before the field of every ``InvalidInput`` raised inside."""
+    try:
+        yield
+    except InvalidInput as error:
+        field = f"{prefix}.{error.field}" if error.field else prefix
+        raise InvalidInput(field, error.reason) from error
+
+
+def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911 - a table
+    """Return the status of a domain exception, or None for one that is not expected (a bug).
+
+    Parameters
+    ----------
+    error : the exception a servicer raised.
+    """
+    match error:
+        case InvalidInput():
+            return failure(code_pb2.INVALID_ARGUMENT, str(error), _bad_request(error))
+        case NotFound():
+            return failure(code_pb2.NOT_FOUND, str(error), _resource(error))
+        case AlreadyExists():
+            return failure(code_pb2.ALREADY_EXISTS, str(error), _resource(error))
+        case FailedPrecondition():
+            return failure(code_pb2.FAILED_PRECONDITION, str(error))
+        case CorruptStore():
+            return failure(code_pb2.DATA_LOSS, str(error))
+        case Stale():
+            return failure(code_pb2.ABORTED, "the model's nominal values changed meanwhile: send it again")
+        case Unavailable() | StorageError():
+            return failure(code_pb2.UNAVAILABLE, str(error))
+        case _:
+            return None
+
+
+def failure(code: int, message: str, detail: Message | None = None) -> Failure:
+    """Build a ``Failure`` from a ``google.rpc.Code`` number, a message and at most one detail."""
+    text = _shorten(message)
+    status = status_pb2.Status(code=code, message=text)
+    if detail is not None:
+        packed = any_pb2.Any()
+        packed.Pack(detail)
+        status.details.append(packed)
+    return Failure(_CODES[code], text, ((DETAILS_KEY, status.SerializeToString()),))
+
+
+def _bad_request(error: InvalidInput) -> error_details_pb2.BadRequest:
+    violation = error_details_pb2.BadRequest.FieldViolation(
+        field=_shorten(error.field), description=_shorten(error.reason)
+    )
+    return error_details_pb2.BadRequest(field_violations=[violation])
+
+
+def _resource(error: NotFound | AlreadyExists) -> error_details_pb2.ResourceInfo:
+    return error_details_pb2.ResourceInfo(
+        resource_type=error.resource, resource_name=_shorten(error.name), description=_shorten(str(error))
+    )
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_ERROR_CHARACTERS else text[: MAX_ERROR_CHARACTERS - 1] + "…"

@@ -1,0 +1,138 @@
+"""The grower: one process that folds every model's log into trees. ``python -m quercus.server.grower URL``.
+
+It shares nothing with the server but the store, and ends at once when its standard input ends: that is the
+server's death, however it came. Being killed is harmless: a tree is published in one transaction, and the log
+has everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Final
+
+from quercus.server.folding import Folding
+from quercus.server.limits import MAX_PAGE
+from quercus.storage.errors import StorageError
+from quercus.storage.records import ModelRecord
+from quercus.storage.store import Store
+
+_log = logging.getLogger(__name__)
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+FIRST_RETRY_S: Final = 0.5
+LAST_RETRY_S: Final = 60.0
+
+
+class Grower:
+    """Grows all models, a chunk of each in turn; a model that fails does not stop the others.
+
+    Parameters
+    ----------
+    store : open in this process.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._models: dict[str, Folding] = {}
+        self._failures: dict[int, int] = {}
+        self._retry_at: dict[int, float] = {}
+
+    def round(self) -> bool:
+        """Give every model one step; tells whether any had something to do."""
+        worked = False
+        records = self._records()
+        for gone in self._models.keys() - {record.name for record in records}:
+            del self._models[gone]
+        for record in records:
+            if time.monotonic() < self._retry_at.get(record.key, 0.0):
+                continue
+            try:
+                worked |= self._folding(record).step(record)
+            except Exception:
+                self._failed(record)
+            else:
+                self._failures.pop(record.key, None)
+        return worked
+
+    @property
+    def waiting_to_retry(self) -> bool:
+        """Whether some model failed and is to be tried again."""
+        return bool(self._failures)
+
+    def _folding(self, record: ModelRecord) -> Folding:
+        folding = self._models.get(record.name)
+        if folding is None or folding.key != record.key:
+            folding = self._models[record.name] = Folding(self._store, record)
+        return folding
+
+    def _failed(self, record: ModelRecord) -> None:
+        """Log it, forget the model's state and try again later, each time twice as late."""
+        self._models.pop(record.name, None)
+        count = self._failures[record.key] = self._failures.get(record.key, 0) + 1
+        delay = min(FIRST_RETRY_S * 2 ** (count - 1), LAST_RETRY_S)
+        self._retry_at[record.key] = time.monotonic() + delay
+        _log.exception("model %s cannot be grown; trying again in %.1f s", record.name, delay)
+
+    def _records(self) -> list[ModelRecord]:
+        records: list[ModelRecord] = []
+        while True:
+            page = self._store.list_models(records[-1].name if records else "", MAX_PAGE)
+            records += page
+            if len(page) < MAX_PAGE:
+                return records
+
+
+def run(store: Store, poll_s: float) -> None:
+    """Grow for ever: rounds while there is work, then wait for the store to change."""
+    grower = Grower(store)
+    delay = FIRST_RETRY_S
+    while True:
+        try:
+            token = store.change_token()
+            while grower.round():
+                token = store.change_token()
+            _wait_for_change(store, token, poll_s, grower.waiting_to_retry)
+            delay = FIRST_RETRY_S
+        except StorageError:
+            _log.exception("the store cannot be read; trying again in %.1f s", delay)
+            time.sleep(delay)
+            delay = min(2 * delay, LAST_RETRY_S)
+
+
+def _wait_for_change(store: Store, token: int, poll_s: float, retry: bool) -> None:
+    until = time.monotonic() + (FIRST_RETRY_S if retry else float("inf"))
+    while store.change_token() == token and time.monotonic() < until:
+        time.sleep(poll_s)
+
+
+def end_with_parent() -> None:
+    """End this process when its standard input ends."""
+
+    def watch() -> None:
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+        os._exit(0)
+
+    threading.Thread(target=watch, name="quercus-parent", daemon=True).start()
+
+
+def main() -> None:
+    """Run the grower until the parent goes away."""
+    parser = argparse.ArgumentParser(prog="quercus-grower")
+    parser.add_argument("url")
+    parser.add_argument("--poll-ms", type=int, default=5)
+    parser.add_argument("--log-level", default="info")
+    arguments = parser.parse_args()
+    end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
+    logging.basicConfig(level=arguments.log_level.upper(), format=LOG_FORMAT)
+    run(Store.open(arguments.url), arguments.poll_ms / 1000)
+
+
+if __name__ == "__main__":
+    main()

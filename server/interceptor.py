@@ -1,0 +1,94 @@
+"""The catch-all: domain errors become their status, anything else is logged and leaks nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+from google.rpc import code_pb2
+from grpc import aio  # type: ignore[attr-defined]  # the stubs leave it out
+
+from quercus.server.errors import Failure, failure, to_failure
+
+_log = logging.getLogger(__name__)
+Handler = Any  # grpc.RpcMethodHandler: untyped in grpcio
+
+
+class CatchAll(aio.ServerInterceptor):  # type: ignore[misc]
+    """Turn every exception of a handler into a status with details.
+
+    An exception that no servicer is expected to raise is a bug: it is logged with its trace under a
+    reference, and the client sees the reference only.
+    """
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
+    ) -> Handler:
+        """Wrap the handler of the method."""
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            return None
+        method = handler_call_details.method
+        if handler.response_streaming:
+            behaviour = handler.stream_stream or handler.unary_stream
+            make: Any = (
+                grpc.stream_stream_rpc_method_handler
+                if handler.request_streaming
+                else grpc.unary_stream_rpc_method_handler
+            )
+            wrapped: Any = _guard_stream(method, behaviour)
+        else:
+            behaviour = handler.stream_unary or handler.unary_unary
+            make = (
+                grpc.stream_unary_rpc_method_handler
+                if handler.request_streaming
+                else grpc.unary_unary_rpc_method_handler
+            )
+            wrapped = _guard_unary(method, behaviour)
+        return make(wrapped, handler.request_deserializer, handler.response_serializer)
+
+
+def _guard_unary(method: str, behaviour: Any) -> Any:
+    async def guarded(request: Any, context: Any) -> Any:
+        try:
+            result = behaviour(request, context)
+            return await result if inspect.isawaitable(result) else result
+        except (aio.AbortError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            await _abort(method, error, context)
+
+    return guarded
+
+
+def _guard_stream(method: str, behaviour: Any) -> Any:
+    async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
+        try:
+            result = behaviour(request, context)
+            if inspect.isawaitable(result):  # a handler that writes through the context
+                await result
+                return
+            async for response in result:
+                yield response
+        except (aio.AbortError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            await _abort(method, error, context)
+
+    return guarded
+
+
+async def _abort(method: str, error: Exception, context: Any) -> None:
+    refused = to_failure(error) or _bug(method, error)
+    await context.abort(refused.code, refused.message, refused.metadata)
+
+
+def _bug(method: str, error: Exception) -> Failure:
+    reference = secrets.token_hex(6)
+    _log.error("%s failed (reference %s)", method, reference, exc_info=error)
+    return failure(code_pb2.INTERNAL, f"internal error, logged by the server under reference {reference}")

@@ -1,0 +1,73 @@
+"""Every bound of the service, with its name. Errors name the bound they enforce."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
+"""Largest message received; a larger one is RESOURCE_EXHAUSTED."""
+
+MAX_BATCH_ROWS: Final = 10_000
+"""Rows in one push or one classification."""
+
+MAX_PAGE: Final = 1000
+"""Entries of one page of a listing."""
+
+DEFAULT_PAGE: Final = 100
+
+MAX_CREDITS: Final = 100
+"""Queries that one stream or one lease call may hold at once."""
+
+MAX_LABELLER_CHARACTERS: Final = 100
+
+MAX_ID_CHARACTERS: Final = 200
+"""Length of an instance id, and of a batch id."""
+
+MAX_NAME_CHARACTERS: Final = 100
+"""Length of the name of a class, an attribute or a nominal value."""
+
+MAX_VALUES: Final = 1000
+"""Values of one nominal attribute, declared and learned together."""
+
+MAX_ATTRIBUTES: Final = 1000
+
+MAX_BUDGET: Final = 1_000_000
+MAX_COUNT: Final = 1_000_000
+"""Largest min_instances, max_depth and warmup_rows."""
+
+MIN_LEASE_S: Final = 1.0
+MAX_LEASE_S: Final = 3600.0
+DEFAULT_LEASE_S: Final = 60.0
+
+MAX_WAIT_S: Final = 60.0
+"""Longest long poll of LeaseQueries."""
+
+PUSH_WINDOW: Final = 16
+"""Batches of one push stream that are decoded but not yet acknowledged."""
+
+GROUP_ROWS: Final = 20_000
+"""Rows that the writer puts into one commit at most."""
+
+AGENDA_LENGTH: Final = 100
+"""Queries that growth publishes at most."""
+
+GROWTH_CHUNK: Final = 2000
+"""Events that the grower folds before it looks at the next model."""
+
+PUBLISH_EVERY_S: Final = 1.0
+"""While a model has a backlog its tree is published at most this often."""
+
+MAX_ERROR_CHARACTERS: Final = 1000
+"""Length of an error message: trailing metadata above 8 KiB would break the call itself."""
+
+NEW_VALUE_ATTEMPTS: Final = 20
+"""Times a push with new nominal values is tried again when others added values meanwhile."""
+
+PENDING_BYTES: Final = 128 * 1024 * 1024
+"""Batches that wait for the writer, together; streams are read no further while they exceed it."""
+
+MAX_CACHED_MODELS: Final = 1000
+"""Models whose schema and tree the server keeps in memory."""
+
+INLINE_BYTES: Final = 16 * 1024
+"""Messages up to this size are converted on the event loop; a larger one in a thread."""

@@ -1,0 +1,73 @@
+"""What the server knows of a model to read its rows and labels: columns, vocabulary, frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from quercus.belief.frame import Frame
+from quercus.proto.v1 import model_pb2
+from quercus.storage.records import ModelRecord
+
+
+@dataclass(frozen=True)
+class Column:
+    """One attribute.
+
+    Attributes
+    ----------
+    name : of the attribute.
+    values : nominal values, declared first, then learned; None for a numeric attribute.
+    declared : how many of them were declared.
+    missing : whether a value may be missing.
+    """
+
+    name: str
+    values: tuple[str, ...] | None
+    declared: int
+    missing: bool
+    index: Mapping[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "index", {value: i for i, value in enumerate(self.values or ())})
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns and the frame of one model.
+
+    Attributes
+    ----------
+    model : its id.
+    key : tells a model from an earlier one of the same name.
+    columns : its attributes, in declared order.
+    frame : its classes.
+    """
+
+    model: str
+    key: int
+    columns: tuple[Column, ...]
+    frame: Frame
+
+    @classmethod
+    def of(cls, record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> Schema:
+        """Read the schema of a stored model.
+
+        Parameters
+        ----------
+        record : the model as stored; its specification is a serialised ``quercus.v1.Specification``.
+        vocabulary : nominal values learned after the model was declared, by attribute.
+        """
+        message = model_pb2.Specification.FromString(record.specification)
+        columns = tuple(
+            Column(
+                attribute.name,
+                (*attribute.nominal.values, *vocabulary.get(k, ()))
+                if attribute.HasField("nominal")
+                else None,
+                len(attribute.nominal.values),
+                attribute.missing != model_pb2.MISSING_POLICY_REJECT,
+            )
+            for k, attribute in enumerate(message.attributes)
+        )
+        return cls(record.name, record.key, columns, Frame(tuple(message.classes)))

@@ -1,0 +1,64 @@
+"""ClassifyService: answered from the newest tree in memory, which the answer names."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from quercus.belief.errors import InvalidInput
+from quercus.proto.v1 import classify_pb2, classify_pb2_grpc
+from quercus.server.checks import check_sequence, empty_stream
+from quercus.server.convert_rows import decode_rows
+from quercus.server.convert_trees import Classifier
+from quercus.server.core import Core
+from quercus.server.names import parse_model
+from quercus.server.schema import Schema
+
+
+class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):
+    """Thin: convert, route, convert.
+
+    Parameters
+    ----------
+    core : what all services share.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def Classify(  # noqa: N802
+        self, request: classify_pb2.ClassifyRequest, context: Any
+    ) -> classify_pb2.ClassifyResponse:
+        """Classify one batch."""
+        return await self._classify(request)
+
+    async def ClassifyStream(  # noqa: N802
+        self, request_iterator: Any, context: Any
+    ) -> AsyncIterator[classify_pb2.ClassifyResponse]:
+        """Classify batch after batch, in order, each with the tree that is newest then."""
+        empty = True
+        async for request in self._core.requests(request_iterator):
+            empty = False
+            yield await self._classify(request)
+        if empty:
+            raise empty_stream("at least one batch of rows")
+
+    async def _classify(self, request: classify_pb2.ClassifyRequest) -> classify_pb2.ClassifyResponse:
+        model = parse_model(request.model, "model")
+        catalogue = self._core.catalogue
+        classifier = await catalogue.classifier(model, check_sequence(request.min_sequence))
+        schema = await catalogue.schema(model)
+        try:
+            return await self._core.convert(request, _answer, request, schema, classifier)
+        except InvalidInput:  # perhaps an index that another server has just learned
+            fresh = await catalogue.reload_schema(model)
+            if fresh == schema:
+                raise
+        return await self._core.convert(request, _answer, request, fresh, classifier)
+
+
+def _answer(
+    request: classify_pb2.ClassifyRequest, schema: Schema, classifier: Classifier
+) -> classify_pb2.ClassifyResponse:
+    rows = decode_rows(request.rows, schema, learn=False)
+    return classifier.classify(rows.values, request.want_paths)

@@ -1,0 +1,189 @@
+"""InstanceService: pushes, acknowledged after the commit, and reading back."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.proto.v1 import instance_pb2, instance_pb2_grpc
+from quercus.server.checks import empty_stream
+from quercus.server.convert_instances import encode_instance
+from quercus.server.convert_labels import decode_labels
+from quercus.server.convert_rows import decode_rows
+from quercus.server.core import Core
+from quercus.server.limits import NEW_VALUE_ATTEMPTS, PUSH_WINDOW
+from quercus.server.names import (
+    check_id,
+    make_token,
+    page_size,
+    parse_instance,
+    parse_model,
+    read_number_token,
+)
+from quercus.server.schema import Schema
+from quercus.storage.errors import Stale
+from quercus.storage.records import Appended, Push
+from quercus.storage.store import Store
+
+_Acks = asyncio.Queue[tuple[str, Awaitable[Appended]] | Exception | None]
+
+
+class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
+    """Thin: convert, call, convert.
+
+    Parameters
+    ----------
+    core : what all services share.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def PushInstances(  # noqa: N802
+        self, request_iterator: Any, context: Any
+    ) -> AsyncIterator[instance_pb2.PushInstancesResponse]:
+        """Store batch after batch; each acknowledgement is sent after the commit, in order.
+
+        Batches are read ahead, at most ``PUSH_WINDOW`` of them, so that several share a commit. A bad batch
+        ends the stream, after the acknowledgements of those before it.
+        """
+        acks: _Acks = asyncio.Queue(PUSH_WINDOW)
+        reader = asyncio.create_task(self._read_batches(request_iterator, acks))
+        try:
+            while (ack := await acks.get()) is not None:
+                if isinstance(ack, Exception):
+                    raise ack
+                batch_id, pending = ack
+                stored = await pending
+                yield instance_pb2.PushInstancesResponse(
+                    batch_id=batch_id,
+                    committed_sequence=stored.committed_sequence,
+                    rows_stored=stored.stored,
+                    rows_known=stored.known,
+                )
+        finally:
+            reader.cancel()
+            _abandon(acks)
+
+    async def _read_batches(
+        self, requests: AsyncIterator[instance_pb2.PushInstancesRequest], acks: _Acks
+    ) -> None:
+        name = ""
+        try:
+            async for request in self._core.requests(requests):
+                name = _same_model(name, request.model)
+                pending = await self._store(parse_model(name, "model"), request)
+                await acks.put((request.batch_id, pending))
+            if not name:
+                raise empty_stream("at least one batch")
+        except Exception as error:
+            await acks.put(error)
+        else:
+            await acks.put(None)
+
+    async def _store(self, model: str, request: instance_pb2.PushInstancesRequest) -> Awaitable[Appended]:
+        """Queue one batch. One with new nominal values is awaited: others may have given the same numbers."""
+        schema = await self._core.catalogue.schema(model)
+        generated = uuid.uuid4().hex
+        for _ in range(NEW_VALUE_ATTEMPTS):
+            try:
+                push = await self._core.convert(request, _decode, request, schema, generated)
+            except InvalidInput:  # perhaps an index that another server has just learned
+                before, schema = schema, await self._core.catalogue.reload_schema(model)
+                if schema == before:
+                    raise
+                continue
+            pending = await self._core.writer.push(push)
+            if not push.new_values:
+                return pending
+            try:
+                stored = await pending
+            except Stale:
+                schema = await self._core.catalogue.reload_schema(model)
+                continue
+            await self._core.catalogue.reload_schema(model)
+            return _done(stored)
+        raise Stale(f"the nominal values of model {model} keep changing")
+
+    async def ListInstances(  # noqa: N802
+        self, request: instance_pb2.ListInstancesRequest, context: Any
+    ) -> instance_pb2.ListInstancesResponse:
+        """Return a page of instances, oldest first."""
+        model = parse_model(request.model, "model")
+        size = page_size(request.page_size)
+        after = read_number_token("instances", request.page_token)
+        return await self._core.read(_list, self._core.store, model, after, size)
+
+    async def GetInstance(  # noqa: N802
+        self, request: instance_pb2.GetInstanceRequest, context: Any
+    ) -> instance_pb2.Instance:
+        """Return one instance with everything said about it."""
+        model, instance = parse_instance(request.name)
+        return await self._core.read(_get, self._core.store, model, instance)
+
+
+def _same_model(name: str, given: str) -> str:
+    if given and name and given != name:
+        raise InvalidInput(
+            "model", f"is {shown(given)}, but the stream is of {shown(name)}: open another stream"
+        )
+    return given or name
+
+
+def _decode(request: instance_pb2.PushInstancesRequest, schema: Schema, generated: str) -> Push:
+    rows = decode_rows(request.rows, schema, learn=True)
+    count = len(rows.values)
+    labels = decode_labels(request.labels if request.HasField("labels") else None, count, schema.frame)
+    return Push(schema.model, _ids(request, count, generated), rows.values, labels, rows.new_values)
+
+
+def _ids(request: instance_pb2.PushInstancesRequest, count: int, generated: str) -> tuple[str, ...]:
+    if not request.ids:
+        base = request.batch_id or generated
+        ids = tuple(f"{base}-{i}" for i in range(count))
+        check_id(ids[-1], "batch_id")
+        return ids
+    if len(request.ids) != count:
+        raise InvalidInput("ids", f"has {len(request.ids)} entries, must have one for each of {count} rows")
+    seen: dict[str, int] = {}
+    for i, given in enumerate(request.ids):
+        check_id(given, f"ids[{i}]")
+        if given in seen:
+            raise InvalidInput(
+                f"ids[{i}]", f"is {shown(given)}, the same as ids[{seen[given]}]; must be distinct"
+            )
+        seen[given] = i
+    return tuple(request.ids)
+
+
+def _done(stored: Appended) -> Awaitable[Appended]:
+    future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+    future.set_result(stored)
+    return future
+
+
+def _abandon(acks: _Acks) -> None:
+    """Take the results nobody will read, so that their errors are not reported as lost."""
+    while not acks.empty():
+        ack = acks.get_nowait()
+        if isinstance(ack, tuple) and isinstance(ack[1], asyncio.Future):
+            ack[1].add_done_callback(lambda future: future.cancelled() or future.exception())
+
+
+def _list(store: Store, model: str, after: int, size: int) -> instance_pb2.ListInstancesResponse:
+    events = store.list_instances(model, after, size + 1)
+    page = events[:size]
+    schema = Schema.of(store.get_model(model), store.vocabulary(model))
+    histories = store.history(model, [event.sequence for event in page])
+    return instance_pb2.ListInstancesResponse(
+        instances=[encode_instance(histories[event.sequence], schema) for event in page],
+        next_page_token=make_token("instances", page[-1].sequence) if len(events) > size else "",
+    )
+
+
+def _get(store: Store, model: str, instance: str) -> instance_pb2.Instance:
+    history = store.get_instance(model, instance)
+    return encode_instance(history, Schema.of(store.get_model(model), store.vocabulary(model)))

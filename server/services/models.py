@@ -1,0 +1,82 @@
+"""ModelService: create, read, change and delete models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf import empty_pb2
+
+from quercus.proto.v1 import model_pb2, model_pb2_grpc
+from quercus.server.convert_models import changed, complete, encode_model
+from quercus.server.core import Core
+from quercus.server.names import check_model_id, make_token, page_size, parse_model, read_token
+from quercus.storage.store import Store
+
+
+class ModelService(model_pb2_grpc.ModelServiceServicer):
+    """Thin: convert, call, convert.
+
+    Parameters
+    ----------
+    core : what all services share.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def CreateModel(self, request: model_pb2.CreateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
+        """Store a new model."""
+        model = check_model_id(request.model_id, "model_id")
+        specification = complete(request.specification)
+        data = specification.SerializeToString(deterministic=True)
+        record = await self._core.write(
+            self._core.store.create_model, model, data, budget=specification.budget
+        )
+        self._core.catalogue.forget(model)
+        return encode_model(record, {})
+
+    async def GetModel(self, request: model_pb2.GetModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
+        """Return one model."""
+        return await self._core.read(_get, self._core.store, parse_model(request.name))
+
+    async def ListModels(  # noqa: N802
+        self, request: model_pb2.ListModelsRequest, context: Any
+    ) -> model_pb2.ListModelsResponse:
+        """Return a page of models, in order of name."""
+        size = page_size(request.page_size)
+        after = read_token("models", request.page_token)
+        return await self._core.read(_list, self._core.store, after, size)
+
+    async def UpdateModel(self, request: model_pb2.UpdateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
+        """Change the fields of the mask; the change is an event of the log."""
+        return await self._core.write(_update, self._core.store, parse_model(request.name), request)
+
+    async def DeleteModel(self, request: model_pb2.DeleteModelRequest, context: Any) -> empty_pb2.Empty:  # noqa: N802
+        """Remove a model and all that belongs to it."""
+        model = parse_model(request.name)
+        await self._core.write(self._core.store.delete_model, model)
+        self._core.catalogue.forget(model)
+        return empty_pb2.Empty()
+
+
+def _get(store: Store, model: str) -> model_pb2.Model:
+    return encode_model(store.get_model(model), store.vocabulary(model))
+
+
+def _list(store: Store, after: str, size: int) -> model_pb2.ListModelsResponse:
+    records = store.list_models(after, size + 1)
+    page = records[:size]
+    return model_pb2.ListModelsResponse(
+        models=[encode_model(record, store.vocabulary(record.name)) for record in page],
+        next_page_token=make_token("models", page[-1].name) if len(records) > size else "",
+    )
+
+
+def _update(store: Store, model: str, request: model_pb2.UpdateModelRequest) -> model_pb2.Model:
+    """Read, change and store in the writer thread, so that no other update comes between."""
+    current = model_pb2.Specification.FromString(store.get_model(model).specification)
+    after = changed(current, request)
+    if after == current:
+        return _get(store, model)
+    record = store.respecify(model, after.SerializeToString(deterministic=True), budget=after.budget)
+    return encode_model(record, store.vocabulary(model))

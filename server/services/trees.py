@@ -1,0 +1,74 @@
+"""TreeService: any version of a tree, the newest as it changes, drawings."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from quercus.belief.errors import InvalidInput
+from quercus.proto.v1 import tree_pb2, tree_pb2_grpc
+from quercus.server.convert_trees import decode_snapshot
+from quercus.server.core import STOPPING, Core
+from quercus.server.draw import MEDIA_TYPES, draw
+from quercus.server.errors import Unavailable
+from quercus.server.names import parse_model, parse_tree
+from quercus.storage.errors import FailedPrecondition
+from quercus.storage.store import Store
+
+LOOK_AGAIN_S: Final = 60.0
+"""A watch looks at the store at least this often, whatever the change signal says."""
+
+
+class TreeService(tree_pb2_grpc.TreeServiceServicer):
+    """Thin: read, convert.
+
+    Parameters
+    ----------
+    core : what all services share.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def GetTree(self, request: tree_pb2.GetTreeRequest, context: Any) -> tree_pb2.Tree:  # noqa: N802
+        """Return one version, or the newest."""
+        model, version = parse_tree(request.name)
+        return await self._core.read(_get, self._core.store, model, version)
+
+    async def WatchTree(  # noqa: N802
+        self, request: tree_pb2.WatchTreeRequest, context: Any
+    ) -> AsyncIterator[tree_pb2.WatchTreeResponse]:
+        """Send the newest tree, then each newer one that is newest when the reader is ready for it."""
+        model = parse_model(request.model, "model")
+        key, sent = None, 0
+        while not self._core.stopping.is_set():
+            seen = self._core.changes.count
+            record = await self._core.read(self._core.store.get_model, model)
+            if key is not None and record.key != key:
+                raise FailedPrecondition(f"model {model} was deleted and another has its name: watch again")
+            key = record.key
+            if record.tree_version > sent:
+                tree = await self._core.read(_get, self._core.store, model, None)
+                sent = tree.version
+                yield tree_pb2.WatchTreeResponse(tree=tree, committed_sequence=record.sequence_committed)
+            else:
+                await self._core.pause(seen, LOOK_AGAIN_S)
+        raise Unavailable(STOPPING)
+
+    async def RenderTree(  # noqa: N802
+        self, request: tree_pb2.RenderTreeRequest, context: Any
+    ) -> tree_pb2.RenderTreeResponse:
+        """Draw a tree as text, DOT or SVG."""
+        model, version = parse_tree(request.name)
+        if request.format not in MEDIA_TYPES:
+            raise InvalidInput(
+                "format", f"is {request.format}, must be FORMAT_TEXT, FORMAT_DOT or FORMAT_SVG"
+            )
+        tree = await self._core.read(_get, self._core.store, model, version)
+        return await self._core.read(draw, tree, request.format)
+
+
+def _get(store: Store, model: str, version: int | None) -> tree_pb2.Tree:
+    if version is None and store.get_model(model).tree_version == 0:
+        raise FailedPrecondition(f"model {model} has no tree yet: try again in a moment")
+    return decode_snapshot(model, store.snapshot(model, version))

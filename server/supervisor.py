@@ -1,0 +1,84 @@
+"""Keeps the grower process running: starts it, starts it again when it ends, ends it with the server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from typing import Final
+
+_log = logging.getLogger(__name__)
+FIRST_DELAY_S: Final = 0.1
+LAST_DELAY_S: Final = 30.0
+HEALTHY_S: Final = 10.0
+"""A grower that ran so long makes the next delay the first one again."""
+
+STOP_S: Final = 5.0
+
+
+class Supervisor:
+    """Runs one grower process.
+
+    Parameters
+    ----------
+    url : of the store.
+    poll_ms : time between the grower's looks for changes, in milliseconds.
+    log_level : of the grower.
+    """
+
+    def __init__(self, url: str, poll_ms: int, log_level: str) -> None:
+        self._command = [
+            sys.executable, "-m", "quercus.server.grower", url,
+            "--poll-ms", str(poll_ms), "--log-level", log_level,
+        ]  # fmt: skip
+        self._process: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the grower, None between two of them."""
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    async def start(self) -> None:
+        """Start the first grower."""
+        process = await self._spawn()
+        self._task = asyncio.create_task(self._keep_running(process), name="quercus-supervisor")
+
+    async def close(self) -> None:
+        """End the grower and wait until it is gone."""
+        self._stopping = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOP_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        # The pipe to its standard input is the grower's life line: it ends when this process does.
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+        )
+        return self._process
+
+    async def _keep_running(self, process: asyncio.subprocess.Process) -> None:
+        delay = FIRST_DELAY_S
+        while True:
+            started = time.monotonic()
+            code = await process.wait()
+            if time.monotonic() - started >= HEALTHY_S:
+                delay = FIRST_DELAY_S
+            _log.warning("the grower ended with code %s; starting it again in %.1f s", code, delay)
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, LAST_DELAY_S)
+            process = await self._spawn()

@@ -1,0 +1,139 @@
+"""The one thread that writes to the store: no commit on the event loop, small pushes share a commit."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from quercus.server.limits import GROUP_ROWS, PENDING_BYTES
+from quercus.storage.records import Appended, Push
+from quercus.storage.store import Store
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class _Job:
+    future: asyncio.Future[Any]
+    run: Callable[[], Any] | None = None
+    push: Push | None = None
+
+
+_STOP: Final = None
+
+
+class Writer:
+    """Runs every write, in order, in one thread; answers through futures of the event loop.
+
+    Parameters
+    ----------
+    store : the open store.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._loop = asyncio.get_running_loop()
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="quercus-writer", daemon=True)
+        self._pending_bytes = 0
+        self._room = asyncio.Event()
+        self.commits = 0  # groups of pushes committed: fewer than pushes when they share commits
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    async def push(self, push: Push) -> asyncio.Future[Appended]:
+        """Queue a batch; the future is done once it is committed. Waits while too much is queued already."""
+        while self._pending_bytes > PENDING_BYTES:
+            self._room.clear()
+            await self._room.wait()
+        size = size_bytes(push)
+        self._pending_bytes += size
+        future: asyncio.Future[Appended] = self._loop.create_future()
+        future.add_done_callback(lambda _: self._release(size))
+        self._queue.put(_Job(future, push=push))
+        return future
+
+    def submit(self, run: Callable[[], T]) -> asyncio.Future[T]:
+        """Queue any other write; the future has what `run` returned."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put(_Job(future, run=run))
+        return future
+
+    async def close(self) -> None:
+        """Write what is queued, then end the thread."""
+        self._queue.put(_STOP)
+        await asyncio.to_thread(self._thread.join)
+
+    def _release(self, size: int) -> None:
+        self._pending_bytes -= size
+        self._room.set()
+
+    def _work(self) -> None:
+        stopping = False
+        while not stopping:
+            jobs = [self._queue.get()]
+            while True:
+                try:
+                    jobs.append(self._queue.get_nowait())
+                except queue.Empty:
+                    break
+            stopping = _STOP in jobs
+            self._run_all([job for job in jobs if job is not None and not job.future.cancelled()])
+
+    def _run_all(self, jobs: Sequence[_Job]) -> None:
+        group: list[_Job] = []
+        rows = 0
+        for job in jobs:
+            if job.push is not None and rows + len(job.push.ids) <= GROUP_ROWS:
+                group.append(job)
+                rows += len(job.push.ids)
+                continue
+            self._commit(group)
+            group, rows = ([], 0) if job.push is None else ([job], len(job.push.ids))
+            if job.run is not None:
+                self._run_one(job, job.run)
+        self._commit(group)
+
+    def _run_one(self, job: _Job, run: Callable[[], Any]) -> None:
+        try:
+            outcome = run()
+        except Exception as error:
+            outcome = error
+        self._settle([(job, outcome)])
+
+    def _commit(self, group: Sequence[_Job]) -> None:
+        if not group:
+            return
+        try:
+            outcomes: Sequence[Any] = self._store.append_group(
+                [job.push for job in group if job.push is not None]
+            )
+        except Exception as error:
+            outcomes = [error] * len(group)
+        self.commits += 1
+        self._settle(list(zip(group, outcomes, strict=True)))
+
+    def _settle(self, done: Sequence[tuple[_Job, Any]]) -> None:
+        def settle() -> None:
+            for job, outcome in done:
+                if job.future.cancelled():
+                    continue
+                if isinstance(outcome, Exception):
+                    job.future.set_exception(outcome)
+                else:
+                    job.future.set_result(outcome)
+
+        self._loop.call_soon_threadsafe(settle)
+
+
+def size_bytes(push: Push) -> int:
+    """Return roughly what a batch holds in memory."""
+    return int(push.values.nbytes) + sum(map(len, push.labels)) + sum(map(len, push.ids))
