@@ -1,0 +1,66 @@
+"""What the documentation names exists: files, links, make targets, import names."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.checkout import ROOT
+
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def page_id(page: Path) -> str:
+    return page.name
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_readme_opens_with_the_two_commands() -> None:
+    commands = [line.split("#")[0].strip() for line in (ROOT / "README.md").read_text().splitlines()[1:3]]
+    assert commands == ["make demo", "make test"]
+    assert (ROOT / "README.md").read_text().startswith("```")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_paths_in_code_marks_exist(page: Path) -> None:
+    named = re.findall(
+        r"`((?:belief|trees|storage|proto|server|client|tests|docs|bench|src)/[\w./*-]*)`", page.read_text()
+    )
+    missing = [name for name in named if not list(ROOT.glob(name.rstrip("/")))]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    assert not [link for link in links if not (page.parent / link).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_make_targets_exist(page: Path) -> None:
+    named = re.findall(r"(?:`|^)make ([a-z]+)", page.read_text(), re.MULTILINE)
+    assert set(named) <= TARGETS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_python_imports_work(page: Path) -> None:
+    for block in blocks(page, "python"):
+        imports = [node for node in ast.parse(block).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        assert imports
+        exec("\n".join(map(ast.unparse, imports)), {})  # noqa: S102 - our own page
+
+
+def test_make_help_lists_every_target() -> None:
+    result = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = set(re.findall(r"^  make ([a-z]+)", result.stdout, re.MULTILINE))
+    assert listed == {"help", "demo", "test", "serve", "proto", "bench", "clean"} == TARGETS
