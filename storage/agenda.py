@@ -47,20 +47,11 @@ def _reconcile(connection: Connection, row: AnyRow, published: Publication, vers
     wanted = {entry.instance: (position, entry) for position, entry in enumerate(published.agenda)}
     if len(wanted) != len(published.agenda):
         raise InvalidInput("agenda", "names an instance twice")
-    columns = (
-        query.c.number,
-        query.c.instance,
-        query.c.state,
-        query.c.position,
-        query.c.asked,
-        query.c.reason,
-    )
-    live = select(*columns).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
+    live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
     there: dict[int, AnyRow] = {found.instance: found for found in connection.execute(live)}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
-    _withdraw(
-        connection, row, [found.number for instance, found in waiting.items() if instance not in wanted]
-    )
+    pointless = [found.number for instance, found in waiting.items() if instance not in wanted]
+    _withdraw(connection, row, pointless)
     _update(connection, row, waiting, wanted, version)
     # Settled after the tree looked: the tree does not know yet that it has its answer.
     late = select(query.c.instance).where(query.c.model_id == row.id, query.c.sequence > published.as_of)

@@ -1,4 +1,4 @@
-"""A lease token is shown: which query, which lease, and does it still hold?"""
+"""A lease token is shown: which query and which lease it belongs to, and whether it still holds."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ class Held:
 
     @property
     def current(self) -> bool:
-        """This token is the one the query is, or was settled, with."""
+        """The query is held, or was settled, with exactly this token."""
         return bool(self.query.token == self.lease.token)
 
     @property

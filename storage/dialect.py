@@ -1,8 +1,8 @@
 """Everything that only SQLite needs. Another database gets a module like this one; no other file changes.
 
 Traps (DESIGN §5): a deferred transaction that turns from reading to writing fails at once with "database is
-locked", whatever the timeout, so every write begins IMMEDIATE; and the driver's own transaction handling stays
-switched off (`isolation_level = None`), because it would begin deferred ones behind our back.
+locked", whatever the timeout, so every write begins IMMEDIATE; and the driver's own transaction handling
+stays switched off (`isolation_level = None`), because it would begin deferred ones behind our back.
 """
 
 import os
@@ -24,6 +24,20 @@ WRITE = "quercus_write"  # execution option of a connection that will write
 POOL_SIZE = 8
 POOL_OVERFLOW = 56  # more threads than this at once wait for a connection
 WAL_RETRY_S = 0.01
+
+# Table, index, and for its leading 0, 1, 2, ... columns: how many rows share their values.
+EXPECTED_ROWS = (
+    ("model", "sqlite_autoindex_model_1", "10 1"),
+    ("log", "log", "1000000 100000 1"),
+    ("log", "ix_log_id", "1000000 100000 1"),
+    ("log", "ix_log_instance", "10000 1000 1"),
+    ("query", "sqlite_autoindex_query_1", "10000 1000 1"),
+    ("query", "ix_query_agenda", "10000 1000 200 1"),
+    ("query", "ix_query_settled", "10000 1000 1"),
+    ("query", "ix_query_labeller", "10000 1000 500 1"),
+    ("query", "ix_query_live", "1000 100 1"),
+    ("lease", "lease", "10000 1000 2 1"),
+)
 
 
 class SqliteDialect:
@@ -91,17 +105,26 @@ class SqliteDialect:
                     return
                 raise StoreError(f"{self.path} cannot use write-ahead logging (journal mode {row})")
             except sqlite3.OperationalError as error:
-                if (
-                    _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-                    or time.monotonic() >= deadline
-                ):
+                if _MEANINGS.get(_code(error)) is not _BUSY or time.monotonic() >= deadline:
                     raise
             finally:
                 raw.close()
             time.sleep(WAL_RETRY_S)
 
+    def teach_planner(self, connection: Connection) -> None:
+        """Say how many rows to expect behind each index, once, when the schema was built.
+
+        SQLite guesses ten rows behind an index column it knows nothing of, and then prefers reading a whole
+        model to looking up ids: 1,000 ids among 50,000 rows took 18 ms instead of .8 ms.
+        """
+        connection.exec_driver_sql("ANALYZE")  # makes the table of statistics
+        connection.exec_driver_sql("DELETE FROM sqlite_stat1")
+        for table, index, rows in EXPECTED_ROWS:
+            connection.exec_driver_sql("INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", (table, index, rows))
+        connection.exec_driver_sql("ANALYZE sqlite_schema")  # reads them
+
     def change_token(self, engine: Engine) -> int:
-        """`PRAGMA data_version` of a connection that never writes: every commit changes it, whoever made it."""
+        """`PRAGMA data_version` of a connection that never writes: any commit changes it, whoever made it."""
         with self._token_lock:
             if self._token_connection is None:
                 self._token_connection = engine.raw_connection()

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, insert, select, update
+from sqlalchemy import Connection, Select, false, func, insert, literal_column, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks
@@ -15,6 +15,14 @@ from quercus.storage.schema import AnyRow, log, model, vocabulary
 
 SOURCE = "source"
 CHUNK = 500  # bound parameters of one IN (...)
+
+# What is the same in every row stands in the statement: to bind it for each row took a third of the time.
+INSERT_INSTANCE = insert(log).values(
+    kind=literal_column(str(int(EventKind.INSTANCE))),
+    author=literal_column(f"'{SOURCE}'"),
+    reliability=literal_column("1.0"),
+    conflict=false(),
+)
 
 
 def append(connection: Connection, push: Push, now: float) -> Appended:
@@ -29,18 +37,14 @@ def append(connection: Connection, push: Push, now: float) -> Appended:
         return Appended(row.sequence_committed, 0, known)
     first = row.sequence_committed + 1
     connection.execute(
-        insert(log),
+        INSERT_INSTANCE,
         [
             {
                 "model_id": row.id,
                 "sequence": sequence,
-                "kind": int(EventKind.INSTANCE),
                 "id": identifier,
                 "values": values,
                 "label": label,
-                "author": SOURCE,
-                "reliability": 1.0,
-                "conflict": False,
                 "created_at": now,
             }
             for sequence, (identifier, (values, label)) in enumerate(fresh.items(), first)

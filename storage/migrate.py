@@ -1,7 +1,7 @@
 """Brings a store to the schema this version knows, or says why it cannot.
 
-Changing the schema: edit `schema`, add `migrations/versions/NNNN_what.py` by hand (the number is the revision),
-set `schema.HEAD` to it. A test compares what the migrations build with `schema.metadata`.
+Changing the schema: edit `schema`, add `migrations/versions/NNNN_what.py` by hand (the number is the
+revision), set `schema.HEAD` to it. A test compares what the migrations build with `schema.metadata`.
 """
 
 from sqlalchemy import Connection, inspect, text
@@ -27,6 +27,7 @@ def ensure_schema(database: Database) -> None:
         found = stored_revision(connection, database.dialect.store_name)
         if found != HEAD:
             _upgrade(connection, found, database.dialect.store_name)
+            database.dialect.teach_planner(connection)
 
 
 def stored_revision(connection: Connection, store: str) -> str | None:

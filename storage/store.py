@@ -173,8 +173,8 @@ class Store:
         -------
         list
             One a push: what became of it, or the exception that `append_instances` would have raised (such a
-            push leaves no trace and does not stop the others). An exception of the store itself (`StoreError`)
-            is raised, and nothing of the group is stored.
+            push leaves no trace and does not stop the others). An exception of the store itself
+            (`StoreError`) is raised, and nothing of the group is stored.
         """
         outcomes: list[Appended | AlreadyExists | InvalidInput | NotFound | Stale] = []
         with self._database.write() as connection:
@@ -224,8 +224,8 @@ class Store:
         """Store the next tree version and make the queries follow its agenda.
 
         Open queries that the agenda does not name are withdrawn; those it names keep their number and get the
-        new position and reason; leased ones stay as they are; new ones are opened, except for an instance that
-        was settled after `as_of` (the tree does not know its answer yet).
+        new position and reason; leased ones stay as they are; new ones are opened, except for an instance
+        that was settled after `as_of` (the tree does not know its answer yet).
 
         Parameters
         ----------
@@ -277,8 +277,8 @@ class Store:
         """Settle a query with a label, as an ANSWER event.
 
         The same answer again by the same token succeeds with the same sequence. An answer after the lease
-        expired is accepted while nobody else holds or settled the query, growth still wants it, and the budget
-        allows.
+        expired is accepted while nobody else holds or settled the query, growth still wants it, and the
+        budget allows.
 
         Raises
         ------
@@ -290,7 +290,7 @@ class Store:
             return answers.settle(connection, Claim(model, number, token), said, self._clock())
 
     def refuse(self, model: str, number: int, token: str) -> Answered:
-        """Settle a query without a label, as a REFUSAL event; rules as for `answer`, but it costs no budget."""
+        """Settle a query without a label, as a REFUSAL event; rules as for `answer`; it spends no budget."""
         with self._database.write() as connection:
             return answers.settle(connection, Claim(model, number, token), Statement(None), self._clock())
 
