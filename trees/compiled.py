@@ -1,0 +1,21 @@
+"""``compiled``: Numba's ``njit`` with the settings every kernel of this package shares.
+
+Why Numba: the kernels are small dense loops with data-dependent branching (interior-point steps inside a branch and
+bound), which arrays of problems cannot share; Numba installs from wheels on every platform we serve and keeps the
+formulas readable. Compiled code is cached beside the source, or in the user's cache directory where that is read-only.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def compiled(function: F) -> F:
+    """Compile `function` on first call; the machine code is cached on disk where a cache directory is writable."""
+    try:
+        return cast(F, numba.njit(cache=True, error_model="numpy")(function))
+    except RuntimeError:  # no writable place for the cache: compile in every process instead
+        return cast(F, numba.njit(error_model="numpy")(function))
