@@ -120,7 +120,7 @@ class Slow:
     # the whole of it
 
     def induce(self, rows: list[dict], budget: int, oracle: Callable) -> tuple[dict, list[tuple]]:
-        """Grow, ask a round at the first undecided node, look again from the root; until there is no question."""
+        """Grow, ask a round at the first undecided node, look again from the root; and so on."""
         asked: list[tuple] = []
         answers = 0
         while answers < budget:
