@@ -152,10 +152,10 @@ class Client:
                 await line.settle(until=window - 1)
             await line.settle(until=0)
             batcher.finish(ledger.report.rows)
-        except QuercusError as error:
-            if error.report is None:  # a row is wrong: what is on its way still counts
+        except Exception as error:
+            if not pushing.is_final(error):  # a row is wrong: what is on its way still counts
                 await line.settle(until=0)
-            raise ledger.failed(error) from None
+            raise ledger.failed(error) from error.__cause__
         finally:
             self._sequences.saw(model, ledger.report.committed_sequence)
             await line.close()

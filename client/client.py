@@ -178,13 +178,10 @@ class Client:
                     line.settle(until=window - 1)
                 line.settle(until=0)
                 batcher.finish(ledger.report.rows)
-            except QuercusError as error:
-                if error.report is None:  # a row is wrong: what is on its way still counts
+            except Exception as error:
+                if not pushing.is_final(error):  # a row is wrong: what is on its way still counts
                     line.settle(until=0)
-                raise ledger.failed(error) from None
-            except BaseException:
-                line.abandon()
-                raise
+                raise ledger.failed(error) from error.__cause__
             finally:
                 self._sequences.saw(model, ledger.report.committed_sequence)
         return ledger.report

@@ -189,10 +189,18 @@ class Ledger:
             raise self.failed(error)
         return self._attempts
 
-    def failed(self, error: QuercusError) -> QuercusError:
-        """The error, with what is acknowledged."""
-        error.report = self._report
+    def failed(self, error: Exception) -> Exception:
+        """The error, with what is acknowledged: as ``report`` of ours, as a note on any other."""
+        if isinstance(error, QuercusError):
+            error.report = self._report
+        else:
+            error.add_note(f"{self._report.rows:,} rows had been acknowledged")
         return error
+
+
+def is_final(error: Exception) -> bool:
+    """True for the failure of the stream itself: there is nothing left to wait for."""
+    return isinstance(error, QuercusError) and error.report is not None
 
 
 def batch_size(batch_rows: int, specification: Specification) -> int:

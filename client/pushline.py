@@ -56,10 +56,6 @@ class PushLine:
         if self._ledger.pending:
             self._call.cancel()
 
-    def abandon(self) -> None:
-        """The rows themselves failed (an exception of the caller's): stop at once."""
-        self._call.cancel()
-
     def send(self, batch: pushing.Batch) -> None:
         """Send a batch."""
         self._ledger.sent(batch)

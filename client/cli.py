@@ -1,0 +1,131 @@
+"""The command line ``quercus``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+import typer.core
+import typer.main
+
+from quercus.client.commands import classify, induce, label, models, push, serve, tree, watch
+from quercus.client.commands.common import Failure, err
+from quercus.client.errors import QuercusError, Unavailable
+from quercus.client.files.errors import FileError
+
+_DEMO = "quercus.client.commands.demo"
+_ORDER = ("serve", "models", "push", "label", "classify", "tree", "watch", "demo", "induce")
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands, with ``demo`` imported only when it is asked for: it needs the server extra."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for name in _ORDER if name != "demo" or importlib.util.find_spec(_DEMO)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name != "demo" or importlib.util.find_spec(_DEMO) is None:
+            return super().get_command(ctx, cmd_name)
+        lazy = typer.Typer(add_completion=False)
+        demo = importlib.import_module(_DEMO).demo
+        lazy.command("demo", help=unwrapped(demo.__doc__ or ""))(demo)
+        return typer.main.get_command(lazy)
+
+
+app = typer.Typer(
+    name="quercus",
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+app.command("serve")(serve.serve)
+app.add_typer(models.app, name="models")
+app.command("push")(push.push)
+app.command("label")(label.label)
+app.command("classify")(classify.classify)
+app.command("tree")(tree.tree)
+app.command("watch")(watch.watch)
+app.command("induce")(induce.induce)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from quercus import __version__  # noqa: PLC0415  (reads the package's metadata)
+
+        typer.echo(f"quercus {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def quercus(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Streaming active learning with trees that ask.
+
+    Rows whose class is unknown go in, trees grow on them, and where the evidence does not say how to split,
+    you are asked for the one label that would settle most.
+
+    The first five minutes, in two terminals:
+
+        quercus serve
+        quercus models create wine wine.csv --class class --budget 40
+        quercus push wine wine.csv
+        quercus label wine
+        quercus tree wine
+
+    Every command explains itself: quercus push --help
+    """
+
+
+def unwrapped(text: str) -> str:
+    """A docstring for ``--help``: paragraphs without their line breaks, indented examples as they are."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(p if p.startswith(" ") else p.replace("\n", " ") for p in paragraphs)
+
+
+for _command in (*app.registered_commands, *models.app.registered_commands):
+    if _command.callback is not None:
+        _command.help = unwrapped(_command.callback.__doc__ or "")
+if app.registered_callback is not None:
+    app.registered_callback.help = unwrapped(quercus.__doc__ or "")
+
+
+def main() -> None:
+    """Run the command line.
+
+    Exit code 0 when all went well, 1 for a failure, 2 for wrong usage, 130 for Ctrl-C.
+    """
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # else the exit flushes into the pipe again
+        sys.exit(1)
+    except (QuercusError, FileError, Failure) as error:
+        _report(error)
+        sys.exit(1)
+    except OSError as error:
+        _report(error)
+        sys.exit(1)
+
+
+def _report(error: Exception) -> None:
+    err.print("error:", style="bold red", end=" ")
+    err.print(str(error), markup=False, soft_wrap=True)
+    for note in getattr(error, "__notes__", ()):
+        err.print(f"  {note}", markup=False, soft_wrap=True)
+    if isinstance(error, Unavailable) and "no server answers" in str(error):
+        err.print(
+            "  start one with: quercus serve; or name another with --server HOST:PORT or QUERCUS_SERVER"
+        )

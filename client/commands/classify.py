@@ -1,0 +1,183 @@
+"""``quercus classify``: the rows of a file, by the newest tree."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+from rich.table import Table as RichTable
+
+from quercus.client.client import Client
+from quercus.client.commands.common import (
+    DEFAULT_SERVER,
+    DelimiterOption,
+    FileArgument,
+    ModelArgument,
+    ServerOption,
+    bar,
+    connect,
+    err,
+    fail,
+    out,
+    print_json_line,
+)
+from quercus.client.files import FileError, Record, open_table
+from quercus.client.files.schema import Binding, class_of
+from quercus.client.results import Classifications
+
+CHUNK_ROWS = 5000
+
+
+class Form(StrEnum):
+    """How answers are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+def classify(
+    *,
+    model: ModelArgument,
+    file: FileArgument,
+    form: Annotated[
+        Form | None,
+        typer.Option(
+            "--format", help="table, csv, or json (a line a row). Default: table at a terminal, else csv."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write CSV to a file.", dir_okay=False)
+    ] = None,
+    class_name: Annotated[
+        str | None, typer.Option("--class", metavar="COLUMN", help="True classes: also print the accuracy.")
+    ] = None,
+    delimiter: DelimiterOption = ",",
+    server: ServerOption = DEFAULT_SERVER,
+) -> None:
+    """Classify the rows of a CSV or ARFF file.
+
+    For each row: the class, then for each class its estimated probability and the bounds (belief,
+    plausibility) within which the evidence leaves it. The tree's version is named: while it grows, answers
+    may change.
+
+    Try:
+
+        quercus classify wine new.csv
+        quercus classify wine new.csv --out answers.csv
+        quercus classify wine test.csv --class class
+    """
+    if output is not None and (as_json or form in {Form.TABLE, Form.JSON}):
+        raise typer.BadParameter("--out writes CSV: leave --format and --json away")
+    chosen = (
+        Form.JSON if as_json else form or (Form.TABLE if out.is_terminal and output is None else Form.CSV)
+    )
+    table = open_table(file, delimiter=delimiter)
+    at = None if class_name is None else table.position(class_name, "--class")
+    right = total = 0
+    with connect(server) as client:
+        classes = tuple(client.get_model(model).specification.classes)
+        with _opened(output) as stream:
+            writer = _WRITERS[chosen](stream, classes)
+            for records, answers in _answers(
+                client, model, Binding(table, client.get_model(model).specification)
+            ):
+                if at is not None:
+                    truths = [class_of(table, record, at, classes) for record in records]
+                    right += sum(a == b for a, b in zip(truths, answers.labels, strict=True))
+                writer.write(total, answers)
+                total += len(answers)
+            if not total:
+                raise FileError(file, "has a header but no rows")
+            writer.finish()
+    if at is not None:
+        err.print(f"accuracy {right / total:.4f} ({right:,} of {total:,})", markup=False)
+
+
+def _answers(client: Client, model: str, binding: Binding) -> Iterator[tuple[list[Record], Classifications]]:
+    records = iter(binding.table)
+    while chunk := list(itertools.islice(records, CHUNK_ROWS)):
+        yield chunk, client.classify(model, [binding.row(record) for record in chunk])
+
+
+class _opened:  # noqa: N801  (a context manager used like a function)
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._stream: IO[str] = sys.stdout
+
+    def __enter__(self) -> IO[str]:
+        if self._path is not None:
+            try:
+                self._stream = self._path.open("w", encoding="utf-8", newline="")
+            except OSError as error:
+                fail(f"cannot write {self._path}: {error.strerror}")
+        return self._stream
+
+    def __exit__(self, *_: object) -> None:
+        if self._path is not None:
+            self._stream.close()
+
+
+class _CsvWriter:
+    def __init__(self, stream: IO[str], classes: tuple[str, ...]) -> None:
+        self._writer = csv.writer(stream, lineterminator="\n")
+        bounds = [f"{kind}:{name}" for kind in ("theta", "belief", "plausibility") for name in classes]
+        self._writer.writerow(["row", "class", *bounds, "version"])
+
+    def write(self, start: int, answers: Classifications) -> None:
+        for row, each in enumerate(answers, start):
+            numbers = (f"{x:.6g}" for part in (each.theta, each.belief, each.plausibility) for x in part)
+            self._writer.writerow([row, each.label, *numbers, each.version])
+
+    def finish(self) -> None:
+        pass
+
+
+class _JsonWriter:
+    def __init__(self, _stream: IO[str], classes: tuple[str, ...]) -> None:
+        self._classes = classes
+
+    def write(self, start: int, answers: Classifications) -> None:
+        for row, each in enumerate(answers, start):
+            line: dict[str, Any] = {"row": row, "class": each.label}
+            for name in ("theta", "pignistic", "belief", "plausibility"):
+                line[name] = dict(zip(self._classes, getattr(each, name).tolist(), strict=True))
+            print_json_line(line | {"node": each.node, "version": each.version})
+
+    def finish(self) -> None:
+        pass
+
+
+class _TableWriter:
+    def __init__(self, _stream: IO[str], classes: tuple[str, ...]) -> None:
+        self._table = RichTable("row", "class", "", "theta", "[belief, plausibility]", box=None)
+        self._versions: set[int] = set()
+
+    def write(self, start: int, answers: Classifications) -> None:
+        for row, each in enumerate(answers, start):
+            k = each.classes.index(each.label)
+            low, high = each.belief[k], each.plausibility[k]
+            interval = f"\\[{low:.3f}, {high:.3f}]"
+            self._table.add_row(
+                str(row), each.label, bar(each.theta[k], 12), f"{each.theta[k]:.3f}", interval
+            )
+        self._versions.update(answers.versions.tolist())
+
+    def finish(self) -> None:
+        out.print(self._table)
+        versions = ", ".join(str(version) for version in sorted(self._versions))
+        out.print(f"by tree version {versions}", style="dim")
+
+
+_WRITERS: dict[Form, type[_CsvWriter] | type[_JsonWriter] | type[_TableWriter]] = {
+    Form.CSV: _CsvWriter,
+    Form.JSON: _JsonWriter,
+    Form.TABLE: _TableWriter,
+}

@@ -1,0 +1,123 @@
+"""What the commands share: consoles, options, connecting, printing."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from quercus.client.client import Client
+from quercus.client.results import Attribute, Model, Nominal
+from quercus.client.transport import DEFAULT_ADDRESS
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+ServerOption = Annotated[
+    str,
+    typer.Option(
+        "--server", "-S", envvar="QUERCUS_SERVER", metavar="HOST:PORT", help="Address of the server."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ModelArgument = Annotated[str, typer.Argument(help="Name of the model.", show_default=False)]
+DelimiterOption = Annotated[
+    str, typer.Option("--delimiter", help="What separates the cells of a CSV file.", metavar="CHAR")
+]
+FileArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV or ARFF file (also .gz).", exists=True, dir_okay=False, readable=True, show_default=False
+    ),
+]
+DEFAULT_SERVER = DEFAULT_ADDRESS
+
+
+class Failure(Exception):  # noqa: N818  (how a command ends)
+    """Ends a command with exit code 1; the message says what to do about it."""
+
+
+def fail(message: str) -> NoReturn:
+    """End the command with exit code 1."""
+    raise Failure(message)
+
+
+def connect(server: str) -> Client:
+    """A client; nothing is sent yet."""
+    return Client(server)
+
+
+def print_json(value: object) -> None:
+    """One JSON document on standard output, unstyled."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def print_json_line(value: object) -> None:
+    """One JSON document a line, at once: for programs that read as it goes."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def default_labeller() -> str:
+    """The user's name."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container without a user entry
+        return "labeller"
+
+
+def bar(value: float, width: int = 20) -> str:
+    """A bar for a number in [0, 1], in eighths of a character."""
+    eighths = round(max(0.0, min(1.0, value)) * width * 8)
+    full, rest = divmod(eighths, 8)
+    return "█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
+
+
+def attribute_text(attribute: Attribute) -> str:
+    """An attribute in a line."""
+    if isinstance(attribute, Nominal):
+        shown = ", ".join(attribute.values[:8]) + (", ..." if len(attribute.values) > 8 else "")
+        text = f"nominal: {shown}" if shown else "nominal"
+    elif attribute.edges:
+        text = f"numeric, edges {', '.join(f'{edge:g}' for edge in attribute.edges)}"
+    else:
+        text = f"numeric, {attribute.bins} bins"
+    return text + (" (never missing)" if attribute.missing == "reject" else "")
+
+
+def model_json(model: Model) -> dict[str, Any]:
+    """A model for programs; its specification in the form that ``models create`` reads."""
+    from quercus.client.specfile import to_dict  # noqa: PLC0415  (only commands that print JSON need it)
+
+    return {
+        "name": model.name,
+        "specification": to_dict(model.specification),
+        "created_at": model.created_at.isoformat(),
+        "sequence_committed": model.sequence_committed,
+        "sequence_grown": model.sequence_grown,
+        "tree_version": model.tree_version,
+        "instance_count": model.instance_count,
+        "queries_answered": model.queries_answered,
+        "queries_leased": model.queries_leased,
+        "queries_refused": model.queries_refused,
+        "queries_open": model.queries_open,
+        "conflicts": model.conflicts,
+    }
+
+
+@contextmanager
+def needs_server_extra(command: str) -> Iterator[None]:
+    """Around imports of the server's parts: says how to install them when they are missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("quercus"):  # a part of our own: a bug, not an install
+            raise
+        fail(f"`quercus {command}` needs {error.name}: pip install 'quercus[server]'")

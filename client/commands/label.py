@@ -1,0 +1,191 @@
+"""``quercus label``: a person at a terminal, or a file, answers a model's queries."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quercus.client.client import Client
+from quercus.client.commands.common import (
+    DEFAULT_SERVER,
+    DelimiterOption,
+    JsonOption,
+    ModelArgument,
+    ServerOption,
+    connect,
+    default_labeller,
+    err,
+    fail,
+    out,
+    print_json,
+)
+from quercus.client.commands.label_person import Person, Quit, Refusal, Skip
+from quercus.client.errors import FailedPrecondition
+from quercus.client.files.labels import truth
+from quercus.client.labels import LabelLike
+from quercus.client.results import Query
+
+Answerer = Callable[[Query], "LabelLike | Refusal | Skip | Quit"]
+
+
+@dataclass
+class _Tally:
+    answered: int = 0
+    refused: int = 0
+    skipped: int = 0
+    late: int = 0
+    conflicts: int = 0
+
+    def text(self) -> str:
+        parts = [f"{self.answered} answered"]
+        parts += [f"{count} {name}" for name, count in asdict(self).items() if count and name != "answered"]
+        return ", ".join(parts)
+
+
+def label(
+    *,
+    model: ModelArgument,
+    labeller: Annotated[
+        str | None, typer.Option("--labeller", metavar="NAME", help="Who answers. Default: your user name.")
+    ] = None,
+    truth_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--truth", metavar="FILE", exists=True, dir_okay=False, help="Answer from a file, by instance id."
+        ),
+    ] = None,
+    class_name: Annotated[
+        str | None, typer.Option("--class", metavar="COLUMN", help="Class column of --truth (class).")
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option("--id-column", metavar="COLUMN", help="Id column of --truth. Default: row number."),
+    ] = None,
+    id_prefix: Annotated[
+        str, typer.Option("--id-prefix", metavar="TEXT", help="As given to push: before each id of --truth.")
+    ] = "",
+    reliability: Annotated[
+        float, typer.Option("--reliability", min=0, max=1, help="Chance that the answers are right.")
+    ] = 1.0,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after so many answers.")] = None,
+    delay_s: Annotated[
+        float, typer.Option("--delay-s", min=0, help="Think so long before each answer.")
+    ] = 0.0,
+    idle_s: Annotated[
+        float | None,
+        typer.Option("--idle-s", min=0, help="Stop after so long without a query (10; a person: never)."),
+    ] = None,
+    lease_s: Annotated[float, typer.Option("--lease-s", min=1, max=3600, help="Length of a lease.")] = 60.0,
+    delimiter: DelimiterOption = ",",
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer the queries of a model: at the terminal with single keys, or from a file.
+
+    Each query shows the row, what is believed of its class, and why it is asked. An answer may be a class,
+    a set of classes or plausibilities. While you think, nobody else gets the row.
+
+    Try:
+
+        quercus label wine
+        quercus label wine --truth wine.csv --class class --limit 20
+        quercus label wine --truth answers.csv --id-column id --labeller bob --reliability 0.9
+    """
+    name = default_labeller() if labeller is None else labeller
+    tally = _Tally()
+    with connect(server) as client:
+        classes = client.get_model(model).specification.classes
+        if truth_file is None:
+            if not (sys.stdin.isatty() and sys.stdout.isatty()):
+                raise typer.BadParameter(
+                    "a person answers at a terminal and there is none: give --truth FILE"
+                )
+            answerer: Answerer = Person(client, out).ask
+        else:
+            answers = truth(truth_file, class_name, classes, id_column=id_column, delimiter=delimiter)
+            answerer = _from_file(
+                truth_file, {id_prefix + key: value for key, value in answers.items()}, delay_s
+            )
+            idle_s = 10.0 if idle_s is None else idle_s
+        try:
+            _run(_Session(client, model, name, reliability, limit, idle_s, lease_s), answerer, tally)
+        except KeyboardInterrupt:
+            err.print("\nstopped", style="dim")
+    if as_json:
+        print_json(asdict(tally) | {"labeller": name})
+    else:
+        out.print(f"{name}: {tally.text()}", markup=False)
+
+
+@dataclass(frozen=True)
+class _Session:
+    client: Client
+    model: str
+    labeller: str
+    reliability: float
+    limit: int | None
+    idle_s: float | None
+    lease_s: float
+
+
+def _run(session: _Session, answerer: Answerer, tally: _Tally) -> None:
+    client = session.client
+    if session.idle_s is None:
+        out.print(f"waiting for queries of {session.model} ... (Ctrl-C stops)", style="dim", markup=False)
+    queries = client.queries(session.model, session.labeller, lease_s=session.lease_s, idle_s=session.idle_s)
+    with closing(queries):  # gives the query in hand back, however this ends
+        for query in queries:
+            answer = answerer(query)
+            if isinstance(answer, Quit):
+                return
+            if isinstance(answer, Skip):
+                tally.skipped += 1
+                continue
+            try:
+                _send(session, query, answer, tally)
+            except FailedPrecondition as error:
+                tally.late += 1
+                err.print(f"not taken: {error}", style="yellow", markup=False)
+            if session.limit is not None and tally.answered >= session.limit:
+                return
+    model = client.get_model(session.model)
+    if model.queries_answered >= model.budget:
+        out.print(f"the budget of {model.budget:,} answers is spent")
+    else:
+        out.print("nothing more to ask")
+
+
+def _send(session: _Session, query: Query, answer: LabelLike | Refusal, tally: _Tally) -> None:
+    if isinstance(answer, Refusal):
+        session.client.refuse(query)
+        tally.refused += 1
+        return
+    report = session.client.answer(query, answer, session.reliability)
+    tally.answered += 1
+    if report.conflict:
+        tally.conflicts += 1
+        err.print(
+            f"instance {query.instance}: this contradicted what was known; your answer stands", style="yellow"
+        )
+
+
+def _from_file(path: Path, answers: dict[str, str | None], delay_s: float) -> Answerer:
+    def answer(query: Query) -> LabelLike | Refusal:
+        if query.instance not in answers:
+            fail(
+                f"{path} has no answer for instance {query.instance!r} ({len(answers):,} ids, "
+                f"{next(iter(answers), 'none')!r} the first); are its ids in a column (--id-column) or prefixed?"
+            )
+        if delay_s:
+            time.sleep(delay_s)
+        known = answers[query.instance]
+        return Refusal() if known is None else known
+
+    return answer

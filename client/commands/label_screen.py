@@ -1,0 +1,124 @@
+"""What a labeller sees: the instance, what is believed, why it is asked, which keys there are."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+
+from rich.columns import Columns
+from rich.console import Console, RenderableType
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from quercus.client.commands.common import bar
+from quercus.client.results import Query, Reason, Rival
+
+_COMMANDS = "surkq"
+CLASS_KEYS = (
+    "123456789"
+    + "".join(c for c in string.ascii_lowercase if c not in _COMMANDS)
+    + string.ascii_uppercase
+    + "0!@#$%&*"
+)
+"""A key for each of up to 64 classes: digits, then letters that are no commands."""
+
+HELP = """Answer with the key of the class. If you cannot say which one:
+
+  s   it is one of several: press their keys, Enter to send
+  u   uncertain: type how plausible each class is, 0 to 1 (1 = nothing speaks against it)
+  r   nobody can tell: the row is never asked again
+  k   skip: somebody else, or you later (its lease ends by itself)
+  q   stop; this row goes back at once
+  ?   this help
+
+Every answer is kept with your name; uncertain ones are used as what they are."""
+
+
+def query_screen(query: Query, answered: int, budget: int) -> list[RenderableType]:
+    """A query, ready to print."""
+    title = f"instance {query.instance}  ·  query {query.number}  ·  answer {answered + 1} of {budget}"
+    panels = [
+        Panel(_values(query), title="instance", title_align="left", border_style="cyan"),
+        Panel(_beliefs(query), title="believed so far", title_align="left", border_style="cyan"),
+    ]
+    why = Panel(_why(query.reason), title="why this one", title_align="left", border_style="dim")
+    return [Rule(title, style="bold cyan", align="left"), Columns(panels), why]
+
+
+def prompt(query: Query) -> Text:
+    """The keys, in a line that wraps."""
+    text = Text("class?  ", style="bold")
+    for key, name in zip(CLASS_KEYS, query.classes, strict=False):
+        text.append(f" {key} ", style="bold reverse")
+        text.append(f" {name}   ")
+    text.append("· s set · u uncertain · r refuse · k skip · ? help · q quit", style="dim")
+    return text
+
+
+def set_line(query: Query, chosen: Sequence[str]) -> Text:
+    """The set so far."""
+    text = Text("one of: ", style="bold")
+    for key, name in zip(CLASS_KEYS, query.classes, strict=False):
+        text.append(f" {key} {name} ", style="reverse green" if name in chosen else "dim")
+        text.append(" ")
+    text.append(" Enter sends, Escape goes back", style="dim")
+    return text
+
+
+def _values(query: Query) -> RenderableType:
+    table = RichTable(box=None, show_header=False, pad_edge=False)
+    for name, value in query.values.items():
+        shown = "missing" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+        table.add_row(Text(name), Text(shown, style="dim" if value is None else "bold"))
+    return table
+
+
+def _beliefs(query: Query) -> RenderableType:
+    table = RichTable(box=None, show_header=False, pad_edge=False)
+    for key, name, value in zip(CLASS_KEYS, query.classes, query.contour, strict=False):
+        table.add_row(
+            Text(key, style="bold"), Text(name), Text(f"{bar(value):<20}", style="green"), f"{value:.2f}"
+        )
+    if len(set(query.contour)) == 1:
+        table.add_row("", Text("nothing is known", style="dim"), "", "")
+    return table
+
+
+def _why(reason: Reason) -> RenderableType:
+    where = " and ".join(f"{name} = {value}" for name, value in reason.path)
+    at = f"where {where}" if where else "at the root"
+    grid = RichTable.grid(padding=(0, 2))
+    lines = [
+        f"The tree is undecided {at} ({reason.node_count:,} rows): these attributes may all be the best split.",
+    ]
+    head = RichTable.grid()
+    for line in lines:
+        head.add_row(Text(line))
+    low = min((rival.lower for rival in reason.rivals), default=0.0)
+    high = max((rival.upper for rival in reason.rivals), default=1.0)
+    for rival in reason.rivals:
+        ends = f"gain ratio {rival.lower:.3f} to {rival.upper:.3f}"
+        grid.add_row(
+            Text(f"  {rival.attribute}"), Text(_interval(rival, low, high), style="yellow"), Text(ends)
+        )
+    head.add_row(grid)
+    child = f"{reason.attribute} = {reason.value}"
+    head.add_row(Text(f"This label would tell most about {child} (score {reason.score:.3f} bits)."))
+    head.add_row(Text(f"Until enough is known, {len(reason.rivals)} attributes stay undecided.", style="dim"))
+    return head
+
+
+def _interval(rival: Rival, low: float, high: float, width: int = 30) -> str:
+    """An interval drawn within the range of all."""
+    span = (high - low) or 1.0
+    start = round((rival.lower - low) / span * (width - 1))
+    end = round((rival.upper - low) / span * (width - 1))
+    return " " * start + "├" + "─" * max(0, end - start - 1) + "┤"
+
+
+def show(console: Console, parts: Sequence[RenderableType]) -> None:
+    """Print several parts."""
+    for part in parts:
+        console.print(part)

@@ -1,0 +1,279 @@
+"""``quercus models``: list, show, create, change, delete."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table as RichTable
+
+from quercus.client.commands.common import (
+    DEFAULT_SERVER,
+    DelimiterOption,
+    FileArgument,
+    JsonOption,
+    ModelArgument,
+    ServerOption,
+    attribute_text,
+    connect,
+    model_json,
+    out,
+    print_json,
+)
+from quercus.client.files import open_table
+from quercus.client.files.schema import class_column, infer
+from quercus.client.results import Model, Numeric, Specification
+
+app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
+
+AlphaOption = Annotated[
+    float | None, typer.Option("--alpha", min=0, max=1, help="Level of the likelihood cut (server: 0.8).")
+]
+BudgetOption = Annotated[
+    int | None, typer.Option("--budget", min=0, help="Most queries ever answered (server: 0, never ask).")
+]
+MinInstancesOption = Annotated[
+    int | None, typer.Option("--min-instances", min=1, help="A node with fewer rows is a leaf (server: 2).")
+]
+MaxDepthOption = Annotated[
+    int | None,
+    typer.Option("--max-depth", min=0, help="Every node at this depth is a leaf (server: no limit)."),
+]
+
+
+@app.command("list")
+def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
+    """List the models.
+
+    Try:
+
+        quercus models list
+    """
+    with connect(server) as client:
+        models = list(client.models())
+    if as_json:
+        print_json([model_json(model) for model in models])
+        return
+    if not models:
+        out.print("no models yet; create one with: quercus models create NAME FILE --class COLUMN")
+        return
+    table = RichTable("model", "classes", *(_right("rows"), _right("answers"), _right("open")), box=None)
+    table.add_column("tree", justify="right")
+    table.add_column("lag", justify="right")
+    for model in models:
+        table.add_row(
+            model.name,
+            str(len(model.specification.classes)),
+            f"{model.instance_count:,}",
+            f"{model.queries_answered:,} of {model.budget:,}",
+            f"{model.queries_open:,}",
+            f"v{model.tree_version}",
+            f"{model.lag:,}",
+        )
+    out.print(table)
+
+
+def _right(name: str) -> Any:
+    from rich.table import Column  # noqa: PLC0415  (beside its only use)
+
+    return Column(name, justify="right")
+
+
+@app.command("show")
+def show_model(
+    name: ModelArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False
+) -> None:
+    """Show a model: its specification and how far it has come.
+
+    Try:
+
+        quercus models show wine --json > wine.json
+    """
+    with connect(server) as client:
+        model = client.get_model(name)
+    if as_json:
+        print_json(model_json(model))
+    else:
+        _print_model(model)
+
+
+def _print_model(model: Model) -> None:
+    spec = model.specification
+    grid = RichTable(box=None, show_header=False, pad_edge=False)
+    depth = "no limit" if spec.max_depth is None else spec.max_depth
+    rows: list[tuple[str, object]] = [
+        ("model", model.name),
+        ("created", f"{model.created_at:%Y-%m-%d %H:%M:%S} UTC"),
+        ("classes", ", ".join(spec.classes)),
+        ("alpha", spec.alpha),
+        ("min instances", spec.min_instances),
+        ("max depth", depth),
+        ("rows", f"{model.instance_count:,}"),
+        (
+            "queries",
+            f"{model.queries_answered:,} answered of {model.budget:,}, {model.queries_leased:,} leased, ",
+        ),
+        (
+            "",
+            f"{model.queries_refused:,} refused, {model.queries_open:,} open, {model.conflicts:,} conflicts",
+        ),
+        ("tree", f"version {model.tree_version}, {model.lag:,} events behind"),
+    ]
+    for key, value in rows:
+        grid.add_row(key, str(value))
+    for index, attribute in enumerate(spec.attributes):
+        grid.add_row(
+            "attributes" if index == 0 else "", f"{attribute.name}  [dim]{attribute_text(attribute)}[/dim]"
+        )
+    out.print(grid)
+
+
+@app.command("create")
+def create_model(
+    *,
+    name: Annotated[str, typer.Argument(help="1 to 63 of a-z 0-9 _ -, a letter first.", show_default=False)],
+    file: FileArgument,
+    class_name: Annotated[
+        str | None, typer.Option("--class", metavar="COLUMN", help="Column that holds the class.")
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option("--classes", metavar="A,B,C", help="The classes, when no column holds them.")
+    ] = None,
+    ignore: Annotated[list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Leave out.")] = None,
+    nominal: Annotated[
+        list[str] | None, typer.Option("--nominal", metavar="COLUMN", help="Numbers that are names.")
+    ] = None,
+    bins: Annotated[int, typer.Option("--bins", min=2, max=256, help="Bins of numeric columns.")] = 4,
+    alpha: AlphaOption = None,
+    budget: BudgetOption = None,
+    min_instances: MinInstancesOption = None,
+    max_depth: MaxDepthOption = None,
+    warmup_rows: Annotated[
+        int | None, typer.Option("--warmup-rows", min=1, help="Rows that set the bins (server: 100).")
+    ] = None,
+    delimiter: DelimiterOption = ",",
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Create a model from a specification (.toml, .json) or from the columns of a data file (CSV, ARFF).
+
+    No row is pushed: that is ``quercus push``.
+
+    Try:
+
+        quercus models create wine wine.csv --class class --budget 40
+        quercus models create triage triage.toml
+    """
+    if file.suffix.lower() in {".toml", ".json"}:
+        specification = _from_spec_file(file, class_name, classes, ignore, nominal)
+    else:
+        specification = _from_data(
+            file=file,
+            class_name=class_name,
+            classes=classes,
+            ignore=ignore or [],
+            nominal=nominal or [],
+            bins=bins,
+            delimiter=delimiter,
+        )
+    options = {
+        "alpha": alpha,
+        "budget": budget,
+        "min_instances": min_instances,
+        "max_depth": max_depth,
+        "warmup_rows": warmup_rows,
+    }
+    given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+    with connect(server) as client:
+        model = client.create_model(name, replace(specification, **given))
+    if as_json:
+        print_json(model_json(model))
+        return
+    _print_model(model)
+    out.print(f"\ncreated; push rows with: quercus push {name} FILE")
+
+
+def _from_spec_file(file: Path, *column_flags: object) -> Specification:
+    from quercus.client.specfile import read_specification  # noqa: PLC0415  (one of two ways)
+
+    if any(column_flags):
+        reason = "--class, --classes, --ignore and --nominal describe a data file, not a specification"
+        raise typer.BadParameter(reason)
+    return read_specification(file)
+
+
+def _from_data(
+    *,
+    file: Path,
+    class_name: str | None,
+    classes: str | None,
+    ignore: list[str],
+    nominal: list[str],
+    bins: int,
+    delimiter: str,
+) -> Specification:
+    table = open_table(file, delimiter=delimiter)
+    column = class_name if classes is not None and class_name is None else class_column(table, class_name)
+    if column is None and classes is None:
+        raise typer.BadParameter(
+            "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
+        )
+    schema = infer(table, class_column=column, ignore=ignore, nominal=nominal)
+    attributes = [replace(a, bins=bins) if isinstance(a, Numeric) else a for a in schema.attributes]
+    frame = schema.classes if classes is None else tuple(name.strip() for name in classes.split(","))
+    return Specification(attributes, frame)
+
+
+@app.command("update")
+def update_model(
+    *,
+    name: ModelArgument,
+    alpha: AlphaOption = None,
+    budget: BudgetOption = None,
+    min_instances: MinInstancesOption = None,
+    max_depth: MaxDepthOption = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Change alpha, budget or stopping of a model; the tree grows anew by itself.
+
+    Try:
+
+        quercus models update wine --budget 60
+    """
+    options = {"alpha": alpha, "budget": budget, "min_instances": min_instances, "max_depth": max_depth}
+    given = {key: value for key, value in options.items() if value is not None}
+    if not given:
+        raise typer.BadParameter("nothing to change: give --alpha, --budget, --min-instances or --max-depth")
+    with connect(server) as client:
+        model = client.update_model(name, **given)
+    if as_json:
+        print_json(model_json(model))
+    else:
+        _print_model(model)
+
+
+@app.command("delete")
+def delete_model(
+    name: ModelArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    server: ServerOption = DEFAULT_SERVER,
+) -> None:
+    """Delete a model with its rows, answers and trees. This cannot be undone.
+
+    Try:
+
+        quercus models delete wine --yes
+    """
+    with connect(server) as client:
+        model = client.get_model(name)
+        if not yes:
+            if not sys.stdin.isatty():
+                raise typer.BadParameter("there is no terminal to ask at: confirm with --yes")
+            rows, answers = f"{model.instance_count:,} rows", f"{model.queries_answered:,} answers"
+            typer.confirm(f"delete {name!r} with its {rows} and {answers}?", abort=True)
+        client.delete_model(name)
+    out.print(f"deleted {name}")

@@ -1,0 +1,177 @@
+"""``quercus push``: the rows of a file into a model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
+
+from quercus.client.commands.common import (
+    DEFAULT_SERVER,
+    DelimiterOption,
+    FileArgument,
+    JsonOption,
+    ModelArgument,
+    ServerOption,
+    connect,
+    err,
+    fail,
+    out,
+    print_json,
+)
+from quercus.client.errors import AlreadyExists
+from quercus.client.files import FileError, Record, Table, open_table
+from quercus.client.files.labels import contours
+from quercus.client.files.schema import Binding, class_column, class_of
+from quercus.client.pushing import MAX_BATCH_ROWS
+from quercus.client.results import PushReport
+
+
+def push(
+    *,
+    model: ModelArgument,
+    file: FileArgument,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Send the class column as labels. Default: nothing is known.")
+    ] = False,
+    class_name: Annotated[
+        str | None, typer.Option("--class", metavar="COLUMN", help="Class column for --labels.")
+    ] = None,
+    contours_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--contours",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Uncertain labels: a column of plausibilities in [0, 1] a class, a line a row.",
+        ),
+    ] = None,
+    ids: Annotated[
+        str | None,
+        typer.Option("--ids", metavar="COLUMN", help="Column of instance ids. Default: row numbers."),
+    ] = None,
+    id_prefix: Annotated[
+        str,
+        typer.Option("--id-prefix", metavar="TEXT", help="Put before each row number: for a second file."),
+    ] = "",
+    batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, max=MAX_BATCH_ROWS)] = 1000,
+    delimiter: DelimiterOption = ",",
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Push the rows of a CSV or ARFF file.
+
+    Columns are matched to the model's attributes by name, others are left out. The class column is not sent
+    unless you say --labels: rows without labels are what queries are for. Instance ids are the rows'
+    numbers, from 0, so a push that was interrupted can be run again: rows already there are not stored
+    twice.
+
+    Try:
+
+        quercus push wine wine.csv
+        quercus push wine labelled.csv --labels --class cultivar --id-prefix labelled-
+        quercus push dogs dogs.arff --contours opinions.csv
+    """
+    if labels and contours_file is not None:
+        raise typer.BadParameter("--labels and --contours are two ways to give labels: choose one")
+    table = open_table(file, delimiter=delimiter)
+    with connect(server) as client:
+        specification = client.get_model(model).specification
+        binding = Binding(table, specification)
+        classes = list(specification.classes)
+        records = iter(table)
+        if labels:
+            records, source = itertools.tee(records)  # in step: never more than a batch apart
+            label_source: Iterator[Any] | None = _class_labels(table, source, class_name, classes)
+        else:
+            label_source = None if contours_file is None else contours(open_table(contours_file), classes)
+        records, id_records = itertools.tee(records)
+        id_source = _ids(table, id_records, ids, id_prefix)
+        with _progress(table.path) as advance:
+            try:
+                report = client.push(
+                    model,
+                    (binding.row(record) for record in records),
+                    label_source,
+                    id_source,
+                    batch_rows=batch_rows,
+                    on_progress=advance,
+                )
+            except AlreadyExists as error:
+                fail(
+                    f"{error}\n  was another file pushed to {model!r} before? Tell their rows apart: --id-prefix TEXT"
+                )
+    if not report.rows:
+        raise FileError(file, "has a header but no rows")
+    _print_report(report, binding, labels or contours_file is not None, as_json)
+
+
+def _print_report(report: PushReport, binding: Binding, labelled: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(report))
+        return
+    rate = report.rows / report.seconds if report.seconds else 0.0
+    known = f" ({report.known:,} were there already)" if report.known else ""
+    out.print(f"pushed {report.rows:,} rows in {report.seconds:.1f} s, {rate:,.0f} rows/s{known}")
+    if binding.unused and not labelled:
+        out.print(f"columns not sent: {', '.join(binding.unused)}", style="dim", markup=False)
+
+
+def _class_labels(
+    table: Table, records: Iterator[Record], class_name: str | None, classes: list[str]
+) -> Iterator[str | None]:
+    column = class_column(table, class_name)
+    if column is None:
+        raise FileError(table.path, "which column holds the class? Name it with --class COLUMN")
+    k = table.names.index(column)
+    return (class_of(table, record, k, classes) for record in records)
+
+
+def _ids(table: Table, records: Iterator[Record], column: str | None, prefix: str) -> Iterator[str]:
+    if column is None:
+        return (f"{prefix}{row}" for row, _ in enumerate(records))
+    k = table.position(column, "--ids")
+    return (prefix + _id(table, record, k) for record in records)
+
+
+def _id(table: Table, record: Record, k: int) -> str:
+    cell = record.cells[k]
+    if cell is None:
+        raise table.error(record, k, "the id is missing")
+    return cell
+
+
+class _Rate(ProgressColumn):
+    """Rows a second so far."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.fields['rate']:,.0f} rows/s", style="cyan")
+
+
+@contextmanager
+def _progress(path: Path) -> Iterator[Callable[[PushReport], None]]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate())
+    with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress:
+        task = progress.add_task(path.name, total=_expected_rows(path), rate=0.0)
+
+        def advance(report: PushReport) -> None:
+            rate = report.rows / report.seconds if report.seconds else 0.0
+            progress.update(task, completed=report.rows, rate=rate)
+
+        yield advance
+
+
+def _expected_rows(path: Path) -> int | None:
+    """Line ends of the file less the header: a guess for the bar only."""
+    if path.name.lower().endswith(".gz") or not err.is_terminal:
+        return None
+    with path.open("rb") as stream:
+        return max(1, sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b"")) - 1)

@@ -1,0 +1,60 @@
+"""``quercus serve``: run a server in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quercus.client.commands.common import err, fail, needs_server_extra
+
+
+def serve(
+    *,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="URL", help="Store: a file or sqlite:///path (quercus.db)."),
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on (127.0.0.1).")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Port (50051); 0: any free one.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="TOML file with a table [server].", envvar="QUERCUS_CONFIG"
+        ),
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option("--log-level", help="debug, info, warning or error (info).")
+    ] = None,
+    grace_s: Annotated[
+        float | None,
+        typer.Option("--grace-s", min=0, help="Longest wait for calls under way when stopped (10)."),
+    ] = None,
+) -> None:
+    """Run a server until Ctrl-C or SIGTERM.
+
+    Flags come before the environment (QUERCUS_STORE, QUERCUS_PORT, ...), that before --config, that before
+    defaults. Prints "listening on HOST:PORT" once it takes calls.
+
+    Try:
+
+        quercus serve
+        quercus serve --store /var/lib/quercus/quercus.db --port 6000
+    """
+    with needs_server_extra("serve"):
+        from quercus.server.app import serve as run  # noqa: PLC0415  (the server extra)
+        from quercus.server.config import Config  # noqa: PLC0415
+        from quercus.server.errors import BadStart  # noqa: PLC0415
+    flags = {"store": store, "host": host, "port": port, "log_level": log_level, "grace_s": grace_s}
+    try:
+        settings = Config.load(flags, file=config)
+        err.print(
+            f"store {settings.store}; stop with Ctrl-C or SIGTERM", style="dim", markup=False, soft_wrap=True
+        )
+        run(settings)
+    except BadStart as error:
+        fail(str(error))
+    err.print("stopped", style="dim")

@@ -1,0 +1,150 @@
+"""Specifications as TOML or JSON files.
+
+The keys are those of :class:`quercus.client.Specification`; an attribute with ``values`` is nominal, any
+other numeric::
+
+    classes = ["ill", "well"]
+    alpha = 0.8
+    budget = 20
+
+    [[attributes]]
+    name = "fever"
+    values = ["no", "low", "high"]
+
+    [[attributes]]
+    name = "age"
+    edges = [18, 40, 65]     # or: bins = 4
+    missing = "reject"       # default: "branch"
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from quercus.client.files.errors import FileError
+from quercus.client.results import Attribute, Nominal, Numeric, Specification
+
+_OPTIONS = {
+    "alpha": (int, float),
+    "budget": (int,),
+    "min_instances": (int,),
+    "max_depth": (int,),
+    "warmup_rows": (int,),
+}
+_KEYS = ("attributes", "classes", *_OPTIONS)
+_ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing")
+
+
+def read_specification(path: Path) -> Specification:
+    """A specification from a ``.toml`` or ``.json`` file.
+
+    Raises
+    ------
+    FileError
+        Naming the line of malformed text, or the key that is wrong.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise FileError(path, f"byte {error.start + 1} is not UTF-8") from None
+    try:
+        content = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+    except json.JSONDecodeError as error:
+        raise FileError(path, f"is not JSON: {error.msg}", error.lineno, error.colno) from None
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(path, f"is not TOML: {error}") from None
+    if isinstance(content, dict) and isinstance(content.get("specification"), dict):
+        content = content["specification"]  # as `quercus models show --json` prints it
+    return from_dict(path, content)
+
+
+def from_dict(path: Path, content: Any) -> Specification:
+    """A specification from the content of a file; ``path`` is for errors."""
+    table = _table(path, content, "the file", _KEYS)
+    for key in ("attributes", "classes"):
+        if key not in table:
+            raise FileError(path, f"{key} is not given")
+    options: dict[str, Any] = {}
+    for key, kinds in _OPTIONS.items():
+        value = table.get(key)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+            raise FileError(
+                path, f"{key} must be a {'number' if float in kinds else 'whole number'}, is {value!r}"
+            )
+        options[key] = value
+    attributes = _list(path, table["attributes"], "attributes")
+    return Specification(
+        [_attribute(path, each, f"attributes[{i}]") for i, each in enumerate(attributes)],
+        _names(path, table["classes"], "classes"),
+        **options,
+    )
+
+
+def _attribute(path: Path, content: Any, where: str) -> Attribute:
+    table = _table(path, content, where, _ATTRIBUTE_KEYS)
+    name, missing = table.get("name"), table.get("missing", "branch")
+    if not isinstance(name, str):
+        raise FileError(path, f"{where}.name must be text, is {name!r}")
+    if missing not in ("branch", "reject"):
+        raise FileError(path, f'{where}.missing must be "branch" or "reject", is {missing!r}')
+    kind = table.get("kind", "nominal" if "values" in table else "numeric")
+    wrong = {"nominal": ("bins", "edges"), "numeric": ("values",)}.get(kind)
+    if wrong is None:
+        raise FileError(path, f'{where}.kind must be "nominal" or "numeric", is {kind!r}')
+    for key in wrong:
+        if key in table:
+            raise FileError(path, f"{where}.{key} has no meaning for a {kind} attribute")
+    if kind == "nominal":
+        return Nominal(name, _names(path, table.get("values", []), f"{where}.values"), missing)
+    bins, edges = table.get("bins", 4), _list(path, table.get("edges", []), f"{where}.edges")
+    if isinstance(bins, bool) or not isinstance(bins, int):
+        raise FileError(path, f"{where}.bins must be a whole number, is {bins!r}")
+    for edge in edges:
+        if isinstance(edge, bool) or not isinstance(edge, int | float):
+            raise FileError(path, f"{where}.edges must be numbers, has {edge!r}")
+    return Numeric(name, bins, edges, missing)
+
+
+def _table(path: Path, content: Any, where: str, keys: Collection[str]) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise FileError(path, f"{where} must be a table of {', '.join(keys)}, is {content!r}")
+    unknown = [key for key in content if key not in keys]
+    if unknown:
+        raise FileError(path, f"{where} has no key {unknown[0]!r}; the keys are {', '.join(keys)}")
+    return content
+
+
+def _list(path: Path, content: Any, where: str) -> list[Any]:
+    if not isinstance(content, list):
+        raise FileError(path, f"{where} must be a list, is {content!r}")
+    return content
+
+
+def _names(path: Path, content: Any, where: str) -> list[str]:
+    for each in _list(path, content, where):
+        if not isinstance(each, str):
+            raise FileError(path, f"{where} must be text, has {each!r} (write it in quotes)")
+    return list(content)
+
+
+def to_dict(specification: Specification) -> dict[str, Any]:
+    """The form that :func:`read_specification` reads."""
+    attributes: list[dict[str, Any]] = []
+    for attribute in specification.attributes:
+        entry: dict[str, Any] = {"name": attribute.name}
+        if isinstance(attribute, Nominal):
+            entry["values"] = list(attribute.values)
+        elif attribute.edges:
+            entry["edges"] = list(attribute.edges)
+        else:
+            entry["bins"] = attribute.bins
+        attributes.append(entry | ({"missing": "reject"} if attribute.missing == "reject" else {}))
+    given = {key: getattr(specification, key) for key in _OPTIONS}
+    options = {key: value for key, value in given.items() if value is not None}
+    return {"classes": list(specification.classes), **options, "attributes": attributes}

@@ -1,0 +1,85 @@
+"""Single keys from a person's terminal."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+ESCAPE, ENTER, BACKSPACE, END = "\x1b", "\n", "\x7f", ""
+_SEQUENCE_S = 0.05
+"""What follows an escape within this time belongs to it: an arrow key, not the Escape key."""
+
+
+class Keys:
+    """Reads keys one at a time, without Enter and without echo; use inside :func:`keys`."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def read(self) -> str:
+        """The next key: a character, ``ESCAPE``, ``ENTER``, ``BACKSPACE``, or ``END`` when the terminal is gone.
+
+        Arrow and function keys are swallowed: they mean nothing here.
+        """
+        while True:
+            key = self._character()
+            if key == ESCAPE and self._more():
+                while self._more():
+                    os.read(self._descriptor, 1)
+                continue
+            return {"\r": ENTER, "\x08": BACKSPACE, "\x04": END}.get(key, key)
+
+    def line(self, echo: str = "") -> str | None:
+        """A line typed with echo; ``None`` when it is given up with Escape or the terminal is gone."""
+        text = ""
+        _show(echo)
+        while (key := self.read()) != ENTER:
+            if key in (ESCAPE, END):
+                _show("\n")
+                return None
+            if key == BACKSPACE:
+                if text:
+                    text = text[:-1]
+                    _show("\b \b")
+            elif key.isprintable():
+                text += key
+                _show(key)
+        _show("\n")
+        return text
+
+    def _more(self) -> bool:
+        return bool(select.select([self._descriptor], [], [], _SEQUENCE_S)[0])
+
+    def _character(self) -> str:
+        raw = os.read(self._descriptor, 1)
+        first = raw[0] if raw else 0
+        length = 4 if first >= 0xF0 else 3 if first >= 0xE0 else 2 if first >= 0xC0 else 1
+        while raw and len(raw) < length:
+            more = os.read(self._descriptor, length - len(raw))
+            if not more:
+                break
+            raw += more
+        return raw.decode("utf-8", errors="replace")
+
+
+def _show(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+@contextmanager
+def keys() -> Iterator[Keys]:
+    """The keyboard of a terminal, in single-key mode; the mode before is restored whatever happens."""
+    import termios  # noqa: PLC0415  (there is none on Windows, where every other command works)
+    import tty  # noqa: PLC0415
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor)
+        yield Keys(descriptor)
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
