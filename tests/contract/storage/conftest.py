@@ -1,0 +1,60 @@
+"""Every store keeps this contract. Another database joins by a line in BACKENDS."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quercus.storage import AgendaEntry, Appended, Store
+
+BACKENDS: dict[str, Callable[[Path], str]] = {"sqlite": lambda folder: f"sqlite:///{folder / 'store.db'}"}
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(params=sorted(BACKENDS))
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return BACKENDS[request.param](tmp_path)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(store_url: str, clock: Clock) -> Iterator[Store]:
+    with Store.open(store_url, clock=clock) as opened:
+        yield opened
+
+
+class Helper:
+    """Short words for what the tests do all the time, on one model."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def create(self, budget: int = 10, name: str = "m") -> None:
+        self.store.create_model(name, b"specification", budget=budget)
+
+    def push(self, *ids: str, value: float = 1.0, label: bytes = b"?", name: str = "m") -> Appended:
+        return self.store.append_instances(name, ids, np.full((len(ids), 2), value), [label] * len(ids))
+
+    def publish(self, *instances: int, as_of: int | None = None, name: str = "m") -> int:
+        agenda = [AgendaEntry(i, b"asked %d" % i, b"reason %d" % i) for i in instances]
+        end = self.store.get_model(name).sequence_committed if as_of is None else as_of
+        return self.store.publish(name, as_of=end, snapshot=b"tree", agenda=agenda)
+
+
+@pytest.fixture
+def helper(store: Store) -> Helper:
+    return Helper(store)

@@ -1,0 +1,222 @@
+import threading
+
+import numpy as np
+import pytest
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage import AlreadyExists, Appended, EventKind, NewValue, NotFound, Push, Stale, Store
+
+
+def test_events_are_numbered_without_gaps_and_read_back_as_they_were(store, helper, clock):
+    helper.create()
+    values = np.array([[1.5, np.nan], [-0.0, 1e300]])
+    assert store.append_instances("m", ["a", "b"], values, [b"\x01", b""]) == Appended(2, 2, 0)
+    clock.now += 1
+    assert helper.push("c") == Appended(3, 1, 0)
+    events = store.read_events("m")
+    assert [(e.sequence, e.instance, e.id, e.label, e.created_at) for e in events] == [
+        (1, 1, "a", b"\x01", 1_000_000.0),
+        (2, 2, "b", b"", 1_000_000.0),
+        (3, 3, "c", b"?", 1_000_001.0),
+    ]
+    assert all(e.kind is EventKind.INSTANCE and e.author == "source" and e.reliability == 1.0 for e in events)
+    stored = np.array([np.frombuffer(e.values or b"", "<f8") for e in events[:2]])
+    np.testing.assert_array_equal(stored, values)
+
+
+def test_models_count_apart(store, helper):
+    for name in ("m", "n"):
+        helper.create(name=name)
+        assert helper.push("a", name=name).committed_sequence == 1
+
+
+def test_pushing_again_stores_nothing(store, helper):
+    helper.create()
+    values = np.array([[np.nan, 1.0], [2.0, 3.0]])
+    store.append_instances("m", ["a", "b"], values, [b"x", b"y"])
+    other_nan = values.copy()
+    other_nan[0, 0] = np.frombuffer(b"\x01\x00\x00\x00\x00\x00\xf8\x7f")[0]  # missing, by another bit pattern
+    assert store.append_instances("m", ["a", "b"], other_nan, [b"x", b"y"]) == Appended(2, 0, 2)
+    mixed = np.vstack([values[1:], [[9.0, 9.0]]])
+    assert store.append_instances("m", ["b", "c"], mixed, [b"y", b"z"]) == Appended(3, 1, 1)
+    assert [e.id for e in store.read_events("m")] == ["a", "b", "c"]
+    assert store.get_model("m").instance_count == 3
+
+
+@pytest.mark.parametrize(("value", "label", "what"), [(2.0, b"?", "values"), (1.0, b"!", "label")])
+def test_a_known_id_with_other_content_stores_nothing_of_its_batch(store, helper, value, label, what):
+    helper.create()
+    helper.push("a")
+    message = f"instance a already exists in model m with another {what}"
+    with pytest.raises(AlreadyExists, match=message) as caught:
+        helper.push("new", "a", value=value, label=label)
+    assert (caught.value.resource, caught.value.name) == ("instance", "a")
+    assert [e.id for e in store.read_events("m")] == ["a"]
+    assert helper.push("new") == Appended(2, 1, 0)
+
+
+def test_an_id_twice_in_a_batch(store, helper):
+    helper.create()
+    assert helper.push("a", "b", "a") == Appended(2, 2, 1)
+    with pytest.raises(AlreadyExists, match="instance c"):
+        store.append_instances("m", ["c", "c"], np.array([[1.0, 1.0], [1.0, 2.0]]), [b"", b""])
+    assert store.get_model("m").sequence_committed == 2
+
+
+def test_an_empty_batch_is_acknowledged(store, helper):
+    helper.create()
+    helper.push("a")
+    assert store.append_instances("m", [], np.empty((0, 2)), []) == Appended(1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("batch", "field"),
+    [
+        ((["a", "b"], np.ones((1, 2)), [b""]), "ids"),
+        ((["a"], np.ones((1, 2)), []), "ids"),
+        ((["a"], np.ones(2), [b""]), "values"),
+        ((["a"], np.ones((1, 0)), [b""]), "values"),
+        ((["a", ""], np.ones((2, 2)), [b"", b""]), "ids[1]"),
+        ((["a" * 201], np.ones((1, 2)), [b""]), "ids[0]"),
+        ((["\ud800"], np.ones((1, 2)), [b""]), "ids"),
+    ],
+)
+def test_a_malformed_batch_is_named(store, helper, batch, field):
+    helper.create()
+    with pytest.raises(InvalidInput) as caught:
+        store.append_instances("m", *batch)
+    assert caught.value.field == field
+    assert store.read_events("m") == []
+
+
+def test_a_large_batch_is_one_transaction(store, helper):
+    helper.create()
+    ids = [f"i{k}" for k in range(3000)]
+    assert store.append_instances("m", ids, np.ones((3000, 3)), [b""] * 3000) == Appended(3000, 3000, 0)
+    assert store.append_instances("m", ids, np.ones((3000, 3)), [b""] * 3000) == Appended(3000, 0, 3000)
+    assert [e.id for e in store.read_events("m", limit=5000)] == ids
+
+
+def test_a_group_is_one_commit_with_an_outcome_for_each_push(store, helper):
+    helper.create()
+    helper.push("a")
+    one = np.ones((1, 2))
+    token = store.change_token()
+    outcomes = store.append_group(
+        [
+            Push("m", ["b"], one, [b"?"]),
+            Push("m", ["c", "a"], np.ones((2, 2)), [b"?", b"other"]),
+            Push("no", ["d"], one, [b"?"]),
+            Push("m", ["e", "f"], one, [b"?"]),
+            Push("m", ["g"], one, [b"?"], [NewValue(0, 4, "late")]),
+            Push("m", ["b", "h"], np.ones((2, 2)), [b"?", b"?"]),
+        ]
+    )
+    assert outcomes[0] == Appended(2, 1, 0)
+    assert [type(o) for o in outcomes[1:5]] == [AlreadyExists, NotFound, InvalidInput, Stale]
+    assert outcomes[5] == Appended(3, 1, 1)
+    assert [e.id for e in store.read_events("m")] == ["a", "b", "h"]
+    assert store.change_token() != token
+
+
+def test_learned_values_come_with_their_push(store, helper):
+    helper.create()
+    assert store.vocabulary("m") == {}
+    first = [NewValue(1, 0, "red"), NewValue(0, 0, "x"), NewValue(1, 1, "blue")]
+    store.append_instances("m", ["a"], np.ones((1, 2)), [b""], first)
+    store.append_instances("m", ["b"], np.ones((1, 2)), [b""], [NewValue(1, 2, "äöü")])
+    assert store.vocabulary("m") == {0: ("x",), 1: ("red", "blue", "äöü")}
+
+
+@pytest.mark.parametrize("new", [NewValue(1, 0, "blue"), NewValue(1, 2, "blue"), NewValue(1, 1, "red")])
+def test_an_old_vocabulary_stores_nothing(store, helper, new):
+    helper.create()
+    store.append_instances("m", ["a"], np.ones((1, 2)), [b""], [NewValue(1, 0, "red")])
+    with pytest.raises(Stale, match="1 values are learned: read the vocabulary again"):
+        store.append_instances("m", ["b"], np.ones((1, 2)), [b""], [NewValue(0, 0, "x"), new])
+    assert store.vocabulary("m") == {1: ("red",)}
+    assert [e.id for e in store.read_events("m")] == ["a"]
+
+
+@pytest.mark.parametrize("new", [NewValue(-1, 0, "x"), NewValue(0, 0, ""), NewValue(0, 0, "\ud800")])
+def test_a_malformed_new_value_is_named(store, helper, new):
+    helper.create()
+    with pytest.raises(InvalidInput) as caught:
+        store.append_instances("m", ["b"], np.ones((1, 2)), [b""], [new])
+    assert caught.value.field == "new_values"
+    assert store.read_events("m") == []
+
+
+def test_a_refused_batch_leaves_no_vocabulary(store, helper):
+    helper.create()
+    helper.push("a")
+    with pytest.raises(AlreadyExists):
+        store.append_instances("m", ["a"], np.zeros((1, 2)), [b"?"], [NewValue(0, 0, "x")])
+    assert store.vocabulary("m") == {}
+
+
+def test_events_and_instances_are_read_by_pages(store, helper):
+    helper.create()
+    helper.push("a", "b")
+    store.respecify("m", b"", budget=1)
+    helper.push("c")
+    assert [e.sequence for e in store.read_events("m", after=1, limit=2)] == [2, 3]
+    assert [e.sequence for e in store.read_events("m", after=3)] == [4]
+    assert store.read_events("m", after=4) == []
+    assert [e.id for e in store.list_instances("m", after_sequence=1, limit=2)] == ["b", "c"]
+    for read in (store.read_events, store.list_instances):
+        with pytest.raises(InvalidInput):
+            read("m", 0, 0)
+
+
+def test_an_instance_tells_its_history(store, helper):
+    helper.create()
+    helper.push("a", "b")
+    helper.publish(1, 2)
+    first, second = store.lease("m", "ann", 2, 60).queries
+    store.refuse("m", first.number, first.token)
+    store.answer("m", second.number, second.token, b"!", 0.75, True)
+    told = store.get_instance("m", "b")
+    assert [(e.sequence, e.kind, e.instance, e.id, e.author) for e in told] == [
+        (2, EventKind.INSTANCE, 2, "b", "source"),
+        (4, EventKind.ANSWER, 2, "b", "ann"),
+    ]
+    answer = told[1]
+    assert (answer.label, answer.reliability, answer.conflict, answer.asked) == (b"!", 0.75, True, b"asked 2")
+    assert answer.values is None
+    both = store.history("m", [2, 1])
+    assert both[2] == told
+    refusal = both[1][1]
+    assert (refusal.kind, refusal.label, refusal.asked) == (EventKind.REFUSAL, None, b"asked 1")
+    assert store.history("m", []) == {}
+
+
+def test_unknown_instances_are_not_found(store, helper):
+    helper.create()
+    store.respecify("m", b"", budget=1)
+    with pytest.raises(NotFound, match="instance m/x does not exist"):
+        store.get_instance("m", "x")
+    for sequence in (1, 2):  # a specification, and nothing
+        with pytest.raises(NotFound, match=f"instance m/sequence {sequence} does not exist"):
+            store.history("m", [sequence])
+
+
+def test_threads_append_without_gaps(store_url):
+    with Store.open(store_url) as store:
+        store.create_model("m", b"", budget=0)
+        acks: list[Appended] = []
+
+        def work(name: str) -> None:
+            for k in range(10):
+                ids = [f"{name}{k}", f"{name}{k}'"]
+                acks.append(store.append_instances("m", ids, np.ones((2, 1)), [b"", b""]))
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(ack.committed_sequence for ack in acks) == list(range(2, 82, 2))
+        events = store.read_events("m")
+        assert [e.sequence for e in events] == list(range(1, 81))
+        assert len({e.id for e in events}) == 80

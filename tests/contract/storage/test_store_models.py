@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage import AlreadyExists, EventKind, FailedPrecondition, NotFound, Store
+
+
+def test_a_new_model_is_empty(store, clock):
+    made = store.create_model("wine", b"\x00spec", budget=3)
+    assert made == store.get_model("wine")
+    assert (made.name, made.specification, made.initial_specification) == ("wine", b"\x00spec", b"\x00spec")
+    assert (made.budget, made.created_at) == (3, clock.now)
+    assert made.sequence_committed == made.sequence_grown == made.tree_version == made.instance_count == 0
+    assert made.queries_answered == made.queries_leased == made.queries_refused == made.queries_open == 0
+
+
+def test_a_taken_name_is_refused(store):
+    store.create_model("wine", b"one", budget=0)
+    with pytest.raises(AlreadyExists, match="model wine already exists") as caught:
+        store.create_model("wine", b"two", budget=0)
+    assert (caught.value.resource, caught.value.name) == ("model", "wine")
+    assert store.get_model("wine").specification == b"one"
+
+
+@pytest.mark.parametrize(
+    ("name", "budget", "field"),
+    [("", 0, "name"), ("x" * 201, 0, "name"), ("\ud800", 0, "name"), ("x", -1, "budget")],
+)
+def test_bad_arguments_are_named(store, name, budget, field):
+    with pytest.raises(InvalidInput) as caught:
+        store.create_model(name, b"", budget=budget)
+    assert caught.value.field == field
+    assert store.list_models() == []
+
+
+def test_models_are_listed_in_order_of_name_by_pages(store):
+    for name in ("b", "d", "a", "c"):
+        store.create_model(name, b"", budget=0)
+    assert [m.name for m in store.list_models(limit=3)] == ["a", "b", "c"]
+    assert [m.name for m in store.list_models(after="c", limit=3)] == ["d"]
+    with pytest.raises(InvalidInput, match="limit: is 0, must be at least 1"):
+        store.list_models(limit=0)
+
+
+def test_everything_of_an_unknown_model_is_not_found(store):
+    calls = [
+        lambda: store.get_model("no"),
+        lambda: store.delete_model("no"),
+        lambda: store.respecify("no", b"", budget=0),
+        lambda: store.append_instances("no", ["a"], np.ones((1, 1)), [b""]),
+        lambda: store.vocabulary("no"),
+        lambda: store.read_events("no"),
+        lambda: store.get_instance("no", "a"),
+        lambda: store.list_instances("no"),
+        lambda: store.history("no", [1]),
+        lambda: store.snapshot("no"),
+        lambda: store.lease("no", "ann", 1, 60),
+        lambda: store.answer("no", 1, "t", b"", 1.0, False),
+        lambda: store.refuse("no", 1, "t"),
+        lambda: store.extend("no", 1, "t", 60),
+        lambda: store.release("no", 1, "t"),
+        lambda: store.get_query("no", 1),
+        lambda: store.list_queries("no"),
+        lambda: store.next_expiry("no"),
+    ]
+    for call in calls:
+        with pytest.raises(NotFound, match="model no does not exist"):
+            call()
+
+
+def test_delete_removes_everything_and_the_next_of_that_name_is_another(store, helper):
+    helper.create()
+    helper.push("a", "b")
+    helper.publish(1, 2)
+    query = store.lease("m", "ann", 1, 60).queries[0]
+    store.answer("m", query.number, query.token, b"!", 1.0, False)
+    first = store.get_model("m").key
+    store.delete_model("m")
+    assert store.list_models() == []
+    helper.create()
+    again = store.get_model("m")
+    assert again.key != first
+    assert again.sequence_committed == again.queries_answered == again.queries_open == 0
+    assert store.read_events("m") == []
+    assert store.list_queries("m") == []
+    assert helper.push("a").stored == 1
+
+
+def test_deleting_one_model_leaves_the_other(store, helper):
+    for name in ("m", "n"):
+        helper.create(name=name)
+        helper.push("a", name=name)
+        helper.publish(1, name=name)
+    store.delete_model("m")
+    assert [event.id for event in store.read_events("n")] == ["a"]
+    assert len(store.list_queries("n")) == 1
+
+
+def test_respecify_is_an_event_of_the_log(store, helper):
+    helper.create(budget=1)
+    helper.push("a")
+    changed = store.respecify("m", b"new", budget=7)
+    assert (changed.specification, changed.initial_specification) == (b"new", b"specification")
+    assert (changed.budget, changed.sequence_committed, changed.instance_count) == (7, 2, 1)
+    event = store.read_events("m")[-1]
+    assert (event.kind, event.specification, event.sequence) == (EventKind.SPECIFICATION, b"new", 2)
+    assert (event.label, event.values, event.instance, event.id) == (None, None, 0, "")
+
+
+def test_a_budget_below_what_is_out_is_refused(store, helper, clock):
+    helper.create(budget=3)
+    helper.push("a", "b")
+    helper.publish(1, 2)
+    first, second = store.lease("m", "ann", 2, 60).queries
+    store.answer("m", first.number, first.token, b"!", 1.0, False)
+    with pytest.raises(FailedPrecondition, match=r"cannot become 1: 1 queries are answered and 1 leased"):
+        store.respecify("m", b"new", budget=1)
+    assert store.get_model("m").specification == b"specification"
+    clock.now += 60  # the lease is over, its budget is free
+    assert store.respecify("m", b"new", budget=1).budget == 1
+    with pytest.raises(FailedPrecondition, match="budget of 1 is used up"):
+        store.answer("m", second.number, second.token, b"!", 1.0, False)
+
+
+def test_what_is_written_is_there_after_reopening(store_url, clock):
+    with Store.open(store_url, clock=clock) as first:
+        made = first.create_model("m", b"spec", budget=1)
+    with Store.open(store_url, clock=clock) as second:
+        assert second.get_model("m") == made
