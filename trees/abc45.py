@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from quercus.trees.interval import IntervalSolver
 
 from quercus.belief.contour import check_contour, check_contours
 from quercus.belief.errors import InvalidInput
@@ -18,6 +17,7 @@ from quercus.belief.frame import check_size
 from quercus.trees.dominance import TIE, first_largest, largest_mid_value, non_dominated
 from quercus.trees.gain import gain_ratio_interval, split_information
 from quercus.trees.growth import Branch, Growth, Method, Place, Summary, Verdict
+from quercus.trees.interval import IntervalSolver
 from quercus.trees.query import Desk, Query, agenda
 from quercus.trees.sample import ContourTable, Sample
 from quercus.trees.specification import check_alpha, check_count

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from quercus.trees.interval import IntervalSolver
 
 from quercus.trees.dominance import TIE
 from quercus.trees.growth import Growth, Place, Rows
+from quercus.trees.interval import IntervalSolver
 from quercus.trees.sample import Sample
 from quercus.trees.tree import Path
+
+MAX_CELLS = 4_000_000  # of a matrix of counts: leaving each label out in turn must not fill the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +214,20 @@ def _scores(
     solved = np.ones(distinct.size, dtype=bool) if rows.size == 1 else ~vacuous
     if solved.any():
         counts = sample.counts(rows)
-        without = np.repeat(counts[np.newaxis], int(solved.sum()), axis=0)
-        without[np.arange(len(without)), distinct[solved]] -= 1
-        lower, upper = solver.intervals(np.concatenate([counts[np.newaxis], without]))
-        width = upper - lower
-        scores[solved] += width[0] - width[1:]
+        width = _widths(solver, counts[np.newaxis])[0]
+        step = max(1, MAX_CELLS // counts.size)
+        chunks = [distinct[solved][start : start + step] for start in range(0, int(solved.sum()), step)]
+        widths_without = [_widths(solver, _without_each(counts, chunk)) for chunk in chunks]
+        scores[solved] += width - np.concatenate(widths_without)
     return scores
+
+
+def _without_each(counts: NDArray[np.int64], distinct: NDArray[np.int32]) -> NDArray[np.int64]:
+    without = np.repeat(counts[np.newaxis], distinct.size, axis=0)
+    without[np.arange(distinct.size), distinct] -= 1
+    return without
+
+
+def _widths(solver: IntervalSolver, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    lower, upper = solver.intervals(counts)
+    return upper - lower

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from quercus.trees.interval import IntervalSolver
 
 from quercus.belief.contour import is_precise, is_vacuous
+from quercus.trees.interval import IntervalSolver
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,0 +1,164 @@
+"""The service's fold: a pure function of the log, however the log was cut, and the same as `induce`."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from property.trees.problems import Problem, problem
+from sklearn.datasets import load_iris, load_wine
+
+from quercus.belief.frame import Frame
+from quercus.trees.abc45 import induce
+from quercus.trees.encoding import Encoder, edges_in_force
+from quercus.trees.query import Query
+from quercus.trees.specification import Nominal, Numeric, Specification
+from quercus.trees.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
+from quercus.trees.tree import Node
+
+SEEDS = range(60)
+
+
+def specification(given: Problem) -> Specification:
+    return Specification(
+        attributes=tuple(
+            Nominal(f"a{k}", tuple(f"v{i}" for i in range(arity)), "reject")
+            for k, arity in enumerate(given.arities)
+        ),
+        frame=Frame(tuple(f"c{j}" for j in range(given.contours.shape[1]))),
+        alpha=given.alpha,
+        budget=given.budget,
+        min_instances=given.min_instances,
+        max_depth=given.max_depth,
+    )
+
+
+def observed(given: Problem, rows: slice = slice(None)) -> Observed:
+    return Observed(given.codes[rows].astype(float), given.contours[rows])
+
+
+def reply(query: Query, answer: object) -> Event:
+    if answer is None:
+        return Refused(query.instance, query.asked)
+    return Answered(query.instance, np.array(answer), 1.0, query.asked)
+
+
+def converse(state: GrowthState, oracle: object) -> tuple[GrowthState, list[Query], list[Event]]:
+    """One labeller, one query at a time."""
+    queries: list[Query] = []
+    replies: list[Event] = []
+    while wanted := state.agenda(1):
+        queries.append(wanted[0])
+        replies.append(reply(wanted[0], oracle(wanted[0].instance)))
+        state = grow(state, [replies[-1]])
+    return state, queries, replies
+
+
+def shape(tree: Node) -> list[tuple]:
+    """All of a tree but what depends on who may still be asked."""
+    return [(parent, code, n.attribute, n.klass, n.count, n.stop) for n, parent, code in tree.preorder()]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_service_asks_what_induce_asks(seed: int) -> None:
+    given = problem(seed)
+    state = grow(GrowthState.initial(specification(given)), [observed(given)])
+    state, queries, _ = converse(state, given.oracle)
+    result = induce(given.codes, given.arities, given.contours, oracle=given.oracle, **given.settings)
+    assert tuple(queries) == result.queries
+    assert state.tree == result.tree
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_batches_do_not_matter(seed: int) -> None:
+    given = problem(seed)
+    rng = np.random.default_rng(seed)
+    empty = GrowthState.initial(specification(given))
+    n = len(given.codes)
+    half = int(rng.integers(0, n + 1))
+    rows = [observed(given, slice(i, i + 1)) for i in range(n)]
+    # some rows, a conversation, the other rows, another conversation
+    state, _, first = converse(grow(empty, rows[:half]), given.oracle)
+    state, _, second = converse(grow(state, rows[half:]), given.oracle)
+    log = [*rows[:half], *first, *rows[half:], *second]
+    at_once = grow(empty, log)
+    cuts = [0, *sorted(rng.integers(0, len(log) + 1, 3).tolist()), len(log)]
+    in_pieces = empty
+    for a, b in pairwise(cuts):
+        in_pieces = grow(in_pieces, log[a:b])
+        in_pieces.agenda(3)  # looking changes nothing
+    whole = [observed(given, slice(0, half)), *first, observed(given, slice(half, None)), *second]
+    in_batches = grow(empty, whole)
+    for other in (at_once, in_pieces, in_batches):
+        assert other.tree == state.tree
+        assert other.agenda(10) == state.agenda(10)
+        assert all((other.contour(i) == state.contour(i)).all() for i in range(n))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_tree_is_that_of_the_evidence(seed: int) -> None:
+    given = problem(seed)
+    state = grow(GrowthState.initial(specification(given)), [observed(given)])
+    state, _, _ = converse(state, given.oracle)
+    contours = np.array([state.contour(i) for i in range(len(given.codes))])
+    again = induce(given.codes, given.arities, contours, **{**given.settings, "budget": 0}).tree
+    assert shape(again) == shape(state.tree)
+    for (a, _, _), (b, _, _) in zip(again.preorder(), state.tree.preorder(), strict=True):
+        assert a.theta == pytest.approx(b.theta, abs=1e-9)
+        assert a.belief == pytest.approx(b.belief, abs=1e-6)
+        assert list(a.intervals) == list(b.intervals)
+        assert np.ravel(list(a.intervals.values())) == pytest.approx(
+            np.ravel(list(b.intervals.values())), abs=1e-6
+        )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_order_of_rows_does_not_matter(seed: int) -> None:
+    given = problem(seed)
+    order = np.random.default_rng(seed).permutation(len(given.codes))
+    settings = {**given.settings, "budget": 0}
+    one = induce(given.codes, given.arities, given.contours, **settings).tree
+    other = induce(given.codes[order], given.arities, given.contours[order], **settings).tree
+    assert shape(one) == shape(other)
+    for (a, _, _), (b, _, _) in zip(one.preorder(), other.preorder(), strict=True):
+        assert a.theta == pytest.approx(b.theta, abs=1e-9)
+        assert a.undecided == b.undecided
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_agenda_is_what_refusals_would_reveal(seed: int) -> None:
+    given = problem(seed)
+    spec = specification(given)
+    state = grow(GrowthState.initial(spec), [observed(given), Respecified(_with_budget(spec, 1000))])
+    listed = state.agenda(100)
+    assert [state.agenda(k) for k in range(4)] == [listed[:k] for k in range(4)]
+    state, queries, _ = converse(state, lambda _: None)
+    assert [q.asked for q in listed] == [q.asked for q in queries]
+    assert [q.instance for q in listed] == [q.instance for q in queries]
+    assert len({q.instance for q in queries}) == len(queries)
+    assert not any(node.undecided for node, _, _ in state.tree.preorder())
+
+
+def _with_budget(spec: Specification, budget: int) -> Specification:
+    return Specification(spec.attributes, spec.frame, spec.alpha, budget, spec.min_instances, spec.max_depth)
+
+
+@pytest.mark.parametrize(("load", "budget"), [(load_wine, 31), (load_iris, 26)])
+@pytest.mark.parametrize("batch", [1, 17, 1000])
+def test_real_data(load: object, budget: int, batch: int) -> None:
+    data = load()
+    rows = np.random.default_rng(7).permutation(len(data.target))[: int(0.7 * len(data.target))]
+    values, truth = data.data[rows], data.target[rows]
+    spec = Specification(
+        tuple(Numeric(name) for name in data.feature_names), Frame(("a", "b", "c")), budget=budget
+    )
+    vacuous = np.ones((len(rows), 3))
+    state = GrowthState.initial(spec)
+    for start in range(0, len(rows), batch):
+        part = slice(start, start + batch)
+        state = grow(state, [Observed(values[part], vacuous[part])])
+    codes = Encoder(spec.attributes, edges_in_force(spec, values)).codes(values)
+    state, queries, _ = converse(state, lambda i: np.eye(3)[truth[i]])
+    result = induce(codes, [5] * codes.shape[1], vacuous, budget=budget, oracle=lambda i: np.eye(3)[truth[i]])
+    assert len(queries) == budget
+    assert tuple(queries) == result.queries
+    assert state.tree == result.tree
