@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import kernels, likelihood
+from quercus.trees import cut, kernels, likelihood, search
 from quercus.trees.likelihood import Array, Estimate, distinct
 from quercus.trees.maximisers import maximiser_entropies
 from quercus.trees.precise import least_entropy_of_counts
@@ -106,7 +106,7 @@ def solve(P: Array, w: Array, l: int, alpha: float, effort: int = EFFORT) -> Ent
         lower, upper, gap = maximiser_entropies(P, w, theta, error - c)
         return EntropyInterval(*in_bits(lower, upper, l), float(gap / np.log(2.0)))
     outer, inner = float(c - W * EPS), float(c + error)
-    high, high_reached = kernels.greatest_entropy(P, w, outer, inner, theta)
+    high, high_reached = search.greatest_entropy(P, w, outer, inner, theta)
     use = undominated(P)
     Q = np.ascontiguousarray(P[:, use])
     if len(use) == 1:
@@ -116,7 +116,7 @@ def solve(P: Array, w: Array, l: int, alpha: float, effort: int = EFFORT) -> Ent
         low, low_reached = least_entropy_of_counts(np.sort(counts)[::-1].copy(), outer, inner, TOLERANCE)
     else:
         centre, kkt, Q = recentre(Q, w, theta[use])
-        low, low_reached, _ = kernels.least_entropy(Q, w, outer, inner, centre, kkt, TOLERANCE, effort)
+        low, low_reached, _ = search.least_entropy(Q, w, outer, inner, centre, kkt, TOLERANCE, effort)
     return report(low, low_reached, high, high_reached, l)
 
 
@@ -147,7 +147,7 @@ def in_bits(lower: float, upper: float, l: int) -> tuple[float, float]:
 
 
 def undominated(P: Array) -> NDArray[np.intp]:
-    """Classes that the minimum needs: no other class is at least as plausible in every row (of equals, the first stays).
+    """Classes that the minimum needs: no other is at least as plausible in every row (of equals, the first stays).
 
     Moving the probability of a dominated class onto the class that dominates it loses no likelihood and, since
     ``-x ln x`` is subadditive, no entropy is gained.
@@ -246,6 +246,6 @@ def class_bounds(P: Array, w: Array, l: int, alpha: float) -> tuple[Array, Array
             cost = np.zeros(l)
             cost[j] = sign
             start = 0.9 * theta + 0.1 / l
-            bound, _ = kernels.minimise_over_cut(P, w, c, cost, False, np.zeros(l), np.ones(l), start, np.inf)
+            bound, _ = cut.minimise_over_cut(P, w, c, cost, False, np.zeros(l), np.ones(l), start, np.inf)
             bounds[j] = sign * bound
     return np.clip(lower, 0.0, theta), np.clip(upper, theta, 1.0)

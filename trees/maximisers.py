@@ -11,7 +11,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees import kernels
+from quercus.trees import search
 from quercus.trees.likelihood import RANK, Array, active
 
 VERTEX_LIMIT = 20_000  # bases tried before the search for the least vertex falls back to branch and bound
@@ -33,12 +33,12 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     rank = int((values > RANK * values[0]).sum())
     error = wobble(P, w, theta, slack)
     if rank == len(classes):
-        value = kernels.entropy(theta)
+        value = search.entropy(theta)
         return value, value, error
     centre = theta[classes] / theta[classes].sum()
     null = rows[rank:].T
     upper, upper_gap = greatest(centre, null)
-    lower, lower_gap = least(P, w, theta, classes, rank, centre)
+    lower, lower_gap = least(P, w, theta, classes, centre)
     return min(lower, upper), upper, max(error, upper_gap, lower_gap)
 
 
@@ -48,7 +48,7 @@ def wobble(P: Array, w: Array, theta: Array, slack: float) -> float:
     Where the maximiser is not unique the box is wide in the free directions; only the bounded ones are counted.
     """
     a, b = np.empty_like(theta), np.empty_like(theta)
-    kernels.outer_box(P, w, -max(slack, 1e-15), theta, 0.0, a, b)
+    search.outer_box(P, w, -max(slack, 1e-15), theta, 0.0, a, b)
     narrow = b - a < 0.1
     a, b, x = a[narrow], b[narrow], theta[narrow]
     peak = np.where((a < np.exp(-1.0)) & (b > np.exp(-1.0)), np.exp(-1.0), np.where(h(b) > h(a), b, a))
@@ -86,9 +86,7 @@ def greatest(centre: Array, null: Array) -> tuple[float, float]:
     return value, max(bound - value, 0.0)
 
 
-def least(
-    P: Array, w: Array, theta: Array, classes: NDArray[np.intp], rank: int, centre: Array
-) -> tuple[float, float]:
+def least(P: Array, w: Array, theta: Array, classes: NDArray[np.intp], centre: Array) -> tuple[float, float]:
     """Least entropy over the polytope of maximisers, at a vertex; value and proven gap (nats)."""
     Q = P[:, classes]
     _, first = np.unique(Q, axis=1, return_index=True)  # of identical classes one carries it all
@@ -98,7 +96,7 @@ def least(
     target = np.append(np.ones(len(Q)), 1.0)
     if comb(len(columns), rank) > VERTEX_LIMIT:
         full = np.ascontiguousarray(P)
-        low, reached, _ = kernels.least_entropy(full, w, -FLAT, -0.5 * FLAT, theta, 0.0, 1e-7, 2_000)
+        low, reached, _ = search.least_entropy(full, w, -FLAT, -0.5 * FLAT, theta, 0.0, 1e-7, 2_000)
         return low, reached - low
     best = float(h(centre).sum())
     for basis in combinations(range(len(columns)), rank):

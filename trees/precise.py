@@ -4,7 +4,7 @@ With counts ``n_1 >= n_2 >= ... > 0`` the likelihood separates, ``l(theta) = sum
 constraint is active and ``-ln theta_j - mu n_j / theta_j`` is the same for all classes; with ``s_j = mu n_j / theta_j``
 that says ``s_j - ln s_j = K - ln n_j``, which has one root on each side of 1. The Hessian of the Lagrangian is diagonal
 with the signs of ``s_j - 1``, so a minimum has at most two classes with ``s_j < 1``; exchanging classes shows that the
-order of ``theta`` is that of the counts, and that leaves one at most, the first. Hence every candidate lies on one curve,
+order of ``theta`` is that of the counts, and that leaves one at most, the first. So all candidates lie on one curve,
 
     ``t = s_1 in (0, inf),  K = t - ln t + ln n_1,  s_j >= 1 for j > 1,  theta_j = (n_j / s_j) / Z``,
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from quercus.trees.compiled import compiled
 from quercus.trees.kernels import Array
+from quercus.trees.search import entropy
 
 PIECES = 64  # first cut of the part t < 1
 LIMIT = 100_000  # pieces examined at the most
@@ -55,18 +56,8 @@ def on_curve(n: Array, t: float, theta: Array) -> tuple[float, float, float]:
 
 
 @compiled
-def shannon(theta: Array) -> float:
-    """Entropy in nats."""
-    total = 0.0
-    for j in range(theta.shape[0]):
-        if theta[j] > 0.0:
-            total -= theta[j] * np.log(theta[j])
-    return total
-
-
-@compiled
 def falling_root(n: Array, level: float, lo: float, hi: float) -> float:
-    """``t`` with ``l(t) = level`` where ``l`` rises with ``t`` from below `level` at `lo` to above it at `hi`; inside."""
+    """``t`` with ``l(t) = level``, a hair inside, where ``l`` is below `level` at `lo` and above it at `hi`."""
     theta = np.empty(n.shape[0])
     for _ in range(200):
         mid = np.sqrt(lo * hi)
@@ -95,7 +86,7 @@ def least_entropy_of_counts(n: Array, c: float, inner_c: float, tolerance: float
     top = 0.0
     for j in range(l):
         top += n[j] * np.log(theta[j])
-    reached = shannon(theta)
+    reached = entropy(theta)
     bound = reached
     # part t >= 1: one root if l(1) < c, by monotonicity
     at_one, mu_one, _ = on_curve(n, 1.0, theta)
@@ -105,7 +96,7 @@ def least_entropy_of_counts(n: Array, c: float, inner_c: float, tolerance: float
     if at_one < top + inner_c:
         t = falling_root(n, top + inner_c, 1.0, hi)
         value, mu, _ = on_curve(n, t, theta)
-        reached = shannon(theta)
+        reached = entropy(theta)
         # dH = mu dl from here to l = c; mu is between its value here and at t = 1
         bound = reached - max(mu, mu_one) * max(value - (top + c), 0.0) * 1.01
     # part t < 1, from 1 down to where the likelihood is below the cut for good
@@ -144,24 +135,23 @@ def least_entropy_of_counts(n: Array, c: float, inner_c: float, tolerance: float
         for j in range(1, l):
             least_z += min(a[j] * np.exp(z_lo), b[j] * np.exp(z_hi))
         total += N * (z_top + z_rest) / least_z
-        if max(l_lo, l_hi) + 0.5 * total < level and min(l_lo, l_hi) - 0.5 * total < level:
-            if max(l_lo, l_hi) + total < level:
-                continue
+        if max(l_lo, l_hi) + total < level:
+            continue  # nothing here reaches the cut
         if min(l_lo, l_hi) - total > top + inner_c:
             continue
         # some point of the piece may lie on the cut; its entropy is at least:
         change = (z_top + z_rest) / (least_z * least_z)  # variation of mu = 1 / Z
-        low_lo = shannon(a) + mu_lo * (level - l_lo) - change * total
-        low_hi = shannon(b) + mu_hi * (level - l_hi) - change * total
+        low_lo = entropy(a) + mu_lo * (level - l_lo) - change * total
+        low_hi = entropy(b) + mu_hi * (level - l_hi) - change * total
         low = max(low_lo, low_hi)
         if l_lo >= top + inner_c:
-            reached = min(reached, shannon(a))
+            reached = min(reached, entropy(a))
         if l_hi >= top + inner_c:
-            reached = min(reached, shannon(b))
+            reached = min(reached, entropy(b))
         if (l_lo < top + inner_c) != (l_hi < top + inner_c) and hi - lo < 1e-3 * hi:
             t = falling_root(n, top + inner_c, lo, hi) if l_lo < l_hi else hi
             if on_curve(n, t, a)[0] >= top + inner_c:
-                reached = min(reached, shannon(a))
+                reached = min(reached, entropy(a))
         if low >= reached - tolerance or hi - lo <= 1e-15 * hi:
             bound = min(bound, low)
             continue
