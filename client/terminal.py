@@ -32,6 +32,12 @@ class Keys:
                 continue
             return {"\r": ENTER, "\x08": BACKSPACE, "\x04": END}.get(key, key)
 
+    def forget(self) -> None:
+        """Drop what was typed and not read yet."""
+        import termios  # noqa: PLC0415  (as in `keys`)
+
+        termios.tcflush(self._descriptor, termios.TCIFLUSH)
+
     def line(self, echo: str = "") -> str | None:
         """A line typed with echo; ``None`` when it is given up with Escape or the terminal is gone."""
         text = ""

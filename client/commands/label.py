@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -100,14 +100,14 @@ def label(
     """
     name = default_labeller() if labeller is None else labeller
     tally = _Tally()
-    with connect(server) as client:
+    with connect(server) as client, ExitStack() as stack:
         classes = client.get_model(model).specification.classes
         if truth_file is None:
             if not (sys.stdin.isatty() and sys.stdout.isatty()):
                 raise typer.BadParameter(
                     "a person answers at a terminal and there is none: give --truth FILE"
                 )
-            answerer: Answerer = Person(client, out).ask
+            answerer: Answerer = stack.enter_context(Person(client, out)).ask
         else:
             answers = truth(truth_file, class_name, classes, id_column=id_column, delimiter=delimiter)
             answerer = _from_file(

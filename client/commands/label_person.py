@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Self
 
 from rich.console import Console
 
@@ -37,7 +39,7 @@ _ENDINGS: dict[str, tuple[str, Refusal | Skip | Quit]] = {
 
 
 class Person:
-    """Shows queries at a terminal and reads the answers.
+    """Shows queries at a terminal and reads the answers; a context manager, in which keys do not echo.
 
     Parameters
     ----------
@@ -50,18 +52,26 @@ class Person:
     def __init__(self, client: Client, console: Console) -> None:
         self._client = client
         self._console = console
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._keyboard = self._stack.enter_context(keys())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
     def ask(self, query: Query) -> LabelLike | Refusal | Skip | Quit:
         """Show a query until it is answered, refused, skipped or left."""
         model = self._client.get_model(query.model)
         self._console.print()
-        show(self._console, query_screen(query, model.queries_answered, model.budget))
-        with keys() as keyboard:
-            while True:
-                self._console.print(prompt(query))
-                answer = self._one(query, keyboard)
-                if answer is not None:
-                    return answer
+        show(self._console, query_screen(query, model))
+        self._keyboard.forget()  # what was typed before the row was to be seen is no answer to it
+        while True:
+            self._console.print(prompt(query))
+            answer = self._one(query, self._keyboard)
+            if answer is not None:
+                return answer
 
     def _one(self, query: Query, keyboard: Keys) -> LabelLike | Refusal | Skip | Quit:
         """What one key leads to; ``None``: ask again."""

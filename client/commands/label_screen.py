@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from quercus.client.commands.common import bar
-from quercus.client.results import Query, Reason, Rival
+from quercus.client.results import Model, Query, Reason, Rival
 
 _COMMANDS = "surkq"
 CLASS_KEYS = (
@@ -36,11 +36,12 @@ HELP = """Answer with the key of the class. If you cannot say which one:
 Every answer is kept with your name; uncertain ones are used as what they are."""
 
 
-def query_screen(query: Query, answered: int, budget: int) -> list[RenderableType]:
+def query_screen(query: Query, model: Model) -> list[RenderableType]:
     """A query, ready to print."""
-    title = f"instance {query.instance}  ·  query {query.number}  ·  answer {answered + 1} of {budget}"
+    answer = f"answer {model.queries_answered + 1} of {model.budget}"
+    title = f"instance {query.instance}  ·  query {query.number}  ·  {answer}"
     panels = [
-        Panel(_values(query), title="instance", title_align="left", border_style="cyan"),
+        Panel(_values(query, model), title="instance", title_align="left", border_style="cyan"),
         Panel(_beliefs(query), title="believed so far", title_align="left", border_style="cyan"),
     ]
     why = Panel(_why(query.reason), title="why this one", title_align="left", border_style="dim")
@@ -59,17 +60,18 @@ def prompt(query: Query) -> Text:
 
 def set_line(query: Query, chosen: Sequence[str]) -> Text:
     """The set so far."""
-    text = Text("one of: ", style="bold")
+    text = Text("one of:  ", style="bold")
     for key, name in zip(CLASS_KEYS, query.classes, strict=False):
-        text.append(f" {key} {name} ", style="reverse green" if name in chosen else "dim")
-        text.append(" ")
-    text.append(" Enter sends, Escape goes back", style="dim")
+        mark, style = ("[x]", "bold green") if name in chosen else ("[ ]", "")
+        text.append(f"{mark} {key} {name}   ", style=style)
+    text.append("· Enter sends, Escape goes back", style="dim")
     return text
 
 
-def _values(query: Query) -> RenderableType:
+def _values(query: Query, model: Model) -> RenderableType:
     table = RichTable(box=None, show_header=False, pad_edge=False)
-    for name, value in query.values.items():
+    for name in (attribute.name for attribute in model.specification.attributes):
+        value = query.values.get(name)
         shown = "missing" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
         table.add_row(Text(name), Text(shown, style="dim" if value is None else "bold"))
     return table
@@ -90,12 +92,11 @@ def _why(reason: Reason) -> RenderableType:
     where = " and ".join(f"{name} = {value}" for name, value in reason.path)
     at = f"where {where}" if where else "at the root"
     grid = RichTable.grid(padding=(0, 2))
-    lines = [
-        f"The tree is undecided {at} ({reason.node_count:,} rows): these attributes may all be the best split.",
-    ]
     head = RichTable.grid()
-    for line in lines:
-        head.add_row(Text(line))
+    rows = f"{reason.node_count:,} rows"
+    head.add_row(
+        Text(f"The tree is undecided {at} ({rows}): each of these attributes may be the best split.")
+    )
     low = min((rival.lower for rival in reason.rivals), default=0.0)
     high = max((rival.upper for rival in reason.rivals), default=1.0)
     for rival in reason.rivals:
@@ -106,7 +107,12 @@ def _why(reason: Reason) -> RenderableType:
     head.add_row(grid)
     child = f"{reason.attribute} = {reason.value}"
     head.add_row(Text(f"This label would tell most about {child} (score {reason.score:.3f} bits)."))
-    head.add_row(Text(f"Until enough is known, {len(reason.rivals)} attributes stay undecided.", style="dim"))
+    if reason.rivals:
+        now = max(reason.rivals, key=lambda rival: rival.lower + rival.upper).attribute
+        undecided = (
+            f"The {len(reason.rivals)} stay undecided until one beats the others; {now} stands in meanwhile."
+        )
+        head.add_row(Text(undecided, style="dim"))
     return head
 
 
