@@ -51,8 +51,9 @@ def equal_width_edges(column: Floats, bins: int) -> tuple[float, ...]:
     if known.size == 0:
         return (0.0,) * (bins - 1)
     lo, hi = float(known.min()), float(known.max())
-    width = hi / bins - lo / bins  # divided first: the range of huge numbers may overflow
-    return tuple(lo + i * width - EDGE_TOLERANCE * bins * width for i in range(1, bins))
+    tolerance = EDGE_TOLERANCE * hi - EDGE_TOLERANCE * lo
+    # as a mean of both ends, for the range of huge numbers may overflow
+    return tuple(lo * ((bins - i) / bins) + hi * (i / bins) - tolerance for i in range(1, bins))
 
 
 def edges_in_force(specification: Specification, values: Floats) -> Edges:

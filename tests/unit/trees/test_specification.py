@@ -1,0 +1,92 @@
+import pytest
+
+from quercus.belief.errors import InvalidInput
+from quercus.belief.frame import Frame
+from quercus.trees.specification import Nominal, Numeric, Specification
+
+FRAME = Frame(("yes", "no"))
+SIZE = Numeric("size")
+
+
+def test_defaults() -> None:
+    spec = Specification((SIZE,), FRAME)
+    assert (spec.alpha, spec.budget, spec.min_instances, spec.max_depth, spec.warmup_rows) == (
+        0.8,
+        0,
+        2,
+        None,
+        100,
+    )
+    assert (SIZE.bins, SIZE.edges, SIZE.missing) == (4, None, "branch")
+
+
+def test_declared_edges_set_the_bins() -> None:
+    assert Numeric("size", bins=9, edges=(1, 2)) == Numeric("size", bins=3, edges=(1.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"attributes": ()}, "attributes: are 0, must be 1 to 1000"),
+        (
+            {"attributes": tuple(Numeric(str(i)) for i in range(1001))},
+            "attributes: are 1001, must be 1 to 1000",
+        ),
+        (
+            {"attributes": (SIZE, SIZE)},
+            "attributes[1]: is 'size', the same as attributes[0]; must be distinct",
+        ),
+        ({"alpha": 1.5}, "alpha: is 1.5, must lie in [0, 1]"),
+        ({"alpha": float("nan")}, "alpha: is nan, must lie in [0, 1]"),
+        ({"alpha": "much"}, "alpha: is 'much', must lie in [0, 1]"),
+        ({"budget": -1}, "budget: is -1, must be a whole number in [0, 2147483647]"),
+        ({"budget": 1.5}, "budget: is 1.5, must be a whole number in [0, 2147483647]"),
+        ({"min_instances": 0}, "min_instances: is 0, must be a whole number in [1, 2147483647]"),
+        ({"max_depth": -1}, "max_depth: is -1, must be a whole number in [0, 2147483647]"),
+        ({"warmup_rows": 0}, "warmup_rows: is 0, must be a whole number in [1, 2147483647]"),
+        ({"budget": True}, "budget: is True, must be a whole number in [0, 2147483647]"),
+    ],
+)
+def test_bad_specification(given: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Specification(**({"attributes": (SIZE,), "frame": FRAME} | given))
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"name": " "}, "name: is ' ', must be text and not empty"),
+        ({"name": "n" * 201}, "name: has 201 characters, at most 200 are allowed"),
+        ({"values": ("a", "b", "a")}, "values[2]: is 'a', the same as values[0]; must be distinct"),
+        ({"values": ("a", "")}, "values[1]: is '', must be text and not empty"),
+        ({"values": ("?",)}, "values[0]: is '?', the name of the branch of missing values"),
+        ({"values": tuple(map(str, range(1001)))}, "values: are 1001, at most 1000 are allowed"),
+        ({"missing": "guess"}, "missing: is 'guess', must be 'branch' or 'reject'"),
+    ],
+)
+def test_bad_nominal(given: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Nominal(**({"name": "colour"} | given))
+    assert str(caught.value) == message
+
+
+def test_a_question_mark_is_a_value_where_nothing_may_be_missing() -> None:
+    assert Nominal("colour", ("?",), "reject").values == ("?",)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"bins": 1}, "bins: is 1, must be a whole number in [2, 256]"),
+        ({"bins": 257}, "bins: is 257, must be a whole number in [2, 256]"),
+        ({"edges": ()}, "edges: are 0, must be 1 to 255"),
+        ({"edges": (1.0, 1.0)}, "edges[1]: is 1.0, must be greater than the edge before it, 1.0"),
+        ({"edges": (1.0, float("inf"))}, "edges[1]: is inf, must be finite"),
+        ({"missing": None}, "missing: is None, must be 'branch' or 'reject'"),
+    ],
+)
+def test_bad_numeric(given: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Numeric(**({"name": "size"} | given))
+    assert str(caught.value) == message
