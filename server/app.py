@@ -25,10 +25,9 @@ from quercus.proto.v1 import (
     tree_pb2,
     tree_pb2_grpc,
 )
-from quercus.server.config import Config
+from quercus.server.config import Config, set_up_logging
 from quercus.server.core import Core
 from quercus.server.errors import BadStart
-from quercus.server.grower import LOG_FORMAT
 from quercus.server.interceptor import CatchAll
 from quercus.server.services.classify import ClassifyService
 from quercus.server.services.instances import InstanceService
@@ -163,7 +162,7 @@ def serve(config: Config) -> None:
     BadStart
         When the store cannot be used or the port is taken; the text is for the person who starts it.
     """
-    logging.basicConfig(level=config.log_level.upper(), format=LOG_FORMAT)
+    set_up_logging(config.log_level)
     asyncio.run(_serve(config))
 
 

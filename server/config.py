@@ -6,6 +6,7 @@ Each field of :class:`Config` is a key: ``--store``, ``QUERCUS_STORE``, and ``st
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from quercus.server.errors import BadStart
 from quercus.server.limits import MAX_MESSAGE_BYTES
 
 PREFIX: Final = "QUERCUS_"
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -115,6 +117,12 @@ _BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
     ("read_threads", 1, 64),
     ("max_message_bytes", 1024, 1024**3),
 )
+
+
+def set_up_logging(level: str) -> None:
+    """Log to standard error: what Quercus says from `level` on, what libraries say from warnings on."""
+    logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT)
+    logging.getLogger("quercus").setLevel(level.upper())
 
 
 def _build(given: Mapping[str, tuple[object, str]]) -> Config:

@@ -1,8 +1,7 @@
-"""Queries: the grower's wishes to what the store keeps, and what the store keeps to the wire."""
+"""Queries: what the store keeps to the wire."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from quercus.proto.v1 import query_pb2
@@ -13,43 +12,6 @@ from quercus.server.convert_rows import encode_row
 from quercus.server.names import instance_name, query_name
 from quercus.server.schema import Schema
 from quercus.storage.records import Event, QueryRecord
-from quercus.trees.query import Asked, Query
-
-Names = Sequence[Sequence[str]]
-
-
-def encode_asked(asked: Asked) -> bytes:
-    """Convert the place of a query in its round to the form in which the log keeps it."""
-    fields = [asked.path, asked.attribute, asked.code, asked.rivals]
-    return json.dumps(fields, separators=(",", ":")).encode()
-
-
-def decode_asked(data: bytes) -> Asked:
-    """Read what `encode_asked` wrote."""
-    path, attribute, code, rivals = json.loads(data)
-    return Asked(tuple((a, c) for a, c in path), attribute, code, tuple(rivals))
-
-
-def encode_reason(query: Query, attributes: Sequence[str], names: Names) -> bytes:
-    """Convert the reason of a query to a serialised ``quercus.v1.Reason``.
-
-    Parameters
-    ----------
-    query : as the agenda has it.
-    attributes : names of the attributes.
-    names : names of the branches, one sequence an attribute.
-    """
-    reason = query_pb2.Reason(
-        attribute=attributes[query.attribute],
-        value=names[query.attribute][query.code],
-        score=query.score,
-        node_count=query.node_count,
-    )
-    for attribute, code in query.path:
-        reason.path.add(attribute=attributes[attribute], value=names[attribute][code])
-    for attribute, lower, upper in query.rivals:
-        reason.rivals.add(attribute=attributes[attribute], lower=lower, upper=upper)
-    return reason.SerializeToString(deterministic=True)
 
 
 def encode_queries(

@@ -14,8 +14,8 @@ import numpy as np
 from quercus.belief.codec import decode, decode_contours
 from quercus.belief.label import contour
 from quercus.proto.v1 import model_pb2
+from quercus.server.convert_agenda import decode_asked, encode_asked, encode_reason
 from quercus.server.convert_models import decode_specification
-from quercus.server.convert_queries import decode_asked, encode_asked, encode_reason
 from quercus.server.convert_trees import encode_tree
 from quercus.server.limits import AGENDA_LENGTH, GROWTH_CHUNK, PUBLISH_EVERY_S
 from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord

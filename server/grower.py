@@ -16,14 +16,14 @@ import threading
 import time
 from typing import Final
 
+from quercus.server.config import set_up_logging
 from quercus.server.folding import Folding
 from quercus.server.limits import MAX_PAGE
 from quercus.storage.errors import StorageError
 from quercus.storage.records import ModelRecord
 from quercus.storage.store import Store
 
-_log = logging.getLogger(__name__)
-LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_log = logging.getLogger("quercus.server.grower")  # also when it is run as __main__
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
 
@@ -130,7 +130,7 @@ def main() -> None:
     arguments = parser.parse_args()
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
-    logging.basicConfig(level=arguments.log_level.upper(), format=LOG_FORMAT)
+    set_up_logging(arguments.log_level)
     run(Store.open(arguments.url), arguments.poll_ms / 1000)
 
 

@@ -45,6 +45,11 @@ class Writer:
         self._room = asyncio.Event()
         self.commits = 0  # groups of pushes committed: fewer than pushes when they share commits
 
+    @property
+    def waiting(self) -> int:
+        """How many jobs the thread has not taken yet."""
+        return self._queue.qsize()
+
     def start(self) -> None:
         """Begin to write."""
         self._thread.start()

@@ -1,0 +1,393 @@
+"""Starting, stopping, killing: nothing acknowledged is lost, nothing is left behind."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from quercus.proto.v1 import classify_pb2, instance_pb2, query_pb2, tree_pb2
+from quercus.server.config import Config
+from quercus.server.errors import BadStart
+from quercus.storage.store import Store
+
+
+def ids(api: Any, model: str) -> list[str]:
+    found, token = [], ""
+    while True:
+        page = api.instances.ListInstances(
+            instance_pb2.ListInstancesRequest(model=f"models/{model}", page_size=1000, page_token=token),
+            timeout=60,
+        )
+        found += [each.name.rpartition("/")[2] for each in page.instances]
+        token = page.next_page_token
+        if not token:
+            return found
+
+
+class Pusher:
+    """Pushes single rows until the server goes away; remembers which were acknowledged."""
+
+    def __init__(self, api: Any, tools: Any, model: str, name: str) -> None:
+        self.acked: list[str] = []
+        self.some = threading.Event()
+        self._api, self._tools, self._model, self._name = api, tools, model, name
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        requests = (
+            self._tools.batch(
+                self._model, [[i % 3, i % 2]], ids=[f"{self._name}-{i}"], batch_id=f"{self._name}-{i}"
+            )
+            for i in range(100_000)
+        )
+        try:
+            for ack in self._api.instances.PushInstances(requests, timeout=60):
+                self.acked.append(ack.batch_id)
+                if len(self.acked) == 50:
+                    self.some.set()
+        except grpc.RpcError as error:
+            self.code = error.code()
+
+    def join(self) -> None:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGKILL"])
+def test_nothing_acknowledged_is_lost(number: str, start_child: Any, tools: Any, tmp_path: Path) -> None:
+    child = start_child(tmp_path / "store.db")
+    child.api.create("m", budget=0)
+    pushers = [Pusher(child.api, tools, "m", f"p{i}") for i in range(3)]
+    for pusher in pushers:
+        assert pusher.some.wait(60)
+    code, logged = child.finish(getattr(tools.signals, number))
+    for pusher in pushers:
+        pusher.join()
+        assert pusher.code is grpc.StatusCode.UNAVAILABLE
+    assert (code, "Traceback" in logged) == ((-9 if number == "SIGKILL" else 0), False), logged
+    again = start_child(tmp_path / "store.db")
+    stored = ids(again.api, "m")
+    assert len(stored) == len(set(stored))
+    acked = {each for pusher in pushers for each in pusher.acked}
+    assert acked <= set(stored)
+    if number != "SIGKILL":
+        assert acked == set(stored)  # a graceful stop acknowledges what it stored
+    assert again.api.grown("m", len(stored)).nodes[0].count == len(stored)
+
+
+def test_answers_and_leases_survive_a_kill(start_child: Any, tools: Any, tmp_path: Path) -> None:
+    child = start_child(tmp_path / "store.db")
+    child.api.create("m")
+    child.api.push(tools.table_t("m"))
+    first, second = child.api.lease("m", count=2).queries
+    child.api.answer(first)
+    child.finish(tools.signals.SIGKILL)
+    again = start_child(tmp_path / "store.db")
+    assert again.api.answer(second).committed_sequence == 23
+    assert again.api.answer(first).committed_sequence == 22
+    assert again.api.get("m").queries_answered == 2
+
+
+def grower_of(pid: int) -> int:
+    """The one child process of a server that is a grower."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (entry / "cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if parent == pid and b"quercus.server.grower" in command:
+            return int(entry.name)
+    raise AssertionError("there is no grower")
+
+
+def await_end(pid: int, tools: Any) -> None:
+    until = time.monotonic() + 30
+    while tools.alive(pid):
+        assert time.monotonic() < until, "the process is still there"
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGKILL"])
+def test_no_orphan_is_left(number: str, start_child: Any, tools: Any, tmp_path: Path) -> None:
+    child = start_child(tmp_path / "store.db")
+    child.api.create("m")
+    child.api.grown("m", 0)
+    grower = grower_of(child.process.pid)
+    child.finish(getattr(tools.signals, number))
+    await_end(grower, tools)
+
+
+def test_killed_grower_is_started_again_and_grows_the_same_tree(
+    start_live: Any, tools: Any, tmp_path: Path
+) -> None:
+    live = start_live(tmp_path / "store.db")
+    api = live.api
+    for model in ("killed", "whole"):
+        api.create(model, budget=0)
+    rows = np.array([[i % 3, (i // 3) % 2] for i in range(600)])
+    masks = [1 << int(row[0]) if i % 4 else 7 for i, row in enumerate(rows)]
+    request = tools.batch("killed", rows, batch_id="b")
+    request.labels.sets.masks.extend(masks)
+    for i in range(0, 600, 100):
+        part = tools.batch("killed", rows[i : i + 100], batch_id=f"b{i}")
+        part.labels.sets.masks.extend(masks[i : i + 100])
+        api.push(part)
+        if i % 200 == 0:
+            pid = live.server.supervisor.pid
+            if pid is not None:
+                tools.kill(pid, tools.signals.SIGKILL)
+                await_end(pid, tools)
+    request.model = "models/whole"
+    api.push(request)
+    killed, whole = api.grown("killed", 600), api.grown("whole", 600)
+    assert list(killed.nodes) == list(whole.nodes)
+    assert len(killed.nodes) > 1
+
+
+def test_growth_resumes_on_an_existing_store(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    first = start_live(tmp_path / "store.db", grower=False)
+    first.api.create("m")
+    first.api.push(tools.table_t("m"))
+    assert first.api.get("m").tree_version == 0
+    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "no tree yet"):
+        first.api.classifier.Classify(
+            classify_pb2.ClassifyRequest(model="models/m", rows=tools.packed([[0, 0]]))
+        )
+    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "no tree yet"):
+        first.api.trees.GetTree(tree_pb2.GetTreeRequest(name="models/m/trees/latest"))
+    first.close()
+    second = start_live(tmp_path / "store.db")
+    tree = second.api.grown("m", 21)
+    assert tree.nodes[0].count == 21
+    (query,) = second.api.lease("m").queries
+    assert query.instance == "models/m/instances/row1"
+    second.close()
+    third = start_live(tmp_path / "store.db")
+    assert third.api.grown("m", 21) == tree  # nothing new: no new version
+
+
+def test_model_that_cannot_be_grown_does_not_stop_the_others(
+    start_live: Any, tools: Any, tmp_path: Path
+) -> None:
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
+        store.create_model("broken", b"\xff\xff\xff", budget=0)
+    live = start_live(tmp_path / "store.db")
+    live.api.create("fine")
+    live.api.push(tools.table_t("fine"))
+    assert live.api.grown("fine", 21).nodes[0].count == 21
+    with tools.refused(grpc.StatusCode.INTERNAL, "internal error", "reference") as caught:
+        live.api.get("broken")
+    assert caught is None
+
+
+def test_tree_does_not_depend_on_how_rows_arrive(api: Any, tools: Any) -> None:
+    rng = np.random.default_rng(5)
+    rows = np.column_stack([rng.integers(0, 3, 120), rng.normal(size=120), rng.normal(size=120)])
+    attributes = [tools.nominal("X", "abc"), tools.numeric("N"), tools.numeric("M", bins=3)]
+    masks = [int(mask) for mask in rng.integers(1, 8, 120)]
+    trees = []
+    for model, size in (("single", 1), ("tens", 10), ("piece", 120)):
+        api.create(model, attributes=attributes, warmup_rows=50)
+        requests = []
+        for i in range(0, 120, size):
+            request = tools.batch(model, rows[i : i + size], ids=[f"r{k}" for k in range(i, i + size)])
+            request.labels.sets.masks.extend(masks[i : i + size])
+            requests.append(request)
+        api.push(*requests)
+        trees.append(api.grown(model, 120))
+    assert list(trees[0].nodes) == list(trees[1].nodes) == list(trees[2].nodes)
+    assert list(trees[0].attributes) == list(trees[2].attributes)
+    assert len(trees[0].nodes) > 3
+
+
+def test_open_streams_do_not_delay_a_stop(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    live = start_live(tmp_path / "store.db", grace_s=30.0)
+    api = live.api
+    api.create("m", budget=0)
+    hold = threading.Event()
+
+    def held(*requests: Any) -> Any:
+        yield from requests
+        hold.wait(60)
+
+    request = query_pb2.LeaseQueriesRequest(model="models/m", labeller="ann", min_sequence=99)
+    request.wait.FromSeconds(60)
+    poll = api.queries.LeaseQueries.future(request)
+    watch = api.trees.WatchTree(tree_pb2.WatchTreeRequest(model="models/m"))
+    next(watch)
+    healths = health_pb2_grpc.HealthStub(api.channel).Watch(health_pb2.HealthCheckRequest())
+    next(healths)
+    push = api.instances.PushInstances(held(tools.batch("m", [[0, 0]])))
+    next(push)
+    classify = api.classifier.ClassifyStream(
+        held(classify_pb2.ClassifyRequest(model="models/m", rows=tools.packed([[0, 0]])))
+    )
+    next(classify)
+    queries = api.queries.StreamQueries(
+        held(query_pb2.StreamQueriesRequest(model="models/m", labeller="ann", credits=1))
+    )
+    next(queries)
+    started = time.monotonic()
+    live.stop()
+    assert time.monotonic() - started < 10.0
+    hold.set()
+    for stream in (watch, push, classify, queries):
+        with tools.refused(grpc.StatusCode.UNAVAILABLE, "stopping"):
+            list(stream)
+    assert [each.status for each in healths] in ([], [health_pb2.HealthCheckResponse.NOT_SERVING])
+    assert not poll.result(10).queries
+
+
+def test_second_signal_ends_at_once(start_child: Any, tools: Any, tmp_path: Path) -> None:
+    child = start_child(tmp_path / "store.db", grace_s=600.0)
+    stub = reflection_pb2_grpc.ServerReflectionStub(child.api.channel)
+    hold = threading.Event()
+
+    def requests() -> Any:
+        yield reflection_pb2.ServerReflectionRequest(list_services="")
+        hold.wait(60)
+
+    stream = stub.ServerReflectionInfo(requests())  # does not know of our stop: the grace runs
+    next(stream)
+    health = health_pb2_grpc.HealthStub(child.api.channel).Watch(health_pb2.HealthCheckRequest())
+    next(health)
+    child.process.send_signal(tools.signals.SIGTERM)
+    list(health)  # ends when the stop has begun
+    assert child.process.poll() is None
+    code, _ = child.finish(tools.signals.SIGTERM)
+    hold.set()
+    assert code == 128 + 15
+
+
+def test_port_in_use(start_live: Any, tmp_path: Path) -> None:
+    first = start_live(tmp_path / "a.db", grower=False)
+    port = first.server.port
+    with pytest.raises(BadStart, match=rf"cannot listen on 127\.0\.0\.1:{port}: the port is in use"):
+        start_live(tmp_path / "b.db", port=port, grower=False)
+
+
+def test_stores_that_cannot_be_used(start_live: Any, tmp_path: Path) -> None:
+    text = tmp_path / "text.db"
+    text.write_text("this is no database " * 100)
+    for store in (text, tmp_path / "no" / "folder.db", tmp_path):
+        with pytest.raises(BadStart, match="cannot use the store") as caught:
+            start_live(store, grower=False)
+        assert str(store) in str(caught.value)
+
+
+def test_port_and_store_errors_end_the_process_with_one_line(tmp_path: Path, start_live: Any) -> None:
+    with pytest.raises(BadStart, match="oracle"):
+        start_live(Path("oracle://nowhere/x"), grower=False)
+    assert Config(store="oracle://nowhere/x").store_url == "oracle://nowhere/x"
+
+
+def test_many_clients_classify_while_rows_are_pushed(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    live = start_live(tmp_path / "store.db")
+    api = live.api
+    api.create("m", budget=0)
+    api.push(tools.table_t("m"))
+    api.grown("m", 21)
+    pushing = threading.Event()
+
+    def classify(seed: int) -> list[int]:
+        rng = np.random.default_rng(seed)
+        own = tools.api(api.address)
+        versions = []
+        assert pushing.wait(60)
+        for _ in range(10):
+            rows = tools.packed(np.column_stack([rng.integers(0, 3, 4), rng.integers(0, 2, 4)]))
+            answer = own.classifier.Classify(
+                classify_pb2.ClassifyRequest(model="models/m", rows=rows), timeout=60
+            )
+            assert (len(answer.class_indices), len(answer.theta)) == (4, 12)
+            versions.append(answer.tree_version)
+        own.channel.close()
+        return versions
+
+    def requests() -> Any:
+        for i in range(60):
+            yield tools.batch("m", [[k % 3, k % 2] for k in range(20)], batch_id=f"b{i}")
+            pushing.set()
+
+    with ThreadPoolExecutor(101) as pool:
+        clients = [pool.submit(classify, seed) for seed in range(100)]
+        acks = pool.submit(lambda: list(api.instances.PushInstances(requests(), timeout=60)))
+        seen = [client.result(60) for client in clients]
+        assert acks.result(60)[-1].committed_sequence == 21 + 1200
+    assert all(versions == sorted(versions) for versions in seen)  # each client's version never goes back
+
+
+def test_small_pushes_share_a_commit(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    live = start_live(tmp_path / "store.db", grower=False)
+    api, writer = live.api, live.server.core.writer
+    api.create("m", budget=0)
+    api.create("other", budget=0)
+    blocked, release = threading.Event(), threading.Event()
+
+    def block() -> None:
+        blocked.set()
+        assert release.wait(60)
+
+    async def submit() -> Any:
+        return writer.submit(block)
+
+    live.run(submit())
+    assert blocked.wait(60)
+    before = writer.commits
+    calls = [
+        api.instances.PushInstances(
+            iter(
+                [
+                    tools.batch("other" if stream % 5 == 0 else "m", [[0, 0]], ids=[f"{stream}-{i}"])
+                    for i in range(4)
+                ]
+            )
+        )
+        for stream in range(20)
+    ]
+    until = time.monotonic() + 30
+    while writer.waiting < 80:
+        assert time.monotonic() < until
+    release.set()
+    acks = [ack for call in calls for ack in call]
+    assert writer.commits - before == 1
+    assert sum(ack.rows_stored for ack in acks) == 80
+    assert {len(ids(api, "m")), len(ids(api, "other"))} == {64, 16}
+    assert len({ack.committed_sequence for ack in acks}) == 64  # every batch has its own place in the log
+
+
+def test_bad_push_in_a_group_does_not_harm_the_others(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    live = start_live(tmp_path / "store.db", grower=False)
+    api, writer = live.api, live.server.core.writer
+    api.create("m", budget=0)
+    api.push(tools.batch("m", [[0, 0]], ids=["taken"]))
+    blocked, release = threading.Event(), threading.Event()
+
+    def block() -> None:
+        blocked.set()
+        assert release.wait(60)
+
+    async def submit() -> Any:
+        return writer.submit(block)
+
+    live.run(submit())
+    assert blocked.wait(60)
+    good = [api.instances.PushInstances(iter([tools.batch("m", [[1, 1]], ids=[f"g{i}"])])) for i in range(5)]
+    bad = api.instances.PushInstances(iter([tools.batch("m", [[2, 1]], ids=["taken"])]))
+    until = time.monotonic() + 30
+    while writer.waiting < 6:
+        assert time.monotonic() < until
+    release.set()
+    assert [ack.rows_stored for call in good for ack in call] == [1] * 5
+    with tools.refused(grpc.StatusCode.ALREADY_EXISTS, "taken"):
+        list(bad)
