@@ -24,6 +24,9 @@ WRITE = "quercus_write"  # execution option of a connection that will write
 POOL_SIZE = 8
 POOL_OVERFLOW = 56  # more threads than this at once wait for a connection
 WAL_RETRY_S = 0.01
+# SQLite polls a lock after 1, 2, 5, ... and at last every 100 ms: whoever waits long loses against whoever came last.
+# Asking anew after these milliseconds keeps the chances equal.
+LOCK_RETRY_MS = 8
 
 # Table, index, and for its leading 0, 1, 2, ... columns: how many rows share their values.
 EXPECTED_ROWS = (
@@ -90,8 +93,21 @@ class SqliteDialect:
             connect_args={"timeout": self.busy_timeout_s, "check_same_thread": False},
         )
         event.listen(engine, "connect", _set_up_connection)
-        event.listen(engine, "begin", _begin)
+        event.listen(engine, "begin", self._begin)
         return engine
+
+    def _begin(self, connection: Connection) -> None:
+        if not connection.get_execution_options().get(WRITE, False):
+            connection.exec_driver_sql("BEGIN")
+            return
+        driver = cast(sqlite3.Connection, connection.connection.driver_connection)
+        deadline = time.monotonic() + self.busy_timeout_s
+        driver.execute(f"PRAGMA busy_timeout = {LOCK_RETRY_MS}")
+        try:
+            while not _begin_immediate(driver, give_up=time.monotonic() >= deadline):
+                pass
+        finally:
+            driver.execute(f"PRAGMA busy_timeout = {round(1000 * self.busy_timeout_s)}")
 
     def prepare(self, engine: Engine) -> None:
         """Switch the file to write-ahead logging: readers never wait for the writer. It stays switched."""
@@ -212,6 +228,12 @@ def _set_up_connection(connection: object, _record: object) -> None:
         driver.execute(f"PRAGMA {pragma}")
 
 
-def _begin(connection: Connection) -> None:
-    writes = connection.get_execution_options().get(WRITE, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+def _begin_immediate(driver: sqlite3.Connection, *, give_up: bool) -> bool:
+    """True when the write lock is ours; False when another process has it, raised when `give_up`."""
+    try:
+        driver.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if give_up or _MEANINGS.get(_code(error)) is not _BUSY:
+            raise
+        return False
+    return True

@@ -1,0 +1,80 @@
+"""Processes that use a store as servers and growers do; started by `test_store_processes`.
+
+Usage: python workers.py append|label|grow URL NAME [...]; each prints lines, flushed, that the test reads.
+"""
+
+import json
+import sys
+import time
+
+import numpy as np
+
+from quercus.storage import AgendaEntry, EventKind, FailedPrecondition, Idle, Store
+
+
+def say(**words: object) -> None:
+    print(json.dumps(words), flush=True)
+
+
+def append(url: str, name: str, first: str) -> None:
+    """Append batches of five until killed; acknowledge each."""
+    with Store.open(url) as store:
+        number = int(first)
+        while True:
+            ids = [f"{name}-{number}-{row}" for row in range(5)]
+            ack = store.append_instances("m", ids, np.full((5, 2), number), [b"label"] * 5)
+            say(sequence=ack.committed_sequence, ids=ids)
+            number += 1
+
+
+def label(url: str, name: str) -> None:
+    """Lease, then answer, refuse or release, until the budget is spent."""
+    with Store.open(url) as store:
+        turn = 0
+        while True:
+            leased = store.lease("m", name, 2, 60.0)
+            if leased.idle is Idle.BUDGET_SPENT:
+                return
+            for query in leased.queries:
+                start = time.monotonic()
+                turn += 1
+                model = store.get_model("m")
+                say(out=model.queries_answered + model.queries_leased)
+                end = time.monotonic()
+                if turn % 5 == 0:
+                    store.refuse("m", query.number, query.token)
+                elif turn % 3 == 0:
+                    store.release("m", query.number, query.token)
+                else:
+                    store.answer("m", query.number, query.token, name.encode(), 1.0, False)
+                say(number=query.number, start=start, end=end)
+
+
+def grow(url: str, name: str) -> None:
+    """Publish an agenda of all that is not settled, whenever the log has grown, until the budget is spent."""
+    with Store.open(url) as store:
+        while True:
+            model = store.get_model("m")
+            events = store.read_events("m")
+            settled = {e.instance for e in events if e.kind in (EventKind.ANSWER, EventKind.REFUSAL)}
+            asked = [e.sequence for e in events if e.kind is EventKind.INSTANCE and e.sequence not in settled]
+            agenda = [AgendaEntry(instance, b"", b"%d" % len(events)) for instance in asked[:20]]
+            store.publish("m", as_of=len(events), snapshot=name.encode(), agenda=agenda)
+            if model.queries_answered >= model.budget:
+                return
+
+
+def create(url: str, name: str) -> None:
+    """Open at the same moment as others, when the parent says go."""
+    say(ready=True)
+    sys.stdin.readline()
+    with Store.open(url) as store:
+        try:
+            store.create_model(name, b"", budget=0)
+        except FailedPrecondition as error:
+            say(error=str(error))
+        say(models=len(store.list_models()))
+
+
+if __name__ == "__main__":
+    {"append": append, "label": label, "grow": grow, "create": create}[sys.argv[1]](*sys.argv[2:])
