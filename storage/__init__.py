@@ -4,6 +4,7 @@
 of `errors`. Nothing of SQLAlchemy or of a driver leaves this package.
 """
 
+from quercus.storage.dialect import file_url
 from quercus.storage.errors import (
     AlreadyExists,
     CorruptStore,
@@ -58,4 +59,5 @@ __all__ = [
     "Store",
     "StoreBusy",
     "StoreError",
+    "file_url",
 ]

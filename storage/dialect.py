@@ -191,12 +191,20 @@ def dialect_for(url: str, busy_timeout_s: float) -> SqliteDialect:
     return SqliteDialect(parsed, busy_timeout_s)
 
 
+def file_url(path: Path) -> str:
+    """URL of a file, with every special character of the path quoted."""
+    return URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
+
+
 def _file_of(url: URL) -> Path:
-    if not url.database or url.database == ":memory:" or url.query.get("mode") == "memory":
+    if url.query:
+        # mode=ro, cache=shared, vfs=...: each would break a promise (writable, WAL, commits on the disk).
+        raise InvalidInput("store", f"{str(url)!r} has parameters; only sqlite:///path/to/file is supported")
+    if not url.database or url.database == ":memory:":
         raise InvalidInput(
             "store", f"{str(url)!r} names no file; server and grower meet in one: sqlite:///path"
         )
-    return Path(url.database.removeprefix("file:"))
+    return Path(url.database)
 
 
 def _may(path: Path, mode: int) -> bool:

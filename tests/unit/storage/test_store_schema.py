@@ -1,0 +1,168 @@
+"""Migrations build what the code expects; connections are set up as promised; lookups use their indexes."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, event, inspect
+
+from quercus.storage import AgendaEntry, Store
+from quercus.storage.migrate import SCRIPTS
+from quercus.storage.schema import HEAD, REVISION_TABLE, metadata
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'store.db'}"
+
+
+def scripts() -> ScriptDirectory:
+    config = Config()
+    config.set_main_option("script_location", SCRIPTS)
+    config.set_main_option("path_separator", "os")
+    return ScriptDirectory.from_config(config)
+
+
+def test_the_migrations_build_the_schema(url):
+    Store.open(url).close()
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        options = {"compare_type": True, "compare_server_default": True, "version_table": REVISION_TABLE}
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+        built = _description(connection)
+    engine.dispose()
+    fresh = create_engine("sqlite://")
+    with fresh.connect() as connection:
+        metadata.create_all(connection)
+        assert built == _description(connection)
+    fresh.dispose()
+
+
+def _description(connection):
+    """What `compare_metadata` does not look at: keys, cascades, conditions of indexes, table options."""
+    inspector = inspect(connection)
+    tables = sorted(set(inspector.get_table_names()) - {REVISION_TABLE})
+    source = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'table'").all()
+    options = {name: [word in sql for word in ("WITHOUT ROWID", "AUTOINCREMENT")] for name, sql in source}
+    return {
+        table: (
+            inspector.get_pk_constraint(table),
+            inspector.get_foreign_keys(table),
+            inspector.get_unique_constraints(table),
+            [
+                {**index, "dialect_options": {k: _plain(v) for k, v in index["dialect_options"].items()}}
+                for index in inspector.get_indexes(table)
+            ],
+            options[table],
+        )
+        for table in tables
+    }
+
+
+def _plain(condition) -> str:
+    """A condition without the table name that SQLAlchemy may write before a column."""
+    return re.sub(r"\w+\.", "", str(condition))
+
+
+def test_head_is_the_newest_revision():
+    assert scripts().get_current_head() == HEAD
+
+
+def test_downgrade_to_nothing_and_up_again(url):
+    from alembic import command
+
+    Store.open(url).close()
+    config = Config()
+    config.set_main_option("script_location", SCRIPTS)
+    config.set_main_option("path_separator", "os")
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "base")
+        assert inspect(connection).get_table_names() == [REVISION_TABLE]
+    engine.dispose()
+    with Store.open(url) as store:
+        assert store.create_model("m", b"", budget=0).name == "m"
+
+
+def test_connections_are_set_up_as_promised(url):
+    with Store.open(url, busy_timeout_s=3) as store:
+        for transaction in (store._database.read, store._database.write, store._database.read):
+            with transaction() as connection:
+                found = {
+                    name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+                    for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+                }
+                full = 2
+                assert found == {
+                    "journal_mode": "wal",
+                    "synchronous": full,
+                    "foreign_keys": 1,
+                    "busy_timeout": 3000,
+                }
+
+
+def test_every_lookup_uses_its_index(url):
+    """Without the statistics that `teach_planner` leaves, SQLite reads the whole model to find a few ids."""
+    with Store.open(url) as store:
+        asked: list[tuple[str, object]] = []
+        engine = store._database._engine
+
+        def note(_connection, _cursor, statement, parameters, _context, many):
+            if statement.startswith(("SELECT", "UPDATE")):
+                asked.append((statement, parameters[0] if many else parameters))
+
+        event.listen(engine, "before_cursor_execute", note)
+        _use_everything(store)
+        event.remove(engine, "before_cursor_execute", note)
+        assert len(asked) > 30
+        with store._database.read() as connection:
+            for statement, parameters in asked:
+                plan = [
+                    row[3]
+                    for row in connection.exec_driver_sql("EXPLAIN QUERY PLAN " + statement, parameters)
+                ]
+                _assert_looked_up(plan, statement)
+
+
+def _use_everything(store: Store) -> None:
+    store.create_model("m", b"", budget=5)
+    ids = [f"i{k}" for k in range(20)]
+    for _ in range(2):
+        store.append_instances("m", ids, np.ones((20, 2)), [b""] * 20)
+    for agenda in (range(1, 9), range(5, 15)):
+        entries = [AgendaEntry(i, b"", b"%d" % len(agenda)) for i in agenda]
+        store.publish("m", as_of=20, snapshot=b"", agenda=entries)
+    first, second, third = store.lease("m", "ann", 3, 60).queries
+    store.answer("m", first.number, first.token, b"", 1.0, False)
+    store.answer("m", first.number, first.token, b"", 1.0, False)
+    store.extend("m", second.number, second.token, 60)
+    store.release("m", third.number, third.token)
+    store.lease("m", "ann", 1, 60)
+    store.get_instance("m", "i3")
+    store.history("m", list(range(1, 20)))
+    store.get_query("m", 1)
+    store.read_events("m", 3, 5)
+    store.get_model("m")
+    store.next_expiry("m")
+
+
+def _assert_looked_up(plan: list[str], statement: str) -> None:
+    for step in plan:
+        if re.match(r"SCAN (log|query|lease|origin)\b", step):
+            raise AssertionError(f"{step} in {statement}")
+        if re.match(r"SEARCH (log|origin|lease) USING (PRIMARY KEY|INDEX \w+) \(model_id=\?\)$", step):
+            raise AssertionError(f"{step} in {statement}")
+
+
+def test_the_migrations_are_packages():
+    """So that setuptools puts them into the wheel."""
+    folder = Path(scripts().dir)
+    assert (folder / "__init__.py").is_file()
+    assert (folder / "versions" / "__init__.py").is_file()
+    assert list((folder / "versions").glob("0001_*.py"))
