@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from quercus.trees.flat import FlatTree
+from quercus.trees.tree import Node, Stop
+
+
+def node(attribute: int | None, **more: object) -> Node:
+    values = {"klass": 0, "theta": (1.0, 0.0), "count": 1, "belief": (1.0, 0.0), "plausibility": (1.0, 0.0)}
+    return Node(attribute=attribute, **(values | more))
+
+
+def random_tree(rng: np.random.Generator, left: list[int], arity: int) -> Node:
+    if not left or rng.random() < 0.2:
+        return node(None, klass=int(rng.integers(2)), count=int(rng.integers(99)), stop=Stop.PURE)
+    k = int(rng.choice(left))
+    codes = [code for code in range(arity) if rng.random() < 0.7]
+    below = [j for j in left if j != k]
+    return node(k, children={code: random_tree(rng, below, arity) for code in codes} or {0: node(None)})
+
+
+def follow(root: Node, row: list[int]) -> Node:
+    while root.attribute is not None and row[root.attribute] in root.children:
+        root = root.children[row[root.attribute]]
+    return root
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_routing_many_rows_is_routing_each(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    root = random_tree(rng, [0, 1, 2, 3], 3)
+    flat = FlatTree.of(root)
+    nodes = [each for each, _, _ in root.preorder()]
+    codes = rng.integers(-1, 5, (200, 4)).astype(np.int16)  # -1 and 3, 4 were never seen
+    ends = flat.route(codes)
+    assert [nodes[end] for end in ends] == [follow(root, row) for row in codes.tolist()]
+    assert all(nodes[end] is follow(root, row) for end, row in zip(ends, codes.tolist(), strict=True))
+
+
+def test_columns() -> None:
+    root = node(
+        1,
+        klass=1,
+        count=3,
+        theta=(0.25, 0.75),
+        undecided=True,
+        intervals={1: (0.1, 0.2), 0: (0.0, 0.3)},
+        children={0: node(None, stop=Stop.PURE), 2: node(None, stop=Stop.FEW_INSTANCES, klass=1, count=2)},
+    )
+    flat = FlatTree.of(root)
+    assert (flat.size, flat.leaf_count) == (3, 2)
+    assert flat.attribute.tolist() == [1, -1, -1]
+    assert flat.parent.tolist() == [-1, 0, 0]
+    assert flat.branch.tolist() == [-1, 0, 2]
+    assert flat.klass.tolist() == [1, 0, 1]
+    assert flat.count.tolist() == [3, 1, 2]
+    assert flat.theta.tolist() == [[0.25, 0.75], [1, 0], [1, 0]]
+    assert flat.undecided.tolist() == [True, False, False]
+    assert flat.stop == (None, Stop.PURE, Stop.FEW_INSTANCES)
+    assert flat.intervals == (((0, 0.0, 0.3), (1, 0.1, 0.2)), (), ())
+    assert [flat.path(i) for i in range(3)] == [(), ((1, 0),), ((1, 2),)]
+
+
+def test_a_lone_root_takes_every_row() -> None:
+    flat = FlatTree.of(node(None))
+    assert flat.route(np.zeros((3, 2), dtype=np.int16)).tolist() == [0, 0, 0]
+    assert flat.route(np.zeros((0, 2), dtype=np.int16)).tolist() == []
+
+
+def test_equality_looks_at_every_node() -> None:
+    def tree(theta: tuple[float, ...], code: int = 0) -> Node:
+        return node(0, children={code: node(None, theta=theta)})
+
+    assert tree((1.0, 0.0)) == tree((1.0, 0.0))
+    assert hash(tree((1.0, 0.0))) == hash(tree((1.0, 0.0)))
+    assert tree((1.0, 0.0)) != tree((1.0 - 1e-15, 0.0))
+    assert tree((1.0, 0.0)) != tree((1.0, 0.0), code=1)
+    assert tree((1.0, 0.0)) != node(None)
+    assert tree((1.0, 0.0)) != "tree"

@@ -1,0 +1,197 @@
+"""The skeleton carries learners of quite different kinds, and trees of any depth."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from quercus.trees.drawing import Names, to_dot, to_text
+from quercus.trees.flat import FlatTree
+from quercus.trees.growth import Branch, Growth, Method, Place, Summary, Verdict, grow_tree
+from quercus.trees.tree import Node, Stop
+
+
+@dataclass(frozen=True)
+class Majority:
+    labels: np.ndarray
+
+    def summary(self, place: Place) -> Summary:
+        theta = np.bincount(self.labels[place.rows], minlength=self.labels.max() + 1) / place.rows.size
+        exact = tuple(theta.tolist())
+        return Summary(int(theta.argmax()), exact, exact, exact)
+
+    def before(self, place: Place) -> Stop | None:
+        return Stop.PURE if len(set(self.labels[place.rows])) == 1 else None
+
+    def after(self, place: Place, verdict: Verdict) -> Stop | None:
+        return Stop.NO_GAIN if max(high for _, high in verdict.intervals.values()) <= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut(Verdict):
+    threshold: float = 0.0
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Binary splits of numbers by information gain; an attribute may be cut again further down."""
+
+    values: np.ndarray
+    labels: np.ndarray
+
+    def judge(self, place: Place) -> Cut | None:
+        cuts = [
+            (self._gain(place.rows, k, t), -k, t) for k in place.attributes for t in self._between(place, k)
+        ]
+        if not cuts:
+            return None
+        gain, k, threshold = max(cuts)
+        return Cut(-k, {-k: (gain, gain)}, (-k,), threshold=threshold)
+
+    def _between(self, place: Place, k: int) -> list[float]:
+        seen = np.unique(self.values[place.rows, k])
+        return ((seen[1:] + seen[:-1]) / 2).tolist()
+
+    def _gain(self, rows: np.ndarray, k: int, threshold: float) -> float:
+        above = self.values[rows, k] >= threshold
+        parts = (rows[above], rows[~above])
+        return self._entropy(rows) - sum(len(part) * self._entropy(part) for part in parts) / len(rows)
+
+    def _entropy(self, rows: np.ndarray) -> float:
+        share = np.unique(self.labels[rows], return_counts=True)[1] / len(rows)
+        return float(-(share * np.log2(share)).sum())
+
+    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+        assert isinstance(verdict, Cut)
+        above = self.values[place.rows, verdict.attribute] >= verdict.threshold
+        return [
+            Branch(verdict.attribute, code, place.rows[above == bool(code)], place.attributes)
+            for code in (0, 1)
+        ]
+
+
+@dataclass(frozen=True)
+class OneBranchAClass:
+    """A row goes where the mean of its class is nearest: as many branches as classes, some of them empty."""
+
+    values: np.ndarray
+    labels: np.ndarray
+
+    def judge(self, place: Place) -> Verdict | None:
+        if not place.attributes:
+            return None
+        k = place.attributes[0]
+        return Verdict(k, {k: (1.0, 1.0)}, (k,))
+
+    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+        k = verdict.attribute
+        classes = np.unique(self.labels[place.rows])
+        column = self.values[place.rows, k]
+        means = np.array([column[self.labels[place.rows] == c].mean() for c in classes])
+        nearest = classes[np.abs(column[:, np.newaxis] - means).argmin(axis=1)]
+        left = tuple(j for j in place.attributes if j != k)
+        return [Branch(k, int(c), place.rows[nearest == c], left) for c in np.unique(nearest)]
+
+
+def everything(values: np.ndarray) -> Place:
+    return Place((), np.arange(len(values)), tuple(range(values.shape[1])))
+
+
+def test_binary_thresholds() -> None:
+    data = load_iris()
+    rule = Majority(data.target)
+    learner = Thresholds(data.data, data.target)
+    tree = grow_tree(everything(data.data), Method(learner, learner, rule, rule))
+    assert (tree.attribute, tree.count) == (
+        2,
+        150,
+    )  # petals tell the first kind from the others, of length or width
+    assert tree.children[0].theta == (1.0, 0.0, 0.0)
+    leaves = [node for node, _, _ in tree.preorder() if node.is_leaf]
+    assert all(leaf.stop is Stop.PURE for leaf in leaves)
+    assert sum(leaf.count for leaf in leaves) == 150
+
+
+def test_one_branch_a_class() -> None:
+    data = load_iris()
+    rule = Majority(data.target)
+    learner = OneBranchAClass(data.data, data.target)
+    tree = grow_tree(everything(data.data), Method(learner, learner, rule, rule))
+    assert list(tree.children) == [0, 1, 2]
+    assert {node.stop for node, _, _ in tree.preorder()} == {None, Stop.PURE, Stop.NO_ATTRIBUTE}
+    depths = [len(FlatTree.of(tree).path(index)) for index in range(FlatTree.of(tree).size)]
+    assert max(depths) == 4
+
+
+@dataclass(frozen=True)
+class Peel:
+    """Splits off one row a level."""
+
+    def judge(self, place: Place) -> Verdict | None:
+        return (
+            Verdict(place.depth, {place.depth: (1.0, 1.0)}, (place.depth,)) if place.rows.size > 1 else None
+        )
+
+    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+        k = verdict.attribute
+        return [
+            Branch(k, 0, place.rows[:1], place.attributes),
+            Branch(k, 1, place.rows[1:], place.attributes),
+        ]
+
+    def before(self, place: Place) -> Stop | None:
+        return Stop.FEW_INSTANCES if place.rows.size < 2 else None
+
+    def after(self, place: Place, verdict: Verdict) -> Stop | None:
+        return None
+
+    def summary(self, place: Place) -> Summary:
+        return Summary(0, (1.0, 0.0), (1.0, 0.0), (1.0, 0.0))
+
+
+@pytest.fixture(scope="module")
+def deep() -> Node:
+    peel = Peel()
+    rows = np.zeros((3000, 1))
+    return grow_tree(everything(rows), Method(peel, peel, peel, peel))
+
+
+def test_trees_of_any_depth(deep: Node) -> None:
+    flat = FlatTree.of(deep)
+    assert (flat.size, flat.leaf_count) == (5999, 3000)
+    assert len(flat.path(flat.size - 1)) == 2999
+    peel = Peel()
+    assert deep == grow_tree(everything(np.zeros((3000, 1))), Method(peel, peel, peel, peel))
+    names = Names(("a", "b"), tuple(f"x{k}" for k in range(3000)), (("no", "yes"),) * 3000)
+    assert to_text(deep, names).count("\n") == 5998
+    assert to_dot(deep, names).count("->") == 5998
+    assert flat.route(np.ones((1, 3000), dtype=np.int16)).tolist() == [flat.size - 1]
+
+
+def test_nodes_are_decided_once_and_only_as_far_as_looked_at() -> None:
+    looked: list[tuple] = []
+
+    class Watched(Peel):
+        def judge(self, place: Place) -> Verdict | None:
+            looked.append(place.path)
+            return super().judge(place)
+
+    peel = Watched()
+    growth = Growth(everything(np.zeros((5, 1))), Method(peel, peel, peel, peel))
+    next(growth.preorder())
+    assert looked == [()]
+    growth.tree()
+    growth.tree()
+    assert len(looked) == len(set(looked)) == 4
+
+
+def test_find() -> None:
+    peel = Peel()
+    growth = Growth(everything(np.zeros((4, 1))), Method(peel, peel, peel, peel))
+    place = growth.find(((0, 1), (1, 0)))
+    assert place is not None
+    assert place.rows.tolist() == [1]
+    assert growth.find(((0, 1), (0, 0))) is None  # another attribute
+    assert growth.find(((0, 2),)) is None  # no such branch
+    assert growth.find(((0, 0), (1, 0))) is None  # below a leaf
