@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.errors import InvalidInput
 from quercus.trees.dominance import TIE
 from quercus.trees.growth import Growth, Place, Rows
 from quercus.trees.interval import IntervalSolver
@@ -26,13 +27,17 @@ class Asked:
     attribute, code
         The child of that node that the query stands for.
     rivals
-        Non-dominated attributes when the round began, in declared order.
+        Non-dominated attributes when the round began, in declared order; `attribute` is one of them.
     """
 
     path: Path
     attribute: int
     code: int
     rivals: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.attribute not in self.rivals:
+            raise InvalidInput("rivals", f"are {self.rivals}, must contain the attribute {self.attribute}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,151 @@
+import numpy as np
+import pytest
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees import query
+from quercus.trees.abc45 import induce, open_desk
+from quercus.trees.interval import entropy_interval
+from quercus.trees.query import Asked, agenda, best_candidate
+from quercus.trees.sample import ContourTable, Sample
+from quercus.trees.tree import Stop
+
+EVERYTHING = (1.0, 1.0)
+
+
+def sample(contours: object, codes: object = None) -> Sample:
+    labels = np.array(contours, dtype=float)
+    values = np.zeros((len(labels), 1), dtype=np.int16) if codes is None else np.array(codes, dtype=np.int16)
+    table = ContourTable(labels.shape[1])
+    arities = tuple((values.max(axis=0) + 1).tolist())
+    return Sample(values, arities, table.intern(labels), np.ones(len(labels), dtype=bool), table)
+
+
+def best(contours: object, alpha: float = 0.8) -> tuple[int, float]:
+    rows = sample(contours)
+    every = np.arange(len(rows.ids))
+    return best_candidate(rows, rows.table.solver(alpha), every, rows.candidates(every))
+
+
+def width(contours: object, alpha: float = 0.8) -> float:
+    return entropy_interval(np.array(contours, dtype=float), None, alpha).width
+
+
+def test_a_score_is_what_leaving_the_row_out_changes() -> None:
+    rows = [(1, 0), (1, 0), (0, 1), (0.4, 1.0)]
+    assert best(rows) == (3, pytest.approx(width(rows) - width(rows[:3])))
+
+
+def test_a_vacuous_row_scores_one() -> None:
+    assert best([(1, 0), (0.3, 0.3), (0, 1)]) == (1, 1.0)
+
+
+def test_without_the_last_row_nothing_is_left() -> None:
+    assert best([EVERYTHING]) == (0, pytest.approx(1.0 + 1.0))  # width log2 l, and 1 for being vacuous
+    assert best([(1.0, 0.5)]) == (0, pytest.approx(width([(1.0, 0.5)])))
+
+
+def test_of_equal_scores_the_less_committed_then_the_earlier_row() -> None:
+    assert best([(1, 0), (0.5, 0.5), (1, 1), (1, 1)])[0] == 2
+    assert best([(1, 0), (1, 1), (1, 1)])[0] == 1
+
+
+def test_precise_rows_are_no_candidates() -> None:
+    rows = sample([(0, 0.5), (1, 0), (1, 0.1)])
+    assert rows.candidates(np.arange(3)).tolist() == [2]
+
+
+def test_scores_do_not_depend_on_how_the_work_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.random((40, 3))
+    whole = best(rows)
+    monkeypatch.setattr(query, "MAX_CELLS", 200)
+    assert best(rows) == whole
+
+
+def overlapping() -> Sample:
+    """Two attributes that nobody can choose between."""
+    codes = [(i % 2, i // 2 % 2) for i in range(8)]
+    return sample([EVERYTHING] * 8, codes)
+
+
+def test_a_round_visits_every_child_of_every_rival() -> None:
+    desk = open_desk(overlapping(), 0.8, 2, None)
+    asked = [(q.attribute, q.code, q.instance) for q in agenda(desk, None, 5)]
+    assert asked == [(0, 0, 0), (0, 1, 1), (1, 0, 4), (1, 1, 2), (0, 0, 6)]
+
+
+def test_a_round_goes_on_where_the_log_left_it() -> None:
+    desk = open_desk(overlapping(), 0.8, 2, None)
+    last = Asked((), 0, 1, (0, 1))
+    assert [(q.attribute, q.code) for q in agenda(desk, last, 3)] == [(1, 0), (1, 1), (0, 0)]
+
+
+def test_a_round_keeps_the_rivals_it_began_with() -> None:
+    desk = open_desk(overlapping(), 0.8, 2, None)
+    queries = agenda(desk, Asked((), 0, 0, (0,)), 2)
+    assert [q.asked for q in queries] == [Asked((), 0, 1, (0,)), Asked((), 0, 0, (0, 1))]
+
+
+def test_a_round_ends_when_its_node_is_gone() -> None:
+    desk = open_desk(overlapping(), 0.8, 2, None)
+    gone = Asked(((0, 7), (1, 0)), 0, 0, (0, 1))
+    assert agenda(desk, gone, 3) == agenda(desk, None, 3)
+
+
+def test_a_round_outlives_the_split_of_its_node() -> None:
+    """All is told of row 0; the node is a leaf now, but its round is not over."""
+    rows = sample([(1.0, 0.0), (1.0, 0.9), (1.0, 0.9)], [(0,), (1,), (1,)])
+    desk = open_desk(rows, 1.0, 2, None)
+    assert desk.growth.tree().stop is Stop.PURE
+    assert agenda(desk, None, 1) == ()
+    (left,) = agenda(desk, Asked((), 0, 0, (0,)), 5)
+    assert (left.instance, left.code, left.node_count) == (1, 1, 3)
+    assert left.rivals == ((0, 0.0, 0.0),)
+
+
+def test_nobody_is_asked_twice() -> None:
+    desk = open_desk(overlapping(), 0.8, 2, None)
+    assert sorted(q.instance for q in agenda(desk, None, 100)) == list(range(8))
+    assert desk.sample.askable.all()
+
+
+def test_induce_without_an_oracle_asks_nobody() -> None:
+    assert induce([[0], [1]], [2], [[1, 1], [1, 1]], budget=5).queries == ()
+
+
+def test_a_query_stands_for_a_child_of_a_rival() -> None:
+    with pytest.raises(InvalidInput, match="rivals: are \\(0, 1\\), must contain the attribute 2"):
+        Asked((), 2, 0, (0, 1))
+
+
+GOOD = {"codes": [[0], [1]], "arities": [2], "contours": [[1, 0.5], [0, 1]]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"codes": [[0], [2]]}, "codes[1][0]: is 2, must lie in [0, 2)"),
+        ({"codes": [[0], [-1]]}, "codes[1][0]: is -1, must lie in [0, 2)"),
+        ({"codes": [[0]]}, "codes: have shape (1, 1), must be (2, 1)"),
+        ({"codes": [[0.5], [1]]}, "codes: must be whole numbers in 2 dimensions, have float64"),
+        ({"codes": [0, 1]}, "codes: must be whole numbers in 2 dimensions, have int64"),
+        ({"arities": [0]}, "arities: must lie in [1, 32767]"),
+        ({"contours": [[1, 2], [0, 1]]}, "contours[0][1]: is 2.0, must lie in [0, 1]"),
+        ({"contours": [[0, 0], [0, 1]]}, "contours[0]: is zero for every class"),
+        ({"contours": [[1], [1]]}, "contours: is 1, must lie in [2, 64]"),
+        ({"alpha": -0.1}, "alpha: is -0.1, must lie in [0, 1]"),
+        ({"budget": -1}, "budget: is -1, must be a whole number in [0, 2147483647]"),
+        ({"min_instances": 0}, "min_instances: is 0, must be a whole number in [1, 2147483647]"),
+        ({"max_depth": -1}, "max_depth: is -1, must be a whole number in [0, 2147483647]"),
+    ],
+)
+def test_bad_arguments(given: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        induce(**(GOOD | given))
+    assert message in str(caught.value)
+
+
+def test_a_bad_answer_names_its_row() -> None:
+    contours = [[1, 1]] * 8
+    with pytest.raises(InvalidInput, match=r"answer for row 0\[1\]: is 3.0, must lie in \[0, 1\]"):
+        induce([[i % 2] * 2 for i in range(8)], [2, 2], contours, budget=1, oracle=lambda _: [0, 3])

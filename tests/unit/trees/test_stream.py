@@ -1,0 +1,123 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from quercus.belief.errors import InvalidInput
+from quercus.belief.frame import Frame
+from quercus.trees.query import Asked
+from quercus.trees.specification import Nominal, Numeric, Specification
+from quercus.trees.stream import Answered, GrowthState, Observed, Refused, Respecified, grow
+from quercus.trees.tree import Stop
+
+NAN = float("nan")
+SPEC = Specification(
+    (Numeric("size"), Nominal("colour", ("red", "blue"))), Frame(("yes", "no")), budget=3, warmup_rows=4
+)
+ASKED = Asked((), 1, 0, (0, 1))
+
+
+def observed(*rows: tuple[float, float], contour: tuple[float, float] = (1.0, 1.0)) -> Observed:
+    return Observed(np.array(rows, dtype=float), np.array([contour] * len(rows)))
+
+
+def state(*events: object) -> GrowthState:
+    return grow(GrowthState.initial(SPEC), events)
+
+
+def test_an_empty_log_grows_a_root() -> None:
+    tree = state().tree
+    assert (tree.count, tree.stop, tree.theta, tree.klass) == (0, Stop.FEW_INSTANCES, (0.5, 0.5), 0)
+    assert (tree.belief, tree.plausibility) == ((0.0, 0.0), (1.0, 1.0))
+    assert state().agenda(5) == ()
+
+
+def test_an_empty_push_changes_nothing() -> None:
+    empty = Observed(np.empty((0, 2)), np.empty((0, 2)))
+    assert state(empty).instance_count == 0
+    assert state(observed((1, 0), (2, 1)), empty).tree == state(observed((1, 0), (2, 1))).tree
+
+
+def test_bins_move_until_the_warm_up_is_over() -> None:
+    short = state(observed((0, 0), (4, 0)))
+    assert short.edges[0] == pytest.approx((1, 2, 3))
+    longer = grow(short, [observed((8, 0))])
+    assert longer.edges[0] == pytest.approx((2, 4, 6))
+    assert longer.evidence.codes[:, 0].tolist() == [0, 2, 3]
+    full = grow(longer, [observed((8, 0), (100, 0))])
+    assert full.edges[0] == pytest.approx((2, 4, 6))
+    assert full.evidence.codes[:, 0].tolist() == [0, 2, 3, 3, 3]
+    assert grow(full, [observed((-9, 0), (NAN, 0))]).evidence.codes[-2:, 0].tolist() == [0, 4]
+
+
+def test_learned_values_are_branches_after_the_missing_one() -> None:
+    grown = state(observed((1, 0), (1, NAN), (1, 3)))
+    assert grown.evidence.codes[:, 1].tolist() == [0, 2, 4]
+    assert grown.branch_names[1] == ("red", "blue", "?", "learned value 0", "learned value 1")
+    assert grown.names({1: ("green", "pink")})[1] == ("red", "blue", "?", "green", "pink")
+    assert list(grown.tree.children) == [0, 2, 4]
+
+
+def test_a_certain_answer_replaces_and_an_uncertain_one_multiplies() -> None:
+    first = observed((1, 0), contour=(0.5, 1.0))
+    assert state(first, Answered(0, np.array([1.0, 0.0]), 1.0, ASKED)).contour(0).tolist() == [1, 0]
+    assert state(first, Answered(0, np.array([1.0, 0.0]), 0.5, ASKED)).contour(0).tolist() == [1, 1]
+    assert state(first, Answered(0, np.array([1.0, 0.5]), 1.0, ASKED)).contour(0).tolist() == [1, 1]
+    assert state(first, Refused(0, ASKED)).contour(0).tolist() == [0.5, 1]
+
+
+def test_answers_spend_the_budget_and_refusals_do_not() -> None:
+    rows = observed(*((i, i % 2) for i in range(6)))
+    assert len(state(rows).agenda(100)) == 3
+    assert len(state(rows, Refused(0, ASKED)).agenda(100)) == 3
+    assert len(state(rows, Answered(0, np.array([1.0, 1.0]), 1.0, ASKED)).agenda(100)) == 2
+    answers = [Answered(i, np.array([1.0, 0.0]), 1.0, ASKED) for i in range(3)]
+    assert state(rows, *answers).agenda(100) == ()
+    assert len(state(rows, *answers, Respecified(replace(SPEC, budget=4))).agenda(100)) == 1
+
+
+def test_whoever_answered_or_refused_is_not_asked_again() -> None:
+    rows = observed(*((i, i % 2) for i in range(6)))
+    grown = state(rows, Answered(1, np.array([1.0, 1.0]), 1.0, ASKED), Refused(2, ASKED))
+    grown = grow(grown, [Respecified(replace(SPEC, budget=100))])
+    assert sorted(query.instance for query in grown.agenda(100)) == [0, 3, 4, 5]
+
+
+def test_states_are_values() -> None:
+    before = state(observed((1, 0), (2, 1)))
+    tree, contour = before.tree, before.contour(0).tolist()
+    grow(before, [observed((3, 1)), Answered(0, np.array([1.0, 0.0]), 1.0, ASKED)])
+    assert (before.instance_count, before.contour(0).tolist()) == (2, contour)
+    assert before.tree is tree
+    assert replace(before).tree == tree
+
+
+def test_a_new_level_grows_another_tree() -> None:
+    rows = [observed((1, 0), (1, 1), contour=(1.0, 0.3)), observed((1, 1), (1, 1), contour=(0.2, 1.0))]
+    one, other = state(*rows), state(*rows, Respecified(replace(SPEC, alpha=0.1)))
+    assert one.tree.intervals[1][1] < other.tree.intervals[1][1]
+    assert grow(other, [Respecified(SPEC)]).tree == one.tree
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (observed((1, -1)), "values[0].colour: is -1.0, must be a whole number in [0, 1000)"),
+        (Observed(np.zeros((1, 2)), np.array([[0.0, 0.0]])), "contours[0]: is zero for every class"),
+        (Observed(np.zeros((2, 2)), np.ones((1, 2))), "contours: are 1, must be one for each of 2 rows"),
+        (Refused(1, ASKED), "instance: is 1, there are 1 instances"),
+        (Refused(-1, ASKED), "instance: is -1, there are 1 instances"),
+        (
+            Respecified(replace(SPEC, frame=Frame(("a", "b")))),
+            "frame: cannot change once the model exists",
+        ),
+        (
+            Respecified(replace(SPEC, attributes=SPEC.attributes[:1])),
+            "attributes: cannot change once the model exists",
+        ),
+    ],
+)
+def test_events_that_do_not_fit(event: object, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        state(observed((1, 0)), event)
+    assert message in str(caught.value)
