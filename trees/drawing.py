@@ -51,9 +51,14 @@ def class_colours(size: int) -> tuple[str, ...]:
     return tuple("#" + "".join(f"{round(255 * part):02x}" for part in rgb) for rgb in wheel)
 
 
+def one_line(text: str) -> str:
+    """Return `text` on one line, without characters that would steer a terminal or break an XML file."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
+
+
 def shortened(text: str, limit: int = MAX_LABEL_CHARS) -> str:
     """Return `text` on one line and with at most `limit` characters."""
-    line = " ".join(text.split())
+    line = one_line(text)
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
@@ -102,7 +107,7 @@ def to_text(tree: FlatTree | Node, names: Names) -> str:
         if parent >= 0:
             is_last = last_child[parent] == index
             branch = names.branch(int(flat.attribute[parent]), int(flat.branch[index]))
-            lead = indent[parent] + ("└─ " if is_last else "├─ ") + " ".join(branch.split()) + ": "
+            lead = indent[parent] + ("└─ " if is_last else "├─ ") + one_line(branch) + ": "
             indent[index] = indent[parent] + ("   " if is_last else "│  ")
         lines.append(lead + _line(flat, index, names))
     return "\n".join(lines)
@@ -111,12 +116,12 @@ def to_text(tree: FlatTree | Node, names: Names) -> str:
 def _line(flat: FlatTree, index: int, names: Names) -> str:
     attribute = int(flat.attribute[index])
     parts = [
-        names.classes[int(flat.klass[index])],
+        one_line(names.classes[int(flat.klass[index])]),
         f"n={int(flat.count[index])}",
         f"({estimate_text(flat.theta[index].tolist(), names.classes)})",
     ]
     if attribute >= 0:
-        parts.append(f"by {names.attributes[attribute]}")
+        parts.append(f"by {one_line(names.attributes[attribute])}")
     if flat.undecided[index]:
         parts.append("UNDECIDED")
     return "  ".join(parts)

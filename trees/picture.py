@@ -14,7 +14,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyBboxPatch, Rectangle
-from matplotlib.textpath import TextPath
+from matplotlib.textpath import text_to_path
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
@@ -81,9 +81,8 @@ def draw(flat: FlatTree, names: Names) -> str:
 
 def _text_width(text: str, *, bold: bool = False) -> float:
     font = FontProperties(size=FONT_PT, weight="bold" if bold else "normal")
-    if not text.strip():
-        return 0.0
-    return SLACK * float(TextPath((0, 0), text, prop=font).get_extents().width) / POINTS_AN_INCH
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return SLACK * float(width) / POINTS_AN_INCH
 
 
 def _place(flat: FlatTree, lines: list[list[str]], names: Names) -> _Layout:

@@ -95,7 +95,7 @@ def test_states_are_values() -> None:
 def test_a_new_level_grows_another_tree() -> None:
     rows = [observed((1, 0), (1, 1), contour=(1.0, 0.3)), observed((1, 1), (1, 1), contour=(0.2, 1.0))]
     one, other = state(*rows), state(*rows, Respecified(replace(SPEC, alpha=0.1)))
-    assert one.tree.intervals[1][1] < other.tree.intervals[1][1]
+    assert one.tree.intervals[1][0] > other.tree.intervals[1][0]
     assert grow(other, [Respecified(SPEC)]).tree == one.tree
 
 
