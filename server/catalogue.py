@@ -14,7 +14,7 @@ from typing import Any, Final
 from quercus.proto.v1 import model_pb2
 from quercus.server.changes import Changes
 from quercus.server.convert_models import decode_specification
-from quercus.server.convert_trees import Classifier, decode_snapshot
+from quercus.server.convert_trees import Classifier
 from quercus.server.errors import Unavailable
 from quercus.server.limits import MAX_CACHED_MODELS
 from quercus.server.schema import Schema
@@ -128,9 +128,8 @@ def _load_classifier(store: Store, model: str) -> Classifier:
     record = store.get_model(model)
     if record.tree_version == 0:
         raise FailedPrecondition(f"model {model} has no tree yet: try again in a moment")
-    message = decode_snapshot(model, store.snapshot(model, None))
     specification = decode_specification(model_pb2.Specification.FromString(record.specification))
-    return Classifier.of(record.key, message, specification)
+    return Classifier.of(record.key, store.snapshot(model), specification)
 
 
 def _keep(cache: dict[str, Any], model: str, entry: Any) -> None:

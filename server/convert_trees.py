@@ -9,28 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.proto.v1 import classify_pb2, tree_pb2
+from quercus.server import snapshots
 from quercus.server.convert_models import timestamp
 from quercus.server.names import tree_name
 from quercus.storage.records import Snapshot
 from quercus.trees.encoding import Edges, Encoder
 from quercus.trees.flat import FlatTree
 from quercus.trees.specification import Nominal, Numeric, Specification
-from quercus.trees.tree import Node, Stop
+from quercus.trees.tree import Stop
 
 
 def encode_tree(
-    root: Node, specification: Specification, edges: Edges, names: Sequence[Sequence[str]]
+    flat: FlatTree, specification: Specification, edges: Edges, names: Sequence[Sequence[str]]
 ) -> tree_pb2.Tree:
-    """Convert a grown tree to the message that is stored.
+    """Convert a grown tree to its message.
 
     Parameters
     ----------
-    root : the tree.
+    flat : the tree.
     specification : of the model.
     edges : inner edges in force, one tuple an attribute.
     names : branch names, one sequence an attribute.
     """
-    flat = FlatTree.of(root)
     message = tree_pb2.Tree(classes=specification.frame.classes)
     for attribute, cut, branches in zip(specification.attributes, edges, names, strict=True):
         message.attributes.add(
@@ -57,7 +57,7 @@ def encode_tree(
 
 def decode_snapshot(model: str, snapshot: Snapshot) -> tree_pb2.Tree:
     """Return the message of a stored tree with its name, version, sequence and time."""
-    message = tree_pb2.Tree.FromString(snapshot.data)
+    message = snapshots.read_message(snapshot.data)
     message.name = tree_name(model, snapshot.version)
     message.version = snapshot.version
     message.as_of = snapshot.as_of
@@ -112,18 +112,19 @@ class Classifier:
     names: tuple[tuple[str, tuple[str, ...]], ...]
 
     @classmethod
-    def of(cls, key: int, message: tree_pb2.Tree, specification: Specification) -> Classifier:
-        """Build it from a tree message and the specification, whose declared values give the codes."""
+    def of(cls, key: int, snapshot: Snapshot, specification: Specification) -> Classifier:
+        """Build it from a stored tree and the specification, whose declared values give the codes."""
+        message, flat = snapshots.read_classifier(snapshot.data)
         edges: Edges = tuple(
             () if isinstance(declared, Nominal) else tuple(attribute.edges)
             for declared, attribute in zip(specification.attributes, message.attributes, strict=True)
         )
         return cls(
             key=key,
-            version=message.version,
-            as_of=message.as_of,
+            version=snapshot.version,
+            as_of=snapshot.as_of,
             classes=tuple(message.classes),
-            flat=decode_tree(message),
+            flat=flat,
             encoder=Encoder(specification.attributes, edges),
             names=tuple((each.attribute, tuple(each.branches)) for each in message.attributes),
         )

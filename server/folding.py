@@ -14,13 +14,15 @@ import numpy as np
 from quercus.belief.codec import decode, decode_contours
 from quercus.belief.label import contour
 from quercus.proto.v1 import model_pb2
+from quercus.server import snapshots
 from quercus.server.convert_agenda import decode_asked, encode_asked, encode_reason
 from quercus.server.convert_models import decode_specification
 from quercus.server.convert_trees import encode_tree
-from quercus.server.limits import AGENDA_LENGTH, GROWTH_CHUNK, PUBLISH_EVERY_S
+from quercus.server.limits import AGENDA_LENGTH, GROWTH_CHUNK, PUBLISH_EVERY_S, PUBLISH_SHARE
 from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord
 from quercus.storage.store import Store
 from quercus.trees import stream
+from quercus.trees.flat import FlatTree
 from quercus.trees.specification import Specification
 
 _log = logging.getLogger(__name__)
@@ -42,7 +44,7 @@ class Folding:
         self._state = stream.GrowthState.initial(_specification(record.initial_specification))
         self._instances = array("q")  # sequence of each instance, by ordinal
         self._folded = 0  # newest sequence in the state
-        self._published_at = -PUBLISH_EVERY_S
+        self._publish_at = 0.0  # not before this time while there is a backlog
 
     def step(self, record: ModelRecord) -> bool:
         """Fold one chunk of what is new and publish when it is time.
@@ -62,8 +64,11 @@ class Folding:
             self._folded = events[-1].sequence
         unpublished = self._folded > record.sequence_grown or record.tree_version == 0
         caught_up = self._folded >= record.sequence_committed
-        if unpublished and (caught_up or time.monotonic() - self._published_at >= PUBLISH_EVERY_S):
+        if unpublished and (caught_up or time.monotonic() >= self._publish_at):
+            started = time.monotonic()
             self._publish()
+            now = time.monotonic()
+            self._publish_at = now + max(PUBLISH_EVERY_S, PUBLISH_SHARE * (now - started))
             return True
         return behind
 
@@ -71,7 +76,8 @@ class Folding:
         state, specification = self._state, self._state.specification
         names = state.names(self._store.vocabulary(self._model))
         attributes = [attribute.name for attribute in specification.attributes]
-        tree = encode_tree(state.tree, specification, state.edges, names)
+        flat = FlatTree.of(state.tree)
+        data = snapshots.encode(encode_tree(flat, specification, state.edges, names), flat)
         agenda = [
             AgendaEntry(
                 self._instances[query.instance],
@@ -80,14 +86,12 @@ class Folding:
             )
             for query in state.agenda(AGENDA_LENGTH)
         ]
-        data = tree.SerializeToString(deterministic=True)
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key
         )
-        self._published_at = time.monotonic()
         _log.debug(
             "model %s: version %d as of %d, %d nodes, %d queries",
-            self._model, version, self._folded, len(tree.nodes), len(agenda),
+            self._model, version, self._folded, flat.size, len(agenda),
         )  # fmt: skip
 
     def _convert(self, events: Sequence[Event]) -> Iterator[stream.Event]:

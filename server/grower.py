@@ -24,6 +24,7 @@ from quercus.storage.records import ModelRecord
 from quercus.storage.store import Store
 
 _log = logging.getLogger("quercus.server.grower")  # also when it is run as __main__
+NICENESS: Final = 5  # where they compete for a core, answering goes before growing
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
 
@@ -130,6 +131,7 @@ def main() -> None:
     arguments = parser.parse_args()
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
+    os.nice(NICENESS)
     set_up_logging(arguments.log_level)
     run(Store.open(arguments.url), arguments.poll_ms / 1000)
 

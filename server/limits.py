@@ -57,6 +57,9 @@ GROWTH_CHUNK: Final = 2000
 PUBLISH_EVERY_S: Final = 1.0
 """While a model has a backlog its tree is published at most this often."""
 
+PUBLISH_SHARE: Final = 4
+"""And while it has, publishing (which grows the tree) waits this many times as long as it last took."""
+
 MAX_ERROR_CHARACTERS: Final = 1000
 """Length of an error message: trailing metadata above 8 KiB would break the call itself."""
 
@@ -71,3 +74,6 @@ MAX_CACHED_MODELS: Final = 1000
 
 INLINE_BYTES: Final = 16 * 1024
 """Messages up to this size are converted on the event loop; a larger one in a thread."""
+
+BUNDLE_ROWS: Final = 1000
+"""Rows of small pushes to one model that are stored as one batch."""
