@@ -20,7 +20,7 @@ from quercus.client.errors import QuercusError, Unavailable, invalid
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.results import Floats, PushReport, Specification
 from quercus.client.rows import Chunk, RowEncoder
-from quercus.client.transport import MAX_ATTEMPTS, MAX_SEND_BYTES
+from quercus.client.transport import MAX_SEND_BYTES, PUSH_ATTEMPTS
 from quercus.proto.v1 import instance_pb2
 
 MAX_BATCH_ROWS = 10_000
@@ -185,7 +185,7 @@ class Ledger:
             ``error`` itself, with the report of what is acknowledged, when another attempt would not help.
         """
         self._attempts += 1
-        if not isinstance(error, Unavailable) or self._attempts >= MAX_ATTEMPTS:
+        if not isinstance(error, Unavailable) or self._attempts >= PUSH_ATTEMPTS:
             raise self.failed(error)
         return self._attempts
 

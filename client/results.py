@@ -34,7 +34,7 @@ class Nominal:
 
 @dataclass(frozen=True)
 class Numeric:
-    """A numeric attribute, cut into ``bins`` of equal width, or at declared inner ``edges``."""
+    """A numeric attribute, cut into ``bins`` of equal width, or at inner ``edges``, which then set ``bins``."""
 
     name: str
     bins: int = 4
@@ -43,6 +43,8 @@ class Numeric:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
+        if self.edges:
+            object.__setattr__(self, "bins", len(self.edges) + 1)
 
 
 Attribute = Nominal | Numeric

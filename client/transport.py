@@ -16,6 +16,8 @@ CLASSIFY_BYTES = 8 * 1024 * 1024
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_ADDRESS = "127.0.0.1:50051"
 MAX_ATTEMPTS = 4
+PUSH_ATTEMPTS = 8
+"""Of a stream that broke with batches on their way: several seconds, long enough for a server to restart."""
 FIRST_BACKOFF_S = 0.1
 MAX_BACKOFF_S = 2.0
 

@@ -1,0 +1,124 @@
+"""The same number of labels spent at random: offline, on the same split, for several random orders.
+
+Prints ``{"ready": true}`` once the numerical kernels are compiled, then a line of JSON (:class:`Draw`) for each
+order of the rows. The learner, its bins and its settings are the service's; only who is asked differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.frame import Frame
+from quercus.client.demo.child import end_with_parent
+from quercus.client.demo.tables import CLASSES, HOLDOUT, TRAINING, TRUTH, numbers, read_table
+from quercus.client.results import Floats
+from quercus.trees.abc45 import induce
+from quercus.trees.encoding import Codes, Encoder, branch_names, edges_in_force
+from quercus.trees.flat import FlatTree
+from quercus.trees.specification import Numeric, Specification
+
+NICE = 10
+"""The live processes come first."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Held-out accuracy after 0, 1, 2, ... answers about rows drawn at random by ``seed``."""
+
+    seed: int
+    accuracies: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The split as the trees see it.
+
+    Attributes
+    ----------
+    codes, targets : (n, K) and (n,), of the training rows.
+    holdout, holdout_targets : (m, K) and (m,), of the held-out rows.
+    arities : (K,) number of branches of each attribute.
+    size : number of classes.
+    alpha : level of the likelihood cut.
+    """
+
+    codes: Codes
+    targets: NDArray[np.int64]
+    holdout: Codes
+    holdout_targets: NDArray[np.int64]
+    arities: list[int]
+    size: int
+    alpha: float
+
+    def accuracy(self, asked: NDArray[np.int64]) -> float:
+        """Return the held-out accuracy when the true class is known of the rows ``asked`` alone."""
+        contours = np.ones((len(self.targets), self.size))
+        contours[asked] = np.eye(self.size)[self.targets[asked]]
+        tree = FlatTree.of(induce(self.codes, self.arities, contours, alpha=self.alpha).tree)
+        return float(np.mean(tree.klass[tree.route(self.holdout)] == self.holdout_targets))
+
+    def warm_up(self) -> None:
+        """Run every kernel that labels of this kind need, so that they are compiled and kept on disk."""
+        truth = np.eye(self.size)[self.targets]
+        vacuous = np.ones_like(truth)
+        induce(self.codes, self.arities, vacuous, alpha=self.alpha, budget=10, oracle=lambda row: truth[row])
+
+
+def load(folder: Path, alpha: float) -> Problem:
+    """Return the split that lies in ``folder``, encoded as the service encodes it."""
+    training, truth, holdout = (read_table(folder / name) for name in (TRAINING, TRUTH, HOLDOUT))
+    for row in training:
+        del row["id"]
+    holdout_classes = [row.pop("class") for row in holdout]
+    attributes = tuple(Numeric(name) for name in training[0])
+    specification = Specification(attributes, Frame(CLASSES), alpha=alpha, warmup_rows=len(training))
+    values = _values(training)
+    edges = edges_in_force(specification, values)
+    encoder = Encoder(attributes, edges)
+    return Problem(
+        codes=encoder.codes(values),
+        targets=np.array([CLASSES.index(row["class"]) for row in truth]),
+        holdout=encoder.codes(_values(holdout)),
+        holdout_targets=np.array([CLASSES.index(name) for name in holdout_classes]),
+        arities=[len(names) for names in branch_names(attributes, edges)],
+        size=len(CLASSES),
+        alpha=alpha,
+    )
+
+
+def draw(problem: Problem, seed: int, budget: int) -> Draw:
+    """Spend ``budget`` labels in a random order, and measure after each."""
+    order = np.random.default_rng(seed).permutation(len(problem.targets))
+    return Draw(seed, tuple(problem.accuracy(order[:k]) for k in range(budget + 1)))
+
+
+def _values(rows: list[dict[str, str]]) -> Floats:
+    return np.array([list(numbers(row).values()) for row in rows])
+
+
+def main() -> None:
+    """Compile, then draw."""
+    parser = argparse.ArgumentParser(prog="quercus-comparison")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--alpha", type=float, required=True)
+    parser.add_argument("--budget", type=int, required=True)
+    parser.add_argument("--repeats", type=int, required=True)
+    given = parser.parse_args()
+    end_with_parent()
+    problem = load(given.folder, given.alpha)
+    problem.warm_up()
+    print(json.dumps({"ready": True}), flush=True)
+    os.nice(NICE)
+    for seed in range(given.repeats):
+        print(json.dumps(asdict(draw(problem, seed, given.budget))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""The demo's processes: started, watched, and all ended whatever happens.
+
+Each runs in a session of its own, so that Ctrl-C reaches the demo alone, which then ends them in order; and
+each ends by itself when the pipe to its standard input breaks, so that even a killed demo leaves none behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+TERMINATE_S = 15.0
+"""How long a process may take to end when asked to."""
+LOG_TAIL_LINES = 12
+
+Listener = Callable[[str], None]
+
+
+class DemoFailure(Exception):  # noqa: N818  (how a demo ends)
+    """Something went wrong; the text says what, and where its log is."""
+
+
+class Member:
+    """One process; its output, line by line, goes to a log and to a listener.
+
+    Parameters
+    ----------
+    name : what people call it.
+    arguments : after ``python -m``.
+    log : file for its output and its errors.
+    listener : called with each line of its standard output, in a thread.
+    changed : set when it says something, and when it ends.
+    may_end : whether it is right that it ends by itself.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        log: Path,
+        listener: Listener,
+        changed: threading.Event,
+        may_end: bool,
+    ) -> None:
+        self.name, self.log, self.may_end = name, log, may_end
+        self._listener, self._changed = listener, changed
+        log.unlink(missing_ok=True)
+        with log.open("ab") as errors:  # to append: both its errors and what is read below go there
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                env=environment(),
+                start_new_session=True,
+            )
+        self._reader = threading.Thread(target=self._read, name=f"quercus-demo-{name}", daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.log.open("a", encoding="utf-8") as log:
+            for line in self.process.stdout:
+                log.write(line)
+                log.flush()
+                self._listener(line.rstrip("\n"))
+                self._changed.set()
+        self.process.wait()
+        self._changed.set()
+
+    @property
+    def code(self) -> int | None:
+        """Exit code; None while it runs or while its last lines are not read yet."""
+        return None if self._reader.is_alive() else self.process.returncode
+
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input; one that is gone is found by its exit code."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.may_end = True
+        if self.process.poll() is None:
+            self.process.terminate()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait until it has ended and all it said is read; tells whether that came true."""
+        self._reader.join(timeout_s)
+        return self.code is not None
+
+    def check(self) -> None:
+        """Raise ``DemoFailure`` when it ended with an error, or ended when it should not."""
+        code = self.code
+        if code is None or (code == 0 and self.may_end):
+            return
+        if code == 0:
+            raise self.failure("ended too early")
+        raise self.failure(f"failed with exit code {code}" if code > 0 else f"was killed by signal {-code}")
+
+    def failure(self, what: str) -> DemoFailure:
+        """Say what went wrong with this process, with the end of its log."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:]
+        tail = "".join(f"\n    {line}" for line in lines) or "\n    (it wrote nothing)"
+        return DemoFailure(f"{self.name} {what}; its log, {self.log}, ends:{tail}")
+
+
+class Family:
+    """All processes of a demo; leaving the block ends those that still run.
+
+    Parameters
+    ----------
+    folder : where their logs go.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._members: list[Member] = []
+        self._changed = threading.Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            for member in self._members:
+                member.terminate()
+            until = time.monotonic() + TERMINATE_S
+            for member in self._members:
+                member.join(max(0.0, until - time.monotonic()))
+        finally:  # also when Ctrl-C comes a second time
+            for member in self._members:
+                if member.process.poll() is None:
+                    member.process.kill()
+                member.process.wait()
+
+    def start(
+        self, name: str, *arguments: str, listener: Listener = lambda _: None, may_end: bool = True
+    ) -> Member:
+        """Start ``python -m ARGUMENTS``."""
+        log = self._folder / f"{name}.log"
+        member = Member(name, arguments, log, listener, self._changed, may_end)
+        self._members.append(member)
+        return member
+
+    def wait(self, done: Callable[[], bool], until: float, slice_s: float = 0.2) -> bool:
+        """Wait for something to happen, at most ``slice_s``; tells whether ``done``.
+
+        Raises
+        ------
+        DemoFailure
+            When a process failed, or ``until`` (of ``time.monotonic``) has passed.
+        """
+        for member in self._members:
+            member.check()
+        if done():
+            return True
+        if time.monotonic() > until:
+            raise DemoFailure(f"the demo ran out of time; the logs of its processes are in {self._folder}")
+        self._changed.wait(slice_s)
+        self._changed.clear()
+        return False
+
+    def end(self, member: Member) -> None:
+        """Ask one process to end and wait for it.
+
+        Raises
+        ------
+        DemoFailure
+            When it does not, or ends with an error.
+        """
+        member.terminate()
+        if not member.join(TERMINATE_S):
+            raise member.failure(f"did not end within {TERMINATE_S:g} s")
+        member.check()
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of the processes: no settings of the user's own servers, no proxy to loopback."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("QUERCUS_")}
+    return kept | {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "no_grpc_proxy": "127.0.0.1"}

@@ -1,0 +1,36 @@
+"""One live server for all tests of the client; each test has a model of its own."""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from integration.client.serving import Serving
+
+from quercus.client import Client, Model, Nominal, Numeric, Specification
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    server = Serving(tmp_path_factory.mktemp("store"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def client(serving: Serving) -> Iterator[Client]:
+    with Client(serving.address) as connected:
+        yield connected
+
+
+@pytest.fixture
+def name() -> str:
+    return f"model-{next(_numbers)}"
+
+
+@pytest.fixture
+def model(client: Client, name: str) -> Model:
+    """X in {a, b}, y a number cut at 1 and 2; classes o and s; a budget of 3."""
+    attributes = [Nominal("X", ["a", "b"]), Numeric("y", edges=[1.0, 2.0])]
+    return client.create_model(name, Specification(attributes, ["o", "s"], budget=3))

@@ -1,0 +1,157 @@
+"""CSV and ARFF files: what is read, and for every malformed one the line and column of the trouble."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from quercus.client.files import FileError, Table, open_table
+from quercus.client.files.table import MAX_LINE_BYTES
+
+ARFF = "@relation t\n@attribute a {x, y}\n@attribute b real\n@data\n"
+
+
+def table(tmp_path: Path, name: str, content: str | bytes) -> Table:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return open_table(path)
+
+
+def cells(opened: Table) -> list[tuple[int, list[str | None]]]:
+    return [(record.line, list(record.cells)) for record in opened]
+
+
+def test_csv(tmp_path: Path) -> None:
+    opened = table(tmp_path, "t.csv", 'a, b \n1, x\n\n?,"two\nlines"\n"say ""hi""",\n')
+    assert opened.names == ("a", "b")
+    assert cells(opened) == [(2, ["1", "x"]), (4, [None, "two\nlines"]), (6, ['say "hi"', None])]
+    assert cells(opened) == cells(opened)  # each iteration reads the file anew
+
+
+def test_csv_with_byte_order_mark_windows_line_ends_and_no_last_one(tmp_path: Path) -> None:
+    opened = table(tmp_path, "t.csv", b"\xef\xbb\xbfa,b\r\n1,2\r\n3,4")
+    assert opened.names == ("a", "b")
+    assert cells(opened) == [(2, ["1", "2"]), (3, ["3", "4"])]
+
+
+def test_compressed_files(tmp_path: Path) -> None:
+    assert cells(table(tmp_path, "t.csv.gz", gzip.compress(b"a\n1\n"))) == [(2, ["1"])]
+    assert cells(table(tmp_path, "t.arff.gz", gzip.compress((ARFF + "x,1\n").encode()))) == [(5, ["x", "1"])]
+
+
+def test_another_delimiter(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a;b\n1,5;2\n")
+    assert cells(open_table(tmp_path / "t.csv", delimiter=";")) == [(2, ["1,5", "2"])]
+
+
+def test_arff(tmp_path: Path) -> None:
+    text = (
+        "% a comment\n@RELATION 'my data'\n\n@Attribute 'the shape' {round, 'not round', \"o'k\"} % of it\n"
+        "@attribute size INTEGER\n@attribute\tclass{p,q}\n@DATA\n"
+        "round, 1 ,p % a comment\n'not round',-2.5e3,q\n  ?,?,?\n\"o'k\",0,'p'\n{}\n{1 5, 2 q}\n{ 0 'not round' }\n"
+    )
+    opened = table(tmp_path, "t.arff", text)
+    assert [(c.name, c.kind, c.values) for c in opened.columns] == [
+        ("the shape", "nominal", ("round", "not round", "o'k")),
+        ("size", "numeric", ()),
+        ("class", "nominal", ("p", "q")),
+    ]
+    assert cells(opened) == [
+        (8, ["round", "1", "p"]),
+        (9, ["not round", "-2.5e3", "q"]),
+        (10, [None, None, None]),
+        (11, ["o'k", "0", "p"]),
+        (12, ["round", "0", "p"]),
+        (13, ["round", "5", "q"]),
+        (14, ["not round", "0", "p"]),
+    ]
+
+
+def test_arff_escapes(tmp_path: Path) -> None:
+    text = "@relation t\n@attribute a {'it\\'s', 'a\\\\b'}\n@data\n'it\\'s'\n'a\\\\b'\n"
+    assert cells(table(tmp_path, "t.arff", text)) == [(4, ["it's"]), (5, ["a\\b"])]
+
+
+BAD_CSV: list[tuple[str | bytes, str]] = [
+    ("", "is empty: expected a header line"),
+    ("\n\n", "is empty: expected a header line"),
+    ("a,b,a\n", r"line 1, column 3: the name 'a' is taken by column 1"),
+    ("a,,b\n", r"line 1, column 2: the column has no name"),
+    ("a;b\n1;2\n", r"line 1: has one column only; is the separator ';'\? \(--delimiter\)"),
+    (
+        "a,b\n1,2\n3\n",
+        r"line 3, column 2: the row has 1 cell, the header has 2: 'b' is the first that is absent",
+    ),
+    ("a,b\n1,2,oops\n", r"line 2, column 3: the row has 3 cells, the header has 2: 'oops' is too much"),
+    ('a,b\n1,2\n"3,4\n', r"line 3: malformed CSV: unexpected end of data"),
+    ('a,b\n"x"y,2\n', r"line 2: malformed CSV"),
+    (b"a,b\n1,2\n1,\xe9\n", r"line 3: byte 3 \(0xe9\) is not UTF-8"),
+    (b"a,b\n1,\x00\n", r"line 2: holds a zero byte"),
+    (b"a\n" + b"x" * (MAX_LINE_BYTES + 1), r"line 2: is longer than"),
+    ("a,b\r1,2\r", r"line 1: malformed CSV: new-line character"),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), BAD_CSV)
+def test_malformed_csv(tmp_path: Path, content: str | bytes, words: str) -> None:
+    with pytest.raises(FileError, match=words) as caught:
+        list(table(tmp_path, "bad.csv", content))
+    assert str(caught.value).startswith(str(tmp_path / "bad.csv"))
+
+
+BAD_ARFF = [
+    ("", "is empty: expected an ARFF header"),
+    ("a,b\n1,2\n", "line 1: expected @relation, @attribute or @data, found 'a,b'"),
+    ("@relation t\n@attribute a real\n", "line 2: ends without @data"),
+    ("@relation t\n@data\n", "line 2: @data before any @attribute"),
+    (
+        "@relation t\n@attribute a string\n",
+        r"line 2, column 1 \(a\): string attributes cannot be learned from",
+    ),
+    ("@attribute a real\n@attribute d date 'yyyy'\n", r"line 2, column 2 \(d\): date attributes cannot"),
+    ("@attribute a relational\n", "relational attributes cannot"),
+    ("@attribute a\n", "expected numeric, integer, real or {values}, found ''"),
+    ("@attribute a float\n", "found 'float'"),
+    ("@attribute a real real\n", "'real' is too much"),
+    ("@attribute a {x, y\n", "line 1, column 1.*expected ',' or '}'"),
+    ("@attribute a {}\n", "expected a value|no value is declared"),
+    ("@attribute a {x, x}\n", "the value 'x' is declared twice"),
+    ("@attribute a real\n@attribute a real\n", r"line 2, column 2 \(a\): the name 'a' is taken already"),
+    ("@attribute 'a real\n", "line 1, column 1: the quote ' is not closed"),
+    (ARFF + "x\n", "line 5, column 2: the row has 1 values, 2 are declared: 'b' is absent"),
+    (ARFF + "x,1,2\n", "line 5, column 3: the row has more than the 2 declared values"),
+    (ARFF + "x,1\nz,1\n", r"line 6, column 1 \(a\): 'z' is none of the declared values x, y"),
+    (ARFF + "x,\n", "line 5, column 2: expected a value, found the end of the line"),
+    (ARFF + "'x\n", "line 5, column 1: the quote ' is not closed"),
+    (ARFF + "'x' 1\n", "line 5, column 1: expected ',' after the value, found '1'"),
+    (ARFF + "x,1,{3}\n", "line 5: instance weights"),
+    (ARFF + "{7 x}\n", r"line 5: '7' is not an attribute number in 0\.\.1"),
+    (ARFF + "{1 2, 0 x}\n", "must increase"),
+    (ARFF + "{0 x} 3\n", "after the sparse row is too much"),
+    (ARFF + "{0 x\n", "expected ',' or '}'"),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), BAD_ARFF)
+def test_malformed_arff(tmp_path: Path, content: str, words: str) -> None:
+    with pytest.raises(FileError, match=words):
+        list(table(tmp_path, "bad.arff", content))
+
+
+def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="cannot be read: No such file or directory"):
+        open_table(tmp_path / "none.csv")
+    with pytest.raises(FileError, match="cannot be read: Not a gzipped file"):
+        table(tmp_path, "t.csv.gz", b"a,b\n1,2\n")
+    with pytest.raises(FileError, match="cannot be read"):
+        list(table(tmp_path, "t.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 9999)[:-20]))
+    with pytest.raises(FileError, match="the delimiter must be one character"):
+        open_table(tmp_path / "none.csv", delimiter="||")
+
+
+def test_a_file_is_read_row_by_row(tmp_path: Path) -> None:
+    opened = table(tmp_path, "t.csv", "a\n" + "1\n" * 1000 + "1,2\n")
+    records = iter(opened)
+    assert [next(records).line for _ in range(1000)][-1] == 1001  # the bad row below is not reached yet
+    with pytest.raises(FileError, match="line 1002"):
+        next(records)

@@ -1,0 +1,72 @@
+"""Labels in every form that people write become the right message, and mistakes name their field."""
+
+import numpy as np
+import pytest
+
+from quercus.belief.mass import MassFunction
+from quercus.client import InvalidArgument
+from quercus.client.labels import LabelEncoder, label_from_proto
+
+ENCODER = LabelEncoder(["o", "s", "x"])
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        None,
+        "s",
+        frozenset({"o", "x"}),
+        {"o": 0.5, "s": 1.0, "x": 0.0},
+        {frozenset({"s"}): 0.25, frozenset({"o", "s", "x"}): 0.75},
+    ],
+)
+def test_a_label_survives_the_wire(label: object) -> None:
+    assert label_from_proto(ENCODER.one(label), ENCODER.classes) == label  # type: ignore[arg-type]
+
+
+def test_other_forms_of_the_same_label() -> None:
+    assert ENCODER.one(["x", "o"]) == ENCODER.one({"o", "x"})
+    assert ENCODER.one({"s": 1.0}).contour.plausibilities == [0.0, 1.0, 0.0]
+    assert ENCODER.one(np.array([0.1, 0.2, 1.0])).contour.plausibilities == [0.1, 0.2, 1.0]
+    mass = MassFunction(3, ((0b010, 0.25), (0b111, 0.75)))
+    assert ENCODER.one(mass) == ENCODER.one({("s",): 0.25, ("o", "s", "x"): 0.75})
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("q", "'q' is not a class; the classes are o, s, x"),
+        ({"o", "q"}, "'q' is not a class"),
+        ([], "the set of classes is empty"),
+        ({}, "the dict is empty"),
+        ({"o": "much"}, "must be numbers"),
+        ({"o": 1.0, frozenset({"s"}): 0.5}, "must be all class names"),
+        (np.array([1.0, 0.0]), r"expected 3 plausibilities, got an array of shape \(2,\)"),
+        ([1.0, 0.5, 0.0], "is no label"),
+        (7, "is no label"),
+    ],
+)
+def test_a_bad_label_names_the_field(label: object, words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words) as caught:
+        ENCODER.one(label, "answer")  # type: ignore[arg-type]
+    assert caught.value.violations[0].field == "answer"
+
+
+def test_batches_take_the_most_compact_form() -> None:
+    assert ENCODER.batch([None, {"o", "s", "x"}]).WhichOneof("kind") == "all_vacuous"
+    assert ENCODER.batch([None, "o", {"s", "x"}]).sets.masks == [0b111, 0b001, 0b110]
+    mixed = ENCODER.batch([None, {"o": 0.5, "s": 1.0}, "x"])
+    assert mixed.contours.plausibilities == [1, 1, 1, 0.5, 1, 0, 0, 0, 1]
+    masses = ENCODER.batch(["o", {frozenset({"o"}): 1.0}])
+    assert [each.WhichOneof("kind") for each in masses.list.labels] == ["class_name", "mass"]
+
+
+def test_a_matrix_of_contours_is_packed_and_its_width_checked() -> None:
+    assert ENCODER.batch(np.eye(3)).contours.plausibilities == np.eye(3).ravel().tolist()
+    with pytest.raises(InvalidArgument, match=r"labels\[40\]: expected 3 plausibilities a row, got 2"):
+        ENCODER.batch(np.ones((5, 2)), start=40)
+
+
+def test_an_error_in_a_batch_names_the_row_of_the_whole_push() -> None:
+    with pytest.raises(InvalidArgument, match=r"labels\[1001\]: 'q' is not a class"):
+        ENCODER.batch([None, "q"], start=1000)

@@ -1,0 +1,142 @@
+"""Batches, the ledger of acknowledgements, and when a broken stream is tried again."""
+
+import numpy as np
+import pytest
+
+from quercus.client import (
+    InvalidArgument,
+    Nominal,
+    Numeric,
+    PushReport,
+    QuercusError,
+    Specification,
+    Unavailable,
+)
+from quercus.client.pushing import Batcher, Ledger, batch_size, check_sizes
+from quercus.client.rows import chunks
+from quercus.client.transport import MAX_SEND_BYTES, PUSH_ATTEMPTS
+from quercus.proto.v1 import instance_pb2
+
+SPECIFICATION = Specification([Nominal("X", "ab"), Numeric("y")], ["o", "s"])
+ROWS = [["a", 1.0], ["b", 2.0], ["a", 3.0]]
+
+
+def test_batches_carry_rows_labels_and_ids_in_step() -> None:
+    batcher = Batcher("m", SPECIFICATION, ["o", None, "s"], iter(["p", "q", "r"]))
+    requests = [batcher.batch(chunk).request for chunk in chunks(ROWS, 2)]
+    batcher.finish(3)
+    assert [list(request.ids) for request in requests] == [["p", "q"], ["r"]]
+    assert [list(request.labels.sets.masks) for request in requests] == [[1, 3], [2]]
+    assert [len(request.rows.packed.values) for request in requests] == [4, 2]
+    assert {request.model for request in requests} == {"models/m"}
+
+
+def test_batch_ids_are_never_repeated() -> None:
+    pushes = [Batcher("m", SPECIFICATION, None, None) for _ in range(3)]
+    ids = [batcher.batch(chunk).request.batch_id for batcher in pushes for chunk in chunks(ROWS, 1)]
+    assert len(set(ids)) == 9
+
+
+@pytest.mark.parametrize(
+    ("labels", "ids", "words"),
+    [
+        (["o"], None, "there are fewer labels than rows: none for row 1"),
+        (np.ones((2, 2)), None, "there are fewer labels than rows: none for row 2"),
+        (None, ["p", "q"], "there are fewer ids than rows: none for row 2"),
+        (["o"] * 4, None, "there are more labels than the 3 rows"),
+        (np.ones((4, 2)), None, "there are more labels than the 3 rows"),
+        (None, list("pqrs"), "there are more ids than the 3 rows"),
+    ],
+)
+def test_labels_and_ids_must_be_as_many_as_rows(labels: object, ids: list[str] | None, words: str) -> None:
+    batcher = Batcher("m", SPECIFICATION, labels, ids)  # type: ignore[arg-type]
+
+    def push() -> None:
+        for chunk in chunks(ROWS, 3):
+            batcher.batch(chunk)
+        batcher.finish(3)
+
+    with pytest.raises(InvalidArgument, match=words):
+        push()
+
+
+def test_new_values_ask_for_a_renewal_once_they_may_be_known() -> None:
+    batcher = Batcher("m", SPECIFICATION, None, None)
+    chunk = next(chunks([["new", 1.0]], 1))
+    assert not batcher.wants_renewal(chunk)  # nothing was sent that could have added it
+    assert batcher.batch(chunk).request.rows.WhichOneof("kind") == "named"
+    assert batcher.wants_renewal(chunk)
+    batcher.renew(Specification([Nominal("X", ["a", "b", "new"]), Numeric("y")], ["o", "s"]))
+    assert batcher.batch(chunk).request.rows.packed.values == [2.0, 1.0]
+
+
+def acknowledge(ledger: Ledger, batch_id: str, sequence: int, stored: int, known: int = 0) -> None:
+    ledger.acknowledged(
+        instance_pb2.PushInstancesResponse(
+            batch_id=batch_id, committed_sequence=sequence, rows_stored=stored, rows_known=known
+        )
+    )
+
+
+def test_the_ledger_counts_each_batch_once() -> None:
+    seen: list[PushReport] = []
+    ledger = Ledger(2, seen.append)
+    batcher = Batcher("m", SPECIFICATION, None, None)
+    batches = [batcher.batch(chunk) for chunk in chunks(ROWS, 2)]
+    for batch in batches:
+        ledger.sent(batch)
+    assert ledger.full
+    acknowledge(ledger, batches[0].request.batch_id, 2, 2)
+    acknowledge(ledger, batches[0].request.batch_id, 2, 0, 2)  # again, after a reconnection
+    assert ledger.pending == [batches[1]]
+    acknowledge(ledger, batches[1].request.batch_id, 3, 0, 1)
+    report = ledger.report
+    assert (report.rows, report.stored, report.known, report.batches, report.committed_sequence) == (
+        3,
+        2,
+        1,
+        2,
+        3,
+    )
+    assert [each.rows for each in seen] == [2, 3]
+
+
+def test_a_broken_stream_is_tried_again_a_bounded_number_of_times() -> None:
+    ledger = Ledger(2, None)
+    attempts = [ledger.broken(Unavailable("gone")) for _ in range(PUSH_ATTEMPTS - 1)]
+    assert attempts == list(range(1, PUSH_ATTEMPTS))
+    with pytest.raises(Unavailable) as caught:
+        ledger.broken(Unavailable("gone"))
+    assert caught.value.report == ledger.report
+    assert str(caught.value) == "gone; 0 rows had been acknowledged"
+
+
+def test_progress_makes_attempts_free_again_and_other_errors_get_none() -> None:
+    ledger = Ledger(2, None)
+    batch = Batcher("m", SPECIFICATION, None, None).batch(next(chunks(ROWS, 3)))
+    ledger.sent(batch)
+    ledger.broken(Unavailable("gone"))
+    acknowledge(ledger, batch.request.batch_id, 3, 3)
+    assert ledger.broken(Unavailable("gone")) == 1
+    with pytest.raises(InvalidArgument) as caught:
+        ledger.broken(InvalidArgument("wrong"))
+    assert caught.value.report is not None
+    assert caught.value.report.rows == 3
+
+
+def test_an_error_of_the_caller_gets_a_note() -> None:
+    assert Ledger(1, None).failed(KeyError("theirs")).__notes__ == ["0 rows had been acknowledged"]
+    assert isinstance(Ledger(1, None).failed(QuercusError("ours")), QuercusError)
+
+
+@pytest.mark.parametrize(("batch_rows", "window"), [(0, 1), (10_001, 1), (1, 0)])
+def test_sizes_out_of_bounds_are_refused(batch_rows: int, window: int) -> None:
+    with pytest.raises(InvalidArgument, match=r"is not (in|at least) 1"):
+        check_sizes(batch_rows, window)
+
+
+def test_wide_rows_make_smaller_batches() -> None:
+    wide = Specification([Numeric(f"a{k}") for k in range(1000)], ["o", "s"])
+    size = batch_size(10_000, wide)
+    assert 0 < size * 1002 * 8 <= MAX_SEND_BYTES / 2
+    assert batch_size(10_000, SPECIFICATION) == 10_000

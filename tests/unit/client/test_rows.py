@@ -1,0 +1,105 @@
+"""Rows in every form become the same packed numbers; what cannot be packed travels by name or is refused."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from quercus.client import InvalidArgument, Nominal, Numeric, Specification
+from quercus.client.rows import Chunk, RowEncoder, chunks
+
+SPECIFICATION = Specification([Nominal("colour", ["red", "blue"]), Numeric("size")], ["a", "b"])
+ENCODER = RowEncoder(SPECIFICATION)
+PACKED = [1.0, 2.5, math.nan, 3.0, 0.0, math.nan]
+
+
+def packed(rows: object) -> list[float]:
+    (chunk,) = chunks(rows, 100)
+    message, unknown = ENCODER.encode(chunk)
+    assert not unknown
+    return list(message.packed.values)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"colour": "blue", "size": 2.5}, {"size": 3}, {"colour": "red", "size": None}],
+        [["blue", 2.5], (None, np.int64(3)), ["red", math.nan]],
+        np.array([["blue", 2.5], [None, 3.0], ["red", None]], dtype=object),
+        np.array([[1.0, 2.5], [math.nan, 3.0], [0.0, math.nan]]),
+        pd.DataFrame({"size": [2.5, 3.0, None], "other": 1, "colour": ["blue", None, "red"]}),
+        pd.DataFrame({"size": pd.array([2.5, 3, None], dtype="Float64"), "colour": ["blue", pd.NA, "red"]}),
+        pd.DataFrame({"size": [2.5, 3.0, None], "colour": pd.Categorical(["blue", None, "red"])}),
+    ],
+    ids=["dicts", "sequences", "objects", "numbers", "frame", "nullable frame", "categorical frame"],
+)
+def test_every_form_gives_the_same_numbers(rows: object) -> None:
+    np.testing.assert_array_equal(packed(rows), PACKED)
+
+
+def test_integers_are_the_text_of_nominal_values() -> None:
+    encoder = RowEncoder(Specification([Nominal("grade", ["1", "2"])], ["a", "b"]))
+    message, unknown = encoder.encode(Chunk(0, 3, [[2], ["1"], [np.int64(2)]]))
+    assert (list(message.packed.values), unknown) == ([1.0, 0.0, 1.0], False)
+
+
+def test_a_value_the_model_does_not_list_travels_by_name() -> None:
+    message, unknown = ENCODER.encode(Chunk(0, 2, [["green", -1.0], [None, 2]]))
+    assert unknown
+    first, second = message.named.rows
+    assert (first.values["colour"].nominal, first.values["size"].number) == ("green", -1.0)
+    assert dict(second.values).keys() == {"size"}
+
+
+def test_minus_one_is_a_number_like_any_other() -> None:
+    assert packed([["red", -1.0]]) == [0.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"color": "red"}, r"rows\[7\]: no attribute 'color'; the attributes are colour, size"),
+        (["red"], r"rows\[7\]: expected 2 values, got 1"),
+        ("red", r"rows\[7\]: expected a dict or a sequence, got str"),
+        (["red", "big"], r"rows\[7\].size: the attribute is numeric, got the text 'big'"),
+        (["red", [1]], r"rows\[7\].size: the attribute is numeric, got \[1\]"),
+        ([1.5, 2.0], r"rows\[7\].colour: the attribute is nominal and takes text, got 1.5"),
+    ],
+)
+def test_a_bad_row_is_named(row: object, words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        ENCODER.encode(Chunk(6, 2, [["red", 1.0], row]))
+
+
+def test_arrays_and_frames_of_the_wrong_width_are_named() -> None:
+    with pytest.raises(InvalidArgument, match=r"rows\[0\]: expected 2 values, got 3"):
+        packed(np.ones((2, 3)))
+    with pytest.raises(InvalidArgument, match="the DataFrame has no column 'size'"):
+        packed(pd.DataFrame({"colour": ["red"]}))
+
+
+@pytest.mark.parametrize("rows", [{"colour": "red"}, "red", np.ones(3)])
+def test_one_row_is_not_taken_for_many(rows: object) -> None:
+    with pytest.raises(InvalidArgument, match=r"rows: expected"):
+        list(chunks(rows, 10))
+
+
+def test_an_iterable_is_read_no_further_than_the_piece_in_hand() -> None:
+    read = 0
+
+    def source() -> Iterator[list[float]]:
+        nonlocal read
+        while True:
+            read += 1
+            yield [0.0]
+
+    pieces = chunks(source(), 10)
+    assert [(next(pieces).start, read), (next(pieces).start, read)] == [(0, 10), (10, 20)]
+
+
+def test_the_last_piece_is_shorter() -> None:
+    sizes = [(chunk.start, chunk.size) for chunk in chunks(np.ones((25, 2)), 10)]
+    assert sizes == [(0, 10), (10, 10), (20, 5)]
+    assert [(c.start, c.size) for c in chunks(pd.DataFrame({"x": range(25)}), 20)] == [(0, 20), (20, 5)]

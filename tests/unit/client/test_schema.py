@@ -1,0 +1,199 @@
+"""What columns mean: inferred kinds, binding to a model, labels, truths, contours, specification files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quercus.client import Nominal, Numeric, Specification
+from quercus.client.files import FileError, Table, open_table
+from quercus.client.files.labels import contours, truth
+from quercus.client.files.schema import Binding, class_column, infer, number
+from quercus.client.specfile import from_dict, read_specification, to_dict
+
+DATA = "colour,size,grade,class\nred,1,1,no\nblue,?,2,yes\n,2.5e1,1,no\n"
+
+
+def table(tmp_path: Path, content: str, name: str = "t.csv") -> Table:
+    path = tmp_path / name
+    path.write_text(content)
+    return open_table(path)
+
+
+@pytest.mark.parametrize("text", ["1", "-2.5", "+.5", "3.", "1e-3", "0012"])
+def test_numbers(text: str) -> None:
+    assert number(text) == float(text)
+
+
+@pytest.mark.parametrize("text", ["", "x", "1_0", "inf", "nan", "0x10", "1 2", "1e999", "٣", "1,5", "1\n"])
+def test_no_numbers(text: str) -> None:
+    assert number(text) is None
+
+
+def test_kinds_are_inferred_and_values_sorted(tmp_path: Path) -> None:
+    schema = infer(table(tmp_path, DATA), class_column="class")
+    assert schema.attributes == (Nominal("colour", ("blue", "red")), Numeric("size"), Numeric("grade"))
+    assert (schema.classes, schema.rows) == (("no", "yes"), 3)
+
+
+def test_columns_are_left_out_or_taken_as_names(tmp_path: Path) -> None:
+    schema = infer(table(tmp_path, DATA), class_column="class", ignore=["size"], nominal=["grade"])
+    assert schema.attributes == (Nominal("colour", ("blue", "red")), Nominal("grade", ("1", "2")))
+
+
+def test_arff_declares_kinds_and_order(tmp_path: Path) -> None:
+    text = "@attribute a {z, b}\n@attribute n real\n@attribute kind {q, p}\n@data\nb,?,p\n"
+    opened = table(tmp_path, text, "t.arff")
+    assert class_column(opened, None) == "kind"
+    schema = infer(opened, class_column="kind")
+    assert (schema.attributes, schema.classes) == ((Nominal("a", ("z", "b")), Numeric("n")), ("q", "p"))
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        (DATA, {"class_column": "kind"}, "--class: no column 'kind'; the columns are colour, size, grade, class"),
+        (DATA, {"class_column": "class", "ignore": ["x"]}, "--ignore: no column 'x'"),
+        (DATA, {"class_column": "class", "nominal": ["x"]}, "--nominal: no column 'x'"),
+        ("a,class\n", {"class_column": "class"}, "has a header but no rows"),
+        ("a,class\n?,x\n?,y\n", {"class_column": "class"}, "column 'a' has no value at all"),
+        ("a,class\n1,x\n2,x\n", {"class_column": "class"}, "class column 'class' has 1 classes; 2 to 64"),
+        ("class\nx\ny\n", {"class_column": "class"}, "has no column left to learn from"),
+        ("a,class\n" + "".join(f"v{i},{i % 2}\n" for i in range(1001)), {"class_column": "class"},
+         "more than 1,000 distinct values; leave it out with --ignore 'a'"),
+    ],
+)  # fmt: skip
+def test_columns_that_cannot_be_used(
+    tmp_path: Path, content: str, options: dict[str, object], words: str
+) -> None:
+    with pytest.raises(FileError, match=words):
+        infer(table(tmp_path, content), **options)  # type: ignore[arg-type]
+
+
+SPECIFICATION = Specification([Numeric("size"), Nominal("colour", ["red"])], ["no", "yes"])
+
+
+def test_columns_are_bound_by_name(tmp_path: Path) -> None:
+    binding = Binding(table(tmp_path, DATA), SPECIFICATION)
+    assert list(binding) == [[1.0, "red"], [None, "blue"], [25.0, None]]
+    assert binding.unused == ("grade", "class")
+
+
+def test_a_cell_that_is_no_number_is_named(tmp_path: Path) -> None:
+    binding = Binding(table(tmp_path, "colour,size\nred,1\nred,big\n"), SPECIFICATION)
+    with pytest.raises(FileError, match=r"line 3, column 2 \(size\): 'big' is not a finite number"):
+        list(binding)
+
+
+def test_columns_that_do_not_fit_the_model(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="has no column for the model's size; the columns are colour"):
+        Binding(table(tmp_path, "colour\nred\n"), SPECIFICATION)
+    declared = "@attribute colour {red}\n@attribute size {big}\n@data\nred,big\n"
+    with pytest.raises(FileError, match="declares 'size' nominal, it is numeric in the model"):
+        Binding(table(tmp_path, declared, "t.arff"), SPECIFICATION)
+
+
+def test_contours_follow_the_frame_whatever_the_order_of_columns(tmp_path: Path) -> None:
+    rows = list(contours(table(tmp_path, "b,a\n.5,1\n0,.25\n"), ["a", "b"]))
+    np.testing.assert_array_equal(rows, [[1.0, 0.5], [0.25, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a,c\n1,1\n", "line 1: the header must name the classes a, b: c is no class"),
+        ("a\n1\n", "no column for the class b"),
+        ("a,b\n1,1.5\n", r"line 2, column 2 \(b\): '1.5' is not a plausibility in \[0, 1\]"),
+        ("a,b\n1,-0.1\n", "is not a plausibility"),
+        ("a,b\n1,x\n", "'x' is not a plausibility"),
+        ("a,b\n1,\n", "a missing value is not a plausibility"),
+        ("a,b\n1,1\n0,0\n", "line 3: every plausibility is 0"),
+    ],
+)
+def test_bad_contours(tmp_path: Path, content: str, words: str) -> None:
+    with pytest.raises(FileError, match=words):
+        list(contours(table(tmp_path, content), ["a", "b"]))
+
+
+def test_truths_by_row_number_and_by_id(tmp_path: Path) -> None:
+    path = table(tmp_path, "id,class\nx7,a\nx9,?\n").path
+    assert truth(path, None, ["a", "b"]) == {"0": "a", "1": None}
+    assert truth(path, "class", ["a", "b"], id_column="id") == {"x7": "a", "x9": None}
+    alone = table(tmp_path, "whatever\nb\n", "one.csv").path
+    assert truth(alone, "class", ["a", "b"]) == {"0": "b"}
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        ("id,class\nx,c\n", {}, r"line 2, column 2 \(class\): 'c' is not a class; the classes are a, b"),
+        ("id,kind\nx,a\n", {}, "which column holds the class"),
+        ("id,kind\nx,a\n", {"column": "sort"}, "--class: no column 'sort'"),
+        ("id,class\nx,a\nx,b\n", {"id_column": "id"}, r"line 3, column 1 \(id\): the id 'x' comes twice"),
+        ("id,class\n,a\n", {"id_column": "id"}, "the id is missing"),
+    ],
+)
+def test_bad_truths(tmp_path: Path, content: str, options: dict[str, str], words: str) -> None:
+    path = table(tmp_path, content).path
+    with pytest.raises(FileError, match=words):
+        truth(path, options.get("column"), ["a", "b"], id_column=options.get("id_column"))
+
+
+FULL = Specification(
+    [Nominal("c", ["r", "b"], "reject"), Numeric("s", 6), Numeric("t", 4, [1.0, 2.5])],
+    ["no", "yes"],
+    alpha=0.5,
+    budget=7,
+    max_depth=3,
+)
+
+
+def test_a_specification_survives_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(to_dict(FULL)))
+    assert read_specification(path) == FULL
+    path.write_text(json.dumps({"name": "m", "specification": to_dict(FULL)}))
+    assert read_specification(path) == FULL
+
+
+def test_a_specification_in_toml(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text('classes = ["no", "yes"]\nbudget = 3\n[[attributes]]\nname = "c"\nvalues = ["r"]\n')
+    assert read_specification(path) == Specification([Nominal("c", ["r"])], ["no", "yes"], budget=3)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ([], "the file must be a table"),
+        ({"classes": ["a"]}, "attributes is not given"),
+        ({"attributes": [], "classes": "ab"}, "classes must be a list"),
+        ({"attributes": [], "classes": [1, 2]}, "classes must be text, has 1"),
+        ({"attributes": [], "classes": [], "colour": 1}, "no key 'colour'"),
+        ({"attributes": [], "classes": [], "budget": 1.5}, "budget must be a whole number, is 1.5"),
+        ({"attributes": [], "classes": [], "alpha": True}, "alpha must be a number"),
+        ({"attributes": [{}], "classes": []}, r"attributes\[0\].name must be text"),
+        ({"attributes": [{"name": "x", "kind": "odd"}], "classes": []}, r"attributes\[0\].kind must be"),
+        ({"attributes": [{"name": "x", "missing": "no"}], "classes": []}, r"attributes\[0\].missing must be"),
+        ({"attributes": [{"name": "x", "values": [], "bins": 3}], "classes": []}, "bins has no meaning"),
+        ({"attributes": [{"name": "x", "bins": "3"}], "classes": []}, "bins must be a whole number"),
+        ({"attributes": [{"name": "x", "edges": ["3"]}], "classes": []}, "edges must be numbers"),
+    ],
+)
+def test_bad_specifications_name_the_key(content: object, words: str) -> None:
+    with pytest.raises(FileError, match=words):
+        from_dict(Path("spec.json"), content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [("s.json", b'{\n "a": }', "line 2, column 7: is not JSON"), ("s.toml", b"a = \nb = 1", "is not TOML: .*line 1"),
+     ("s.toml", b"\xff", "byte 1 is not UTF-8")],
+)  # fmt: skip
+def test_specification_files_that_cannot_be_read(
+    tmp_path: Path, name: str, content: bytes, words: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileError, match=words):
+        read_specification(tmp_path / name)
