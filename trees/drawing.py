@@ -165,6 +165,6 @@ def _quoted(text: str) -> str:
 
 def to_svg(tree: FlatTree | Node, names: Names) -> str:
     """Return the tree as an SVG picture; see `quercus.trees.picture.draw`."""
-    from quercus.trees.picture import draw  # noqa: PLC0415 - matplotlib takes a second to import
+    from quercus.trees.picture import draw  # noqa: PLC0415 - igraph takes long to import, and few ask for pictures
 
     return draw(flatten(tree), names)

@@ -2,6 +2,8 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees import drawing, picture
@@ -91,15 +93,42 @@ def test_colours_are_distinct() -> None:
         assert all(len(colour) == 7 and int(colour[1:], 16) >= 0 for colour in colours)
 
 
+SVG = "{http://www.w3.org/2000/svg}"
+
+
 @pytest.mark.parametrize("tree", [small(), node(None, 1.0, 0)])
-def test_svg_is_a_picture(tree: Node) -> None:
+def test_svg_shows_every_node(tree: Node) -> None:
     root = ET.fromstring(to_svg(tree, NAMES))  # noqa: S314 - our own text
-    assert root.tag.endswith("svg")
-    boxes = [path for path in root.iter() if path.tag.endswith("path") and "Q" in path.get("d", "")]
-    dashed = [path for path in root.iter() if "stroke-dasharray" in path.get("style", "")]
-    assert len(root.findall(".//*")) > 10
-    assert len(dashed) == sum(each.undecided for each, _, _ in tree.preorder())
-    assert len(boxes) >= FlatTree.of(tree).size
+    groups = root.findall(f"{SVG}g")
+    nodes = [each for each, _, _ in tree.preorder()]
+    assert len(groups) == len(nodes)
+    colours = class_colours(2)
+    for group, each in zip(groups, nodes, strict=True):
+        box, *bars = group.findall(f"{SVG}rect")
+        assert box.get("fill") == colours[each.klass]
+        assert ("stroke-dasharray" in box.attrib) == each.undecided
+        text = [line.text for line in group.findall(f"{SVG}text")]
+        assert any(f"n = {each.count}" in line for line in text)
+        assert text[-1] == f"yes {each.theta[0]:.2f}  no {each.theta[1]:.2f}"
+        assert [bar.get("fill") for bar in bars] == [c for c, p in zip(colours, each.theta, strict=True) if p]
+    assert len(root.findall(f"{SVG}polyline")) == len(nodes) - 1
+
+
+def test_svg_names_the_branches() -> None:
+    root = ET.fromstring(to_svg(small(), NAMES))  # noqa: S314 - our own text
+    ends = [text.text for text in root.findall(f"{SVG}text") if text.get("text-anchor") == "end"]
+    assert ends == ["weak", "sunny", "rain", "?"]
+    assert to_svg(small(), NAMES) == to_svg(FlatTree.of(small()), NAMES)
+
+
+@pytest.mark.parametrize("bold", [False, True])
+def test_text_is_never_wider_than_its_place(bold: bool) -> None:
+    """Measured in the widest of the fonts that viewers use."""
+    font = FontProperties(family="DejaVu Sans", size=picture.FONT_SIZE, weight="bold" if bold else "normal")
+    ascii_letters = [chr(c) * 20 for c in range(32, 127)]
+    for text in [*ascii_letters, "flavanoids", "[0.34, 1.53)", "≥ 12", "class_0 0.34  class_1 0.66", "Über…"]:
+        width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+        assert width <= picture.text_width(text, bold=bold) * 1.001
 
 
 def test_svg_takes_any_name() -> None:
@@ -112,36 +141,43 @@ def test_svg_takes_any_name() -> None:
 @pytest.mark.parametrize(("leaves", "seed"), [(2, 0), (5, 1), (30, 2), (30, 3), (80, 4)])
 def test_nothing_in_a_picture_overlaps(leaves: int, seed: int) -> None:
     tree, names = bushy(leaves, seed)
-    flat = FlatTree.of(tree)
-    lines = [drawing.node_lines(flat, index, names) for index in range(flat.size)]
-    layout = picture._place(flat, lines, names)
-    low, high = layout.centre - layout.height / 2, layout.centre + layout.height / 2
-    right = layout.left + layout.width
-    boxes = np.column_stack([layout.left, right, low, high])
-    labels = []
-    for child in range(1, flat.size):
-        end = layout.left[child] - 0.08
-        width = picture._text_width(picture._branch_name(flat, child, names))
-        labels.append(
-            (end - width, end, layout.centre[child] + 0.03, layout.centre[child] + 0.03 + picture.LINE)
-        )
-        assert end - width > right[flat.parent[child]] + picture.ELBOW  # right of the bend
-    things = np.vstack([boxes, labels])
-    for i, one in enumerate(things):
-        rest = things[i + 1 :]
+    root = ET.fromstring(to_svg(tree, names))  # noqa: S314 - our own text
+
+    def numbers(element: ET.Element, *keys: str) -> list[float]:
+        return [float(element.get(key, "nan")) for key in keys]
+
+    def extent(text: ET.Element) -> tuple[float, float, float, float]:
+        x, y = numbers(text, "x", "y")
+        width = picture.text_width(text.text or "", bold=text.get("font-weight") == "bold")
+        x -= width if text.get("text-anchor") == "end" else 0
+        return x, x + width, y - picture.ASCENT, y + 3
+
+    things, bends = [], []
+    for group in root.findall(f"{SVG}g"):
+        x, y, width, height = numbers(group.find(f"{SVG}rect"), "x", "y", "width", "height")
+        things.append((x, x + width, y, y + height))
+        for inside in map(extent, group.findall(f"{SVG}text")):
+            assert x < inside[0]
+            assert inside[1] < x + width
+            assert y < inside[2]
+            assert inside[3] < y + height
+    things += [extent(text) for text in root.findall(f"{SVG}text")]
+    for line in root.findall(f"{SVG}polyline"):
+        corners = [[float(part) for part in point.split(",")] for point in (line.get("points") or "").split()]
+        (bend, one), (_, other) = corners[1:3]
+        bends.append((bend, bend, min(one, other), max(one, other)))
+    boxes = np.array(things)
+    for i, one in enumerate([*things, *bends]):
+        rest = boxes[i + 1 :] if i < len(things) else boxes  # bends may touch bends
         apart = (
             (one[1] <= rest[:, 0]) | (rest[:, 1] <= one[0]) | (one[3] <= rest[:, 2]) | (rest[:, 3] <= one[2])
         )
         assert apart.all()
-    for index, text in enumerate(lines):
-        widest = max(picture._text_width(line, bold=row == 0) for row, line in enumerate(text))
-        assert widest <= layout.width[index] - 2 * picture.PADDING + 1e-9
-    assert right.max() <= layout.size[0]
-    assert low.min() > 0
-    assert high.max() < layout.size[1] - 2 * picture.LINE  # below the legend
+    assert boxes[:, [0, 2]].min() >= 0
+    assert (boxes[:, [1, 3]].max(axis=0) <= numbers(root, "width", "height")).all()
 
 
 def test_a_picture_has_a_bound() -> None:
-    tree, names = bushy(1500, 5)
-    with pytest.raises(InvalidInput, match="a picture shows at most 2000"):
+    tree, names = bushy(4000, 5)
+    with pytest.raises(InvalidInput, match="a picture shows at most 5000"):
         to_svg(tree, names)
