@@ -44,7 +44,7 @@ def publish(connection: Connection, name: str, published: Publication, now: floa
 
 
 def _reconcile(connection: Connection, row: AnyRow, published: Publication, version: int, now: float) -> None:
-    wanted = {entry.instance: (position, entry) for position, entry in enumerate(published.agenda)}
+    wanted = {int(entry.instance): (position, entry) for position, entry in enumerate(published.agenda)}
     if len(wanted) != len(published.agenda):
         raise InvalidInput("agenda", "names an instance twice")
     live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
@@ -56,7 +56,7 @@ def _reconcile(connection: Connection, row: AnyRow, published: Publication, vers
     # Settled after the tree looked: the tree does not know yet that it has its answer.
     late = select(query.c.instance).where(query.c.model_id == row.id, query.c.sequence > published.as_of)
     passed = set(connection.execute(late).scalars()) | set(there)
-    fresh = [item for instance, item in wanted.items() if instance not in passed]
+    fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
     _insert(connection, row, fresh, version, now)
 
 
@@ -96,16 +96,16 @@ def _update(
 
 
 def _insert(
-    connection: Connection, row: AnyRow, fresh: list[tuple[int, AgendaEntry]], version: int, now: float
+    connection: Connection, row: AnyRow, fresh: dict[int, tuple[int, AgendaEntry]], version: int, now: float
 ) -> None:
     if not fresh:
         return
-    _check_instances(connection, row, [entry.instance for _, entry in fresh])
+    _check_instances(connection, row, list(fresh))
     rows = [
         {
             "model_id": row.id,
             "number": number,
-            "instance": entry.instance,
+            "instance": instance,
             "state": int(QueryState.OPEN),
             "position": position,
             "asked": entry.asked,
@@ -113,7 +113,7 @@ def _insert(
             "tree_version": version,
             "created_at": now,
         }
-        for number, (position, entry) in enumerate(fresh, row.query_count + 1)
+        for number, (instance, (position, entry)) in enumerate(fresh.items(), row.query_count + 1)
     ]
     connection.execute(insert(query), rows)
     change = {"query_count": row.query_count + len(rows)}

@@ -39,6 +39,7 @@ EXPECTED_ROWS = (
     ("query", "ix_query_settled", "10000 1000 1"),
     ("query", "ix_query_labeller", "10000 1000 500 1"),
     ("query", "ix_query_live", "1000 100 1"),
+    ("query", "ix_query_expiry", "100 1"),
     ("lease", "lease", "10000 1000 2 1"),
 )
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection
 
+from quercus.belief.errors import InvalidInput
 from quercus.storage.dialect import DRIVER_ERRORS, WRITE, SqliteDialect
 from quercus.storage.errors import StoreError
 
@@ -61,3 +62,7 @@ class Database:
             yield
         except DRIVER_ERRORS as error:
             raise self.dialect.translate(error) from error
+        except OverflowError as error:
+            raise InvalidInput("number", "an integer does not fit into 64 bits") from error
+        except UnicodeEncodeError as error:
+            raise InvalidInput("text", "a name or id is not valid Unicode text") from error

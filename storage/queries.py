@@ -49,9 +49,8 @@ def page(  # noqa: PLR0917 - a filter, a page, a time
 
 def next_expiry(connection: Connection, name: str | None, now: float) -> float | None:
     """When the first of the leases that are alive ends."""
-    wanted = select(func.min(query.c.expires_at)).where(
-        query.c.state == QueryState.LEASED, query.c.expires_at > now
-    )
+    # Only a leased query has an end.
+    wanted = select(func.min(query.c.expires_at)).where(query.c.expires_at > now)
     if name is not None:
         wanted = wanted.where(query.c.model_id == find(connection, name).id)
     found = connection.execute(wanted).scalar()

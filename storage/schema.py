@@ -143,6 +143,12 @@ query = Table(
 Index("ix_query_agenda", query.c.model_id, query.c.state, query.c.position)
 Index("ix_query_settled", query.c.model_id, query.c.sequence)
 Index("ix_query_labeller", query.c.model_id, query.c.labeller, query.c.sequence)
+Index(
+    "ix_query_expiry",
+    query.c.expires_at,
+    sqlite_where=query.c.expires_at.is_not(None),
+    postgresql_where=query.c.expires_at.is_not(None),
+)
 # An instance is asked once at a time: the database holds it too.
 Index(
     "ix_query_live",

@@ -117,6 +117,8 @@ def _create_query() -> None:
     op.create_index("ix_query_agenda", "query", ["model_id", "state", "position"])
     op.create_index("ix_query_settled", "query", ["model_id", "sequence"])
     op.create_index("ix_query_labeller", "query", ["model_id", "labeller", "sequence"])
+    held = sa.column("expires_at").is_not(None)
+    op.create_index("ix_query_expiry", "query", ["expires_at"], sqlite_where=held, postgresql_where=held)
     live = sa.column("state") <= sa.literal_column("2")
     columns = ["model_id", "instance"]
     op.create_index("ix_query_live", "query", columns, unique=True, sqlite_where=live, postgresql_where=live)

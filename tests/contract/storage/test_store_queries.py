@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
@@ -322,6 +323,12 @@ def test_publish_refuses_what_makes_no_sense(asking, helper):
             helper.publish(*instances)
     assert asking.get_model("m").tree_version == 1
     assert asking.list_queries("m") == before
+
+
+def test_an_agenda_of_numpy_integers(asking):
+    agenda = [AgendaEntry(instance, b"", b"") for instance in np.array([3, 2])]
+    asking.publish("m", as_of=5, snapshot=b"", agenda=agenda)
+    assert [(q.number, q.instance) for q in asking.list_queries("m", [QueryState.OPEN])] == [(2, 2), (5, 3)]
 
 
 def test_publish_ignores_a_tree_that_is_behind_and_a_model_that_is_gone(asking, helper):

@@ -210,6 +210,24 @@ def test_a_closed_store_says_so(path):
             call()
 
 
+def test_numbers_and_texts_that_no_database_holds(path):
+    huge = 2**63
+    with Store.open(url_of(path)) as store:
+        store.create_model("m", b"", budget=0)
+        for call in (
+            lambda: store.get_query("m", huge),
+            lambda: store.answer("m", huge, "token", b"", 1.0, False),
+            lambda: store.read_events("m", after=huge),
+            lambda: store.create_model("n", b"", budget=huge),
+            lambda: store.history("m", [huge]),
+        ):
+            with pytest.raises(InvalidInput, match="number: an integer does not fit into 64 bits"):
+                call()
+        with pytest.raises(InvalidInput, match="not valid Unicode text"):
+            store.get_model("\ud800")
+        assert [model.name for model in store.list_models()] == ["m"]
+
+
 def test_errors_survive_the_way_between_processes():
     import pickle
 

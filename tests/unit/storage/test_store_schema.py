@@ -150,6 +150,7 @@ def _use_everything(store: Store) -> None:
     store.read_events("m", 3, 5)
     store.get_model("m")
     store.next_expiry("m")
+    store.next_expiry()
 
 
 def _assert_looked_up(plan: list[str], statement: str) -> None:
