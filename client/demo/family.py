@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 TERMINATE_S = 15.0
 """How long a process may take to end when asked to."""
@@ -46,6 +46,7 @@ class Member:
         name: str,
         arguments: Sequence[str],
         log: Path,
+        *,
         listener: Listener,
         changed: threading.Event,
         may_end: bool,
@@ -54,7 +55,7 @@ class Member:
         self._listener, self._changed = listener, changed
         log.unlink(missing_ok=True)
         with log.open("ab") as errors:  # to append: both its errors and what is read below go there
-            self.process = subprocess.Popen(
+            self.process = subprocess.Popen(  # noqa: S603  (our own modules, and no shell)
                 [sys.executable, "-m", *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -69,9 +70,8 @@ class Member:
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
         with self.log.open("a", encoding="utf-8") as log:
-            for line in self.process.stdout:
+            for line in _piped(self.process.stdout):
                 log.write(line)
                 log.flush()
                 self._listener(line.rstrip("\n"))
@@ -86,10 +86,10 @@ class Member:
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input; one that is gone is found by its exit code."""
-        assert self.process.stdin is not None
+        stdin = _piped(self.process.stdin)
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(line + "\n")
-            self.process.stdin.flush()
+            stdin.write(line + "\n")
+            stdin.flush()
 
     def terminate(self) -> None:
         """Ask it to end."""
@@ -154,7 +154,7 @@ class Family:
     ) -> Member:
         """Start ``python -m ARGUMENTS``."""
         log = self._folder / f"{name}.log"
-        member = Member(name, arguments, log, listener, self._changed, may_end)
+        member = Member(name, arguments, log, listener=listener, changed=self._changed, may_end=may_end)
         self._members.append(member)
         return member
 
@@ -194,3 +194,9 @@ def environment() -> dict[str, str]:
     """Return the environment of the processes: no settings of the user's own servers, no proxy to loopback."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("QUERCUS_")}
     return kept | {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "no_grpc_proxy": "127.0.0.1"}
+
+
+def _piped(stream: IO[str] | None) -> IO[str]:
+    if stream is None:
+        raise RuntimeError("the process was not started with a pipe")
+    return stream

@@ -1,0 +1,175 @@
+"""What the demo shows while it runs: a live table at a terminal, plain lines anywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from quercus.client.commands.common import bar
+from quercus.client.demo.classifier import Reading
+from quercus.client.results import Model, Query
+from quercus.client.treeview import Tree
+
+LINE_EVERY_S = 1.0
+SPARKS = "▁▂▃▄▅▆▇█"
+SPARKS_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What everybody does now.
+
+    Attributes
+    ----------
+    seconds : since the processes were started.
+    model, tree : as the server has them.
+    rows : how many there will be.
+    thinking : the query each labeller holds, None for one that waits.
+    answered : number of answers of each labeller.
+    readings : what the classifier noted, oldest first.
+    """
+
+    seconds: float
+    model: Model
+    tree: Tree
+    rows: int
+    thinking: Mapping[str, Query | None]
+    answered: Mapping[str, int]
+    readings: Sequence[Reading]
+
+
+class Screen:
+    """Shows the demo's progress; leaving the block ends what is live.
+
+    Parameters
+    ----------
+    console : where to.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._is_live = console.is_terminal and not console.is_dumb_terminal
+        self._live: Live | None = None
+        self._started = time.monotonic()
+        self._last_line, self._last_line_at = "", -LINE_EVERY_S
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end_live()
+
+    def say(self, text: str) -> None:
+        """Print a step, with the time since the start."""
+        self.end_live()
+        seconds = time.monotonic() - self._started
+        self._console.print(f"[{seconds:5.1f} s] {text}", markup=False, soft_wrap=True)
+
+    def wait(self, text: str) -> None:
+        """Say what is waited for, with something that moves where that is possible."""
+        if not self._is_live:
+            self.say(text)
+            return
+        self.end_live()
+        self._live = Live(Spinner("dots", text), console=self._console, refresh_per_second=10, transient=True)
+        self._live.start()
+
+    def show(self, scene: Scene, last: bool = False) -> None:
+        """Show the scene: at a terminal always, elsewhere when it changed and not too often."""
+        if self._is_live:
+            if self._live is None:
+                self._live = Live(console=self._console, auto_refresh=False)
+                self._live.start()
+            self._live.update(_drawing(scene), refresh=True)
+            return
+        line = _line(scene)
+        due = scene.seconds - self._last_line_at >= LINE_EVERY_S
+        if (due or last) and line != self._last_line:
+            self._last_line, self._last_line_at = line, scene.seconds
+            self._console.print(
+                f"[{time.monotonic() - self._started:5.1f} s] {line}", markup=False, soft_wrap=True
+            )
+
+    def end_live(self) -> None:
+        """Leave what is drawn as it is."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def _line(scene: Scene) -> str:
+    model = scene.model
+    parts = [
+        f"rows {model.instance_count}/{scene.rows}",
+        f"answers {model.queries_answered}/{model.budget}",
+        f"tree {model.tree_version} lag {model.lag}",
+    ]
+    if scene.readings:
+        parts.append(f"accuracy {scene.readings[-1].accuracy:.2f}")
+    parts += [f"{name} {_doing(query, short=True)}" for name, query in scene.thinking.items()]
+    return "  ".join(parts)
+
+
+def _drawing(scene: Scene) -> Table:
+    model, tree = scene.model, scene.tree
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(width=20, no_wrap=True)
+    table.add_column(overflow="ellipsis", no_wrap=True)
+
+    def row(name: str, share: float | None, text: str, style: str = "cyan") -> None:
+        drawn = "" if share is None else bar(share)
+        table.add_row(name, Text(drawn, style=style), Text(text))
+
+    pushed = model.instance_count / scene.rows
+    row("sensor", pushed, f"{model.instance_count} of {scene.rows} rows pushed, no label among them")
+    lag = f"{model.lag} events behind the log" if model.lag else "up to date with the log"
+    undecided = f"{len(tree.undecided)} undecided" if tree.undecided else "all decided"
+    row("tree", None, f"version {model.tree_version}, {lag}; {len(tree.nodes)} nodes, {undecided}")
+    spent = model.queries_answered / model.budget if model.budget else 0.0
+    row("budget", spent, f"{model.queries_answered} of {model.budget} answers", "yellow")
+    for name, query in scene.thinking.items():
+        row(f"  {name}", None, f"{scene.answered.get(name, 0)} answered; {_doing(query)}")
+    _classifier(scene, row)
+    return table
+
+
+def _classifier(scene: Scene, row: Callable[[str, float | None, str, str], None]) -> None:
+    if not scene.readings:
+        row("classifier", None, "waits for a tree", "green")
+        return
+    last = scene.readings[-1]
+    row(
+        "classifier",
+        last.accuracy,
+        f"accuracy {last.accuracy:.2f} on held-out rows by tree {last.version} ({last.answers} answers)",
+        "green",
+    )
+    times = f"{last.requests} requests, median {last.median_ms:.0f} ms, slowest {last.slowest_ms:.0f} ms"
+    row("", None, f"{times}  {sparkline([reading.accuracy for reading in scene.readings])}", "green")
+
+
+def _doing(query: Query | None, short: bool = False) -> str:
+    if query is None:
+        return "waits" if short else "waits for a query"
+    if short:
+        return f"at {query.instance}"
+    reason = query.reason
+    return f"thinks about {query.instance}, asked for {reason.attribute} {reason.value}"
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Draw values in [0, 1] as a line of blocks, the newest last."""
+    shown = values[-SPARKS_SHOWN:]
+    return "".join(SPARKS[min(int(value * len(SPARKS)), len(SPARKS) - 1)] for value in shown)
