@@ -148,7 +148,7 @@ class QueryStream:
                 leased = await leasing.lease(core, terms, room)
                 await self._send(terms, leased)
                 if leased.queries:
-                    told = None
+                    tried = told = None  # when they come back all may look as it does now
                 elif leased.idle is not told and not self._held:
                     told = leased.idle
                     await self._out.put(Response(idle=int(told)))  # type: ignore[arg-type]

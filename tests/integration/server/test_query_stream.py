@@ -1,0 +1,189 @@
+"""StreamQueries: credits, answers, expiry, and leases that end with the stream."""
+
+import queue
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+
+from quercus.proto.v1 import model_pb2, query_pb2, values_pb2
+
+Idle = query_pb2.LeaseQueriesResponse
+
+
+class Conversation:
+    """The client's side of one stream."""
+
+    def __init__(self, api: Any, **first: Any) -> None:
+        self._requests: queue.Queue[query_pb2.StreamQueriesRequest | None] = queue.Queue()
+        self.send(**first)
+        self.call = api.queries.StreamQueries(self._outgoing(), timeout=60)
+
+    def _outgoing(self) -> Iterator[query_pb2.StreamQueriesRequest]:
+        while (request := self._requests.get()) is not None:
+            yield request
+
+    def send(self, **fields: Any) -> None:
+        self._requests.put(query_pb2.StreamQueriesRequest(**fields))
+
+    def receive(self, kind: str) -> Any:
+        """The next response, which must be a `kind`; that the tree is growing is told now and then."""
+        response = next(self.call)
+        while response.idle == Idle.IDLE_GROWING:
+            response = next(self.call)
+        assert response.WhichOneof("event") == kind, response
+        return getattr(response, kind)
+
+    def close(self) -> list[query_pb2.StreamQueriesResponse]:
+        self._requests.put(None)
+        return list(self.call)
+
+    def answer(self, query: query_pb2.Query, name: str = "s") -> None:
+        label = values_pb2.Label(class_name=name)
+        self.send(
+            answer=query_pb2.AnswerQueryRequest(name=query.name, lease_token=query.lease_token, label=label)
+        )
+
+
+@pytest.fixture
+def open_stream(api: Any, tools: Any) -> Iterator[Any]:
+    """Make a model that holds table T, and talk about it."""
+    opened: list[Conversation] = []
+
+    def start(model: str, budget: int = 5, **first: Any) -> Conversation:
+        if budget:
+            api.create(model, budget=budget)
+            api.push(tools.table_t(model))
+            api.grown(model, 21)
+        opened.append(Conversation(api, **({"model": f"models/{model}", "labeller": "ann"} | first)))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.call.cancel()
+
+
+def leased(api: Any, model: str) -> int:
+    return int(api.get(model).queries_leased)
+
+
+def await_leased(api: Any, model: str, count: int) -> None:
+    until = time.monotonic() + 30
+    while leased(api, model) != count:
+        assert time.monotonic() < until
+
+
+def test_one_credit_asks_in_the_order_of_the_paper(api: Any, tools: Any, open_stream: Any) -> None:
+    stream = open_stream("s-order", credits=1)
+    asked = []
+    for _ in range(5):
+        query = stream.receive("query")
+        assert query.lease_token
+        asked.append(int(query.instance.rpartition("/row")[2]))
+        stream.answer(query, tools.truth_t[asked[-1] - 1])
+        answered = stream.receive("answered")
+        assert answered.name == query.name
+        # read your own writes: the next query comes from a tree that knows this answer
+    assert asked == [1, 8, 12, 20, 6]
+    assert stream.receive("idle") == Idle.IDLE_BUDGET_SPENT
+    assert stream.close() == []
+
+
+def test_never_more_outstanding_than_credits(api: Any, open_stream: Any) -> None:
+    stream = open_stream("s-credits", credits=2)
+    first, second = stream.receive("query"), stream.receive("query")
+    assert first.name != second.name
+    assert leased(api, "s-credits") == 2
+    stream.send(refusal=query_pb2.RefuseQueryRequest(name=first.name, lease_token=first.lease_token))
+    assert stream.receive("refused").name == first.name
+    third = stream.receive("query")
+    assert third.instance not in {first.instance, second.instance}
+    assert leased(api, "s-credits") == 2
+    stream.send(credits=1)
+    fourth = stream.receive("query")
+    assert len({first.name, second.name, third.name, fourth.name}) == 4
+    assert leased(api, "s-credits") == 3
+
+
+def test_no_credit_no_query(api: Any, open_stream: Any) -> None:
+    stream = open_stream("s-none")
+    assert stream.close() == []
+    assert leased(api, "s-none") == 0
+
+
+def test_leases_end_with_the_stream(api: Any, open_stream: Any) -> None:
+    stream = open_stream("s-end", credits=3)
+    held = [stream.receive("query") for _ in range(3)]
+    assert leased(api, "s-end") == 3
+    stream.close()
+    await_leased(api, "s-end", 0)
+    other = api.lease("s-end", "bob", count=3)
+    assert {each.name for each in other.queries} == {each.name for each in held}
+
+
+def test_leases_end_when_the_client_vanishes(api: Any, open_stream: Any) -> None:
+    stream = open_stream("s-vanish", credits=3)
+    for _ in range(3):
+        stream.receive("query")
+    stream.call.cancel()
+    await_leased(api, "s-vanish", 0)
+
+
+def test_expired_query_frees_its_credit(api: Any, open_stream: Any) -> None:
+    stream = open_stream("s-expire", credits=1, lease_duration={"seconds": 1})
+    first = stream.receive("query")
+    again = stream.receive("query")  # the same query, under a new lease
+    assert again.name == first.name
+    assert again.lease_token != first.lease_token
+
+
+def test_extended_query_keeps_its_credit(api: Any, open_stream: Any) -> None:
+    stream = open_stream("s-extend", credits=1, lease_duration={"seconds": 1})
+    first = stream.receive("query")
+    request = query_pb2.ExtendLeaseRequest(name=first.name, lease_token=first.lease_token)
+    request.lease_duration.FromSeconds(600)
+    api.queries.ExtendLease(request)
+    until = time.time() + 1.5
+    while time.time() < until:
+        assert leased(api, "s-extend") == 1
+    stream.answer(first)
+    assert stream.receive("answered").name == first.name
+
+
+def test_waiting_stream_says_why_and_wakes_up(api: Any, tools: Any, open_stream: Any) -> None:
+    api.create("s-wake")
+    api.grown("s-wake", 0)
+    stream = open_stream("s-wake", budget=0, credits=1)
+    assert stream.receive("idle") == Idle.IDLE_NOTHING_TO_ASK
+    api.push(tools.table_t("s-wake"))
+    assert stream.receive("query").instance == "models/s-wake/instances/row1"
+
+
+def test_two_streams_never_hold_the_same_query(api: Any, tools: Any, open_stream: Any) -> None:
+    first = open_stream("s-two", budget=4, credits=2)
+    mine = {first.receive("query").name for _ in range(2)}
+    second = Conversation(api, model="models/s-two", labeller="bob", credits=3)
+    theirs = {second.receive("query").name for _ in range(2)}
+    assert not mine & theirs
+    first.close()
+    assert second.receive("query").name in mine
+    second.call.cancel()
+
+
+def test_bad_answer_ends_the_stream_with_its_reason(api: Any, tools: Any, open_stream: Any) -> None:
+    stream = open_stream("s-bad", credits=1)
+    stream.answer(stream.receive("query"), "nonsense")
+    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "'nonsense'", field="label.class_name"):
+        list(stream.call)
+    await_leased(api, "s-bad", 0)
+
+
+def test_deleted_model_ends_the_stream(api: Any, tools: Any, open_stream: Any) -> None:
+    stream = open_stream("s-gone", credits=1)
+    stream.receive("query")
+    api.models.DeleteModel(model_pb2.DeleteModelRequest(name="models/s-gone"))
+    stream.send(credits=1)
+    with tools.refused(grpc.StatusCode.NOT_FOUND, "s-gone"):
+        list(stream.call)
