@@ -14,27 +14,13 @@ SHRINK = 0.1  # then mu falls by this factor
 
 
 @compiled
-def linear_bound(
-    P: Array, w: Array, c: float, q: Array, a: Array, b: Array, theta: Array, multiplier: float
-) -> float:
-    """Proven lower bound of ``q . theta`` over the level set within the box ``a <= theta <= b``.
-
-    Weak duality with the tangent of the concave ``l`` at the guess: for every ``lambda >= 0`` the minimum is at least
-    ``min over simplex and box of (q - lambda g) . t + lambda (c - l(theta) + g . theta)``; the inner minimum is a
-    fractional knapsack. Plus infinity where box and simplex do not meet.
-    """
+def least_linear(q: Array, a: Array, b: Array) -> float:
+    """Minimum of ``q . t`` over simplex and box (a fractional knapsack); plus infinity where they do not meet."""
     l = q.shape[0]
-    g = np.empty(l)
-    value = gradient(P, w, theta, g)
-    bound = c - value
-    for j in range(l):
-        bound += g[j] * theta[j]
-    bound *= multiplier
     left = 1.0
-    cost = np.empty(l)
+    total = 0.0
     for j in range(l):
-        cost[j] = q[j] - multiplier * g[j]
-        bound += cost[j] * a[j]
+        total += q[j] * a[j]
         left -= a[j]
     if left < -1e-12:
         return np.inf
@@ -44,13 +30,31 @@ def linear_bound(
             break
         cheapest = -1
         for j in range(l):
-            if not used[j] and (cheapest < 0 or cost[j] < cost[cheapest]):
+            if not used[j] and (cheapest < 0 or q[j] < q[cheapest]):
                 cheapest = j
         used[cheapest] = True
         amount = min(left, b[cheapest] - a[cheapest])
-        bound += cost[cheapest] * amount
+        total += q[cheapest] * amount
         left -= amount
-    return bound if left <= 1e-12 else np.inf
+    return total if left <= 1e-12 else np.inf
+
+
+@compiled
+def linear_bound(
+    P: Array, w: Array, c: float, q: Array, a: Array, b: Array, theta: Array, multiplier: float
+) -> float:
+    """Proven lower bound of ``q . theta`` over the level set within the box ``a <= theta <= b``.
+
+    Weak duality with the tangent of the concave ``l`` at the guess: for every ``lambda >= 0`` the minimum is at least
+    ``min over simplex and box of (q - lambda g) . t + lambda (c - l(theta) + g . theta)``.
+    """
+    l = q.shape[0]
+    g = np.empty(l)
+    bound = c - gradient(P, w, theta, g)
+    for j in range(l):
+        bound += g[j] * theta[j]
+        g[j] = q[j] - multiplier * g[j]
+    return least_linear(g, a, b) + multiplier * bound
 
 
 @compiled
@@ -70,31 +74,15 @@ def entropy_bound(P: Array, w: Array, c: float, theta: Array, multiplier: float)
     total = 0.0
     for j in range(l):
         total += np.exp(multiplier * g[j] - top)
-    return top + np.log(total) + multiplier * (value - inner - c)
+    return float(top + np.log(total) + multiplier * (value - inner - c))
 
 
 @compiled
 def likelihood_bound(g: Array, value: float, theta: Array, a: Array, b: Array) -> float:
     """Proven upper bound of ``l`` over simplex and box: its tangent at `theta` (gradient `g`, value `value`)."""
-    l = theta.shape[0]
-    bound = value
-    left = 1.0
-    for j in range(l):
-        bound += g[j] * (a[j] - theta[j])
-        left -= a[j]
-    used = np.zeros(l, np.bool_)
-    for _ in range(l):
-        if left <= 0.0:
-            break
-        best = -1
-        for j in range(l):
-            if not used[j] and (best < 0 or g[j] > g[best]):
-                best = j
-        used[best] = True
-        amount = min(left, b[best] - a[best])
-        bound += g[best] * amount
-        left -= amount
-    return bound
+    for j in range(theta.shape[0]):
+        value -= g[j] * theta[j]
+    return value - least_linear(-g, a, b)
 
 
 @compiled

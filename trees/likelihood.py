@@ -105,7 +105,9 @@ def distinct(contours: Array, weights: Array) -> tuple[Array, Array]:
         return P, weights[:0]
     P = P / P.max(axis=1, keepdims=True)
     rows, inverse = np.unique(P, axis=0, return_inverse=True)
-    return np.ascontiguousarray(rows), np.bincount(inverse.ravel(), weights[use], len(rows))
+    totals = np.zeros(len(rows))
+    np.add.at(totals, inverse.ravel(), weights[use])
+    return np.ascontiguousarray(rows), totals
 
 
 def shift(contours: Array, weights: Array) -> float:

@@ -11,7 +11,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees import search
+from quercus.trees import boxes, descent, search
 from quercus.trees.likelihood import RANK, Array, active
 
 VERTEX_LIMIT = 20_000  # bases tried before the search for the least vertex falls back to branch and bound
@@ -33,7 +33,7 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     rank = int((values > RANK * values[0]).sum())
     error = wobble(P, w, theta, slack)
     if rank == len(classes):
-        value = search.entropy(theta)
+        value = descent.entropy(theta)
         return value, value, error
     centre = theta[classes] / theta[classes].sum()
     null = rows[rank:].T
@@ -48,7 +48,7 @@ def wobble(P: Array, w: Array, theta: Array, slack: float) -> float:
     Where the maximiser is not unique the box is wide in the free directions; only the bounded ones are counted.
     """
     a, b = np.empty_like(theta), np.empty_like(theta)
-    search.outer_box(P, w, -max(slack, 1e-15), theta, 0.0, a, b)
+    boxes.outer_box(P, w, -max(slack, 1e-15), theta, 0.0, a, b)
     narrow = b - a < 0.1
     a, b, x = a[narrow], b[narrow], theta[narrow]
     peak = np.where((a < np.exp(-1.0)) & (b > np.exp(-1.0)), np.exp(-1.0), np.where(h(b) > h(a), b, a))

@@ -16,8 +16,8 @@ bisection, with a bound of the entropy in each piece from the variation of ``mu`
 import numpy as np
 
 from quercus.trees.compiled import compiled
+from quercus.trees.descent import entropy
 from quercus.trees.kernels import Array
-from quercus.trees.search import entropy
 
 PIECES = 64  # first cut of the part t < 1
 LIMIT = 100_000  # pieces examined at the most
@@ -35,7 +35,7 @@ def upper_root(y: float) -> float:
         if not new < s:
             break
         s = new
-    return max(s, 1.0)
+    return float(max(s, 1.0))
 
 
 @compiled
