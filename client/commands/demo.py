@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quercus.client.commands.common import fail, needs_server_extra, out
+from quercus.client.commands.common import err, fail, needs_server_extra, out
 
 if TYPE_CHECKING:
     from quercus.client.demo.play import Outcome, Settings
@@ -65,6 +65,11 @@ def demo(
             outcome = _play(settings)
     except DemoFailure as error:
         fail(str(error))
+    except KeyboardInterrupt:
+        err.print(
+            f"stopped, and every process with it; their logs are in {output}", style="dim", markup=False
+        )
+        raise
     report(outcome, output, out)
 
 
@@ -88,7 +93,8 @@ def _terminated_like_interrupted() -> Iterator[None]:
     def end(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, end) for number in numbers}
     try:
         yield
     finally:

@@ -120,6 +120,7 @@ class Play:
         self._heard = _Heard()
         self._until = time.monotonic() + settings.timeout_s
         self._split = data.make(settings.seed)
+        self._labellers: list[Member] = []
 
     def run(self) -> Outcome:
         """Play it to the end.
@@ -193,8 +194,8 @@ class Play:
             "sensor", f"{_PARTS}.sensor", address, MODEL, str(folder / tables.TRAINING),
             "--rows-per-s", str(self._settings.rows_per_s), listener=heard.sensor,
         )  # fmt: skip
-        labellers = [self._start_labeller(name, factor) for name, factor in LABELLERS.items()]
-        busy = [sensor, *labellers]
+        self._labellers = [self._start_labeller(name, factor) for name, factor in LABELLERS.items()]
+        busy = [sensor, *self._labellers]
         started = time.monotonic()
         while not self._family.wait(lambda: all(member.code == 0 for member in busy), self._until):
             self._screen.show(self._scene(client, time.monotonic() - started))
@@ -220,6 +221,7 @@ class Play:
             rows=len(self._split.ids),
             thinking={name: leased.get(name) for name in LABELLERS},
             answered=Counter(query.labeller for query in queries if query.state == "answered"),
+            gone_home=[member.name for member in self._labellers if member.code == 0],
             readings=tuple(self._heard.versions),
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -35,6 +35,7 @@ class Scene:
     rows : how many there will be.
     thinking : the query each labeller holds, None for one that waits.
     answered : number of answers of each labeller.
+    gone_home : labellers who have nothing left to do.
     readings : what the classifier noted, oldest first.
     """
 
@@ -44,6 +45,7 @@ class Scene:
     rows: int
     thinking: Mapping[str, Query | None]
     answered: Mapping[str, int]
+    gone_home: Collection[str]
     readings: Sequence[Reading]
 
 
@@ -117,7 +119,8 @@ def _line(scene: Scene) -> str:
     ]
     if scene.readings:
         parts.append(f"accuracy {scene.readings[-1].accuracy:.2f}")
-    parts += [f"{name} {_doing(query, short=True)}" for name, query in scene.thinking.items()]
+    for name, query in scene.thinking.items():
+        parts.append(f"{name} {'gone home' if name in scene.gone_home else _doing(query, short=True)}")
     return "  ".join(parts)
 
 
@@ -134,13 +137,14 @@ def _drawing(scene: Scene) -> Table:
 
     pushed = model.instance_count / scene.rows
     row("sensor", pushed, f"{model.instance_count} of {scene.rows} rows pushed, no label among them")
-    lag = f"{model.lag} events behind the log" if model.lag else "up to date with the log"
-    undecided = f"{len(tree.undecided)} undecided" if tree.undecided else "all decided"
-    row("tree", None, f"version {model.tree_version}, {lag}; {len(tree.nodes)} nodes, {undecided}")
+    lag = f"{_count(model.lag, 'event')} behind the log" if model.lag else "up to date with the log"
+    undecided = f"{len(tree.undecided)} undecided" if tree.undecided else "none undecided"
+    row("tree", None, f"version {model.tree_version}, {lag}; {_count(len(tree.nodes), 'node')}, {undecided}")
     spent = model.queries_answered / model.budget if model.budget else 0.0
     row("budget", spent, f"{model.queries_answered} of {model.budget} answers", "yellow")
     for name, query in scene.thinking.items():
-        row(f"  {name}", None, f"{scene.answered.get(name, 0)} answered; {_doing(query)}")
+        doing = "gone home" if name in scene.gone_home else _doing(query)
+        row(f"  {name}", None, f"{scene.answered.get(name, 0)} answered; {doing}")
     _classifier(scene, row)
     return table
 
@@ -158,6 +162,10 @@ def _classifier(scene: Scene, row: Callable[[str, float | None, str, str], None]
     )
     times = f"{last.requests} requests, median {last.median_ms:.0f} ms, slowest {last.slowest_ms:.0f} ms"
     row("", None, f"{times}  {sparkline([reading.accuracy for reading in scene.readings])}", "green")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _doing(query: Query | None, short: bool = False) -> str:
