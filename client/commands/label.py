@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from quercus.client.client import Client
 from quercus.client.commands.common import (
@@ -115,7 +116,8 @@ def label(
             )
             idle_s = 10.0 if idle_s is None else idle_s
         try:
-            _run(_Session(client, model, name, reliability, limit, idle_s, lease_s), answerer, tally)
+            console = err if as_json else out  # what is said beside the JSON is for people
+            _run(_Session(client, model, name, reliability, limit, idle_s, lease_s, console), answerer, tally)
         except KeyboardInterrupt:
             err.print("\nstopped", style="dim")
     if as_json:
@@ -133,12 +135,13 @@ class _Session:
     limit: int | None
     idle_s: float | None
     lease_s: float
+    console: Console
 
 
 def _run(session: _Session, answerer: Answerer, tally: _Tally) -> None:
     client = session.client
     if session.idle_s is None:
-        out.print(f"waiting for queries of {session.model} ... (Ctrl-C stops)", style="dim", markup=False)
+        session.console.print(f"waiting for queries of {session.model} ... (Ctrl-C stops)", style="dim", markup=False)
     queries = client.queries(session.model, session.labeller, lease_s=session.lease_s, idle_s=session.idle_s)
     with closing(queries):  # gives the query in hand back, however this ends
         for query in queries:
@@ -157,9 +160,9 @@ def _run(session: _Session, answerer: Answerer, tally: _Tally) -> None:
                 return
     model = client.get_model(session.model)
     if model.queries_answered >= model.budget:
-        out.print(f"the budget of {model.budget:,} answers is spent")
+        session.console.print(f"the budget of {model.budget:,} answers is spent")
     else:
-        out.print("nothing more to ask")
+        session.console.print("nothing more to ask")
 
 
 def _send(session: _Session, query: Query, answer: LabelLike | Refusal, tally: _Tally) -> None:

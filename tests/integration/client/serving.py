@@ -94,10 +94,10 @@ class Serving:
             raise AssertionError(f"the server did not start: {line!r}")
         return line.removeprefix("listening on ").strip()
 
-    def stop(self) -> int:
-        """SIGTERM, and wait for the graceful end."""
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal, and wait for the graceful end."""
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+            self.process.send_signal(number)
         return self._ended()
 
     def kill(self) -> None:

@@ -1,0 +1,37 @@
+"""A live server for the command line, and files to push to it."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration.client.serving import CONTOURS_T, TABLE_T, Serving
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    serving = Serving(tmp_path_factory.mktemp("store"))
+    yield serving.address
+    serving.stop()
+
+
+@pytest.fixture
+def name() -> str:
+    return f"cli-{next(_numbers)}"
+
+
+@pytest.fixture
+def table_t(tmp_path: Path) -> Path:
+    """Table T of ALGORITHMS §3.7 with the true classes."""
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE_T)
+    return path
+
+
+@pytest.fixture
+def contours_t(tmp_path: Path) -> Path:
+    path = tmp_path / "contours.csv"
+    path.write_text(CONTOURS_T)
+    return path

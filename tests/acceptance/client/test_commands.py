@@ -1,0 +1,360 @@
+"""The command line as its users meet it: real processes, real files, exit codes and messages."""
+
+import csv
+import io
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from integration.client.serving import QUERCUS, Serving, quercus
+
+COMMANDS = ("serve", "models", "push", "label", "classify", "tree", "watch", "induce")
+
+
+def create(server: str, name: str, file: Path, *options: str) -> None:
+    done = quercus("models", "create", name, str(file), "--class", "class", *options, server=server)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def grown(server: str, name: str, table_t: Path) -> str:
+    """A model that has learned table T from its true classes."""
+    create(server, name, table_t, "--alpha", "1")
+    assert quercus("push", name, str(table_t), "--labels", server=server).returncode == 0
+    done = quercus("watch", name, "--json", "--timeout-s", "60", "--limit", "1", server=server)
+    while json.loads(done.stdout.splitlines()[-1])["lag"]:
+        done = quercus("watch", name, "--json", "--timeout-s", "60", "--limit", "2", server=server)
+    return name
+
+
+def test_help_teaches_every_command() -> None:
+    done = quercus("--help")
+    assert done.returncode == 0
+    for command in COMMANDS:
+        assert command in done.stdout
+        shown = quercus(command, "--help")
+        assert shown.returncode == 0
+        if command != "models":
+            assert f"quercus {command}" in shown.stdout.partition("Options")[0].partition("Usage")[2]
+    assert quercus("--version").stdout.startswith("quercus ")
+
+
+def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None:
+    done = quercus("models", "create", name, str(table_t), "--budget", "5", "--json", server=server)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["specification"] == {
+        "classes": ["o", "s", "x"],
+        "alpha": 0.8,
+        "budget": 5,
+        "min_instances": 2,
+        "warmup_rows": 100,
+        "attributes": [{"name": "X", "values": ["a", "b", "c"]}, {"name": "Y", "values": ["d", "e"]}],
+    }
+    again = quercus("models", "create", name, str(table_t), server=server)
+    assert (again.returncode, name in again.stderr) == (1, True)
+
+
+def test_a_model_shown_as_json_makes_another_one(
+    server: str, name: str, table_t: Path, tmp_path: Path
+) -> None:
+    create(server, name, table_t, "--budget", "5")
+    shown = quercus("models", "show", name, "--json", server=server).stdout
+    (tmp_path / "copy.json").write_text(shown)
+    done = quercus(
+        "models", "create", f"{name}-copy", str(tmp_path / "copy.json"), "--alpha", "0.5", server=server
+    )
+    assert done.returncode == 0, done.stderr
+    copy = json.loads(quercus("models", "show", f"{name}-copy", "--json", server=server).stdout)
+    assert copy["specification"] == json.loads(shown)["specification"] | {"alpha": 0.5}
+
+
+def test_models_are_listed_changed_and_deleted(server: str, name: str, table_t: Path) -> None:
+    create(server, name, table_t)
+    listed = json.loads(quercus("models", "list", "--json", server=server).stdout)
+    assert name in [each["name"] for each in listed]
+    assert name in quercus("models", "list", server=server).stdout
+    changed = quercus("models", "update", name, "--budget", "9", "--json", server=server)
+    assert json.loads(changed.stdout)["specification"]["budget"] == 9
+    refused = quercus("models", "delete", name, server=server)
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+    assert quercus("models", "delete", name, "--yes", server=server).returncode == 0
+    gone = quercus("models", "show", name, server=server)
+    assert (gone.returncode, name in gone.stderr) == (1, True)
+
+
+def test_push_reports_and_may_be_repeated(server: str, name: str, table_t: Path) -> None:
+    create(server, name, table_t)
+    first = quercus("push", name, str(table_t), "--json", server=server)
+    assert json.loads(first.stdout)["stored"] == 21
+    second = quercus("push", name, str(table_t), server=server)
+    assert "pushed 21 rows" in second.stdout
+    assert "(21 were there already)" in second.stdout
+    assert "columns not sent: class" in second.stdout
+
+
+def test_another_file_wants_another_prefix(server: str, name: str, table_t: Path, tmp_path: Path) -> None:
+    create(server, name, table_t)
+    assert quercus("push", name, str(table_t), server=server).returncode == 0
+    other = tmp_path / "other.csv"
+    other.write_text("Y,X\nd,c\n")
+    clash = quercus("push", name, str(other), server=server)
+    assert clash.returncode == 1
+    assert "--id-prefix" in clash.stderr
+    assert quercus("push", name, str(other), "--id-prefix", "b-", server=server).returncode == 0
+
+
+def test_labels_are_sent_only_when_asked_for(server: str, name: str, table_t: Path) -> None:
+    create(server, name, table_t, "--budget", "21")
+    assert quercus("push", name, str(table_t), server=server).returncode == 0
+    theta = {tuple(row[2:5]) for row in answers(server, name, table_t)[1:]}
+    assert theta == {("0.333333", "0.333333", "0.333333")}
+
+
+def answers(server: str, name: str, file: Path) -> list[list[str]]:
+    done = quercus("classify", name, str(file), server=server)
+    assert done.returncode == 0, done.stderr
+    return list(csv.reader(io.StringIO(done.stdout)))
+
+
+def test_classify_in_every_form(server: str, grown: str, table_t: Path, tmp_path: Path) -> None:
+    rows = answers(server, grown, table_t)
+    assert rows[0][:3] == ["row", "class", "theta:o"]
+    assert [row[1] for row in rows[1:]] == list("xxxxssssssssxxxxxoooo")
+    lines = [
+        json.loads(line)
+        for line in quercus("classify", grown, str(table_t), "--json", server=server).stdout.splitlines()
+    ]
+    assert [line["class"] for line in lines] == [row[1] for row in rows[1:]]
+    assert lines[0]["plausibility"].keys() == {"o", "s", "x"}
+    done = quercus(
+        "classify", grown, str(table_t), "--out", str(tmp_path / "o.csv"), "--class", "class", server=server
+    )
+    assert "accuracy 0.9048 (19 of 21)" in done.stderr
+    assert (tmp_path / "o.csv").read_text().splitlines()[1].startswith("0,x,")
+    table = quercus("classify", grown, str(table_t), "--format", "table", server=server)
+    assert "by tree version" in table.stdout
+    unwritable = quercus("classify", grown, str(table_t), "--out", "/nowhere/o.csv", server=server)
+    assert (unwritable.returncode, "cannot write /nowhere/o.csv" in unwritable.stderr) == (1, True)
+
+
+def test_tree_in_every_form(server: str, grown: str, tmp_path: Path) -> None:
+    assert "by X" in quercus("tree", grown, server=server).stdout
+    tree = json.loads(quercus("tree", grown, "--json", server=server).stdout)
+    assert tree["tree"]["attribute"] == "X"
+    assert tree["tree"]["children"]["c"]["children"]["d"]["class"] == "o"
+    files = ("--svg", str(tmp_path / "t.svg"), "--dot", str(tmp_path / "t.dot"))
+    assert quercus("tree", grown, *files, server=server).returncode == 0
+    assert "<svg" in (tmp_path / "t.svg").read_text()
+    assert (tmp_path / "t.dot").read_text().startswith("digraph")
+    missing = quercus("tree", grown, "--version", "999", server=server)
+    assert (missing.returncode, "999" in missing.stderr) == (1, True)
+
+
+def test_watch_prints_a_line_a_tree(server: str, grown: str) -> None:
+    line = quercus("watch", grown, "--limit", "1", server=server).stdout
+    assert "rows 21" in line
+    assert "root X" in line
+
+
+def test_a_file_answers_queries_until_the_budget_is_spent(
+    server: str, name: str, table_t: Path, contours_t: Path
+) -> None:
+    create(server, name, table_t, "--alpha", "0.9", "--budget", "5")
+    push = quercus("push", name, str(table_t), "--contours", str(contours_t), server=server)
+    assert push.returncode == 0, push.stderr
+    limited = quercus(
+        "label", name, "--truth", str(table_t), "--labeller", "ann", "--limit", "2", "--json", server=server
+    )
+    assert json.loads(limited.stdout)["answered"] == 2
+    rest = quercus(
+        "label", name, "--truth", str(table_t), "--labeller", "bob", "--delay-s", "0.01", server=server
+    )
+    assert rest.returncode == 0, rest.stderr
+    assert "the budget of 5 answers is spent" in rest.stdout
+    assert "bob: 3 answered" in rest.stdout
+    tree = json.loads(quercus("tree", name, "--json", server=server).stdout)["tree"]
+    assert tree["attribute"] == "X"
+    assert {value: child["class"] for value, child in tree["children"].items()} == {
+        "a": "x",
+        "b": "s",
+        "c": "s",
+    }
+
+
+def test_a_file_that_cannot_tell_refuses(server: str, name: str, table_t: Path, tmp_path: Path) -> None:
+    create(server, name, table_t, "--budget", "5")
+    assert quercus("push", name, str(table_t), server=server).returncode == 0
+    truth = tmp_path / "truth.csv"
+    truth.write_text("class\n" + "?\n" * 21)
+    done = quercus("label", name, "--truth", str(truth), "--idle-s", "1", "--json", server=server)
+    assert done.returncode == 0, done.stderr
+    tally = json.loads(done.stdout)
+    assert (tally["answered"], tally["refused"]) == (0, 21)
+    assert "nothing more to ask" in done.stderr
+
+
+def test_answers_by_id(server: str, name: str, table_t: Path, tmp_path: Path) -> None:
+    create(server, name, table_t, "--budget", "2")
+    keyed = tmp_path / "keyed.csv"
+    lines = table_t.read_text().splitlines()
+    keyed.write_text("\n".join(["id," + lines[0], *(f"r{i},{line}" for i, line in enumerate(lines[1:]))]))
+    assert quercus("push", name, str(keyed), "--ids", "id", server=server).returncode == 0
+    wrong = quercus("label", name, "--truth", str(table_t), server=server)
+    assert wrong.returncode == 1
+    assert "has no answer for instance 'r" in wrong.stderr
+    assert "--id-column" in wrong.stderr
+    done = quercus("label", name, "--truth", str(keyed), "--id-column", "id", "--json", server=server)
+    assert done.returncode == 0, done.stderr
+
+
+def test_table_t_offline(table_t: Path, contours_t: Path, tmp_path: Path) -> None:
+    """The queries, the intervals and the tree that ALGORITHMS §3.7 states."""
+    truth = tmp_path / "truth.csv"
+    truth.write_text("\n".join(line.rpartition(",")[2] for line in table_t.read_text().splitlines()))
+    expected = {"0.5": [1, 8, 20, 15, 6], "0.8": [1, 8, 12, 20, 6], "0.9": [1, 8, 12, 20, 6]}
+    for alpha, rows in expected.items():
+        files = ("--class", "class", "--contours", str(contours_t), "--truth", str(truth))
+        done = quercus("induce", str(table_t), *files, "--alpha", alpha, "--budget", "5", "--json")
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout)
+        assert [query["row"] + 1 for query in result["queries"]] == rows
+    tree = result["tree"]
+    assert list(tree) == ["attribute", "class", "theta", "count", "intervals", "children"]
+    assert tree["intervals"]["X"] == pytest.approx([0.51625, 0.77791], abs=5e-6)
+    assert tree["intervals"]["Y"] == pytest.approx([0.08069, 0.47016], abs=5e-6)
+    assert result["queries"][1] == {"row": 7, "path": [], "attribute": "X", "value": "b", "score": 1.0}
+    leaves = {value: child["class"] for value, child in tree["children"]["c"]["children"].items()}
+    assert (tree["attribute"], leaves) == ("X", {"d": "o", "e": "s"})
+
+
+def test_induce_on_numbers_with_missing_values(tmp_path: Path) -> None:
+    data = tmp_path / "d.csv"
+    data.write_text(
+        "x,colour,class\n"
+        + "".join(f"{i},{'?' if i == 3 else 'r'},{'hi' if i >= 6 else 'lo'}\n" for i in range(12))
+    )
+    done = quercus("induce", str(data), "--alpha", "1", "--bins", "2", "--json")
+    tree = json.loads(done.stdout)["tree"]
+    assert (tree["attribute"], [child["class"] for child in tree["children"].values()]) == ("x", ["lo", "hi"])
+    assert "by x" in quercus("induce", str(data), "--alpha", "1", "--bins", "2").stdout
+
+
+MISTAKES = [
+    (("push",), 2, "Missing argument"),
+    (("push", "m", "nowhere.csv"), 2, "does not exist"),
+    (("push", "m", "t.csv", "--labels", "--contours", "t.csv"), 2, "choose one"),
+    (("models", "create", "m", "plain.csv"), 2, "--class COLUMN"),
+    (("models", "create", "m", "t.csv", "--class", "kind"), 1, "no column 'kind'"),
+    (("models", "create", "Bad Name", "t.csv"), 1, "1 to 63 characters"),
+    (("models", "create", "m", "t.csv", "--classes", "o,s,o"), 1, "classes"),
+    (("models", "create", "m", "t.csv", "--alpha", "2"), 2, "alpha"),
+    (("models", "create", "m", "spec.toml", "--class", "x"), 2, "describe a data file"),
+    (("models", "create", "m", "spec.toml"), 1, "attributes is not given"),
+    (("models", "update", "m"), 2, "nothing to change"),
+    (("push", "no-such-model", "t.csv"), 1, "no-such-model"),
+    (("label", "no-such-model", "--truth", "t.csv"), 1, "no-such-model"),
+    (("tree", "no-such-model"), 1, "no-such-model"),
+    (("classify", "no-such-model", "t.csv"), 1, "no-such-model"),
+    (("watch", "no-such-model"), 1, "no-such-model"),
+    (("induce", "ragged.csv"), 1, "line 3, column 2"),
+    (("induce", "plain.csv"), 1, "holds no labels"),
+    (("induce", "t.csv", "--contours", "short.csv"), 1, "one contour a row"),
+    (("induce", "plain.csv", "--contours", "long.csv", "--budget", "3"), 2, "--truth"),
+    (("induce", "t.csv", "--truth", "short.csv", "--class", "o"), 1, "--class: no column 'o'"),
+    (("frobnicate",), 2, "No such command"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), MISTAKES, ids=lambda value: str(value)[:60])
+def test_mistakes_are_told_in_words(
+    server: str, table_t: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    (tmp_path / "plain.csv").write_text("a,b\n1,x\n2,y\n")
+    (tmp_path / "ragged.csv").write_text("a,class\n1,x\n2\n")
+    (tmp_path / "short.csv").write_text("o,s,x\n1,1,1\n")
+    (tmp_path / "long.csv").write_text("o,s\n1,1\n1,1\n")
+    (tmp_path / "spec.toml").write_text('classes = ["a", "b"]\n')
+    done = subprocess.run(
+        [QUERCUS, *arguments],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "QUERCUS_SERVER": server, "NO_COLOR": "1", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not done.stdout
+
+
+def test_a_bad_file_stops_a_push_with_line_and_column(server: str, name: str, tmp_path: Path) -> None:
+    data = tmp_path / "numbers.csv"
+    data.write_text("y,class\n" + "".join(f"{i},{'os'[i % 2]}\n" for i in range(2500)))
+    create(server, name, data)
+    with data.open("a") as stream:
+        stream.write("oops,o\n")
+    done = quercus("push", name, str(data), server=server)
+    assert done.returncode == 1
+    assert "line 2502, column 1 (y): 'oops' is not a finite number" in done.stderr
+    assert "2,000 rows had been acknowledged" in done.stderr
+
+
+def test_no_server_says_how_to_start_one() -> None:
+    done = quercus("models", "list", server="127.0.0.1:9")
+    assert done.returncode == 1
+    assert "no server answers at 127.0.0.1:9" in done.stderr
+    assert "quercus serve" in done.stderr
+
+
+def test_a_closed_pipe_is_no_trouble(server: str, grown: str, table_t: Path, tmp_path: Path) -> None:
+    big = tmp_path / "big.csv"
+    big.write_text("X,Y\n" + "a,d\n" * 20_000)
+    with subprocess.Popen(
+        [QUERCUS, "classify", grown, str(big), "--server", server],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(timeout=60) == 1
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serve_stops_when_told(tmp_path: Path, number: signal.Signals) -> None:
+    assert Serving(tmp_path).stop(number) == 0
+
+
+def test_serve_says_what_is_wrong(tmp_path: Path) -> None:
+    serving = Serving(tmp_path)
+    try:
+        taken = quercus("serve", "--store", str(tmp_path / "other.db"), "--port", str(serving.port))
+        assert (taken.returncode, "port is in use" in taken.stderr) == (1, True)
+    finally:
+        serving.stop()
+    nowhere = quercus("serve", "--store", "/nowhere/quercus.db", "--port", "0")
+    assert (nowhere.returncode, "/nowhere" in nowhere.stderr) == (1, True)
+    assert quercus("serve", "--port", "70000").returncode == 2
+
+
+def test_completion_scripts_are_offered() -> None:
+    done = subprocess.run(
+        [QUERCUS],
+        env={
+            "_QUERCUS_COMPLETE": "complete_bash",
+            "COMP_WORDS": "quercus mod",
+            "COMP_CWORD": "1",
+            "PATH": "/bin",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.split() == ["models"]

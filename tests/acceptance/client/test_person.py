@@ -1,0 +1,195 @@
+"""A person at a terminal: keys go in through a pty, the screen comes out."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration.client.serving import QUERCUS, quercus
+
+from quercus.client import Client
+
+WAIT_S = 60.0
+
+
+class Screen:
+    """A program on a terminal of its own."""
+
+    def __init__(self, *arguments: str, server: str) -> None:
+        self._master, slave = pty.openpty()
+        environment = os.environ | {
+            "QUERCUS_SERVER": server,
+            "TERM": "xterm",
+            "COLUMNS": "110",
+            "LINES": "50",
+        }
+        self._process = subprocess.Popen(
+            [QUERCUS, *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=environment,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._text = ""
+
+    def expect(self, words: str) -> str:
+        """Read until ``words`` are on the screen; give all that came before and drop it."""
+        deadline = time.monotonic() + WAIT_S
+        while words not in self._text:
+            ready, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise AssertionError(f"{words!r} did not appear; on the screen: {self._text[-3000:]}")
+            try:
+                raw = os.read(self._master, 65536)
+            except OSError:  # the program ended
+                raw = b""
+            if not raw:
+                raise AssertionError(
+                    f"the program ended without {words!r}; on the screen: {self._text[-3000:]}"
+                )
+            self._text += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", raw.decode())
+        before, _, self._text = self._text.partition(words)
+        return before + words
+
+    def press(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def interrupt(self) -> None:
+        self._process.send_signal(signal.SIGINT)
+
+    def ended(self) -> int:
+        return self._process.wait(timeout=WAIT_S)
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._master)
+
+
+@pytest.fixture
+def model(server: str, name: str, table_t: Path, contours_t: Path) -> str:
+    created = quercus(
+        "models", "create", name, str(table_t), "--class", "class", "--budget", "6", server=server
+    )
+    assert created.returncode == 0, created.stderr
+    assert quercus("push", name, str(table_t), "--contours", str(contours_t), server=server).returncode == 0
+    return name
+
+
+@pytest.fixture
+def screen(server: str, model: str) -> Iterator[Screen]:
+    opened = Screen("label", model, "--labeller", "ann", server=server)
+    yield opened
+    opened.close()
+
+
+PROMPT = "q quit"
+
+
+def test_a_person_answers_in_every_way(screen: Screen, server: str, model: str) -> None:
+    shown = screen.expect(PROMPT)
+    assert "instance 0  ·  query 1  ·  answer 1 of 6" in shown
+    assert re.search(r"X +a .*\n.*Y +e", shown)  # in declared order
+    assert re.search(r"1 +o +█+ +0\.80", shown)
+    assert "undecided at the root (21 rows)" in shown
+    assert re.search(r"X +├─+┤ +gain ratio 0\.\d+ to 0\.\d+", shown)
+    assert "This label would tell most about X = a" in shown
+    assert "stay undecided" in shown
+    screen.press("?")
+    assert "nobody can tell: the row is never asked again" in screen.expect(PROMPT)
+    screen.press("9")
+    assert "'9' means nothing here" in screen.expect(PROMPT)
+    screen.press("s1")
+    assert "[x] 1 o   [ ] 2 s" in screen.expect("[x] 1 o   [ ] 2 s")
+    screen.press("3\n")
+    screen.expect("→ o or x")
+    screen.expect(PROMPT)
+    screen.press("u")
+    screen.expect("> ")
+    screen.press("1 2 0\n")
+    screen.expect("2 is not between 0 and 1")
+    screen.press("1 .5\x7f\x7f0 1\n")
+    screen.expect("→ o 1, s 0, x 1")
+    screen.expect(PROMPT)
+    screen.press("u\x1b")
+    screen.expect(PROMPT)
+    screen.press("2")
+    screen.expect("→ s")
+    screen.expect(PROMPT)
+    screen.press("r")
+    screen.expect("→ refused")
+    screen.expect(PROMPT)
+    screen.press("k")
+    screen.expect("→ skipped")
+    screen.expect(PROMPT)
+    screen.press("q")
+    screen.expect("ann: 3 answered, 1 refused, 1 skipped")
+    assert screen.ended() == 0
+    with Client(server) as client:
+        now = client.get_model(model)
+        assert (now.queries_answered, now.queries_refused) == (3, 1)
+        labels = [
+            client.get_instance(model, query.instance) for query in client.list_queries(model, ["answered"])
+        ]
+        said = [instance.history[-1].label for instance in labels]
+    assert said == [frozenset({"o", "x"}), {"o": 1.0, "s": 0.0, "x": 1.0}, "s"]
+    assert [instance.history[-1].author for instance in labels] == ["ann"] * 3
+
+
+def test_ctrl_c_gives_the_query_back_and_the_terminal_its_mode(
+    screen: Screen, server: str, model: str
+) -> None:
+    screen.expect(PROMPT)
+    screen.interrupt()
+    screen.expect("ann: 0 answered")
+    assert screen.ended() == 0
+    with Client(server) as client:
+        # The lease was for a minute; the budget has room for six, so query 1 must come back for the sixth.
+        numbers = [client.lease(model, "bob", wait_s=20.0).queries[0].number for _ in range(6)]
+    assert 1 in numbers
+
+
+def test_the_last_answer_of_the_budget_ends_the_session(screen: Screen) -> None:
+    for _ in range(6):
+        screen.expect(PROMPT)
+        screen.press("2")
+    screen.expect("the budget of 6 answers is spent")
+    screen.expect("ann: 6 answered")
+    assert screen.ended() == 0
+
+
+def test_watch_draws_a_live_table(server: str, model: str, table_t: Path) -> None:
+    screen = Screen("watch", model, server=server)
+    try:
+        screen.expect("undecided")
+        screen.expect("21")
+        done = quercus("label", model, "--truth", str(table_t), "--limit", "1", "--json", server=server)
+        assert json.loads(done.stdout)["answered"] == 1
+        screen.expect("1 of 6")
+        screen.interrupt()
+        screen.expect("stopped")
+        assert screen.ended() == 0
+    finally:
+        screen.close()
+
+
+def test_push_shows_its_progress(server: str, model: str, tmp_path: Path) -> None:
+    big = tmp_path / "big.csv"
+    big.write_text("X,Y\n" + "a,d\n" * 20_000)
+    screen = Screen("push", model, str(big), "--id-prefix", "big-", server=server)
+    try:
+        shown = screen.expect("pushed 20,000 rows")
+        assert re.search(r"big\.csv .*20000.* rows/s", shown)
+        assert screen.ended() == 0
+    finally:
+        screen.close()
