@@ -134,9 +134,9 @@ def convex_bound(P: Array, w: Array, c: float, a: Array, b: Array, x: Array, mu:
     """Lower bound (nats) of the entropy over the level set within a box around `x`, and the coordinate that costs most.
 
     For ``mu >= 0``, ``G = H - mu (l - c)`` lies below the entropy on the level set, and where the curvature of
-    ``-mu l`` outweighs that of the entropy it is convex: its tangent at `x` then bounds it on the whole box. With `x` a local
-    minimum and `mu` its multiplier the bound is the minimum itself. Coordinates whose curvature is not outweighed
-    enter through the chord of ``-t ln t`` instead (as in `chord_bound`), which is exact at the ends of the box.
+    ``-mu l`` outweighs that of the entropy it is convex: its tangent at `x` then bounds it on the whole box. With `x`
+    a local minimum and `mu` its multiplier the bound is the minimum itself. Coordinates whose curvature is not
+    outweighed enter through the chord of ``-t ln t`` instead (as in `chord_bound`), exact at the ends of the box.
     """
     n, l = P.shape
     M = np.zeros((l, l))
