@@ -193,8 +193,11 @@ def dialect_for(url: str, busy_timeout_s: float) -> SqliteDialect:
 
 
 def file_url(path: Path) -> str:
-    """URL of a file, with every special character of the path quoted."""
-    return URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
+    """URL of a file, special characters of the path quoted; `InvalidInput` when a URL cannot say it."""
+    url = URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
+    if make_url(url).database != str(path):  # SQLAlchemy 2.0 quotes no question mark
+        raise InvalidInput("store", f"the path {str(path)!r} has characters that a URL cannot carry")
+    return url
 
 
 def _file_of(url: URL) -> Path:

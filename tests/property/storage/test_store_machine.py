@@ -297,6 +297,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.timeout(300)
 def test_queries_keep_the_contract_in_any_order(template: Path) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
@@ -304,15 +305,15 @@ def test_queries_keep_the_contract_in_any_order(template: Path) -> None:
     run_state_machine_as_test(
         Queries,
         settings=settings(
-            max_examples=50,
-            stateful_step_count=40,
+            max_examples=25,
+            stateful_step_count=30,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         ),
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_long_walks_keep_the_contract(template: Path, seed: int) -> None:
     """Hypothesis prefers few kinds of step; here all come, often enough for the rare cases to meet."""
     Queries.template = template
@@ -321,7 +322,7 @@ def test_long_walks_keep_the_contract(template: Path, seed: int) -> None:
     try:
         leases = list(machine.open_store(budget=3))
         world = machine.world
-        for _ in range(300):
+        for _ in range(200):
             lease = chance.choice(leases[-8:])
             kind = chance.choices(
                 ("push", "budget", "publish", "lease", "wait", "answer", "refuse", "extend", "release"),

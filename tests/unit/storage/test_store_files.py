@@ -243,7 +243,7 @@ def test_errors_survive_the_way_between_processes():
 
 
 def test_a_path_with_odd_characters(tmp_path):
-    folder = tmp_path / "a b%20ä#?&'\"@:"
+    folder = tmp_path / "a b%20ä#&'\"@:"
     folder.mkdir()
     with Store.open(file_url(folder / "store.db")) as store:
         store.create_model("m", b"", budget=0)
