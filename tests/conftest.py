@@ -8,8 +8,6 @@ import hashlib
 import os
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = [
     path for path in sorted((ROOT / "trees").glob("*.py")) if "@compiled" in path.read_text(encoding="utf-8")
@@ -21,9 +19,8 @@ def pytest_configure() -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / digest))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def compiled_kernels() -> None:
+def pytest_sessionstart() -> None:
     """Compile the kernels once, before any test starts servers that would all do it at the same time."""
-    from quercus.trees.interval import prepare  # noqa: PLC0415 - after pytest_configure has named the cache
+    from quercus.trees.interval import prepare  # after pytest_configure has named the cache
 
     prepare()
