@@ -57,7 +57,9 @@ class Client:
         self.address = address or os.environ.get("QUERCUS_SERVER") or transport.DEFAULT_ADDRESS
         self.timeout_s = timeout_s
         self._sequences = transport.Sequences()
-        self._channel = _grpc_aio.insecure_channel(self.address, options=transport.channel_options())
+        self._channel = _grpc_aio.insecure_channel(
+            self.address, options=transport.channel_options(self.address)
+        )
         self._stubs = Stubs(self._channel)
 
     async def __aenter__(self) -> Self:

@@ -56,7 +56,7 @@ class Client:
         self.timeout_s = timeout_s
         self._sequences = transport.Sequences()
         self._channel = grpc.insecure_channel(  # type: ignore[no-untyped-call]
-            self.address, options=transport.channel_options()
+            self.address, options=transport.channel_options(self.address)
         )
         self._stubs = Stubs(self._channel)
 

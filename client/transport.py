@@ -34,8 +34,22 @@ Reads, and writes that the server knows again by their lease token or content.
 """
 
 
-def channel_options() -> list[tuple[str, Any]]:
-    """Options of a channel: message sizes, and retries of idempotent calls on UNAVAILABLE only."""
+def is_loopback(address: str) -> bool:
+    """True for an address of this machine.
+
+    Examples
+    --------
+    >>> [is_loopback(a) for a in ("127.0.0.1:50051", "localhost:1", "[::1]:1", "example.org:1")]
+    [True, True, True, False]
+    """
+    return address.startswith(("127.", "localhost:", "[::1]:", "unix:"))
+
+
+def channel_options(address: str) -> list[tuple[str, Any]]:
+    """Options of a channel: message sizes, and retries of idempotent calls on UNAVAILABLE only.
+
+    A proxy of the environment (``http_proxy``) is not asked for addresses of this machine: it could not reach them.
+    """
     names = [
         {"service": f"quercus.v1.{service}", "method": method}
         for service, methods in _IDEMPOTENT.items()
@@ -54,6 +68,7 @@ def channel_options() -> list[tuple[str, Any]]:
         ("grpc.max_send_message_length", MAX_SEND_BYTES),
         ("grpc.service_config", json.dumps(config)),
         ("grpc.enable_retries", 1),
+        ("grpc.enable_http_proxy", 0 if is_loopback(address) else 1),
         # A client that starts before its server, or survives its restart, should notice soon.
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", 100),

@@ -16,7 +16,7 @@ from integration.client.serving import QUERCUS, quercus
 
 from quercus.client import Client
 
-WAIT_S = 60.0
+WAIT_S = 90.0
 
 
 class Screen:
