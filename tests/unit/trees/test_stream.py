@@ -58,6 +58,17 @@ def test_learned_values_are_branches_after_the_missing_one() -> None:
     assert list(grown.tree.children) == [0, 2, 4]
 
 
+def test_a_learned_value_does_not_move_an_open_round() -> None:
+    twins = tuple(Nominal(name, ("red", "blue")) for name in ("hat", "coat"))
+    spec = Specification(twins, Frame(("yes", "no")), budget=9)
+    grown = grow(GrowthState.initial(spec), [observed((0, 0), (1, 1), (NAN, NAN), (NAN, NAN))])
+    asked = grown.agenda(4)
+    assert [(q.attribute, q.code, q.instance) for q in asked] == [(0, 0, 0), (0, 1, 1), (0, 2, 2), (1, 2, 3)]
+    grown = grow(grown, [Refused(q.instance, q.asked) for q in asked[:3]])
+    grown = grow(grown, [observed((2, 2))])
+    assert [(q.attribute, q.code, q.instance) for q in grown.agenda(2)] == [(0, 3, 4), (1, 2, 3)]
+
+
 def test_a_certain_answer_replaces_and_an_uncertain_one_multiplies() -> None:
     first = observed((1, 0), contour=(0.5, 1.0))
     assert state(first, Answered(0, np.array([1.0, 0.0]), 1.0, ASKED)).contour(0).tolist() == [1, 0]
