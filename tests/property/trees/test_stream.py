@@ -162,3 +162,33 @@ def test_real_data(load: object, budget: int, batch: int) -> None:
     assert len(queries) == budget
     assert tuple(queries) == result.queries
     assert state.tree == result.tree
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_batches_do_not_matter_while_bins_move_and_values_are_learned(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, truth = 30, rng.integers(0, 2, 30)
+    spec = Specification(
+        (Numeric("x", 3), Numeric("y", edges=(0.5,)), Nominal("z", ("p",))),
+        Frame(("a", "b")),
+        budget=12,
+        warmup_rows=int(rng.integers(1, 20)),
+    )
+    values = np.column_stack([rng.normal(truth, 1), rng.random(n), rng.integers(0, 4, n)])
+    values[rng.random(values.shape) < 0.2] = np.nan
+    pushes = [Observed(values[i : i + 1], rng.choice([0.3, 1.0], (1, 2))) for i in range(n)]
+    state, log = GrowthState.initial(spec), []
+    for push in pushes:  # one labeller keeps up with the rows as they come
+        log.append(push)
+        state = grow(state, [push])
+        for query in state.agenda(1):
+            log.append(reply(query, None if rng.random() < 0.3 else np.eye(2)[truth[query.instance]]))
+            state = grow(state, log[-1:])
+    at_once = grow(GrowthState.initial(spec), log)
+    assert at_once.tree == state.tree
+    assert at_once.agenda(10) == state.agenda(10)
+    assert (at_once.edges, at_once.branch_names) == (state.edges, state.branch_names)
+    codes = state.encoder.codes(values)
+    assert (codes == state.evidence.codes).all()
+    plain = induce(codes, state.evidence.arities, [state.contour(i) for i in range(n)], alpha=spec.alpha).tree
+    assert shape(plain) == shape(state.tree)
