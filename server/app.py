@@ -29,6 +29,7 @@ from quercus.server.config import Config, set_up_logging
 from quercus.server.core import Core
 from quercus.server.errors import BadStart
 from quercus.server.interceptor import CatchAll
+from quercus.server.limits import MAX_CALLS
 from quercus.server.services.classify import ClassifyService
 from quercus.server.services.instances import InstanceService
 from quercus.server.services.models import ModelService
@@ -133,6 +134,7 @@ class Server:
         size = self._config.max_message_bytes
         server = aio.server(
             interceptors=[CatchAll()],
+            maximum_concurrent_rpcs=MAX_CALLS,
             options=[
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", size),

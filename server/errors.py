@@ -17,7 +17,9 @@ from quercus.storage.errors import (
     AlreadyExists,
     CorruptStore,
     FailedPrecondition,
+    NewerSchema,
     NotFound,
+    ReadOnlyStore,
     Stale,
     StorageError,
 )
@@ -74,7 +76,7 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911 - a tab
             return failure(code_pb2.NOT_FOUND, str(error), _resource(error))
         case AlreadyExists():
             return failure(code_pb2.ALREADY_EXISTS, str(error), _resource(error))
-        case FailedPrecondition():
+        case FailedPrecondition() | ReadOnlyStore() | NewerSchema():
             return failure(code_pb2.FAILED_PRECONDITION, str(error))
         case CorruptStore():
             return failure(code_pb2.DATA_LOSS, str(error))

@@ -7,6 +7,9 @@ from typing import Final
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """Largest message received; a larger one is RESOURCE_EXHAUSTED."""
 
+MAX_CALLS: Final = 10_000
+"""Calls under way at once, streams included; one more is RESOURCE_EXHAUSTED."""
+
 MAX_BATCH_ROWS: Final = 10_000
 """Rows in one push or one classification."""
 

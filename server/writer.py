@@ -63,7 +63,7 @@ class Writer:
         size = size_bytes(push)
         self._pending_bytes += size
         future: asyncio.Future[Appended] = self._loop.create_future()
-        future.add_done_callback(lambda _: self._release(size))
+        future.add_done_callback(lambda done: self._release(done, size))
         self._queue.put(_Job(future, push=push))
         return future
 
@@ -78,7 +78,9 @@ class Writer:
         self._queue.put(_STOP)
         await asyncio.to_thread(self._thread.join)
 
-    def _release(self, size: int) -> None:
+    def _release(self, done: asyncio.Future[Appended], size: int) -> None:
+        if not done.cancelled():
+            done.exception()  # looked at: a stream that ended leaves nobody who would
         self._pending_bytes -= size
         self._room.set()
 

@@ -66,7 +66,6 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
                 )
         finally:
             reader.cancel()
-            _abandon(acks)
 
     async def _read_batches(
         self, requests: AsyncIterator[instance_pb2.PushInstancesRequest], acks: _Acks
@@ -163,14 +162,6 @@ def _done(stored: Appended) -> Awaitable[Appended]:
     future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
     future.set_result(stored)
     return future
-
-
-def _abandon(acks: _Acks) -> None:
-    """Take the results nobody will read, so that their errors are not reported as lost."""
-    while not acks.empty():
-        ack = acks.get_nowait()
-        if isinstance(ack, tuple) and isinstance(ack[1], asyncio.Future):
-            ack[1].add_done_callback(lambda future: future.cancelled() or future.exception())
 
 
 def _list(store: Store, model: str, after: int, size: int) -> instance_pb2.ListInstancesResponse:

@@ -27,7 +27,7 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
     async def CreateModel(self, request: model_pb2.CreateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
         """Store a new model."""
         model = check_model_id(request.model_id, "model_id")
-        specification = complete(request.specification)
+        specification = await self._core.convert(request, complete, request.specification)
         data = specification.SerializeToString(deterministic=True)
         record = await self._core.write(
             self._core.store.create_model, model, data, budget=specification.budget

@@ -1,8 +1,10 @@
 """Starting, stopping, killing: nothing acknowledged is lost, nothing is left behind."""
 
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from quercus.proto.v1 import classify_pb2, instance_pb2, query_pb2, tree_pb2
-from quercus.server.config import Config
 from quercus.server.errors import BadStart
+from quercus.server.services.trees import TreeService
 from quercus.storage.store import Store
 
 
@@ -285,10 +287,18 @@ def test_stores_that_cannot_be_used(start_live: Any, tmp_path: Path) -> None:
         assert str(store) in str(caught.value)
 
 
-def test_port_and_store_errors_end_the_process_with_one_line(tmp_path: Path, start_live: Any) -> None:
-    with pytest.raises(BadStart, match="oracle"):
-        start_live(Path("oracle://nowhere/x"), grower=False)
-    assert Config(store="oracle://nowhere/x").store_url == "oracle://nowhere/x"
+def test_database_that_is_not_supported(start_live: Any) -> None:
+    with pytest.raises(BadStart, match=r"cannot use the store oracle://nowhere/x: .*oracle"):
+        start_live("oracle://nowhere/x", grower=False)
+
+
+def test_store_of_a_newer_version(start_live: Any, tmp_path: Path) -> None:
+    start_live(tmp_path / "store.db", grower=False).close()
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+        connection.execute("UPDATE quercus_revision SET version_num = '9999'")
+        connection.commit()
+    with pytest.raises(BadStart, match="upgrade quercus"):
+        start_live(tmp_path / "store.db", grower=False)
 
 
 def test_many_clients_classify_while_rows_are_pushed(start_live: Any, tools: Any, tmp_path: Path) -> None:
@@ -325,6 +335,23 @@ def test_many_clients_classify_while_rows_are_pushed(start_live: Any, tools: Any
         seen = [client.result(60) for client in clients]
         assert acks.result(60)[-1].committed_sequence == 21 + 1200
     assert all(versions == sorted(versions) for versions in seen)  # each client's version never goes back
+
+
+def test_slow_reader_of_trees_skips_versions(live: Any, tools: Any) -> None:
+    live.api.create("slow")
+    watch = TreeService(live.server.core).WatchTree(tree_pb2.WatchTreeRequest(model="models/slow"), None)
+    versions = [live.run(_next(watch)).tree.version]
+    for i in range(4):  # the reader does not ask meanwhile
+        (ack,) = live.api.push(tools.batch("slow", [[i % 3, 0]]))
+        newest = live.api.grown("slow", ack.committed_sequence)
+    skipped = live.run(_next(watch))
+    assert (skipped.tree, skipped.committed_sequence) == (newest, 4)
+    assert newest.version >= versions[0] + 4
+    live.run(watch.aclose())
+
+
+async def _next(stream: Any) -> Any:
+    return await anext(stream)
 
 
 def test_small_pushes_share_a_commit(start_live: Any, tools: Any, tmp_path: Path) -> None:

@@ -1,0 +1,101 @@
+"""Flags before environment before file before defaults; errors name key and source."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quercus.server.config import BadConfiguration, Config
+
+
+def test_defaults() -> None:
+    config = Config.load(environ={})
+    assert config == Config()
+    assert (config.host, config.port, config.store_url) == ("127.0.0.1", 50051, "sqlite:///quercus.db")
+
+
+def test_the_nearest_source_wins(tmp_path: Path) -> None:
+    file = tmp_path / "quercus.toml"
+    file.write_text('[server]\nport = 1\nhost = "::1"\ngrace_s = 3\nstore = "file.db"\n')
+    environ = {
+        "QUERCUS_CONFIG": str(file),
+        "QUERCUS_PORT": "2",
+        "QUERCUS_HOST": "localhost",
+        "QUERCUS_GROWER": "no",
+    }
+    config = Config.load({"port": 3, "host": None}, environ=environ)
+    assert (config.port, config.host, config.grace_s, config.store) == (3, "localhost", 3.0, "file.db")
+    assert config.grower is False
+
+
+def test_file_given_by_flag_beats_the_one_of_the_environment(tmp_path: Path) -> None:
+    for name, port in (("a", 1), ("b", 2)):
+        (tmp_path / name).write_text(f"[server]\nport = {port}\n")
+    assert Config.load(environ={"QUERCUS_CONFIG": str(tmp_path / "a")}, file=tmp_path / "b").port == 2
+
+
+@pytest.mark.parametrize(
+    ("store", "url"),
+    [
+        ("a/b.db", "sqlite:///a/b.db"),
+        ("/a/b.db", "sqlite:////a/b.db"),
+        ("sqlite:///x.db", "sqlite:///x.db"),
+        ("postgresql://h/d", "postgresql://h/d"),
+    ],
+)
+def test_a_path_is_a_sqlite_store(store: str, url: str) -> None:
+    assert Config(store=store).store_url == url
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "text"),
+    [
+        ({"port": 70_000}, {}, "port: is 70000, must lie in [0, 65535] (from flag --port)"),
+        ({"grace_s": -1}, {}, "grace_s: is -1.0, must lie in [0.0, 3600.0] (from flag --grace-s)"),
+        ({"grace_s": float("nan")}, {}, "grace_s: is nan, must lie in [0.0, 3600.0] (from flag --grace-s)"),
+        (
+            {},
+            {"QUERCUS_PORT": "x"},
+            "port: is 'x', must be a whole number (from environment variable QUERCUS_PORT)",
+        ),
+        ({"port": 1.5}, {}, "port: is 1.5, must be a whole number (from flag --port)"),
+        ({"port": True}, {}, "port: is True, must be a whole number (from flag --port)"),
+        ({"store": 7}, {}, "store: is 7, must be text (from flag --store)"),
+        ({"store": " "}, {}, "store: must not be empty (from flag --store)"),
+        ({"grower": "maybe"}, {}, "grower: is 'maybe', must be true or false (from flag --grower)"),
+        (
+            {"log_level": "loud"},
+            {},
+            "log_level: is 'loud', must be one of debug, info, warning, error (from flag --log-level)",
+        ),
+    ],
+)
+def test_bad_values(flags: dict[str, Any], environ: dict[str, str], text: str) -> None:
+    with pytest.raises(BadConfiguration) as caught:
+        Config.load(flags, environ=environ)
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (
+            "[server]\nprot = 1\n",
+            "prot: is not a key of the server's configuration (from [server] of {file})",
+        ),
+        ("[server]\nport = '1x'\n", "port: is '1x', must be a whole number (from [server] of {file})"),
+        ("server = 1\n", "server: must be a table (from {file})"),
+        ("[server\n", "the configuration file {file} is not TOML: "),
+    ],
+)
+def test_bad_files(content: str, text: str, tmp_path: Path) -> None:
+    file = tmp_path / "quercus.toml"
+    file.write_text(content)
+    with pytest.raises(BadConfiguration) as caught:
+        Config.load(environ={}, file=file)
+    assert str(caught.value).startswith(text.format(file=file))
+
+
+def test_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(BadConfiguration, match=r"cannot read the configuration file .*No such file"):
+        Config.load(environ={}, file=tmp_path / "none.toml")

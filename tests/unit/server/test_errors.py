@@ -1,0 +1,77 @@
+"""Every exception of the domain has one status, with details; a bug has none."""
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2, status_pb2
+
+from quercus.belief.errors import InvalidInput
+from quercus.server.errors import Unavailable, to_failure, within
+from quercus.storage import errors as storage
+
+CASES = [
+    (InvalidInput("alpha", "is 2, must lie in [0, 1]"), grpc.StatusCode.INVALID_ARGUMENT),
+    (storage.NotFound("model", "m"), grpc.StatusCode.NOT_FOUND),
+    (storage.AlreadyExists("instance", "i"), grpc.StatusCode.ALREADY_EXISTS),
+    (storage.FailedPrecondition("already answered"), grpc.StatusCode.FAILED_PRECONDITION),
+    (storage.Stale("old"), grpc.StatusCode.ABORTED),
+    (storage.CorruptStore("damaged"), grpc.StatusCode.DATA_LOSS),
+    (storage.StoreBusy("busy"), grpc.StatusCode.UNAVAILABLE),
+    (storage.ReadOnlyStore("read-only"), grpc.StatusCode.FAILED_PRECONDITION),
+    (storage.NewerSchema("q.db", "9", "1"), grpc.StatusCode.FAILED_PRECONDITION),
+    (storage.StoreError("disk full"), grpc.StatusCode.UNAVAILABLE),
+    (Unavailable("later"), grpc.StatusCode.UNAVAILABLE),
+]
+
+
+@pytest.mark.parametrize(("error", "code"), CASES)
+def test_codes(error: Exception, code: grpc.StatusCode) -> None:
+    failure = to_failure(error)
+    assert failure is not None
+    assert failure.code is code
+    ((key, data),) = failure.metadata
+    status = status_pb2.Status.FromString(data)
+    assert (key, status.message) == ("grpc-status-details-bin", failure.message)
+    assert status.code == code.value[0]
+
+
+def test_every_storage_error_is_mapped() -> None:
+    mapped = {type(error) for error, _ in CASES}
+    pending = storage.StorageError.__subclasses__()
+    while pending:
+        kind = pending.pop()
+        assert kind in mapped, kind
+        pending += kind.__subclasses__()
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), RuntimeError("x"), AssertionError("x")])
+def test_bugs_have_no_status_of_their_own(error: Exception) -> None:
+    assert to_failure(error) is None
+
+
+def test_field_violation() -> None:
+    failure = to_failure(InvalidInput("rows.packed.values[17]", "is inf, must be finite"))
+    assert failure is not None
+    detail = error_details_pb2.BadRequest()
+    assert status_pb2.Status.FromString(failure.metadata[0][1]).details[0].Unpack(detail)
+    (violation,) = detail.field_violations
+    assert (violation.field, violation.description) == ("rows.packed.values[17]", "is inf, must be finite")
+
+
+def test_resource() -> None:
+    failure = to_failure(storage.NotFound("model", "wine"))
+    assert failure is not None
+    detail = error_details_pb2.ResourceInfo()
+    assert status_pb2.Status.FromString(failure.metadata[0][1]).details[0].Unpack(detail)
+    assert (detail.resource_type, detail.resource_name) == ("model", "wine")
+
+
+def test_messages_stay_below_the_limit_of_metadata() -> None:
+    failure = to_failure(InvalidInput("f" * 100_000, "r" * 100_000))
+    assert failure is not None
+    assert len(failure.metadata[0][1]) < 8000
+    assert len(failure.message) == 1000
+
+
+def test_prefix() -> None:
+    with pytest.raises(InvalidInput, match=r"^a\.b: c$"), within("a"):
+        raise InvalidInput("b", "c")
