@@ -5,15 +5,14 @@ from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Self
 
-from quercus.belief.errors import InvalidInput
 from quercus.storage import agenda as agendas
 from quercus.storage import answers, leases, log, models, queries, snapshots
 from quercus.storage.agenda import Publication
 from quercus.storage.answers import Statement
+from quercus.storage.append import Outcome, append_all
 from quercus.storage.claims import Claim
 from quercus.storage.dialect import dialect_for
 from quercus.storage.engine import Database
-from quercus.storage.errors import AlreadyExists, NotFound, Stale
 from quercus.storage.leases import Wish
 from quercus.storage.migrate import ensure_schema
 from quercus.storage.records import (
@@ -162,11 +161,12 @@ class Store:
             A new value's index is not the next free one: read `vocabulary` again and retry.
         """
         with self._database.write() as connection:
-            return log.append(connection, Push(model, ids, values, labels, new_values), self._clock())
+            (outcome,) = append_all(connection, [Push(model, ids, values, labels, new_values)], self._clock())
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
 
-    def append_group(
-        self, pushes: Sequence[Push]
-    ) -> list[Appended | AlreadyExists | InvalidInput | NotFound | Stale]:
+    def append_group(self, pushes: Sequence[Push]) -> list[Outcome]:
         """Append several batches in one commit (group commit), in order; each is stored whole or not at all.
 
         Returns
@@ -176,14 +176,8 @@ class Store:
             push leaves no trace and does not stop the others). An exception of the store itself
             (`StoreError`) is raised, and nothing of the group is stored.
         """
-        outcomes: list[Appended | AlreadyExists | InvalidInput | NotFound | Stale] = []
         with self._database.write() as connection:
-            for push in pushes:
-                try:
-                    outcomes.append(log.append(connection, push, self._clock()))
-                except (AlreadyExists, InvalidInput, NotFound, Stale) as error:
-                    outcomes.append(error)
-        return outcomes
+            return append_all(connection, pushes, self._clock())
 
     def vocabulary(self, model: str) -> dict[int, tuple[str, ...]]:
         """Learned nominal values by attribute, in the order they came; attributes without any are absent."""

@@ -220,3 +220,24 @@ def test_threads_append_without_gaps(store_url):
         events = store.read_events("m")
         assert [e.sequence for e in events] == list(range(1, 81))
         assert len({e.id for e in events}) == 80
+
+
+def test_pushes_of_a_group_see_each_other(store, helper):
+    for name in ("m", "n"):
+        helper.create(name=name)
+    one = np.ones((1, 2))
+    outcomes = store.append_group(
+        [
+            Push("m", ["a"], one, [b"?"], [NewValue(0, 0, "red")]),
+            Push("n", ["a"], one, [b"other model"]),
+            Push("m", ["a", "b"], np.ones((2, 2)), [b"?", b"?"], [NewValue(0, 1, "blue")]),
+            Push("m", ["b"], one, [b"another label"]),
+            Push("m", ["c"], one, [b"?"], [NewValue(0, 1, "green")]),
+        ]
+    )
+    assert outcomes[:3] == [Appended(1, 1, 0), Appended(1, 1, 0), Appended(2, 1, 1)]
+    assert [type(outcome) for outcome in outcomes[3:]] == [AlreadyExists, Stale]
+    assert [event.id for event in store.read_events("m")] == ["a", "b"]
+    assert store.get_model("m").instance_count == 2
+    assert store.vocabulary("m") == {0: ("red", "blue")}
+    assert store.append_group([]) == []
