@@ -141,7 +141,9 @@ class _Session:
 def _run(session: _Session, answerer: Answerer, tally: _Tally) -> None:
     client = session.client
     if session.idle_s is None:
-        session.console.print(f"waiting for queries of {session.model} ... (Ctrl-C stops)", style="dim", markup=False)
+        session.console.print(
+            f"waiting for queries of {session.model} ... (Ctrl-C stops)", style="dim", markup=False
+        )
     queries = client.queries(session.model, session.labeller, lease_s=session.lease_s, idle_s=session.idle_s)
     with closing(queries):  # gives the query in hand back, however this ends
         for query in queries:
@@ -160,7 +162,8 @@ def _run(session: _Session, answerer: Answerer, tally: _Tally) -> None:
                 return
     model = client.get_model(session.model)
     if model.queries_answered >= model.budget:
-        session.console.print(f"the budget of {model.budget:,} answers is spent")
+        hint = f"more: quercus models update {model.name} --budget {model.budget + 20}"
+        session.console.print(f"the budget of {model.budget:,} answers is spent; {hint}", soft_wrap=True)
     else:
         session.console.print("nothing more to ask")
 

@@ -6,7 +6,7 @@ import string
 from collections.abc import Sequence
 
 from rich.columns import Columns
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table as RichTable
@@ -14,6 +14,12 @@ from rich.text import Text
 
 from quercus.client.commands.common import bar
 from quercus.client.results import Model, Query, Reason, Rival
+
+MOST_RIVALS = 15
+MOST_VALUES = 90
+BLOCK_VALUES = 18
+TIE = 2e-9
+"""Sums of two ends closer than this are tied (ALGORITHMS §3.5): the earlier attribute stands."""
 
 _COMMANDS = "surkq"
 CLASS_KEYS = (
@@ -69,10 +75,20 @@ def set_line(query: Query, chosen: Sequence[str]) -> Text:
 
 
 def _values(query: Query, model: Model) -> RenderableType:
+    names = [attribute.name for attribute in model.specification.attributes]
+    grid = RichTable.grid(padding=(0, 3))
+    blocks = [names[k : k + BLOCK_VALUES] for k in range(0, min(len(names), MOST_VALUES), BLOCK_VALUES)]
+    grid.add_row(*(_block(query, block) for block in blocks))
+    if len(names) <= MOST_VALUES:
+        return grid
+    return Group(grid, Text(f"and {len(names) - MOST_VALUES:,} more attributes", style="dim"))
+
+
+def _block(query: Query, names: Sequence[str]) -> RenderableType:
     table = RichTable(box=None, show_header=False, pad_edge=False)
-    for name in (attribute.name for attribute in model.specification.attributes):
+    for name in names:
         value = query.values.get(name)
-        shown = "missing" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+        shown = "missing" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
         table.add_row(Text(name), Text(shown, style="dim" if value is None else "bold"))
     return table
 
@@ -89,7 +105,7 @@ def _beliefs(query: Query) -> RenderableType:
 
 
 def _why(reason: Reason) -> RenderableType:
-    where = " and ".join(f"{name} = {value}" for name, value in reason.path)
+    where = " and ".join(branch_text(name, value) for name, value in reason.path)
     at = f"where {where}" if where else "at the root"
     grid = RichTable.grid(padding=(0, 2))
     head = RichTable.grid()
@@ -99,21 +115,37 @@ def _why(reason: Reason) -> RenderableType:
     )
     low = min((rival.lower for rival in reason.rivals), default=0.0)
     high = max((rival.upper for rival in reason.rivals), default=1.0)
-    for rival in reason.rivals:
+    for rival in reason.rivals[:MOST_RIVALS]:
         ends = f"gain ratio {rival.lower:.3f} to {rival.upper:.3f}"
         grid.add_row(
             Text(f"  {rival.attribute}"), Text(_interval(rival, low, high), style="yellow"), Text(ends)
         )
     head.add_row(grid)
-    child = f"{reason.attribute} = {reason.value}"
+    if len(reason.rivals) > MOST_RIVALS:
+        head.add_row(Text(f"  and {len(reason.rivals) - MOST_RIVALS:,} more", style="dim"))
+    child = branch_text(reason.attribute, reason.value)
     head.add_row(Text(f"This label would tell most about {child} (score {reason.score:.3f} bits)."))
     if reason.rivals:
-        now = max(reason.rivals, key=lambda rival: rival.lower + rival.upper).attribute
+        best = max(rival.lower + rival.upper for rival in reason.rivals)
+        now = next(r.attribute for r in reason.rivals if r.lower + r.upper >= best - TIE)
         undecided = (
             f"The {len(reason.rivals)} stay undecided until one beats the others; {now} stands in meanwhile."
         )
         head.add_row(Text(undecided, style="dim"))
     return head
+
+
+def branch_text(attribute: str, value: str) -> str:
+    """A branch in words.
+
+    Examples
+    --------
+    >>> branch_text("hue", "< 0.9"), branch_text("hue", "[0.9, 1.1)"), branch_text("wind", "weak")
+    ('hue < 0.9', 'hue in [0.9, 1.1)', 'wind = weak')
+    """
+    if value.startswith(("< ", "≥ ")):
+        return f"{attribute} {value}"
+    return f"{attribute} in {value}" if value.startswith("[") else f"{attribute} = {value}"
 
 
 def _interval(rival: Rival, low: float, high: float, width: int = 30) -> str:

@@ -194,6 +194,9 @@ def create_model(
         return
     _print_model(model)
     out.print(f"\ncreated; push rows with: quercus push {name} FILE")
+    if not model.budget:
+        hint = f"give it one with: quercus models update {name} --budget N"
+        out.print(f"its budget is 0: it will never ask; {hint}", soft_wrap=True)
 
 
 def _from_spec_file(file: Path, *column_flags: object) -> Specification:
