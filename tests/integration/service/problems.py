@@ -39,7 +39,7 @@ class Problem:
     def names(self) -> list[str]:
         return [attribute.name for attribute in self.specification.attributes]
 
-    def induce(self, oracle: Callable[[int], Answer]) -> Induction:
+    def induce(self, oracle: Callable[[int], Answer] | None) -> Induction:
         spec = self.specification
         contours = np.ones((len(self.rows), len(spec.classes))) if self.labels is None else self.labels
         arities = [len(names) for names in self.branches]

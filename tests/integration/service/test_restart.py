@@ -1,0 +1,158 @@
+"""The server is stopped or killed at any moment and started again: nothing acknowledged is missing, and the tree
+is the one that would have grown anyway.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from integration.client.serving import Serving
+from integration.service.play import answered, assert_same_queries, assert_same_tree, settle
+from integration.service.problems import Problem, doubter, iris
+
+from quercus.client import Client, QuercusError, Query
+
+MODEL = "m"
+PUSHES_AT_MOST = 5
+WAIT_S = 60.0
+STOPS: dict[str, Callable[[Serving], object]] = {
+    "SIGTERM": lambda serving: serving.stop(signal.SIGTERM),
+    "SIGKILL": lambda serving: serving.kill(),
+}
+
+
+class Mortal:
+    """A server on one port and one store, which may be stopped and started again."""
+
+    def __init__(self, folder: Path, stop: Callable[[Serving], object]) -> None:
+        self._folder, self._stop = folder, stop
+        self.serving = Serving(folder)
+        self.address = self.serving.address
+
+    def restart(self) -> None:
+        self._stop(self.serving)
+        self.serving = Serving(self._folder, self.serving_port)
+
+    @property
+    def serving_port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+
+@pytest.fixture(params=STOPS)
+def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mortal]:
+    mortal = Mortal(tmp_path, STOPS[request.param])
+    yield mortal
+    mortal.serving.kill()
+
+
+def push_through(client: Client, problem: Problem, mortal: Mortal, restart_after: int) -> None:
+    """Push while the server is restarted after so many rows are acknowledged; push again what failed."""
+    due = threading.Event()
+
+    def restart() -> None:
+        if due.wait(WAIT_S):
+            mortal.restart()
+
+    def heard(report: object) -> None:
+        if report.rows >= restart_after:  # type: ignore[attr-defined]
+            due.set()
+
+    restarting = threading.Thread(target=restart)
+    restarting.start()
+    acknowledged = 0
+    try:
+        for _ in range(PUSHES_AT_MOST):
+            try:
+                report = client.push(
+                    MODEL,
+                    problem.rows,
+                    problem.labels,
+                    problem.ids,
+                    batch_rows=3,
+                    window=2,
+                    on_progress=heard,
+                )
+            except QuercusError as error:
+                acknowledged = max(acknowledged, error.report.rows)  # type: ignore[attr-defined]
+                restarting.join(WAIT_S)
+            else:
+                assert report.rows == len(problem.rows)
+                assert report.known >= acknowledged
+                return
+    finally:
+        due.set()
+        restarting.join(WAIT_S)
+    raise AssertionError(f"not pushed in {PUSHES_AT_MOST} attempts")
+
+
+def answer_through(
+    client: Client, problem: Problem, mortal: Mortal, restart_after: tuple[int, ...]
+) -> list[Query]:
+    """Answer every query while the server is restarted, each time after an acknowledged answer."""
+    oracle = doubter(problem)
+    asked: list[Query] = []
+    for stop in restart_after:
+        asked += answered(client, MODEL, oracle, limit=stop - len(asked))
+        assert len(asked) == stop
+        mortal.restart()
+        client.wait_ready(WAIT_S)
+    asked += answered(client, MODEL, oracle)
+    return asked
+
+
+def test_pushes_and_answers_survive(mortal: Mortal) -> None:
+    problem = iris()
+    oracle = doubter(problem)
+    with Client(mortal.address) as client:
+        client.create_model(MODEL, problem.specification)
+        push_through(client, problem, mortal, restart_after=30)
+        stored = [instance.id for instance in client.instances(MODEL)]
+        assert stored == problem.ids  # all, in order, none twice
+        asked = answer_through(client, problem, mortal, restart_after=(1, 4, 9))
+        offline = problem.induce(oracle)
+        assert_same_queries(asked, offline.queries, problem)
+        grown = client.wait_grown(MODEL)
+        assert grown.queries_answered == problem.specification.budget
+        assert_same_tree(client.tree(MODEL), offline.tree, problem)
+        histories = {instance.id: instance.history for instance in client.instances(MODEL)}
+        for query in asked:
+            (said,) = histories[query.instance][1:]
+            assert said.refused == (oracle(int(query.instance.removeprefix("row-"))) is None)
+
+
+def test_a_query_in_hand_survives(mortal: Mortal) -> None:
+    """Who holds a query when the server goes away still holds it when it is back, and nobody else gets it."""
+    problem = iris()
+    oracle = doubter(problem)
+    with Client(mortal.address) as client:
+        client.create_model(MODEL, problem.specification)
+        client.push(MODEL, problem.rows, problem.labels, problem.ids)
+        client.wait_grown(MODEL)
+        (held,) = client.lease(MODEL, "ann", lease_s=600, wait_s=30).queries
+        mortal.restart()
+        client.wait_ready(WAIT_S)
+        (other,) = client.lease(MODEL, "bob", lease_s=600, wait_s=30).queries
+        assert other.instance != held.instance
+        settle(client, held, oracle)
+        settle(client, other, oracle)
+        settled = {query.instance for query in client.list_queries(MODEL, ["answered", "refused"])}
+        assert settled == {held.instance, other.instance}
+
+
+def test_growth_goes_on_where_it_stopped(mortal: Mortal) -> None:
+    """Stopped when rows are committed and the tree is perhaps not: after the restart it is, and it is the same."""
+    problem = iris()
+    with Client(mortal.address) as client:
+        client.create_model(MODEL, problem.specification)
+        for part in np.array_split(np.arange(len(problem.rows)), 2):
+            assert problem.labels is not None
+            ids = [problem.ids[i] for i in part]
+            report = client.push(MODEL, problem.rows[part], problem.labels[part], ids)
+            mortal.restart()
+            client.wait_ready(WAIT_S)
+            grown = client.wait_grown(MODEL, report.committed_sequence)
+            assert grown.sequence_grown == report.committed_sequence == grown.instance_count
+        assert_same_tree(client.tree(MODEL), problem.induce(None).tree, problem)
