@@ -28,7 +28,7 @@ from quercus.client.results import (
     Query,
     Specification,
 )
-from quercus.client.rows import Chunk, Row, RowEncoder, chunks
+from quercus.client.rows import Row, RowEncoder, async_chunks, chunks
 from quercus.client.stubs import Stubs
 from quercus.client.treeview import Tree, TreeUpdate
 from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
@@ -147,7 +147,7 @@ class Client:
         line = _PushLine(self._stubs.instances, ledger, self.address, self.timeout_s)
         try:
             size = pushing.batch_size(batch_rows, batcher.specification)
-            async for chunk in _chunks(rows, size):
+            async for chunk in async_chunks(rows, size):
                 if batcher.wants_renewal(chunk):
                     batcher.renew((await self.get_model(model)).specification)
                 await line.send(batcher.batch(chunk))
@@ -213,6 +213,8 @@ class Client:
                 raise
             finally:
                 keeper.cancel()
+            if not lease.budget_left and requests.is_spent(await self.get_model(model)):
+                return
 
     async def _keep(self, query: Query, lease_s: float) -> None:
         while True:
@@ -325,9 +327,11 @@ class _PushLine:
         self._stub, self._ledger = stub, ledger
         self._address, self._timeout_s = address, timeout_s
         self._call = stub.PushInstances()
+        self._reading: asyncio.Future[Any] | None = None
 
     async def close(self) -> None:
         """End the stream; what is still unacknowledged is given up."""
+        await self._stop_reading()
         if self._ledger.pending:
             self._call.cancel()
         elif not self._call.done():
@@ -343,21 +347,37 @@ class _PushLine:
             await self._call.write(batch.request)
 
     async def settle(self, until: int) -> None:
-        """Take acknowledgements until at most ``until`` batches are on their way."""
-        while len(self._ledger.pending) > until:
+        """Take the acknowledgements that are there, and wait until at most ``until`` batches are on their way."""
+        while (waiting := len(self._ledger.pending)) > until or (waiting and self._is_there()):
             try:
                 self._ledger.acknowledged(await self._receive())
             except QuercusError as error:
                 attempt = self._ledger.broken(error)
+                await self._stop_reading()
                 self._call.cancel()
                 await asyncio.sleep(transport.backoff_s(attempt))
                 self._call = self._stub.PushInstances()
                 for batch in self._ledger.pending:
                     await self._write(batch)
 
+    async def _stop_reading(self) -> None:
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.cancel()
+            with contextlib.suppress(asyncio.CancelledError, grpc.RpcError):
+                await reading
+
+    def _is_there(self) -> bool:
+        """True when an acknowledgement can be taken without waiting."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._call.read())
+        return self._reading.done()
+
     async def _receive(self) -> instance_pb2.PushInstancesResponse:
+        reading = self._reading or asyncio.ensure_future(self._call.read())
+        self._reading = None
         try:
-            ack = await asyncio.wait_for(self._call.read(), self._timeout_s)
+            ack = await asyncio.wait_for(reading, self._timeout_s)
         except TimeoutError:
             reason = f"{self._address} did not acknowledge a batch within {self._timeout_s:g} s"
             raise DeadlineExceeded(reason) from None
@@ -366,18 +386,3 @@ class _PushLine:
         if not isinstance(ack, instance_pb2.PushInstancesResponse):  # grpc.aio.EOF
             raise Unavailable(f"{self._address} ended the stream with batches unacknowledged")
         return ack
-
-
-async def _chunks(rows: Any, size: int) -> AsyncIterator[Chunk]:
-    if not isinstance(rows, AsyncIterable):
-        for chunk in chunks(rows, size):
-            yield chunk
-        return
-    start, piece = 0, []
-    async for row in rows:
-        piece.append(row)
-        if len(piece) == size:
-            yield Chunk(start, size, piece)
-            start, piece = start + size, []
-    if piece:
-        yield Chunk(start, len(piece), piece)

@@ -247,6 +247,8 @@ class Client:
                 except GeneratorExit:
                     self._give_back(query)
                     raise
+            if not lease.budget_left and requests.is_spent(self.get_model(model)):
+                return
 
     def list_queries(self, model: str, states: Iterable[str] = ()) -> Iterator[Query]:
         """Queries in the given states (open, leased, answered, refused, withdrawn; none given: all)."""

@@ -62,8 +62,8 @@ class PushLine:
         self._outgoing.put(batch.request)
 
     def settle(self, until: int) -> None:
-        """Take acknowledgements until at most ``until`` batches are on their way."""
-        while len(self._ledger.pending) > until:
+        """Take the acknowledgements that are there, and wait until at most ``until`` batches are on their way."""
+        while (waiting := len(self._ledger.pending)) > until or (waiting and not self._arrived.empty()):
             try:
                 self._ledger.acknowledged(self._receive())
             except QuercusError as error:

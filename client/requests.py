@@ -9,7 +9,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from quercus.client.convert import UPDATABLE, model_resource, specification_to_proto
-from quercus.client.errors import invalid
+from quercus.client.errors import DeadlineExceeded, invalid
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.results import Lease, Model, Query, Specification
 from quercus.proto.v1 import model_pb2, query_pb2
@@ -17,6 +17,8 @@ from quercus.proto.v1 import model_pb2, query_pb2
 SHORTEST_LEASE_S = 1.0
 LONGEST_POLL_S = 10.0
 """Seconds of one long poll; several follow each other, so that a server that went away is noticed."""
+LONGEST_GROWTH_S = 600.0
+"""Growth that needs longer for what one client wrote is taken for broken."""
 STATES = ("open", "leased", "answered", "refused", "withdrawn")
 
 
@@ -86,6 +88,11 @@ def states(names: Iterable[str]) -> list[query_pb2.QueryState.ValueType]:
     return [query_pb2.QueryState.Value(f"QUERY_STATE_{name.upper()}") for name in names]
 
 
+def is_spent(model: Model) -> bool:
+    """True when no query can ever be leased again; with fewer answers, some are leased and may come back."""
+    return model.queries_answered >= model.budget
+
+
 class Patience:
     """How long to go on asking for queries when there are none.
 
@@ -98,24 +105,35 @@ class Patience:
 
     def __init__(self, idle_s: float | None) -> None:
         self._idle_s = idle_s
+        self._looked = self._growing = False
         self.renew()
 
     def renew(self) -> None:
         """Something came: start again."""
-        self._since = time.monotonic()
+        self._since = self._growing_since = time.monotonic()
 
     @property
     def wait_s(self) -> float:
-        """Seconds for which the next call may wait."""
+        """Seconds for which the next call may wait; the first look does not: the budget may be spent already."""
+        if not self._looked:
+            return 0.0
         if self._idle_s is None:
             return LONGEST_POLL_S
-        return min(LONGEST_POLL_S, max(0.0, self._since + self._idle_s - time.monotonic()))
+        left = self._since + self._idle_s - time.monotonic()
+        return min(LONGEST_POLL_S, max(1.0 if self._growing else 0.0, left))
 
     def ended(self, lease: Lease, model: Model | None) -> bool:
         """True when there is no point in asking again; ``model`` is looked at when the budget is spent."""
-        if lease.idle == "growing":
-            self.renew()
+        self._looked = True
+        self._growing = lease.idle == "growing"
+        if self._growing:
+            self._since = time.monotonic()
+            if self._since - self._growing_since > LONGEST_GROWTH_S:
+                raise DeadlineExceeded(
+                    f"the tree did not catch up with this client within {LONGEST_GROWTH_S:g} s"
+                )
             return False
-        if model is not None and model.queries_answered >= model.budget:
-            return True  # else some are leased to others, and may come back
+        self._growing_since = time.monotonic()
+        if model is not None and is_spent(model):
+            return True
         return self._idle_s is not None and time.monotonic() - self._since >= self._idle_s

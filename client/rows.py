@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,23 @@ def chunks(rows: Any, size: int) -> Iterator[Chunk]:
     while piece := list(itertools.islice(source, size)):
         yield Chunk(start, len(piece), piece)
         start += len(piece)
+
+
+async def async_chunks(rows: Any, size: int) -> AsyncIterator[Chunk]:
+    """The same for an async iterable, or for anything that :func:`chunks` takes."""
+    if not isinstance(rows, AsyncIterable):
+        for chunk in chunks(rows, size):
+            yield chunk
+        return
+    start = 0
+    piece: list[Any] = []
+    async for row in rows:
+        piece.append(row)
+        if len(piece) == size:
+            yield Chunk(start, size, piece)
+            start, piece = start + size, []
+    if piece:
+        yield Chunk(start, len(piece), piece)
 
 
 class RowEncoder:

@@ -24,8 +24,9 @@ from quercus.client import (
     Specification,
     Unavailable,
 )
+from quercus.client.requests import LONGEST_POLL_S
 
-ROWS = [{"X": "a", "y": 0.5}, {"X": "b", "y": 1.5}, {"X": "a"}, {"X": "b", "y": 2.5}]
+ROWS: list[dict[str, object]] = [{"X": "a", "y": 0.5}, {"X": "b", "y": 1.5}, {"X": "a"}, {"X": "b", "y": 2.5}]
 
 
 def test_models_are_created_read_changed_and_deleted(client: Client, name: str) -> None:
@@ -135,6 +136,32 @@ def test_an_exception_of_the_rows_own_is_theirs(client: Client, model: Model) ->
         client.push(model.name, ([("a", "b")[int(x)], y] for x, y in rows()), batch_rows=5)
     assert caught.value.__notes__ == ["5 rows had been acknowledged"]
     assert client.get_model(model.name).instance_count == 5
+
+
+def test_a_slow_sensor_learns_of_its_acknowledgements_on_the_way(client: Client, model: Model) -> None:
+    seen: list[PushReport] = []
+    seen_at: list[int] = []
+
+    def sensor() -> Iterator[list[object]]:
+        for i in range(12):
+            while i > 1 and client.get_model(model.name).instance_count < i - 1:
+                pass  # each call goes there and back: no busy loop
+            seen_at.append(len(seen))
+            yield ["a", float(i)]
+
+    client.push(model.name, sensor(), batch_rows=1, window=100, on_progress=seen.append)
+    assert seen_at[-1] > 0  # although the window never filled
+    assert len(seen) == 12
+
+
+def test_queries_end_at_once_when_the_budget_is_spent(client: Client, model: Model) -> None:
+    client.update_model(model.name, budget=1)
+    client.push(model.name, ROWS * 3)
+    for query in client.queries(model.name, "ann", idle_s=None):
+        client.answer(query, "o")
+        answered = time.monotonic()
+    assert list(client.queries(model.name, "ann", idle_s=None)) == []
+    assert time.monotonic() - answered < LONGEST_POLL_S
 
 
 def test_nothing_to_push_and_nothing_to_classify(client: Client, model: Model) -> None:

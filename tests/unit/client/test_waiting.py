@@ -2,7 +2,15 @@
 
 import pytest
 
-from quercus.client import InvalidArgument, Lease, Numeric, Specification, requests, transport
+from quercus.client import (
+    DeadlineExceeded,
+    InvalidArgument,
+    Lease,
+    Numeric,
+    Specification,
+    requests,
+    transport,
+)
 from quercus.client.commands.label_person import parse_plausibilities
 from quercus.client.commands.label_screen import CLASS_KEYS
 
@@ -17,14 +25,23 @@ def test_patience_ends_at_once_without_any_and_never_with_none_given() -> None:
     assert not requests.Patience(3600.0).ended(idle("all_leased"), None)
 
 
-def test_growing_does_not_count_as_idle() -> None:
-    assert not requests.Patience(0.0).ended(idle("growing"), None)
+def test_growing_does_not_count_as_idle_but_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    patience = requests.Patience(0.0)
+    assert not patience.ended(idle("growing"), None)
+    assert patience.wait_s >= 1.0  # never a loop that asks without waiting
+    monkeypatch.setattr(requests, "LONGEST_GROWTH_S", 0.0)
+    with pytest.raises(DeadlineExceeded, match="did not catch up"):
+        patience.ended(idle("growing"), None)
 
 
-def test_a_poll_is_never_longer_than_the_patience_left() -> None:
-    assert requests.Patience(0.0).wait_s == 0.0
-    assert 0.0 < requests.Patience(2.0).wait_s <= 2.0
-    assert requests.Patience(None).wait_s == requests.LONGEST_POLL_S
+@pytest.mark.parametrize(("idle_s", "longest_s"), [(0.0, 0.0), (2.0, 2.0), (None, requests.LONGEST_POLL_S)])
+def test_a_poll_is_never_longer_than_the_patience_left(idle_s: float | None, longest_s: float) -> None:
+    patience = requests.Patience(idle_s)
+    assert patience.wait_s == 0.0  # the first look: the budget may be spent already
+    patience.ended(idle("nothing_to_ask"), None)
+    assert longest_s - 1.0 <= patience.wait_s <= longest_s
 
 
 def test_an_update_names_its_fields_and_no_others() -> None:
