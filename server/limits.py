@@ -45,7 +45,7 @@ DEFAULT_LEASE_S: Final = 60.0
 MAX_WAIT_S: Final = 60.0
 """Longest long poll of LeaseQueries."""
 
-PUSH_WINDOW: Final = 16
+PUSH_WINDOW: Final = 64
 """Batches of one push stream that are decoded but not yet acknowledged."""
 
 GROUP_ROWS: Final = 20_000
@@ -77,6 +77,3 @@ MAX_CACHED_MODELS: Final = 1000
 
 INLINE_BYTES: Final = 16 * 1024
 """Messages up to this size are converted on the event loop; a larger one in a thread."""
-
-BUNDLE_ROWS: Final = 1000
-"""Rows of small pushes to one model that are stored as one batch."""

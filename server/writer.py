@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from quercus.server.bundling import store_pushes
 from quercus.server.limits import GROUP_ROWS, PENDING_BYTES
 from quercus.storage.records import Appended, Push
 from quercus.storage.store import Store
@@ -121,8 +120,8 @@ class Writer:
         if not group:
             return
         try:
-            outcomes: Sequence[Any] = store_pushes(
-                self._store, [job.push for job in group if job.push is not None]
+            outcomes: Sequence[Any] = self._store.append_group(
+                [job.push for job in group if job.push is not None]
             )
         except Exception as error:
             outcomes = [error] * len(group)

@@ -562,7 +562,7 @@ def test_watch_sends_newer_versions_only(api: Any, tools: Any) -> None:
     [
         (1, "text/plain; charset=utf-8", "s  n=21"),
         (2, "text/vnd.graphviz", "digraph"),
-        (3, "image/svg+xml", "<?xml"),
+        (3, "image/svg+xml", "<svg"),
     ],
 )
 def test_drawings(form: int, media_type: str, start: str, api: Any, tools: Any) -> None:
@@ -574,7 +574,7 @@ def test_drawings(form: int, media_type: str, start: str, api: Any, tools: Any) 
         tree_pb2.RenderTreeRequest(name=f"models/{model}/trees/latest", format=form), timeout=60
     )
     assert drawn.media_type == media_type
-    assert drawn.content.startswith(start)
+    assert start in drawn.content[:500]
 
 
 # Standard services
