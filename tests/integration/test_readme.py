@@ -14,6 +14,8 @@ from support.checkout import ROOT
 README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
 
+pytestmark = pytest.mark.timeout(300)  # on a new machine the kernels are compiled first
+
 
 def block(language: str) -> str:
     (found,) = re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -49,7 +51,7 @@ def printed(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactor
         capture_output=True,
         text=True,
         check=False,
-        timeout=90,
+        timeout=240,
     )
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -72,4 +74,4 @@ def test_the_shell_commands_work(environment: dict[str, str], tmp_path: Path) ->
             words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
         )
         assert result.returncode == 0, f"{command}: {result.stderr}"
-    assert (tmp_path / "wine.svg").read_text().lstrip().startswith("<?xml")
+    assert "<svg" in (tmp_path / "wine.svg").read_text()
