@@ -52,8 +52,8 @@ def equal_width_edges(column: Floats, bins: int) -> tuple[float, ...]:
         return (0.0,) * (bins - 1)
     lo, hi = float(known.min()), float(known.max())
     tolerance = EDGE_TOLERANCE * hi - EDGE_TOLERANCE * lo
-    # as a mean of both ends, for the range of huge numbers may overflow
-    return tuple(lo * ((bins - i) / bins) + hi * (i / bins) - tolerance for i in range(1, bins))
+    half = hi / 2 - lo / 2  # the range of huge numbers may overflow
+    return tuple(2 * (lo / 2 + half * (i / bins)) - tolerance for i in range(1, bins))
 
 
 def edges_in_force(specification: Specification, values: Floats) -> Edges:

@@ -36,6 +36,12 @@ def test_a_value_at_an_edge_belongs_to_the_bin_above() -> None:
     assert codes(Numeric("x"), [0, 1, 2, 3, 4]) == [0, 1, 2, 3, 3]
 
 
+@pytest.mark.parametrize("number", [-858.0, 887e-5, -325.0, 0.0, 1e300])
+@pytest.mark.parametrize("bins", [4, 5, 7, 9])
+def test_a_constant_column_is_at_every_edge(number: float, bins: int) -> None:
+    assert codes(Numeric("x", bins), [number, number]) == [bins - 1, bins - 1]
+
+
 def test_dust_below_an_edge_is_at_the_edge() -> None:
     # the range is 4, so an edge reaches 4e-9 down
     assert codes(Numeric("x"), [0, 4, 1 - 3e-9, 1 - 5e-9]) == [0, 3, 1, 0]
