@@ -32,8 +32,6 @@ MAX_NAME_CHARACTERS: Final = 100
 MAX_VALUES: Final = 1000
 """Values of one nominal attribute, declared and learned together."""
 
-MAX_ATTRIBUTES: Final = 1000
-
 MAX_BUDGET: Final = 1_000_000
 MAX_COUNT: Final = 1_000_000
 """Largest min_instances, max_depth and warmup_rows."""

@@ -79,18 +79,24 @@ class Api:
             watch.cancel()
         raise AssertionError("the watch ended before the tree was grown")
 
-    def lease(self, model: str, labeller: str = "ann", count: int = 1, **fields: Any) -> Any:
+    def lease(
+        self, model: str, labeller: str = "ann", count: int = 1, wait_s: int = 30, **fields: Any
+    ) -> Any:
         sequence = self.get(model).sequence_committed
         request = query_pb2.LeaseQueriesRequest(
             model=f"models/{model}", labeller=labeller, max_queries=count, min_sequence=sequence, **fields
         )
-        request.wait.FromSeconds(30)
+        request.wait.FromSeconds(wait_s)
         return self.queries.LeaseQueries(request, timeout=DEADLINE_S)
 
     def answer(self, query: query_pb2.Query, **fields: Any) -> query_pb2.AnswerQueryResponse:
         fields.setdefault("label", values_pb2.Label(class_name="s"))
         request = query_pb2.AnswerQueryRequest(name=query.name, lease_token=query.lease_token, **fields)
         return self.queries.AnswerQuery(request, timeout=DEADLINE_S)
+
+    def refuse(self, query: query_pb2.Query) -> query_pb2.RefuseQueryResponse:
+        request = query_pb2.RefuseQueryRequest(name=query.name, lease_token=query.lease_token)
+        return self.queries.RefuseQuery(request, timeout=DEADLINE_S)
 
 
 def nominal(name: str, values: Sequence[str], **fields: Any) -> model_pb2.Attribute:

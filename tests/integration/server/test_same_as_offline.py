@@ -1,0 +1,78 @@
+"""Service = algorithm: a labeller who answers one query at a time is asked what the offline algorithm asks."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quercus.proto.v1 import values_pb2
+from quercus.trees.abc45 import induce
+from quercus.trees.flat import FlatTree
+
+ROWS, ARITIES, CLASSES, BUDGET, ALPHA = 60, (3, 2, 4), 3, 20, 0.9
+FRAME = ["o", "s", "x"]
+
+
+def data(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, contours (a third vacuous, a third sets, a third precise), truth."""
+    rng = np.random.default_rng(seed)
+    codes = np.column_stack([rng.integers(0, arity, ROWS) for arity in ARITIES])
+    truth = np.where(
+        rng.random(ROWS) < 0.8, (codes[:, 0] + codes[:, 1]) % CLASSES, rng.integers(0, CLASSES, ROWS)
+    )
+    contours = np.eye(CLASSES)[truth]
+    kind = rng.integers(0, 3, ROWS)
+    contours[kind == 0] = 1.0
+    contours[np.flatnonzero(kind == 1), (truth[kind == 1] + 1) % CLASSES] = 1.0
+    return codes, contours, truth
+
+
+@pytest.mark.parametrize(("seed", "batch_rows"), [(1, 60), (2, 7), (3, 1)])
+def test_queries_and_tree(seed: int, batch_rows: int, api: Any, tools: Any) -> None:
+    codes, contours, truth = data(seed)
+    refused = {int(row) for row in np.random.default_rng(seed).permutation(ROWS)[:6]}
+    model = f"offline{seed}"
+    attributes = [tools.nominal(f"A{k}", [f"v{i}" for i in range(arity)]) for k, arity in enumerate(ARITIES)]
+    api.create(model, attributes=attributes, alpha=ALPHA, budget=BUDGET)
+    requests = []
+    for start in range(0, ROWS, batch_rows):
+        part = slice(start, start + batch_rows)
+        labels = values_pb2.Labels(contours=values_pb2.PackedContours(plausibilities=contours[part].ravel()))
+        ids = [f"row{i}" for i in range(ROWS)[part]]
+        requests.append(tools.batch(model, codes[part], labels=labels, ids=ids))
+    api.push(*requests)
+
+    def oracle(row: int) -> np.ndarray | None:
+        return None if row in refused else np.eye(CLASSES)[truth[row]]
+
+    offline = induce(codes, ARITIES, contours, alpha=ALPHA, budget=BUDGET, oracle=oracle)
+    asked = []
+    while True:
+        api.grown(model, api.get(model).sequence_committed)
+        queries = api.lease(model, wait_s=0).queries
+        if not queries:
+            break
+        (query,) = queries
+        row = int(query.instance.rpartition("/row")[2])
+        asked.append(
+            (row, query.reason.attribute, query.reason.value, len(query.reason.path), query.reason.score)
+        )
+        if row in refused:
+            api.refuse(query)
+        else:
+            api.answer(query, label=values_pb2.Label(class_name=FRAME[truth[row]]))
+    wanted = [(q.instance, f"A{q.attribute}", f"v{q.code}", len(q.path), q.score) for q in offline.queries]
+    assert [each[:4] for each in asked] == [each[:4] for each in wanted]
+    assert [each[4] for each in asked] == pytest.approx([each[4] for each in wanted])
+    assert len(asked) > 5
+
+    flat = FlatTree.of(offline.tree)
+    nodes = api.grown(model, api.get(model).sequence_committed).nodes
+    assert [node.parent for node in nodes] == flat.parent.tolist()
+    assert [node.attribute for node in nodes] == flat.attribute.tolist()
+    assert [node.class_index for node in nodes] == flat.klass.tolist()
+    assert [node.count for node in nodes] == flat.count.tolist()
+    assert [list(node.theta) for node in nodes] == [pytest.approx(theta) for theta in flat.theta.tolist()]
+    assert [[(i.attribute, i.lower, i.upper) for i in node.intervals] for node in nodes] == [
+        [pytest.approx(interval) for interval in intervals] for intervals in flat.intervals
+    ]
