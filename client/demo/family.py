@@ -19,6 +19,8 @@ from typing import IO, Self
 
 TERMINATE_S = 15.0
 """How long a process may take to end when asked to."""
+LAST_WORDS_S = 2.0
+"""How long to listen to a process that has ended: its own children may still hold its output."""
 LOG_TAIL_LINES = 12
 
 Listener = Callable[[str], None]
@@ -104,9 +106,10 @@ class Member:
 
     def check(self) -> None:
         """Raise ``DemoFailure`` when it ended with an error, or ended when it should not."""
-        code = self.code
+        code = self.process.poll()
         if code is None or (code == 0 and self.may_end):
             return
+        self.join(LAST_WORDS_S)
         if code == 0:
             raise self.failure("ended too early")
         raise self.failure(f"failed with exit code {code}" if code > 0 else f"was killed by signal {-code}")
@@ -158,6 +161,11 @@ class Family:
         self._members.append(member)
         return member
 
+    def check(self) -> None:
+        """Raise ``DemoFailure`` for the first process that failed; the server comes before those it takes along."""
+        for member in self._members:
+            member.check()
+
     def wait(self, done: Callable[[], bool], until: float, slice_s: float = 0.2) -> bool:
         """Wait for something to happen, at most ``slice_s``; tells whether ``done``.
 
@@ -166,8 +174,7 @@ class Family:
         DemoFailure
             When a process failed, or ``until`` (of ``time.monotonic``) has passed.
         """
-        for member in self._members:
-            member.check()
+        self.check()
         if done():
             return True
         if time.monotonic() > until:

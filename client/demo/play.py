@@ -12,7 +12,7 @@ from typing import Any
 from quercus.client.client import Client
 from quercus.client.demo import data, tables
 from quercus.client.demo.classifier import Reading
-from quercus.client.demo.family import DemoFailure, Family, Member
+from quercus.client.demo.family import LAST_WORDS_S, DemoFailure, Family, Member
 from quercus.client.demo.screen import Scene, Screen
 from quercus.client.errors import QuercusError
 from quercus.client.results import Model, Numeric, Specification
@@ -144,6 +144,8 @@ class Play:
                 self._learn(client)
                 outcome = self._collect(client)
             except QuercusError as error:
+                server.join(LAST_WORDS_S)
+                self._family.check()
                 raise server.failure(f"answered with an error: {error}") from error
         self._family.end(server)
         return outcome
