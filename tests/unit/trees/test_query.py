@@ -103,6 +103,13 @@ def test_a_round_outlives_the_split_of_its_node() -> None:
     assert left.rivals == ((0, 0.0, 0.0),)
 
 
+def test_nobody_is_asked_where_nothing_can_be_gained() -> None:
+    labels = [(1.0, 0.2), (0.2, 1.0)] * 4
+    desk = open_desk(sample(labels, [(i // 2 % 2, i // 4) for i in range(8)]), 1.0, 2, None)
+    assert desk.growth.tree().stop is Stop.NO_GAIN
+    assert agenda(desk, None, 5) == ()
+
+
 def test_nobody_is_asked_twice() -> None:
     desk = open_desk(overlapping(), 0.8, 2, None)
     assert sorted(q.instance for q in agenda(desk, None, 100)) == list(range(8))
