@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,20 +90,22 @@ class _Heard:
             self.address = line.removeprefix("listening on ").strip()
 
     def comparison(self, line: str) -> None:
-        said = json.loads(line)
+        said = _json(line)
+        self.kernels_ready |= bool(said)
         if "accuracies" in said:
             self.random.append(tuple(said["accuracies"]))
-        self.kernels_ready = True
 
     def classifier(self, line: str) -> None:
-        reading = Reading(**json.loads(line))
+        said = _json(line)
+        if not said:
+            return
+        reading = Reading(**said)
         if not self.versions or self.versions[-1].version != reading.version:
             self.versions.append(reading)
         self.readings.append(reading)
 
     def sensor(self, line: str) -> None:
-        if line.startswith("{"):
-            self.pushed = json.loads(line)
+        self.pushed = _json(line) or self.pushed
 
 
 class Play:
@@ -158,9 +161,7 @@ class Play:
             "--alpha", str(ALPHA), "--budget", budget, "--repeats", repeats,
             listener=self._heard.comparison,
         )  # fmt: skip
-        self._screen.wait(
-            "loading the numerical kernels; the first time they are compiled, up to half a minute"
-        )
+        self._screen.wait("loading the numerical kernels (compiled the first time: up to a minute)")
         self._wait(lambda: self._heard.kernels_ready)
         self._screen.say("numerical kernels loaded")
 
@@ -278,9 +279,15 @@ class Play:
         _require(model.queries_leased == 0, f"{model.queries_leased} queries are still leased")
         return dict(answers)
 
-    def _wait(self, done: Any) -> None:
+    def _wait(self, done: Callable[[], bool]) -> None:
         while not self._family.wait(done, self._until):
             pass
+
+
+def _json(line: str) -> dict[str, Any]:
+    """What a process reports; empty for a line that is for people."""
+    said: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
+    return said
 
 
 def _require(condition: bool, otherwise: str) -> None:

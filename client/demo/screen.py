@@ -127,7 +127,7 @@ def _line(scene: Scene) -> str:
 def _drawing(scene: Scene) -> Table:
     model, tree = scene.model, scene.tree
     table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
+    table.add_column(style="bold", no_wrap=True, min_width=10)
     table.add_column(width=20, no_wrap=True)
     table.add_column(overflow="ellipsis", no_wrap=True)
 
@@ -137,7 +137,7 @@ def _drawing(scene: Scene) -> Table:
 
     pushed = model.instance_count / scene.rows
     row("sensor", pushed, f"{model.instance_count} of {scene.rows} rows pushed, no label among them")
-    lag = f"{_count(model.lag, 'event')} behind the log" if model.lag else "up to date with the log"
+    lag = f"{_count(model.lag, 'event')} behind" if model.lag else "up to date"
     undecided = f"{len(tree.undecided)} undecided" if tree.undecided else "none undecided"
     row("tree", None, f"version {model.tree_version}, {lag}; {_count(len(tree.nodes), 'node')}, {undecided}")
     spent = model.queries_answered / model.budget if model.budget else 0.0
@@ -157,10 +157,10 @@ def _classifier(scene: Scene, row: Callable[[str, float | None, str, str], None]
     row(
         "classifier",
         last.accuracy,
-        f"accuracy {last.accuracy:.2f} on held-out rows by tree {last.version} ({last.answers} answers)",
+        f"accuracy {last.accuracy:.2f} by tree {last.version} ({_count(last.answers, 'answer')})",
         "green",
     )
-    times = f"{last.requests} requests, median {last.median_ms:.0f} ms, slowest {last.slowest_ms:.0f} ms"
+    times = f"{_count(last.requests, 'request')}, median {last.median_ms:.0f} ms, slowest {last.slowest_ms:.0f} ms"
     row("", None, f"{times}  {sparkline([reading.accuracy for reading in scene.readings])}", "green")
 
 
