@@ -128,7 +128,7 @@ def _drawing(scene: Scene) -> Table:
     model, tree = scene.model, scene.tree
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True, min_width=10)
-    table.add_column(width=20, no_wrap=True)
+    table.add_column(min_width=20, no_wrap=True)
     table.add_column(overflow="ellipsis", no_wrap=True)
 
     def row(name: str, share: float | None, text: str, style: str = "cyan") -> None:
