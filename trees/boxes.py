@@ -115,7 +115,7 @@ def chord_bound(
         q[j] = (hb - ha) / (b[j] - a[j])
         offset += ha - q[j] * a[j]
         theta[j] = a[j] + t * (b[j] - a[j])
-    bound, _ = minimise_over_cut(P, w, c, q, False, a, b, theta, enough - offset)
+    bound, _ = minimise_over_cut(P, w, c, q, a, b, theta, enough - offset)
     cut = 0
     worst = -1.0
     for j in range(l):

@@ -91,7 +91,6 @@ def minimise_over_cut(
     w: Array,
     c: float,
     q: Array,
-    entropic: bool,
     a: Array,
     b: Array,
     theta: Array,
@@ -102,15 +101,14 @@ def minimise_over_cut(
     Parameters
     ----------
     P, w, c : the level set ``l(theta) >= c``
-    q : (l,) costs, unused when `entropic`
-    entropic : minimise the negative entropy instead; the box must then be ``[0, 1]``
+    q : (l,) costs; empty: minimise the negative entropy instead; the box must then be ``[0, 1]``
     a, b : (l,) bounds of the box; ``a < b``, and the simplex must meet its interior
     theta : (l,) start, strictly inside box and simplex; receives the guess
     enough : stop as soon as the proven bound exceeds this (linear costs only)
 
     Returns
     -------
-    bound : the best proven lower bound seen (minus the entropy bound when `entropic`); plus infinity when
+    bound : the best proven lower bound seen (minus the entropy bound when `q` is empty); plus infinity when
         the box is proved not to meet the level set
     multiplier : Lagrange multiplier of the likelihood constraint
 
@@ -120,6 +118,7 @@ def minimise_over_cut(
     ``slack = l(theta) - c`` positive, which for a concave ``l`` makes the method sure-footed.
     """
     l = P.shape[1]
+    entropic = q.shape[0] == 0
     g = np.empty(l)
     H = np.empty((l, l))
     M = np.empty((l, l))

@@ -185,7 +185,7 @@ def descend(P: Array, w: Array, c: float, inner_c: float, centre: Array, theta: 
         for j in range(l):
             q[j] = -np.log(max(theta[j], 1e-12))
             guess[j] = 0.9 * centre[j] + 0.1 / l
-        _, multiplier = minimise_over_cut(P, w, c, q, False, zeros, ones, guess, np.inf)
+        _, multiplier = minimise_over_cut(P, w, c, q, zeros, ones, guess, np.inf)
         to_boundary(P, w, inner_c, centre, guess, point)
         new = entropy(point)
         if new < value:

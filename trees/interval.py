@@ -1,11 +1,11 @@
 """Entropy intervals from the evidential likelihood, with proof (ALGORITHMS §2).
 
 ``S_alpha = [min, max]`` of the Shannon entropy over ``L_alpha = {theta : l(theta) >= l(theta_hat) + ln alpha}``. The
-maximum is a convex program; the minimum is the global one, by branch and bound over boxes. What can be told without
-computing is told first: a vertex inside the level set makes the minimum 0, the uniform point inside it the maximum
-``log2 l``; precise labels have a solution of one parameter (`precise`), ``alpha = 1`` its own (`maximisers`).
+maximum is a convex program, the minimum a concave one solved globally; both end in a proof, not in a hope. The work is
+done by compiled kernels (`problem`); here are the types, the checks, and a memory of what was solved.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import cut, kernels, likelihood, search
+from quercus.trees import cut, kernels, likelihood, problem
 from quercus.trees.likelihood import Array, Estimate, distinct
 from quercus.trees.maximisers import maximiser_entropies
-from quercus.trees.precise import least_entropy_of_counts
 
 EFFORT = 20_000  # boxes the branch and bound may examine; a box costs some tens of microseconds
-TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spent first
 SETTLED = 1e-8  # bits; an end proved to this is reported as the value reached, else as the proven bound
 MEMO = 200_000  # problems an IntervalSolver remembers
-EPS = 4e-16  # rounding of one term of the log-likelihood, relative to its weight
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,15 @@ class EntropyInterval:
     def width(self) -> float:
         """``upper - lower``, in bits."""
         return self.upper - self.lower
+
+
+@dataclass(frozen=True, eq=False)
+class EntropyIntervals:
+    """Many intervals: ``lower`` (m,), ``upper`` (m,), ``gap`` (m,), in bits, as in `EntropyInterval`."""
+
+    lower: Array
+    upper: Array
+    gap: Array
 
 
 def entropy_interval(
@@ -78,13 +86,40 @@ def entropy_interval(
     >>> round(interval.lower, 6), round(interval.upper, 6)
     (0.665651, 1.249878)
     """
-    contours, weights = likelihood.check_problem(contours, weights)
+    found = entropy_intervals([(contours, weights)], alpha, effort=effort)
+    return EntropyInterval(float(found.lower[0]), float(found.upper[0]), float(found.gap[0]))
+
+
+def entropy_intervals(
+    problems: Sequence[tuple[Array, Array | None]], alpha: float, *, effort: int = EFFORT
+) -> EntropyIntervals:
+    """Entropy intervals of many sets of evidential labels; each as in `entropy_interval`.
+
+    Parameters
+    ----------
+    problems : (contours (n_i, l), weights (n_i,) or None) each
+    alpha, effort : see `entropy_interval`
+
+    Examples
+    --------
+    >>> entropy_intervals([(np.eye(2), None), (np.ones((1, 4)), None)], 0.5).upper.tolist()
+    [1.0, 2.0]
+    """
     check_alpha(alpha)
     if effort < 1:
         raise InvalidInput("effort", f"is {effort}; at least 1 box must be examined")
-    if not weights.sum() > 0.0:
-        return EntropyInterval(0.0, 0.0, 0.0)
-    return solve(*distinct(contours, weights), contours.shape[1], alpha, effort)
+    ends = np.zeros((len(problems), 4))
+    sizes = np.full(len(problems), 2)
+    done = np.zeros(1, bool)
+    for row, (given, given_weights) in enumerate(problems):
+        contours, weights = likelihood.check_problem(given, given_weights)
+        sizes[row] = contours.shape[1]
+        if weights.any():
+            P, w = distinct(contours, weights)
+            problem.solve_counts(P, w[np.newaxis], alpha, effort, ends[row : row + 1], done)
+            if not done[0]:
+                ends[row] = of_maximisers(P, w, alpha)
+    return report(ends, sizes)
 
 
 def check_alpha(alpha: float) -> None:
@@ -93,76 +128,25 @@ def check_alpha(alpha: float) -> None:
         raise InvalidInput("alpha", f"is {alpha}; it must lie in [0, 1]")
 
 
-def solve(P: Array, w: Array, l: int, alpha: float, effort: int = EFFORT) -> EntropyInterval:
-    """Entropy interval of a reduced problem (as `likelihood.distinct` returns it)."""
-    if len(w) == 0 or alpha == 0.0:
-        return EntropyInterval(0.0, float(np.log2(l)), 0.0)
+def of_maximisers(P: Array, w: Array, alpha: float) -> tuple[float, float, float, float]:
+    """Ends (as `problem.solve_problem` writes them) where the cut is the set of maximisers, and they may be many."""
     theta, excess = kernels.maximise(P, w)
-    P = np.ascontiguousarray(P / (P @ theta)[:, None])
-    W = float(w.sum())
-    error = W * (excess + EPS)
-    c = np.log(alpha)
-    if -c <= 100.0 * error:
-        lower, upper, gap = maximiser_entropies(P, w, theta, error - c)
-        return EntropyInterval(*in_bits(lower, upper, l), float(gap / np.log(2.0)))
-    outer, inner = float(c - W * EPS), float(c + error)
-    high, high_reached = search.greatest_entropy(P, w, outer, inner, theta)
-    use = undominated(P)
-    Q = np.ascontiguousarray(P[:, use])
-    if len(use) == 1:
-        low = low_reached = 0.0
-    elif np.all((Q > 0.0).sum(axis=1) == 1):
-        counts = w @ (Q > 0.0)
-        low, low_reached = least_entropy_of_counts(np.sort(counts)[::-1].copy(), outer, inner, TOLERANCE)
-    else:
-        centre, kkt, Q = recentre(Q, w, theta[use])
-        low, low_reached, _ = search.least_entropy(Q, w, outer, inner, centre, kkt, TOLERANCE, effort)
-    return report(low, low_reached, high, high_reached, l)
+    scaled = np.ascontiguousarray(P / (P @ theta)[:, None])
+    slack = float(w.sum() * (excess + problem.EPS) - np.log(alpha))
+    lower, upper, gap = maximiser_entropies(scaled, w, theta, slack)
+    return lower - gap, lower, upper, upper + gap
 
 
-def recentre(Q: Array, w: Array, theta: Array) -> tuple[Array, float, Array]:
-    """Maximiser, KKT excess and rescaled rows of the problem left by dropping dominated classes."""
-    if abs(theta.sum() - 1.0) > 1e-15:
-        theta, excess = kernels.maximise(Q, w)
-        Q = np.ascontiguousarray(Q / (Q @ theta)[:, None])
-    else:
-        excess = kernels.excess(Q, w, theta, np.empty_like(theta))
-    return np.ascontiguousarray(theta), excess, Q
-
-
-def report(low: float, low_reached: float, high: float, high_reached: float, l: int) -> EntropyInterval:
-    """Choose what to report of each end (nats in, bits out)."""
-    bit = np.log(2.0)
-    low_gap, high_gap = max(low_reached - low, 0.0) / bit, max(high - high_reached, 0.0) / bit
-    lower = low_reached if low_gap <= SETTLED else low
-    upper = high_reached if high_gap <= SETTLED else high
-    return EntropyInterval(*in_bits(lower, upper, l), float(max(low_gap, high_gap)))
-
-
-def in_bits(lower: float, upper: float, l: int) -> tuple[float, float]:
-    """Convert from nats and clip to ``[0, log2 l]``."""
-    top = float(np.log2(l))
-    low = min(max(float(lower / np.log(2.0)), 0.0), top)
-    return low, min(max(float(upper / np.log(2.0)), low), top)
-
-
-def undominated(P: Array) -> NDArray[np.intp]:
-    """Classes that the minimum needs: no other is at least as plausible in every row (of equals, the first stays).
-
-    Moving the probability of a dominated class onto the class that dominates it loses no likelihood and, since
-    ``-x ln x`` is subadditive, no entropy is gained.
-    """
-    l = P.shape[1]
-    keep = np.ones(l, dtype=bool)
-    for j in range(l):
-        others = keep.copy()
-        others[j] = False
-        above = (P[:, others] >= P[:, [j]]).all(axis=0)
-        if above.any():
-            equal = (P[:, others] == P[:, [j]]).all(axis=0)
-            first = np.flatnonzero(others)
-            keep[j] = not (above & (~equal | (first < j))).any()
-    return np.flatnonzero(keep)
+def report(ends: Array, sizes: Ints) -> EntropyIntervals:
+    """Choose what to report of each end: nats (m, 4) in, bits out; `sizes` (m,) are the numbers of classes."""
+    bits = ends / np.log(2.0)
+    low_gap = np.maximum(bits[:, 1] - bits[:, 0], 0.0)
+    high_gap = np.maximum(bits[:, 3] - bits[:, 2], 0.0)
+    top = np.log2(sizes)
+    settled = np.where(ends[:, 1] - ends[:, 2] > -1e-9, 1e-6, SETTLED)  # a point is reported as a point
+    lower = np.clip(np.where(low_gap <= settled, bits[:, 1], bits[:, 0]), 0.0, top)
+    upper = np.clip(np.where(high_gap <= settled, bits[:, 2], bits[:, 3]), lower, top)
+    return EntropyIntervals(lower, upper, np.maximum(low_gap, high_gap))
 
 
 def prepare() -> None:
@@ -180,9 +164,12 @@ def prepare() -> None:
 class IntervalSolver:
     """Entropy intervals of many count vectors over one growing table of contours, each computed once.
 
+    Contours that the likelihood cannot tell apart (equal up to a factor) are counted together, constant ones not at
+    all.
+
     Parameters
     ----------
-    contours : (d, l) distinct contours; more may be appended with `extend`
+    contours : (d, l) contours; more may be appended with `extend`
     alpha : level of the cut
     effort : see `entropy_interval`
     """
@@ -191,10 +178,15 @@ class IntervalSolver:
         check_alpha(alpha)
         self.alpha = alpha
         self.effort = effort
-        self.contours = likelihood.check_problem(contours, None)[0]
-        self._interval = lru_cache(MEMO)(self._solve_interval)
+        checked = likelihood.check_problem(contours, None)[0]
+        self.contours = checked[:0]
+        self._table = checked[:0]  # (c, l) informative contours scaled to maximum 1, distinct
+        self._numbers: dict[bytes, int] = {}
+        self._column = np.empty(0, np.int64)  # (d,) number in the table, -1 for constant contours
+        self._memo: dict[bytes, tuple[float, float, float]] = {}
         self._estimate = lru_cache(MEMO)(self._solve_estimate)
         self._bounds = lru_cache(MEMO)(self._solve_bounds)
+        self.extend(checked)
 
     def extend(self, contours: Array) -> None:
         """Append (k, l) contours; they get the next ids."""
@@ -203,46 +195,93 @@ class IntervalSolver:
             raise InvalidInput(
                 "contours", f"have {extra.shape[1]} classes; the table has {self.contours.shape[1]}"
             )
-        self.contours = np.vstack([self.contours, extra])
+        scaled = extra / extra.max(axis=1, keepdims=True, initial=0.0)
+        columns = np.full(len(extra), -1)
+        fresh = []
+        for row in np.flatnonzero(extra.min(axis=1) < extra.max(axis=1)):
+            key = scaled[row].tobytes()
+            if key not in self._numbers:
+                self._numbers[key] = len(self._numbers)
+                fresh.append(row)
+            columns[row] = self._numbers[key]
+        self.contours = np.concatenate([self.contours, extra])
+        self._table = np.ascontiguousarray(np.concatenate([self._table, scaled[fresh]]))
+        self._column = np.concatenate([self._column, columns])
 
-    def intervals(self, counts: NDArray[np.int64]) -> tuple[Array, Array]:
+    def intervals(self, counts: Ints) -> tuple[Array, Array]:
         """Intervals of (m, d) count vectors: lower (m,) and upper (m,), in bits. A vector of zeros has ``[0, 0]``."""
-        found = [self._interval(*sparse(row)) for row in np.atleast_2d(counts)]
-        return np.array([f.lower for f in found]), np.array([f.upper for f in found])
+        found = self.solve(counts)
+        return found.lower, found.upper
 
-    def interval(self, counts: NDArray[np.int64]) -> EntropyInterval:
+    def interval(self, counts: Ints) -> EntropyInterval:
         """Interval of one (d,) count vector, with its gap."""
-        return self._interval(*sparse(counts))
+        found = self.solve(np.asarray(counts)[np.newaxis])
+        return EntropyInterval(float(found.lower[0]), float(found.upper[0]), float(found.gap[0]))
 
-    def estimate(self, counts: NDArray[np.int64]) -> Estimate:
+    def solve(self, counts: Ints) -> EntropyIntervals:
+        """Intervals of (m, d) count vectors, with their gaps."""
+        merged = self._merged(counts)
+        empty = ~np.asarray(counts).any(axis=1)
+        keys = [sparse(row) for row in merged]
+        todo = {key: row for row, key in enumerate(keys) if key not in self._memo}
+        if todo:
+            self._remember(list(todo), merged[list(todo.values())])
+        rows = np.array([self._memo[key] for key in keys]).reshape(-1, 3)
+        rows[empty] = 0.0
+        return EntropyIntervals(rows[:, 0], rows[:, 1], rows[:, 2])
+
+    def _merged(self, counts: Ints) -> Array:
+        """Counts (m, c) over the table of informative contours."""
+        counts = np.asarray(counts)
+        merged = np.zeros((len(self._table), len(counts)))
+        columns = self._column[: counts.shape[1]]
+        np.add.at(merged, columns[columns >= 0], counts[:, columns >= 0].T)
+        return np.ascontiguousarray(merged.T)
+
+    def _remember(self, keys: list[bytes], merged: Array) -> None:
+        ends, done = np.zeros((len(keys), 4)), np.zeros(len(keys), bool)
+        problem.solve_counts(self._table, merged, self.alpha, self.effort, ends, done)
+        for row in np.flatnonzero(~done):
+            use = merged[row] > 0.0
+            ends[row] = of_maximisers(self._table[use], merged[row, use], self.alpha)
+        found = report(ends, np.full(len(keys), self.contours.shape[1]))
+        if len(self._memo) + len(keys) > MEMO:
+            self._memo.clear()
+        self._memo.update(
+            zip(
+                keys,
+                zip(found.lower.tolist(), found.upper.tolist(), found.gap.tolist(), strict=True),
+                strict=True,
+            )
+        )
+
+    def estimate(self, counts: Ints) -> Estimate:
         """Maximum likelihood estimate of one (d,) count vector."""
-        return self._estimate(*sparse(counts))
+        return self._estimate(sparse(np.asarray(counts)))
 
-    def class_bounds(self, counts: NDArray[np.int64]) -> tuple[Array, Array]:
+    def class_bounds(self, counts: Ints) -> tuple[Array, Array]:
         """Belief (l,) and plausibility (l,) of each class: proven bounds of ``theta_c`` over the likelihood cut."""
-        return self._bounds(*sparse(counts))
+        return self._bounds(sparse(self._merged(np.asarray(counts)[np.newaxis])[0]))
 
-    def _problem(self, ids: bytes, counts: bytes) -> tuple[Array, Array]:
-        rows = np.frombuffer(ids, np.int64)
-        return distinct(self.contours[rows], np.frombuffer(counts, np.int64).astype(np.float64))
+    def _solve_estimate(self, key: bytes) -> Estimate:
+        rows, counts = dense(key)
+        return likelihood.estimate(self.contours[rows], counts)
 
-    def _solve_interval(self, ids: bytes, counts: bytes) -> EntropyInterval:
-        if not ids:
-            return EntropyInterval(0.0, 0.0, 0.0)
-        return solve(*self._problem(ids, counts), self.contours.shape[1], self.alpha, self.effort)
-
-    def _solve_estimate(self, ids: bytes, counts: bytes) -> Estimate:
-        rows = np.frombuffer(ids, np.int64)
-        return likelihood.estimate(self.contours[rows], np.frombuffer(counts, np.int64).astype(np.float64))
-
-    def _solve_bounds(self, ids: bytes, counts: bytes) -> tuple[Array, Array]:
-        return class_bounds(*self._problem(ids, counts), self.contours.shape[1], self.alpha)
+    def _solve_bounds(self, key: bytes) -> tuple[Array, Array]:
+        rows, counts = dense(key)
+        return class_bounds(self._table[rows], counts, self.contours.shape[1], self.alpha)
 
 
-def sparse(counts: NDArray[np.int64]) -> tuple[bytes, bytes]:
-    """Hashable form of a count vector: which contours occur, and how often."""
-    ids = np.flatnonzero(counts)
-    return ids.astype(np.int64).tobytes(), np.asarray(counts)[ids].astype(np.int64).tobytes()
+def sparse(counts: NDArray[np.float64] | Ints) -> bytes:
+    """Hashable form of a count vector: which numbers occur, and how often."""
+    rows = np.flatnonzero(counts)
+    return np.concatenate([rows, counts[rows]]).astype(np.float64).tobytes()
+
+
+def dense(key: bytes) -> tuple[Ints, Array]:
+    """Numbers and counts that `sparse` packed."""
+    numbers, counts = np.frombuffer(key).reshape(2, -1)
+    return numbers.astype(np.int64), counts.copy()
 
 
 def class_bounds(P: Array, w: Array, l: int, alpha: float) -> tuple[Array, Array]:
@@ -251,13 +290,13 @@ def class_bounds(P: Array, w: Array, l: int, alpha: float) -> tuple[Array, Array
         return np.zeros(l), np.ones(l)
     theta, excess = kernels.maximise(P, w)
     P = np.ascontiguousarray(P / (P @ theta)[:, None])
-    c = np.log(alpha) - w.sum() * (excess + EPS)
+    c = np.log(alpha) - w.sum() * (excess + problem.EPS)
     lower, upper = np.empty(l), np.empty(l)
     for j in range(l):
         for sign, bounds in ((1.0, lower), (-1.0, upper)):
             cost = np.zeros(l)
             cost[j] = sign
             start = 0.9 * theta + 0.1 / l
-            bound, _ = cut.minimise_over_cut(P, w, c, cost, False, np.zeros(l), np.ones(l), start, np.inf)
+            bound, _ = cut.minimise_over_cut(P, w, c, cost, np.zeros(l), np.ones(l), start, np.inf)
             bounds[j] = sign * bound
     return np.clip(lower, 0.0, theta), np.clip(upper, theta, 1.0)

@@ -11,8 +11,9 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees import boxes, descent, search
+from quercus.trees import descent, search
 from quercus.trees.likelihood import RANK, Array, active
+from quercus.trees.problem import wobble
 
 VERTEX_LIMIT = 20_000  # bases tried before the search for the least vertex falls back to branch and bound
 FLAT = 1e-9  # the thin level set searched then: l >= maximum - FLAT
@@ -31,7 +32,7 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     A = np.vstack([P[:, classes], np.ones(len(classes))])
     _, values, rows = np.linalg.svd(A, full_matrices=True)
     rank = int((values > RANK * values[0]).sum())
-    error = wobble(P, w, theta, slack)
+    error = float(wobble(P, w, theta, slack))
     if rank == len(classes):
         value = descent.entropy(theta)
         return value, value, error
@@ -40,19 +41,6 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     upper, upper_gap = greatest(centre, null)
     lower, lower_gap = least(P, w, theta, classes, centre)
     return min(lower, upper), upper, max(error, upper_gap, lower_gap)
-
-
-def wobble(P: Array, w: Array, theta: Array, slack: float) -> float:
-    """How far the entropy may move within the box that holds all points with ``l >= l(theta) - slack``.
-
-    Where the maximiser is not unique the box is wide in the free directions; only the bounded ones are counted.
-    """
-    a, b = np.empty_like(theta), np.empty_like(theta)
-    boxes.outer_box(P, w, -max(slack, 1e-15), theta, 0.0, a, b)
-    narrow = b - a < 0.1
-    a, b, x = a[narrow], b[narrow], theta[narrow]
-    peak = np.where((a < np.exp(-1.0)) & (b > np.exp(-1.0)), np.exp(-1.0), np.where(h(b) > h(a), b, a))
-    return float(np.maximum(h(peak) - h(x), h(x) - np.minimum(h(a), h(b))).sum())
 
 
 def h(x: Array) -> Array:

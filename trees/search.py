@@ -143,7 +143,7 @@ def greatest_entropy(P: Array, w: Array, c: float, inner_c: float, theta: Array)
     point = np.empty(l)
     to_boundary(P, w, inner_c, theta, uniform, point)
     start = 0.5 * theta + 0.5 * point
-    bound, _ = minimise_over_cut(P, w, c, uniform, True, np.zeros(l), np.ones(l), start, np.inf)
+    bound, _ = minimise_over_cut(P, w, c, np.empty(0), np.zeros(l), np.ones(l), start, np.inf)
     to_boundary(P, w, inner_c, theta, start, point)
     # the guess already lies on the boundary; the ray only repairs rounding, and may not lower the entropy
     reached = max(entropy(point), entropy(start) if loglik(P, w, start) >= inner_c else 0.0)

@@ -74,7 +74,7 @@ def boundary_points(rng, P, w, level, centre, m=400):
 
 
 def slow_end(P, w, level, centre, start, sign):
-    """Least (sign 1) or greatest (sign -1) entropy by sequential quadratic programming from `start`; a feasible value."""
+    """Least (sign 1) or greatest (sign -1) entropy by sequential quadratic programming: a feasible value."""
 
     def objective(x):
         x = np.maximum(x, 1e-12)

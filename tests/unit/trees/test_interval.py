@@ -1,5 +1,7 @@
 """Entropy intervals: special cases, large frames, certificates, the memoising solver (ALGORITHMS §2)."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -50,7 +52,9 @@ def test_two_classes_by_the_closed_form():
     entropy = lambda t: -(t * np.log2(t) + (1 - t) * np.log2(1 - t))  # noqa: E731
     found = entropy_interval(np.eye(2), np.array([3.0, 1.0]), 0.5)
     assert found.lower == pytest.approx(min(entropy(low), entropy(high)), abs=1e-9)
-    assert found.upper == pytest.approx(1.0 if low <= 0.5 <= high else max(entropy(low), entropy(high)), abs=1e-9)
+    assert found.upper == pytest.approx(
+        1.0 if low <= 0.5 <= high else max(entropy(low), entropy(high)), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("l", [2, 5, 16, 33, 64])
@@ -71,7 +75,9 @@ def test_the_curve_of_precise_labels_finds_what_branch_and_bound_finds(seed):
     level = float(np.log(rng.choice([0.05, 0.3, 0.8, 0.99])))
     bound, reached = least_entropy_of_counts(n, level, level, 1e-10)
     theta = n / n.sum()
-    slow_bound, slow, _ = search.least_entropy(np.eye(l) / theta[:, None], n, level, level, theta, 0.0, 1e-8, 20_000)
+    slow_bound, slow, _ = search.least_entropy(
+        np.eye(l) / theta[:, None], n, level, level, theta, 0.0, 1e-8, 20_000
+    )
     assert bound <= reached <= bound + 1e-9
     assert slow_bound - 1e-9 <= reached <= slow + 1e-9
 
@@ -109,8 +115,8 @@ def test_identical_classes_share_or_concentrate():
 def test_intervals_shrink_as_alpha_grows():
     P = np.random.default_rng(4).random((30, 4))
     found = [entropy_interval(P, None, alpha) for alpha in (0.1, 0.3, 0.6, 0.9, 0.99, 1.0)]
-    assert all(b.lower >= a.lower - 1e-9 for a, b in zip(found, found[1:], strict=False))
-    assert all(b.upper <= a.upper + 1e-9 for a, b in zip(found, found[1:], strict=False))
+    assert all(b.lower >= a.lower - 1e-9 for a, b in pairwise(found))
+    assert all(b.upper <= a.upper + 1e-9 for a, b in pairwise(found))
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12, 1e-15])
@@ -141,7 +147,9 @@ def test_solver_agrees_with_the_function_and_grows():
     wider = np.hstack([counts, np.zeros((5, 2), int)])
     assert np.array_equal(solver.intervals(wider), (lower, upper))
     for row, low, high in zip(counts, lower, upper, strict=True):
-        assert (low, high) == pytest.approx(ends(entropy_interval(contours[:4], row.astype(float), 0.8)), abs=1e-12)
+        assert (low, high) == pytest.approx(
+            ends(entropy_interval(contours[:4], row.astype(float), 0.8)), abs=1e-12
+        )
     theta = solver.estimate(wider[1]).theta
     belief, plausibility = solver.class_bounds(wider[1])
     assert np.all(belief <= theta) and np.all(theta <= plausibility)  # noqa: PT018

@@ -17,7 +17,9 @@ def test_precise_labels_give_relative_frequencies():
 def test_constant_rows_say_nothing():
     contours = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     vacuous = np.array([[1.0, 1.0], [0.4, 0.4]])
-    assert estimate(np.vstack([contours, vacuous])).theta == pytest.approx(estimate(contours).theta, abs=1e-12)
+    assert estimate(np.vstack([contours, vacuous])).theta == pytest.approx(
+        estimate(contours).theta, abs=1e-12
+    )
 
 
 def test_a_constant_factor_in_a_row_changes_nothing_but_the_constant():
