@@ -22,6 +22,7 @@ from quercus.server.limits import MAX_PAGE
 from quercus.storage.errors import StorageError
 from quercus.storage.records import ModelRecord
 from quercus.storage.store import Store
+from quercus.trees.interval import prepare
 
 _log = logging.getLogger("quercus.server.grower")  # also when it is run as __main__
 NICENESS: Final = 5  # where they compete for a core, answering goes before growing
@@ -133,6 +134,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
     set_up_logging(arguments.log_level)
+    # on a fresh machine the kernels take half a minute to compile: begin before the first model asks for it
+    threading.Thread(target=prepare, name="prepare", daemon=True).start()
     run(Store.open(arguments.url), arguments.poll_ms / 1000)
 
 

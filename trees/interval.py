@@ -110,15 +110,12 @@ def entropy_intervals(
         raise InvalidInput("effort", f"is {effort}; at least 1 box must be examined")
     ends = np.zeros((len(problems), 4))
     sizes = np.full(len(problems), 2)
-    done = np.zeros(1, bool)
     for row, (given, given_weights) in enumerate(problems):
         contours, weights = likelihood.check_problem(given, given_weights)
         sizes[row] = contours.shape[1]
         if weights.any():
             P, w = distinct(contours, weights)
-            problem.solve_counts(P, w[np.newaxis], alpha, effort, ends[row : row + 1], done)
-            if not done[0]:
-                ends[row] = of_maximisers(P, w, alpha)
+            ends[row] = solve(P, w[np.newaxis], alpha, effort)[0]
     return report(ends, sizes)
 
 
@@ -126,6 +123,21 @@ def check_alpha(alpha: float) -> None:
     """Raise `InvalidInput` unless `alpha` is a level."""
     if not 0.0 <= alpha <= 1.0:
         raise InvalidInput("alpha", f"is {alpha}; it must lie in [0, 1]")
+
+
+def solve(table: Array, counts: Array, alpha: float, effort: int) -> Array:
+    """Ends (m, 4) in nats of the problems (m, d) over a table (d, l), as `problem.solve_problem` writes them."""
+    ends, states = np.zeros((len(counts), 4)), np.zeros(len(counts), np.int8)
+    problem.solve_counts(table, counts, alpha, ends, states)
+    hard = np.flatnonzero(states == problem.SEARCH)
+    if hard.size:
+        found = ends[hard]
+        problem.search_counts(table, counts[hard], alpha, effort, found)
+        ends[hard] = found
+    for row in np.flatnonzero(states == problem.MAXIMISERS):
+        use = counts[row] > 0.0
+        ends[row] = of_maximisers(table[use], counts[row, use], alpha)
+    return ends
 
 
 def of_maximisers(P: Array, w: Array, alpha: float) -> tuple[float, float, float, float]:
@@ -155,7 +167,7 @@ def prepare() -> None:
     Processes that must answer in time call this first; nobody else needs to.
     """
     contours = np.array([[1.0, 0.2, 0.3], [0.1, 1.0, 0.4], [0.3, 0.4, 1.0]])
-    for labels in (contours, np.eye(3)):
+    for labels in (np.eye(3), contours):  # what precise labels need comes first
         for alpha in (0.9, 1.0):
             entropy_interval(labels, np.array([9.0, 5.0, 3.0]), alpha)
     class_bounds(*distinct(contours, np.ones(3)), 3, 0.9)
@@ -239,11 +251,7 @@ class IntervalSolver:
         return np.ascontiguousarray(merged.T)
 
     def _remember(self, keys: list[bytes], merged: Array) -> None:
-        ends, done = np.zeros((len(keys), 4)), np.zeros(len(keys), bool)
-        problem.solve_counts(self._table, merged, self.alpha, self.effort, ends, done)
-        for row in np.flatnonzero(~done):
-            use = merged[row] > 0.0
-            ends[row] = of_maximisers(self._table[use], merged[row, use], self.alpha)
+        ends = solve(self._table, merged, self.alpha, self.effort)
         found = report(ends, np.full(len(keys), self.contours.shape[1]))
         if len(self._memo) + len(keys) > MEMO:
             self._memo.clear()

@@ -17,6 +17,7 @@ from quercus.trees.search import greatest_entropy, least_entropy
 
 EPS = 4e-16  # rounding of one term of the log-likelihood, relative to its weight
 TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spent first
+SOLVED, SEARCH, MAXIMISERS = 0, 1, 2  # states of a problem
 SHARP = 100.0  # a cut nearer to the maximum than this many rounding errors is the maximum
 
 
@@ -87,40 +88,37 @@ def rescale(P: Array, theta: Array) -> Array:
     return scaled
 
 
-@inlined
-def least_end(P: Array, w: Array, c: float, inner_c: float, theta: Array, effort: int) -> tuple[float, float]:
-    """Least entropy (nats): proven bound and reached value; ``P @ theta = 1``, `theta` the maximiser."""
+@compiled
+def without_dominated(P: Array, theta: Array) -> tuple[Array, Array]:
+    """Return the columns of the undominated classes (n, m), and what `theta` gives them (m,)."""
     keep = undominated(P)
-    m = keep.sum()
-    if m == 1:
-        return 0.0, 0.0
     n, l = P.shape
+    m = 0
+    for j in range(l):
+        m += keep[j]
     Q = np.empty((n, m))
     x = np.empty(m)
-    total = 0.0
     s = 0
     for j in range(l):
         if keep[j]:
             for i in range(n):
                 Q[i, s] = P[i, j]
             x[s] = theta[j]
-            total += x[s]
             s += 1
-    if is_precise(Q):
-        counts = np.zeros(m)
-        for i in range(n):
-            for s in range(m):
-                if Q[i, s] > 0.0:
-                    counts[s] += w[i]
-        sort_down(counts)
-        return least_entropy_of_counts(counts, c, inner_c, TOLERANCE)
-    if abs(total - 1.0) > 1e-15:  # a dominated class held probability
-        x, worst = maximise(Q, w)
-        Q = rescale(Q, x)
-    else:
-        worst = excess(Q, w, x, np.empty(m))
-    bound, reached, _ = least_entropy(Q, w, c, inner_c, x, worst, TOLERANCE, effort)
-    return bound, reached
+    return Q, x
+
+
+@compiled
+def take(table: Array, counts: Array, P: Array, w: Array) -> int:
+    """Copy the contours that occur, and how often, into `P` and `w`; return how many they are."""
+    n = 0
+    for i in range(table.shape[0]):
+        if counts[i] > 0.0:
+            for j in range(table.shape[1]):
+                P[n, j] = table[i, j]
+            w[n] = counts[i]
+            n += 1
+    return n
 
 
 @compiled
@@ -181,47 +179,76 @@ def wobble(P: Array, w: Array, theta: Array, slack: float) -> float:
 
 
 @inlined
-def solve_problem(P: Array, w: Array, alpha: float, effort: int, ends: Array) -> bool:
-    """Write lower bound, reached least, reached greatest entropy and upper bound (nats) into `ends`.
+def solve_problem(P: Array, w: Array, alpha: float, ends: Array) -> int:
+    """Write lower bound, reached least, reached greatest entropy and upper bound (nats) into `ends`; return the state.
 
-    False where the maximisers may be many and the cut is so near to them that only `maximisers` can tell.
+    `SOLVED`; or `SEARCH` where the first two are left to `search_counts`; or `MAXIMISERS` where the maximisers may be
+    many and the cut is so near to them that only `maximisers` can tell.
     """
     theta, worst = maximise(P, w)
     scaled = rescale(P, theta)
-    W = w.sum()
-    error = W * (worst + EPS)
+    error = w.sum() * (worst + EPS)
     c = np.log(alpha)
     if -c <= SHARP * error:
         move = 0.0 if is_precise(P) and c == 0.0 else wobble(scaled, w, theta, error - c)
         ends[1] = ends[2] = entropy(theta)
         ends[0] = ends[1] - move
         ends[3] = ends[2] + move
-        return is_precise(P) or is_certainly_unique(scaled, w, theta)
-    outer = c - W * EPS
+        return SOLVED if is_precise(P) or is_certainly_unique(scaled, w, theta) else MAXIMISERS
+    outer = c - w.sum() * EPS
     inner = c + error
     ends[3], ends[2] = greatest_entropy(scaled, w, outer, inner, theta)
-    ends[0], ends[1] = least_end(scaled, w, outer, inner, theta, effort)
-    return True
+    ends[0] = ends[1] = 0.0
+    Q, x = without_dominated(scaled, theta)
+    if x.shape[0] == 1:
+        return SOLVED
+    if not is_precise(Q):
+        return SEARCH
+    counts = np.zeros(x.shape[0])
+    for i in range(Q.shape[0]):
+        for s in range(x.shape[0]):
+            if Q[i, s] > 0.0:
+                counts[s] += w[i]
+    sort_down(counts)
+    ends[0], ends[1] = least_entropy_of_counts(counts, outer, inner, TOLERANCE)
+    return SOLVED
 
 
 @compiled
-def solve_counts(table: Array, counts: Array, alpha: float, effort: int, ends: Array, done: Array) -> None:
-    """Solve one problem a row of `counts` (m, d) over `table` (d, l); `ends` (m, 4), `done` (m,) as `solve_problem`."""
-    m, d = counts.shape
-    l = table.shape[1]
-    P = np.empty((d, l))
-    w = np.empty(d)
-    for problem in range(m):
-        n = 0
-        for i in range(d):
-            if counts[problem, i] > 0.0:
-                for j in range(l):
-                    P[n, j] = table[i, j]
-                w[n] = counts[problem, i]
-                n += 1
+def solve_counts(table: Array, counts: Array, alpha: float, ends: Array, states: NDArray[np.int8]) -> None:
+    """Solve one problem a row of `counts` (m, d) over `table` (d, l) into `ends` (m, 4) and `states` (m,)."""
+    P = np.empty(table.shape)
+    w = np.empty(table.shape[0])
+    for problem in range(counts.shape[0]):
+        n = take(table, counts[problem], P, w)
         if n == 0 or alpha == 0.0:  # constant contours only: nothing is known
             ends[problem, 0] = ends[problem, 1] = 0.0
-            ends[problem, 2] = ends[problem, 3] = np.log(l)
-            done[problem] = True
+            ends[problem, 2] = ends[problem, 3] = np.log(table.shape[1])
+            states[problem] = SOLVED
         else:
-            done[problem] = solve_problem(P[:n], w[:n], alpha, effort, ends[problem])
+            states[problem] = solve_problem(P[:n], w[:n], alpha, ends[problem])
+
+
+@compiled
+def search_counts(table: Array, counts: Array, alpha: float, effort: int, ends: Array) -> None:
+    """Write lower bound and reached least entropy of the problems that `solve_counts` left to search.
+
+    A unit of its own because it takes long to compile, and precise and vacuous labels never need it.
+    """
+    P = np.empty(table.shape)
+    w = np.empty(table.shape[0])
+    for problem in range(counts.shape[0]):
+        n = take(table, counts[problem], P, w)
+        theta, worst = maximise(P[:n], w[:n])
+        W = w[:n].sum()
+        outer = np.log(alpha) - W * EPS
+        inner = np.log(alpha) + W * (worst + EPS)
+        Q, x = without_dominated(rescale(P[:n], theta), theta)
+        if abs(x.sum() - 1.0) > 1e-15:  # a dominated class held probability
+            x, worst = maximise(Q, w[:n])
+            Q = rescale(Q, x)
+        else:
+            worst = excess(Q, w[:n], x, np.empty(x.shape[0]))
+        ends[problem, 0], ends[problem, 1], _ = least_entropy(
+            Q, w[:n], outer, inner, x, worst, TOLERANCE, effort
+        )
