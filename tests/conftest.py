@@ -9,9 +9,7 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-KERNELS = [
-    path for path in sorted((ROOT / "trees").glob("*.py")) if "@compiled" in path.read_text(encoding="utf-8")
-]
+KERNELS = [path for path in sorted((ROOT / "trees" / "solver").glob("*.py"))]
 
 
 def pytest_configure() -> None:

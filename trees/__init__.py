@@ -1,1 +1,1 @@
-"""."""
+"""Learning: evidential likelihood, entropy intervals, gain, dominance, queries, growth, classification."""

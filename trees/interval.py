@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import cut, kernels, likelihood, problem
+from quercus.trees import likelihood
 from quercus.trees.likelihood import Array, Estimate, distinct
-from quercus.trees.maximisers import maximiser_entropies
+from quercus.trees.solver import cut, kernels, problem
+from quercus.trees.solver.maximisers import maximiser_entropies
 
 EFFORT = 20_000  # boxes the branch and bound may examine; a box costs some tens of microseconds
 SETTLED = 1e-8  # bits; an end proved to this is reported as the value reached, else as the proven bound

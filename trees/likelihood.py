@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import kernels
+from quercus.trees.solver import kernels
 
 Array = NDArray[np.float64]
 

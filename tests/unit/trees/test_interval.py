@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import search
 from quercus.trees.interval import IntervalSolver, class_bounds, entropy_interval
-from quercus.trees.precise import least_entropy_of_counts
+from quercus.trees.solver import search
+from quercus.trees.solver.precise import least_entropy_of_counts
 
 
 def ends(found):

@@ -6,10 +6,10 @@ by a Lagrangian that is convex there; `chord_bound` holds anywhere (Falk, Soland
 
 import numpy as np
 
-from quercus.trees.compiled import compiled
-from quercus.trees.cut import least_linear, minimise_over_cut
-from quercus.trees.descent import entropy
-from quercus.trees.kernels import Array, derivatives, factor, gradient, solve
+from quercus.trees.solver.compiled import compiled
+from quercus.trees.solver.cut import least_linear, minimise_over_cut
+from quercus.trees.solver.descent import entropy
+from quercus.trees.solver.kernels import Array, derivatives, factor, gradient, solve
 
 
 @compiled

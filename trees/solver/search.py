@@ -8,7 +8,7 @@ level set); elsewhere chords are the underestimators (Falk, Soland 1969).
 
 import numpy as np
 
-from quercus.trees.boxes import (
+from quercus.trees.solver.boxes import (
     chord_bound,
     contains,
     convex_bound,
@@ -17,10 +17,10 @@ from quercus.trees.boxes import (
     outer_box,
     tighten,
 )
-from quercus.trees.compiled import compiled
-from quercus.trees.cut import minimise_over_cut
-from quercus.trees.descent import descend, entropy, to_boundary
-from quercus.trees.kernels import Array, loglik
+from quercus.trees.solver.compiled import compiled
+from quercus.trees.solver.cut import minimise_over_cut
+from quercus.trees.solver.descent import descend, entropy, to_boundary
+from quercus.trees.solver.kernels import Array, loglik
 
 
 @compiled

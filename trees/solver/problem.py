@@ -8,12 +8,12 @@ uniform point inside it the maximum ``ln l``; precise labels have a solution of 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.boxes import outer_box
-from quercus.trees.compiled import compiled, inlined
-from quercus.trees.descent import entropy
-from quercus.trees.kernels import Array, excess, factor, maximise
-from quercus.trees.precise import least_entropy_of_counts
-from quercus.trees.search import greatest_entropy, least_entropy
+from quercus.trees.solver.boxes import outer_box
+from quercus.trees.solver.compiled import compiled, inlined
+from quercus.trees.solver.descent import entropy
+from quercus.trees.solver.kernels import Array, excess, factor, maximise
+from quercus.trees.solver.precise import least_entropy_of_counts
+from quercus.trees.solver.search import greatest_entropy, least_entropy
 
 EPS = 4e-16  # rounding of one term of the log-likelihood, relative to its weight
 TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spent first

@@ -15,9 +15,9 @@ bisection, with a bound of the entropy in each piece from the variation of ``mu`
 
 import numpy as np
 
-from quercus.trees.compiled import compiled
-from quercus.trees.descent import entropy
-from quercus.trees.kernels import Array
+from quercus.trees.solver.compiled import compiled
+from quercus.trees.solver.descent import entropy
+from quercus.trees.solver.kernels import Array
 
 PIECES = 64  # first cut of the part t < 1
 LIMIT = 100_000  # pieces examined at the most

@@ -6,8 +6,17 @@ Notation as in `kernels`. `linear_bound` and `entropy_bound` are weak duality: v
 
 import numpy as np
 
-from quercus.trees.compiled import compiled
-from quercus.trees.kernels import MAX_STEPS, TO_BOUNDARY, Array, derivatives, factor, gradient, loglik, solve
+from quercus.trees.solver.compiled import compiled
+from quercus.trees.solver.kernels import (
+    MAX_STEPS,
+    TO_BOUNDARY,
+    Array,
+    derivatives,
+    factor,
+    gradient,
+    loglik,
+    solve,
+)
 
 KAPPA = 10.0  # the barrier problem counts as solved when its error is below KAPPA mu;
 SHRINK = 0.1  # then mu falls by this factor

@@ -5,9 +5,9 @@ Notation as in `kernels`. Frank-Wolfe steps find the neighbourhood, Newton's met
 
 import numpy as np
 
-from quercus.trees.compiled import compiled
-from quercus.trees.cut import minimise_over_cut
-from quercus.trees.kernels import Array, derivatives, loglik
+from quercus.trees.solver.compiled import compiled
+from quercus.trees.solver.cut import minimise_over_cut
+from quercus.trees.solver.kernels import Array, derivatives, loglik
 
 
 @compiled

@@ -11,7 +11,7 @@ for any guess whatsoever.
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.compiled import compiled
+from quercus.trees.solver.compiled import compiled
 
 Array = NDArray[np.float64]
 

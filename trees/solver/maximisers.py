@@ -11,9 +11,9 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees import descent, search
 from quercus.trees.likelihood import RANK, Array, active
-from quercus.trees.problem import wobble
+from quercus.trees.solver import descent, search
+from quercus.trees.solver.problem import wobble
 
 VERTEX_LIMIT = 20_000  # bases tried before the search for the least vertex falls back to branch and bound
 FLAT = 1e-9  # the thin level set searched then: l >= maximum - FLAT
