@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Any, Self
 
 import grpc
+from grpc import aio as grpc_aio
 
 from quercus.client import convert, pushing, requests, transport
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
@@ -32,9 +32,6 @@ from quercus.client.rows import Row, RowEncoder, async_chunks, chunks
 from quercus.client.stubs import Stubs
 from quercus.client.treeview import Tree, TreeUpdate
 from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
-
-# The published type stubs of grpc leave grpc.aio out.
-_grpc_aio: Any = importlib.import_module("grpc.aio")
 
 
 class Client:
@@ -57,7 +54,7 @@ class Client:
         self.address = address or os.environ.get("QUERCUS_SERVER") or transport.DEFAULT_ADDRESS
         self.timeout_s = timeout_s
         self._sequences = transport.Sequences()
-        self._channel = _grpc_aio.insecure_channel(
+        self._channel = grpc_aio.insecure_channel(
             self.address, options=transport.channel_options(self.address)
         )
         self._stubs = Stubs(self._channel)

@@ -55,9 +55,7 @@ class Client:
         self.address = address or os.environ.get("QUERCUS_SERVER") or transport.DEFAULT_ADDRESS
         self.timeout_s = timeout_s
         self._sequences = transport.Sequences()
-        self._channel = grpc.insecure_channel(  # type: ignore[no-untyped-call]
-            self.address, options=transport.channel_options(self.address)
-        )
+        self._channel = grpc.insecure_channel(self.address, options=transport.channel_options(self.address))
         self._stubs = Stubs(self._channel)
 
     def __enter__(self) -> Self:
@@ -86,7 +84,7 @@ class Client:
     def wait_ready(self, timeout_s: float = 10.0) -> None:
         """Wait until the server answers; :class:`Unavailable` when it does not within ``timeout_s``."""
         try:
-            ready = grpc.channel_ready_future(self._channel)  # type: ignore[no-untyped-call]
+            ready = grpc.channel_ready_future(self._channel)
             ready.result(timeout=timeout_s)
         except grpc.FutureTimeoutError:
             raise Unavailable(f"no server answers at {self.address} after {timeout_s:g} s") from None

@@ -8,7 +8,7 @@ import os
 import signal
 from typing import Any, Final
 
-from grpc import aio  # type: ignore[attr-defined]  # the stubs leave it out
+from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 from google.rpc import code_pb2
-from grpc import aio  # type: ignore[attr-defined]  # the stubs leave it out
+from grpc import aio
 
 from quercus.server.errors import Failure, failure, to_failure
 
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 Handler = Any  # grpc.RpcMethodHandler: untyped in grpcio
 
 
-class CatchAll(aio.ServerInterceptor):  # type: ignore[misc]
+class CatchAll(aio.ServerInterceptor):
     """Turn every exception of a handler into a status with details.
 
     An exception that no servicer is expected to raise is a bug: it is logged with its trace under a

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-KERNELS = [path for path in sorted((ROOT / "trees" / "solver").glob("*.py"))]
+KERNELS = sorted((ROOT / "trees" / "solver").glob("*.py"))
 
 
 def pytest_configure() -> None:
