@@ -7,12 +7,15 @@ import inspect
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 from google.rpc import code_pb2
 from grpc import aio
 
+from quercus.belief.errors import InvalidInput
 from quercus.server.errors import Failure, failure, to_failure
 
 _log = logging.getLogger(__name__)
@@ -22,7 +25,7 @@ Handler = Any  # grpc.RpcMethodHandler: untyped in grpcio
 class CatchAll(aio.ServerInterceptor):
     """Turn every exception of a handler into a status with details.
 
-    An exception that no servicer is expected to raise is a bug: it is logged with its trace under a
+    Bytes that are no message of the method's type are an invalid argument (gRPC itself would answer UNKNOWN). An exception that no servicer is expected to raise is a bug: it is logged with its trace under a
     reference, and the client sees the reference only.
     """
 
@@ -41,7 +44,7 @@ class CatchAll(aio.ServerInterceptor):
                 if handler.request_streaming
                 else grpc.unary_stream_rpc_method_handler
             )
-            wrapped: Any = _guard_stream(method, behaviour)
+            wrapped: Any = _guard_stream(method, _checked(behaviour, handler.request_streaming))
         else:
             behaviour = handler.stream_unary or handler.unary_unary
             make = (
@@ -49,8 +52,42 @@ class CatchAll(aio.ServerInterceptor):
                 if handler.request_streaming
                 else grpc.unary_unary_rpc_method_handler
             )
-            wrapped = _guard_unary(method, behaviour)
-        return make(wrapped, handler.request_deserializer, handler.response_serializer)
+            wrapped = _guard_unary(method, _checked(behaviour, handler.request_streaming))
+        return make(wrapped, _lenient(handler.request_deserializer), handler.response_serializer)
+
+
+@dataclass(frozen=True)
+class _Unreadable:
+    """Stands for a request that could not be read, until somebody is there who can say so."""
+
+    reason: str
+
+
+def _lenient(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
+    if deserialize is None:
+        return None
+
+    def read(data: bytes) -> Any:
+        try:
+            return deserialize(data)
+        except DecodeError as error:
+            return _Unreadable(str(error))
+
+    return read
+
+
+def _checked(behaviour: Any, streaming: bool) -> Any:
+    async def check_all(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            yield _check(request)
+
+    return lambda request, context: behaviour(check_all(request) if streaming else _check(request), context)
+
+
+def _check(request: Any) -> Any:
+    if isinstance(request, _Unreadable):
+        raise InvalidInput("request", f"cannot be read ({request.reason})")
+    return request
 
 
 def _guard_unary(method: str, behaviour: Any) -> Any:

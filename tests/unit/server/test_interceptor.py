@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from quercus.belief.errors import InvalidInput
 from quercus.server.interceptor import CatchAll
@@ -40,8 +41,8 @@ async def outcome(started: Any, kind: str) -> Any:
     return [each async for each in started] if kind.endswith("stream") else await started
 
 
-async def call(kind: str, name: str) -> grpc.RpcError:
-    server = grpc.aio.server(interceptors=[CatchAll()], handlers=[Handlers()])
+async def call(kind: str, name: str, handlers: Any = None) -> grpc.RpcError:
+    server = grpc.aio.server(interceptors=[CatchAll()], handlers=[handlers or Handlers()])
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
@@ -77,6 +78,43 @@ def test_domain_error(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         error = asyncio.run(call(kind, "domain"))
     assert (error.code(), error.details()) == (grpc.StatusCode.INVALID_ARGUMENT, "x: is bad")
+    assert not caplog.records
+
+
+class Readers(grpc.GenericRpcHandler):
+    """Calls that read every request, of type Duration, and answer nothing."""
+
+    def service(self, details: Any) -> Any:
+        async def unary(request: Any, context: Any) -> bytes:
+            return b""
+
+        async def read_all(requests: AsyncIterator[Any], context: Any) -> bytes:
+            async for _ in requests:
+                pass
+            return b""
+
+        async def stream(request: Any, context: Any) -> AsyncIterator[bytes]:
+            yield b""
+
+        async def stream_all(requests: AsyncIterator[Any], context: Any) -> AsyncIterator[bytes]:
+            async for _ in requests:
+                yield b""
+
+        read = Duration.FromString
+        return {
+            "unary_unary": grpc.unary_unary_rpc_method_handler(unary, read),
+            "stream_unary": grpc.stream_unary_rpc_method_handler(read_all, read),
+            "unary_stream": grpc.unary_stream_rpc_method_handler(stream, read),
+            "stream_stream": grpc.stream_stream_rpc_method_handler(stream_all, read),
+        }[details.method.rpartition("/")[2]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_that_are_no_message(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    error = asyncio.run(call(kind, "reader", Readers()))  # the one request is b"a": half a field
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert (error.details() or "").startswith("request: cannot be read (")
+    assert "google.protobuf.Duration" in (error.details() or "")
     assert not caplog.records
 
 
