@@ -17,6 +17,7 @@ from typing import Final
 from quercus.belief.errors import shown
 from quercus.server.errors import BadStart
 from quercus.server.limits import MAX_MESSAGE_BYTES
+from quercus.storage import file_url
 
 PREFIX: Final = "QUERCUS_"
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -68,8 +69,8 @@ class Config:
 
     @property
     def store_url(self) -> str:
-        """The store as a URL: a plain path becomes ``sqlite:///path``."""
-        return self.store if "://" in self.store else f"sqlite:///{self.store}"
+        """The store as a URL: a plain path becomes ``sqlite:///path``, with what a URL cannot hold quoted."""
+        return self.store if "://" in self.store else file_url(Path(self.store))
 
     @classmethod
     def load(

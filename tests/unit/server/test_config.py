@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from quercus.server.config import BadConfiguration, Config
+from quercus.storage.store import Store
 
 
 def test_defaults() -> None:
@@ -45,6 +46,13 @@ def test_file_given_by_flag_beats_the_one_of_the_environment(tmp_path: Path) -> 
 )
 def test_a_path_is_a_sqlite_store(store: str, url: str) -> None:
     assert Config(store=store).store_url == url
+
+
+@pytest.mark.parametrize("name", ["a b.db", "100%.db", "what?.db", "a%20b#c;d@e:f.db", "é.db"])
+def test_a_path_may_have_any_characters(name: str, tmp_path: Path) -> None:
+    config = Config(store=str(tmp_path / name))
+    with Store.open(config.store_url):
+        assert (tmp_path / name).is_file()
 
 
 @pytest.mark.parametrize(
