@@ -30,6 +30,7 @@ from quercus.server.core import Core
 from quercus.server.errors import BadStart
 from quercus.server.interceptor import CatchAll
 from quercus.server.limits import MAX_CALLS
+from quercus.server.listening import check_address, join
 from quercus.server.services.classify import ClassifyService
 from quercus.server.services.instances import InstanceService
 from quercus.server.services.models import ModelService
@@ -90,7 +91,7 @@ class Server:
     @property
     def address(self) -> str:
         """Where it listens, ``host:port``."""
-        return _join(self._config.host, self.port)
+        return join(self._config.host, self.port)
 
     async def start(self) -> None:
         """Listen, then start threads and grower.
@@ -100,23 +101,28 @@ class Server:
         BadStart
             When the port is in use or the host is none of this machine.
         """
-        wanted = _join(self._config.host, self._config.port)
         try:
-            self.port = self._server.add_insecure_port(wanted)
-        except RuntimeError:
-            self.port = 0
-        if not self.port:
+            await asyncio.to_thread(check_address, self._config.host, self._config.port)
+            self.port = self._listen()
+        except BaseException:
             await asyncio.to_thread(self._store.close)
-            raise BadStart(
-                f"cannot listen on {wanted}: the port is in use by another program, or the address is "
-                "not one of this machine; choose another with --port or --host"
-            )
+            raise
         self.core.start()
         await self._server.start()
         if self._config.grower:
             await self.supervisor.start()
         for service in ("", *SERVICES):
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+
+    def _listen(self) -> int:
+        wanted = join(self._config.host, self._config.port)
+        try:
+            port = self._server.add_insecure_port(wanted)
+        except RuntimeError:
+            port = 0
+        if not port:  # taken since it was checked
+            raise BadStart(f"cannot listen on {wanted}: the port is in use; choose another with --port")
+        return port
 
     async def stop(self) -> None:
         """Stop gracefully.
@@ -192,7 +198,3 @@ def _open_store(config: Config) -> Store:
         return Store.open(config.store_url)
     except (StorageError, InvalidInput) as error:
         raise BadStart(f"cannot use the store {config.store}: {error}") from error
-
-
-def _join(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
