@@ -13,8 +13,12 @@ from quercus.trees.solver.kernels import Array, derivatives, factor, gradient, s
 
 
 @compiled
-def outer_box(P: Array, w: Array, c: float, theta: Array, worst: float, a: Array, b: Array) -> None:
-    """Write a box ``[a, b]`` that provably contains the level set; ``P @ theta`` must be 1 in every row.
+def outer_box(
+    P: Array, w: Array, c: float, theta: Array, worst: float, a: Array, b: Array, top: Array
+) -> None:
+    """Write a box ``[a, b]`` that provably contains the level set, and upper bounds `top` of ``P @ t`` over it.
+
+    ``P @ theta`` must be 1 in every row.
 
     With ``u_i = p_i . (t - theta)``, ``omega(u) = u - ln(1 + u)`` and ``delta = -c``, membership of ``t`` says
     ``sum w_i omega(u_i) + W sum_j (1 - g_j) t_j <= delta``. Its first part confines ``t`` to an ellipsoid (by
@@ -34,6 +38,7 @@ def outer_box(P: Array, w: Array, c: float, theta: Array, worst: float, a: Array
         for _ in range(4):
             u -= (u - np.log1p(u) - x) * (1.0 + u) / u
         largest = max(largest, u)
+        top[i] = (1.0 + u) * (1.0 + 1e-9)
     radius = np.sqrt(2.0 * delta * (1.0 + 2.0 / 3.0 * largest)) * (1.0 + 1e-6)
     for j in range(l):
         a[j] = 0.0
@@ -58,6 +63,15 @@ def outer_box(P: Array, w: Array, c: float, theta: Array, worst: float, a: Array
         r = radius * np.sqrt(max(e[j] - one[j] * one[j] / total, 0.0)) + 1e-12
         a[j] = max(a[j], theta[j] - r)
         b[j] = min(b[j], theta[j] + r)
+    for i in range(n):  # p . d over the ellipsoid and sum d = 0
+        e[:] = P[i]
+        solve(A, e)
+        square = 0.0
+        mean = 0.0
+        for j in range(l):
+            square += P[i, j] * e[j]
+            mean += P[i, j] * one[j]
+        top[i] = min(top[i], 1.0 + radius * np.sqrt(max(square - mean * mean / total, 0.0)) + 1e-12)
 
 
 @compiled
@@ -130,95 +144,161 @@ def chord_bound(
 
 
 @compiled
-def convex_bound(P: Array, w: Array, c: float, a: Array, b: Array, x: Array, mu: float) -> tuple[float, int]:
-    """Lower bound (nats) of the entropy over the level set within a box around `x`, and the coordinate that costs most.
+def greatest_linear(p: Array, a: Array, b: Array) -> float:
+    """Maximum of ``p . t`` over simplex and box, which meet."""
+    l = p.shape[0]
+    left = 1.0
+    total = 0.0
+    for j in range(l):
+        total += p[j] * a[j]
+        left -= a[j]
+    cap = np.inf
+    while left > 0.0:
+        best = -1.0
+        for j in range(l):  # all classes of the next largest value at once
+            if best < p[j] < cap:
+                best = p[j]
+        if best < 0.0:
+            break
+        room = 0.0
+        for j in range(l):
+            if p[j] == best:
+                room += b[j] - a[j]
+        total += best * min(left, room)
+        left -= room
+        cap = best
+    return total
 
-    For ``mu >= 0``, ``G = H - mu (l - c)`` lies below the entropy on the level set, and where the curvature of
-    ``-mu l`` outweighs that of the entropy it is convex: its tangent at `x` then bounds it on the whole box. With `x`
-    a local minimum and `mu` its multiplier the bound is the minimum itself. Coordinates whose curvature is not
-    outweighed enter through the chord of ``-t ln t`` instead (as in `chord_bound`), exact at the ends of the box.
+
+@compiled
+def is_convex(M: Array, a: Array, cap: float) -> bool:
+    """Tell whether ``M - diag(min(1 / a_j, cap))`` is positive definite for ``sum d = 0``; no term where a is 0."""
+    l = a.shape[0]
+    A = np.empty((l, l))
+    free = 0.0  # on the simplex, adding a multiple of 11' changes nothing
+    for j in range(l):
+        free = max(free, M[j, j])
+        if a[j] > 1e-9:
+            free = max(free, min(1.0 / a[j], cap))
+    for j in range(l):
+        for k in range(j + 1):
+            A[j, k] = M[j, k] + 10.0 * free
+        if a[j] > 1e-9:
+            A[j, j] -= min(1.0 / a[j], cap)
+        for k in range(j):
+            s = A[j, k]
+            for i in range(k):
+                s -= A[j, i] * A[k, i]
+            A[j, k] = s / A[k, k]
+            A[j, j] -= A[j, k] * A[j, k]
+        if A[j, j] <= 1e-9 * free:
+            return False
+        A[j, j] = np.sqrt(A[j, j])
+    return True
+
+
+@compiled
+def kept_curvature(M: Array, a: Array) -> float:
+    """Largest cap with which `is_convex` holds, up to a few per cent; infinity when nothing needs to be capped."""
+    high = 0.0
+    for j in range(a.shape[0]):
+        if a[j] > 1e-9:
+            high = max(high, 1.0 / a[j])
+    if is_convex(M, a, high):
+        return np.inf
+    low = 1e-3
+    if not is_convex(M, a, low):
+        return 0.0
+    for _ in range(10):
+        middle = np.sqrt(low * high)
+        if is_convex(M, a, middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def convex_bound(
+    P: Array, w: Array, c: float, a: Array, b: Array, top: Array, x: Array, mu: float, y: Array
+) -> tuple[float, int]:
+    """Lower bound (nats) of the entropy over the level set within a box, and the coordinate that costs most.
+
+    Parameters
+    ----------
+    P, w, c, a, b : level set and box
+    top : (n,) upper bounds of ``P @ t`` on the level set
+    x, mu : (l,) a local minimum and its multiplier
+    y : (l,) the point of the box whose tangent is taken; `x` itself where the box holds it
+
+    Notes
+    -----
+    On the level set ``mu' (l - c) >= 0``, and ``s = g(x) . (t - x)`` is at least ``c - l(x)`` because ``l`` is concave,
+    so that within the box ``(s - s_lo) (s - s_hi) <= 0``. Hence, with ``mu' = (1 - phi) mu``,
+
+        ``G = H - mu' (l - c) + kappa (s - s_lo) (s - s_hi) <= H``.
+
+    Where G is convex its tangent at `y` bounds it on the whole box. With ``kappa (s_lo + s_hi) = phi mu`` the gradient
+    at `x` is that of the Lagrangian, and the bound the minimum itself. ``phi`` moves curvature from the directions
+    along the boundary, where a minimum has it to spare, to the one across, where it may lack. What curvature of
+    ``-t ln t`` is still too much gives way in part to its chord, an underestimator without curvature.
     """
     n, l = P.shape
     M = np.zeros((l, l))
-    A = np.empty((l, l))
-    left = 1.0 - a.sum()
     for i in range(n):
-        low = 0.0
-        high = 0.0
-        top = 0.0
-        for j in range(l):
-            low += P[i, j] * a[j]
-            high += P[i, j] * b[j]
-            top = max(top, P[i, j])
-        v = min(high, low + left * top)
+        v = min(top[i], greatest_linear(P[i], a, b))
         r = mu * w[i] / (v * v)
         for j in range(l):
             pj = P[i, j] * r
             for k in range(j + 1):
                 M[j, k] += pj * P[i, k]
-    free = 0.0  # the bound is wanted on the simplex only, where adding a multiple of 11' changes nothing
+    gx = np.empty(l)
+    at_x = gradient(P, w, x, gx)
+    origin = 0.0
     for j in range(l):
-        free = max(free, M[j, j])
-        if a[j] > 0.0:
-            free = max(free, 1.0 / a[j])
-    chord = np.empty(l, np.bool_)
-    for j in range(l):
-        chord[j] = a[j] <= 1e-9
-    for _ in range(l + 1):
-        bad = False
-        for j in range(l):
-            for k in range(j + 1):
-                A[j, k] = M[j, k] + 10.0 * free
-            if not chord[j]:
-                A[j, j] -= 1.0 / a[j]
-        for j in range(l):
-            d = A[j, j]
-            for k in range(j):
-                d -= A[j, k] * A[j, k]
-            if d <= 1e-9 * free:
-                if chord[j] and d > -1e-9 * free:
-                    d = 1e64
-                else:
-                    bad = True
-                    break
-            d = np.sqrt(d)
-            A[j, j] = d
-            for i in range(j + 1, l):
-                s = A[i, j]
-                for k in range(j):
-                    s -= A[i, k] * A[j, k]
-                A[i, j] = s / d
-        if not bad:
-            break
-        worst = -1
-        for j in range(l):
-            if not chord[j] and (worst < 0 or a[j] < a[worst]):
-                worst = j
-        if worst < 0:
-            break
-        chord[worst] = True
+        origin += gx[j] * x[j]
+    s_hi = greatest_linear(gx, a, b) - origin
+    s_lo = max(c - at_x, least_linear(gx, a, b) - origin)
+    phi = 0.0
+    cap = kept_curvature(M, a)
+    if cap < np.inf and s_hi + s_lo > 1e-12 * origin and s_hi > s_lo:
+        A = np.empty((l, l))
+        for trial in (0.4, 0.8):
+            across = 2.0 * trial * mu / (s_hi + s_lo)
+            for j in range(l):
+                for k in range(j + 1):
+                    A[j, k] = (1.0 - trial) * M[j, k] + across * gx[j] * gx[k]
+            kept = kept_curvature(A, a)
+            if kept > cap:
+                cap = kept
+                phi = trial
+    kappa = phi * mu / (s_hi + s_lo) if phi > 0.0 else 0.0
     g = np.empty(l)
-    bound = -mu * (gradient(P, w, x, g) - c)
+    bound = -(1.0 - phi) * mu * (gradient(P, w, y, g) - c)
+    s = -origin
+    for j in range(l):
+        s += gx[j] * y[j]
+    bound += kappa * (s - s_lo) * (s - s_hi)
+    push = kappa * (2.0 * s - s_lo - s_hi)
     loss = np.zeros(l)
     nu = 0.0
     for j in range(l):
-        slope = 0.0
-        here = -x[j] * np.log(x[j]) if x[j] > 0.0 else 0.0
-        if chord[j]:
+        here = -y[j] * np.log(y[j]) if y[j] > 0.0 else 0.0
+        slope = -np.log(y[j]) - 1.0 if y[j] > 0.0 else 0.0
+        part = max(0.0, 1.0 - cap * a[j]) if a[j] > 1e-9 else 1.0  # of the chord
+        if part > 0.0:
             ha = -a[j] * np.log(a[j]) if a[j] > 0.0 else 0.0
-            slope = (-b[j] * np.log(b[j]) - ha) / (b[j] - a[j])
-            line = ha + slope * (x[j] - a[j])
-            loss[j] = here - line
-            here = line
-        else:
-            slope = -np.log(x[j]) - 1.0
-        g[j] = slope - mu * g[j]
-        nu += g[j] * x[j]
+            rise = (-b[j] * np.log(b[j]) - ha) / (b[j] - a[j])
+            loss[j] = part * (here - ha - rise * (y[j] - a[j]))
+            slope += part * (rise - slope)
+            here -= loss[j]
+        g[j] = slope - (1.0 - phi) * mu * g[j] + push * gx[j]
+        nu += g[j] * y[j]
         bound += here
     cut = 0
     worst_loss = -1.0
     for j in range(l):
-        loss[j] += max((nu - g[j]) * (b[j] - x[j]), (g[j] - nu) * (x[j] - a[j]), 0.0)
+        loss[j] += max((nu - g[j]) * (b[j] - y[j]), (g[j] - nu) * (y[j] - a[j]), 0.0)
         if loss[j] > worst_loss:
             worst_loss = loss[j]
             cut = j
@@ -235,8 +315,25 @@ def locally_convex(P: Array, w: Array, c: float, x: Array, mu: float) -> bool:
     for j in range(l):
         a[j] = x[j] * (1.0 - 1e-3)
         b[j] = x[j] * (1.0 + 1e-3) if x[j] > 0.0 else 1e-3
-    bound, _ = convex_bound(P, w, c, a, b, x, mu)
+    top = np.full(P.shape[0], np.inf)
+    bound, _ = convex_bound(P, w, c, a, b, top, x, mu, x)
     return bound >= entropy(x) - 1e-9
+
+
+@compiled
+def nearest(a: Array, b: Array, x: Array, y: Array) -> None:
+    """Write into `y` a point of simplex and box near `x`; both must meet."""
+    l = x.shape[0]
+    left = 1.0
+    for j in range(l):
+        y[j] = min(max(x[j], a[j]), b[j])
+        left -= y[j]
+    room = 0.0
+    for j in range(l):
+        room += b[j] - y[j] if left > 0.0 else y[j] - a[j]
+    if room > 0.0:
+        for j in range(l):
+            y[j] += left * (b[j] - y[j] if left > 0.0 else y[j] - a[j]) / room
 
 
 @compiled

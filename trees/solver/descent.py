@@ -7,7 +7,7 @@ import numpy as np
 
 from quercus.trees.solver.compiled import compiled
 from quercus.trees.solver.cut import minimise_over_cut
-from quercus.trees.solver.kernels import Array, derivatives, loglik
+from quercus.trees.solver.kernels import Array, derivatives, factor, gradient, solve
 
 
 @compiled
@@ -27,7 +27,7 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
     Entropy is concave, so along the ray it is least at an end; a guess a hair outside the level set is thereby
     also brought back into it.
     """
-    l = inner.shape[0]
+    n, l = P.shape
     reach = 1e6
     move = 0.0
     for j in range(l):
@@ -38,26 +38,43 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
     if move < 1e-14:
         point[:] = inner
         return
+    here = np.empty(n)
+    slope = np.empty(n)
+    for i in range(n):
+        here[i] = 0.0
+        slope[i] = 0.0
+        for j in range(l):
+            here[i] += P[i, j] * inner[j]
+            slope[i] += P[i, j] * (outer[j] - inner[j])
     lo = 0.0
     hi = reach
-    for step in range(60):
-        t = hi if step == 0 else 0.5 * (lo + hi)
-        if step == 1 and lo < 1.0 < hi:
-            t = 1.0
-        total = 0.0
-        for j in range(l):
-            point[j] = max(inner[j] + t * (outer[j] - inner[j]), 0.0)
-            total += point[j]
-        for j in range(l):
-            point[j] /= total
-        if loglik(P, w, point) >= c:
+    t = reach
+    for step in range(
+        100
+    ):  # Newton's method on a concave function, from its right side; bisection where that fails
+        value = -c
+        rate = 0.0
+        for i in range(n):
+            v = here[i] + t * slope[i]
+            if v <= 0.0:
+                value = -np.inf
+                break
+            value += w[i] * np.log(v)
+            rate += w[i] * slope[i] / v
+        if value >= 0.0:
             lo = t
             if step == 0:
-                return
+                break
         else:
             hi = t
-        if hi - lo <= 1e-15 * hi:
+        if hi - lo <= 2e-16 * hi:
             break
+        new = t - value / rate if value > -np.inf and rate < 0.0 else hi
+        if step == 0 and lo < 1.0 < hi:
+            new = 1.0
+        elif value < 0.0 and abs(new - t) <= 1e-14 * t:
+            new = t * (1.0 - 1e-15)  # converged from outside: the last hair
+        t = new if lo < new < hi else 0.5 * (lo + hi)
     total = 0.0
     for j in range(l):
         point[j] = max(inner[j] + lo * (outer[j] - inner[j]), 0.0)
@@ -98,8 +115,9 @@ def eliminate(A: Array, y: Array) -> bool:
 def settle(P: Array, w: Array, c: float, x: Array, mu: float) -> float:
     """Newton's method for a stationary point of the entropy on ``l = c`` near `x`, on the face that `x` is on.
 
-    Solves ``-ln x_j - 1 - mu g_j = nu`` for ``x_j > 0``, ``l(x) = c``, ``sum x = 1``. Returns the multiplier ``mu``,
-    or -1 (and leaves `x`) where that leads nowhere.
+    Solves ``-ln x_j - 1 - mu g_j = nu`` for ``x_j > 0``, ``l(x) = c``, ``sum x = 1``. Returns the multiplier ``mu``:
+    positive at a minimum, where the start `mu` was positive, negative at a maximum, where it was negative; 0 (and `x`
+    is left alone) where that leads nowhere.
     """
     l = x.shape[0]
     keep = np.empty(l, np.int64)
@@ -109,7 +127,7 @@ def settle(P: Array, w: Array, c: float, x: Array, mu: float) -> float:
             keep[m] = j
             m += 1
     if m < 2:
-        return -1.0
+        return 0.0
     y = np.zeros(l)
     total = 0.0
     for r in range(m):
@@ -122,6 +140,7 @@ def settle(P: Array, w: Array, c: float, x: Array, mu: float) -> float:
     A = np.empty((m + 2, m + 2))
     d = np.empty(m + 2)
     nu = 0.0
+    start = mu
     value = derivatives(P, w, y, g, H)
     for r in range(m):
         nu -= (np.log(y[keep[r]]) + 1.0 + mu * g[keep[r]]) / m
@@ -142,13 +161,13 @@ def settle(P: Array, w: Array, c: float, x: Array, mu: float) -> float:
         if error < 1e-13 and abs(value - c) <= 1e-13 * abs(c) + 1e-16:
             break
         if not eliminate(A, d):
-            return -1.0
+            return 0.0
         t = 1.0
         for r in range(m):
             if d[r] < 0.0:
                 t = min(t, -0.9 * y[keep[r]] / d[r])
         if not t > 0.1:
-            return -1.0
+            return 0.0
         total = 0.0
         for r in range(m):
             y[keep[r]] += t * d[r]
@@ -159,11 +178,95 @@ def settle(P: Array, w: Array, c: float, x: Array, mu: float) -> float:
         nu += t * d[m + 1]
         value = derivatives(P, w, y, g, H)
         if step == 11:
-            return -1.0
-    if mu > 0.0 and entropy(y) <= entropy(x) + 1e-12:
-        x[:] = y
-        return mu
-    return -1.0
+            return 0.0
+    if (mu > 0.0) != (start > 0.0):
+        return 0.0
+    change = entropy(y) - entropy(x)
+    if (change if mu > 0.0 else -change) > 1e-12:
+        return 0.0
+    x[:] = y
+    return mu
+
+
+@compiled
+def multiplier_at(P: Array, w: Array, x: Array) -> float:
+    """Multiplier that fits ``-ln x_j - 1 = mu g_j + nu`` best over the classes with ``x_j > 0``."""
+    l = x.shape[0]
+    g = np.empty(l)
+    gradient(P, w, x, g)
+    m = 0
+    mean_q = 0.0
+    mean_g = 0.0
+    for j in range(l):
+        if x[j] > 1e-7:
+            m += 1
+            mean_q -= np.log(x[j])
+            mean_g += g[j]
+    mean_q /= m
+    mean_g /= m
+    both = 0.0
+    square = 0.0
+    for j in range(l):
+        if x[j] > 1e-7:
+            both += (-np.log(x[j]) - mean_q) * (g[j] - mean_g)
+            square += (g[j] - mean_g) ** 2
+    return both / square if square > 0.0 else 0.0
+
+
+@compiled
+def leap(P: Array, w: Array, c: float, theta: Array, x: Array) -> float:
+    """Guess a minimum of the entropy over a small level set, without any program; write it to `x`.
+
+    Near its maximiser `theta` the likelihood is quadratic: the level set is an ellipsoid there, and the least value of
+    the tangent of the entropy over it is explicit. Twice that, then Newton's method (`settle`). Returns the multiplier,
+    0 where it leads nowhere.
+    """
+    l = theta.shape[0]
+    keep = np.empty(l, np.int64)
+    m = 0
+    for j in range(l):
+        if theta[j] > 1e-7:
+            keep[m] = j
+            m += 1
+    if m < 2:
+        return 0.0
+    g = np.empty(l)
+    H = np.empty((l, l))
+    derivatives(P, w, theta, g, H)
+    A = np.empty((m, m))
+    for r in range(m):
+        for s in range(m):
+            A[r, s] = H[keep[r], keep[s]]
+    factor(A)
+    for r in range(m):
+        if A[r, r] > 1e60:
+            return 0.0
+    one = np.ones(m)
+    solve(A, one)
+    d = np.empty(m)
+    guess = np.empty(l)
+    x[:] = theta
+    for _ in range(2):
+        for r in range(m):
+            d[r] = np.log(max(x[keep[r]], 1e-12))
+        solve(A, d)
+        nu = d.sum() / one.sum()
+        size = 0.0
+        for r in range(m):
+            d[r] -= nu * one[r]
+            size += d[r] * np.log(max(x[keep[r]], 1e-12))
+        if not size > 0.0:
+            return 0.0
+        scale = np.sqrt(-2.0 * c / size)
+        for r in range(m):
+            if d[r] < 0.0:
+                scale = min(scale, -0.98 * theta[keep[r]] / d[r])
+        guess[:] = 0.0
+        for r in range(m):
+            guess[keep[r]] = theta[keep[r]] + scale * d[r]
+        to_boundary(P, w, c, theta, guess, x)
+    mu = multiplier_at(P, w, x)
+    return settle(P, w, c, x, mu) if mu > 0.0 else 0.0
 
 
 @compiled

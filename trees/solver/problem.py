@@ -166,7 +166,7 @@ def wobble(P: Array, w: Array, theta: Array, slack: float) -> float:
     l = theta.shape[0]
     a = np.empty(l)
     b = np.empty(l)
-    outer_box(P, w, -max(slack, 1e-15), theta, 0.0, a, b)
+    outer_box(P, w, -max(slack, 1e-15), theta, 0.0, a, b, np.empty(P.shape[0]))
     total = 0.0
     for j in range(l):
         if b[j] - a[j] < 0.1:

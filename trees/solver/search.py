@@ -14,12 +14,13 @@ from quercus.trees.solver.boxes import (
     convex_bound,
     cut_beside,
     locally_convex,
+    nearest,
     outer_box,
     tighten,
 )
 from quercus.trees.solver.compiled import compiled
-from quercus.trees.solver.cut import minimise_over_cut
-from quercus.trees.solver.descent import descend, entropy, to_boundary
+from quercus.trees.solver.cut import entropy_bound, minimise_over_cut
+from quercus.trees.solver.descent import descend, entropy, leap, multiplier_at, settle, to_boundary
 from quercus.trees.solver.kernels import Array, loglik
 
 
@@ -47,11 +48,19 @@ def least_entropy(
             return 0.0, 0.0, 0
     a = np.empty(l)
     b = np.empty(l)
-    outer_box(P, w, c, theta, worst, a, b)
+    top = np.empty(P.shape[0])
+    outer_box(P, w, c, theta, worst, a, b, top)
     tighten(a, b)
     x = theta.copy()
+    mu = leap(P, w, inner_c, theta, x)
+    if mu > 0.0:  # whatever way it was found: if it can be proved, that is it
+        reached = entropy(x)
+        bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x)
+        if bound >= reached - tolerance:
+            return min(max(bound, 0.0), reached), reached, 1
+    x[:] = theta
     reached, mu = descend(P, w, c, inner_c, theta, x)
-    bound, cut = convex_bound(P, w, c, a, b, x, mu)
+    bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x)
     if bound >= reached - tolerance or effort < 3:
         return min(max(bound, 0.0), reached), reached, 1
     A = np.empty((effort + 2, l))
@@ -102,10 +111,12 @@ def least_entropy(
                 continue
             examined += 1
             if contains(a, b, x):
-                bound, cut = convex_bound(P, w, c, a, b, x, mu)
+                bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x)
                 at_next = cut_beside(a[cut], b[cut], x[cut])
             else:
-                bound = -np.inf
+                nearest(a, b, x, guess)
+                bound, cut = convex_bound(P, w, c, a, b, top, x, mu, guess)
+                at_next = 0.5 * (a[cut] + b[cut])
             if bound < reached - tolerance:
                 other, cut_chord, at_chord = chord_bound(P, w, c, a, b, guess, reached - tolerance)
                 if not (convex and contains(a, b, x)) or other > bound:
@@ -141,6 +152,15 @@ def greatest_entropy(P: Array, w: Array, c: float, inner_c: float, theta: Array)
     if loglik(P, w, uniform) >= inner_c:
         return np.log(l), np.log(l)
     point = np.empty(l)
+    to_boundary(P, w, inner_c, theta, uniform, point)
+    mu = multiplier_at(P, w, point)
+    if mu < 0.0:
+        mu = settle(P, w, inner_c, point, mu)
+        if mu < 0.0:
+            reached = entropy(point)
+            bound = entropy_bound(P, w, c, point, -mu)
+            if bound - reached <= 1e-11:
+                return min(bound, np.log(l)), reached
     to_boundary(P, w, inner_c, theta, uniform, point)
     start = 0.5 * theta + 0.5 * point
     bound, _ = minimise_over_cut(P, w, c, np.empty(0), np.zeros(l), np.ones(l), start, np.inf)
