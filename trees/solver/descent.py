@@ -49,9 +49,8 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
     lo = 0.0
     hi = reach
     t = reach
-    for step in range(
-        100
-    ):  # Newton's method on a concave function, from its right side; bisection where that fails
+    back = 1e-15
+    for step in range(100):  # Newton's method on a concave function, from the right; bisection where that fails
         value = -c
         rate = 0.0
         for i in range(n):
@@ -73,7 +72,8 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
         if step == 0 and lo < 1.0 < hi:
             new = 1.0
         elif value < 0.0 and abs(new - t) <= 1e-14 * t:
-            new = t * (1.0 - 1e-15)  # converged from outside: the last hair
+            new = t * (1.0 - back)  # converged from outside: step back in, over what rounding hides
+            back *= 4.0
         t = new if lo < new < hi else 0.5 * (lo + hi)
     total = 0.0
     for j in range(l):
