@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Any, Self
@@ -51,7 +50,7 @@ class Client:
     """
 
     def __init__(self, address: str | None = None, *, timeout_s: float = transport.DEFAULT_TIMEOUT_S) -> None:
-        self.address = address or os.environ.get("QUERCUS_SERVER") or transport.DEFAULT_ADDRESS
+        self.address = transport.server_address(address)
         self.timeout_s = timeout_s
         self._sequences = transport.Sequences()
         self._channel = grpc_aio.insecure_channel(
@@ -253,7 +252,9 @@ class Client:
     async def extend_lease(self, query: Query, lease_s: float) -> None:
         """Hold a query for ``lease_s`` seconds from now."""
         request = query_pb2.ExtendLeaseRequest(
-            name=query.name, lease_token=query.lease_token, lease_duration=requests.duration(lease_s)
+            name=query.name,
+            lease_token=query.lease_token,
+            lease_duration=requests.duration(lease_s, "lease_s"),
         )
         await self._call(self._stubs.queries.ExtendLease, request)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -52,7 +51,7 @@ class Client:
     """
 
     def __init__(self, address: str | None = None, *, timeout_s: float = transport.DEFAULT_TIMEOUT_S) -> None:
-        self.address = address or os.environ.get("QUERCUS_SERVER") or transport.DEFAULT_ADDRESS
+        self.address = transport.server_address(address)
         self.timeout_s = timeout_s
         self._sequences = transport.Sequences()
         self._channel = grpc.insecure_channel(self.address, options=transport.channel_options(self.address))
@@ -149,8 +148,8 @@ class Client:
         rows
             Dicts by attribute name, sequences in attribute order, an array (n, K) or a DataFrame.
         labels
-            One a row, each as in :meth:`answer`, or an array (n, l) of plausibilities. Absent: nothing is
-            known.
+            One a row, each as in :meth:`answer`, or plausibilities: an array (n, l), or a DataFrame with a
+            column for each class. Absent: nothing is known.
         ids
             One a row, unique in the model: rows whose id is known are not stored again.
         batch_rows, window
@@ -269,7 +268,8 @@ class Client:
             As :meth:`queries` gave it.
         label
             A class name, a set of names, a dict name -> plausibility (a name left out is impossible), a dict
-            frozenset of names -> mass, or ``None``: nothing is known.
+            frozenset of names -> mass, an array (l,) of plausibilities, or ``None`` (or NaN): nothing is
+            known.
         reliability
             Chance that you are right, in (0, 1].
 
@@ -293,7 +293,9 @@ class Client:
     def extend_lease(self, query: Query, lease_s: float) -> None:
         """Hold a query for ``lease_s`` seconds from now."""
         request = query_pb2.ExtendLeaseRequest(
-            name=query.name, lease_token=query.lease_token, lease_duration=requests.duration(lease_s)
+            name=query.name,
+            lease_token=query.lease_token,
+            lease_duration=requests.duration(lease_s, "lease_s"),
         )
         self._call(self._stubs.queries.ExtendLease, request)
 

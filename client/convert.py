@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from quercus.client.errors import invalid
 from quercus.client.labels import label_from_proto
 from quercus.client.results import (
     AnswerReport,
@@ -282,4 +283,6 @@ def render_request(model_name: str, version: int | None, form: RenderFormat) -> 
         "dot": tree_pb2.RenderTreeRequest.FORMAT_DOT,
         "svg": tree_pb2.RenderTreeRequest.FORMAT_SVG,
     }
+    if form not in formats:
+        raise invalid("form", f"{form!r} is none of {', '.join(formats)}")
     return tree_pb2.RenderTreeRequest(name=tree_resource(model_name, version), format=formats[form])

@@ -1,9 +1,9 @@
 """Labels in the forms people write, and their compact forms on the wire.
 
-A label is: ``None`` (nothing is known), a class name, a set or list of names (one of these), a dict ``name ->
-plausibility`` (a name left out is impossible), a dict ``frozenset of names -> mass``, a one-dimensional
-array of plausibilities in the order of the frame, or an object with ``focal = ((mask, mass), ...)`` such as
-``quercus.belief.mass.MassFunction``.
+A label is: ``None``, NaN or pandas' NA (nothing is known), a class name, a set or list of names (one of
+these), a dict ``name -> plausibility`` (a name left out is impossible), a dict ``frozenset of names ->
+mass``, a one-dimensional array of plausibilities in the order of the frame, or an object with
+``focal = ((mask, mass), ...)`` such as ``quercus.belief.mass.MassFunction``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.client.errors import invalid
+from quercus.client.missing import is_missing
 from quercus.client.results import Floats
 from quercus.proto.v1 import values_pb2
 
@@ -62,7 +63,7 @@ class LabelEncoder:
         InvalidArgument
             When a class is unknown, a set is empty, or the form is none of those above; names ``field``.
         """
-        if label is None:
+        if is_missing(label):
             return values_pb2.Label(vacuous=values_pb2.Vacuous())
         if isinstance(label, str):
             self.mask([label], field)
@@ -108,7 +109,7 @@ class LabelEncoder:
 
     def _parse(self, label: LabelLike, field: str) -> tuple[str, Any]:
         """(kind, content): set -> mask, contour -> list of float, mass -> list of (mask, mass)."""
-        if label is None:
+        if is_missing(label):
             return "set", self._full
         if isinstance(label, str):
             return "set", self.mask([label], field)

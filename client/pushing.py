@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,9 @@ import numpy as np
 
 from quercus.client.errors import QuercusError, Unavailable, invalid
 from quercus.client.labels import LabelEncoder, LabelLike
+from quercus.client.missing import is_missing
 from quercus.client.results import Floats, PushReport, Specification
-from quercus.client.rows import Chunk, RowEncoder
+from quercus.client.rows import Chunk, RowEncoder, is_frame
 from quercus.client.transport import MAX_SEND_BYTES, PUSH_ATTEMPTS
 from quercus.proto.v1 import instance_pb2
 
@@ -60,9 +61,10 @@ class Batcher:
         self._push = uuid.uuid4().hex
         self._number = itertools.count()
         self._labels = LabelEncoder(specification.classes)
-        self._given_labels = labels
-        self._label_source = None if labels is None or _is_matrix(labels) else iter(labels)
-        self._id_source = None if ids is None else iter(ids)
+        self._given_labels = _by_class(labels, specification.classes) if is_frame(labels) else labels
+        is_many = labels is None or _is_matrix(self._given_labels)
+        self._label_source = None if is_many else _many(labels, "labels")
+        self._id_source = None if ids is None else _many(ids, "ids")
         self._stale = False
         self.renew(specification)
 
@@ -93,7 +95,7 @@ class Batcher:
         if labels is not None:
             request.labels.CopyFrom(self._labels.batch(labels, chunk.start))
         if self._id_source is not None:
-            request.ids.extend(str(each) for each in _take(self._id_source, chunk, "ids"))
+            request.ids.extend(_ids(_take(self._id_source, chunk, "ids"), chunk.start))
         return Batch(request, chunk.size)
 
     def finish(self, rows: int) -> None:
@@ -119,6 +121,33 @@ class Batcher:
 
 def _is_matrix(labels: object) -> bool:
     return isinstance(labels, np.ndarray) and labels.ndim == 2
+
+
+def _by_class(frame: Any, classes: Sequence[str]) -> Floats:
+    """Plausibilities (n, l) from a DataFrame with a column for each class."""
+    if set(frame.columns) != set(classes):
+        columns, names = ", ".join(map(str, frame.columns)), ", ".join(classes)
+        raise invalid(
+            "labels", f"the columns of the DataFrame are {columns}; they must be the classes {names}"
+        )
+    try:
+        plausibilities: Floats = frame[list(classes)].to_numpy(dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise invalid("labels", f"the DataFrame must hold plausibilities: {error}") from None
+    return plausibilities
+
+
+def _many(given: Any, name: str) -> Iterator[Any]:
+    if isinstance(given, str | bytes | Mapping):
+        raise invalid(name, f"expected one a row, got one {type(given).__name__}; put it into a list")
+    return iter(given)
+
+
+def _ids(taken: list[Any], start: int) -> Iterator[str]:
+    for row, each in enumerate(taken, start):
+        if is_missing(each):
+            raise invalid(f"ids[{row}]", f"{each!r} is no id")
+        yield str(each)
 
 
 def _take(source: Any, chunk: Chunk, name: str) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping
 
@@ -11,7 +12,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from quercus.client.convert import UPDATABLE, model_resource, specification_to_proto
 from quercus.client.errors import DeadlineExceeded, invalid
 from quercus.client.labels import LabelEncoder, LabelLike
-from quercus.client.results import Lease, Model, Query, Specification
+from quercus.client.results import Lease, Model, Nominal, Numeric, Query, Specification
 from quercus.proto.v1 import model_pb2, query_pb2
 
 SHORTEST_LEASE_S = 1.0
@@ -27,14 +28,31 @@ def specification(given: Specification) -> model_pb2.Specification:
 
     What cannot even be written down is named here, the rest by the server.
     """
+    _check_text(given.classes, "classes")
+    for k, attribute in enumerate(given.attributes):
+        if not isinstance(attribute, Nominal | Numeric):
+            kind = type(attribute).__name__
+            raise invalid(f"attributes[{k}]", f"expected Nominal or Numeric, got {attribute!r} ({kind})")
+        _check_text([attribute.name], f"attributes[{k}].name", one=True)
+        if isinstance(attribute, Nominal):
+            _check_text(attribute.values, f"attributes[{k}].values")
     try:
         return specification_to_proto(given)
     except (TypeError, ValueError, OverflowError) as error:
         raise invalid("specification", str(error)) from None
 
 
-def duration(seconds: float) -> Duration:
-    """Seconds as a protobuf duration."""
+def _check_text(names: Iterable[object], field: str, *, one: bool = False) -> None:
+    for k, name in enumerate(names):
+        if not isinstance(name, str):
+            where = field if one else f"{field}[{k}]"
+            raise invalid(where, f"is {name!r} ({type(name).__name__}), must be text")
+
+
+def duration(seconds: float, field: str) -> Duration:
+    """Seconds as a protobuf duration; ``field`` names them when they are no finite number."""
+    if not math.isfinite(seconds):
+        raise invalid(field, f"is {seconds}, must be a finite number of seconds")
     message = Duration()
     message.FromNanoseconds(round(seconds * 1e9))
     return message
@@ -45,6 +63,8 @@ def update(model: str, changes: Mapping[str, float | None]) -> model_pb2.UpdateM
     for name in changes:
         if name not in UPDATABLE:
             raise invalid(name, f"cannot be changed; what can is {', '.join(UPDATABLE)}")
+        if changes[name] is None and name != "max_depth":
+            raise invalid(name, "is None, must be a number (only max_depth may have no limit)")
     given = {name: value for name, value in changes.items() if value is not None}
     try:
         changed = model_pb2.Specification(**given)  # type: ignore[arg-type]
@@ -63,8 +83,8 @@ def lease(
         model=model_resource(model),
         labeller=labeller,
         max_queries=1,
-        lease_duration=duration(lease_s),
-        wait=duration(wait_s),
+        lease_duration=duration(lease_s, "lease_s"),
+        wait=duration(wait_s, "wait_s"),
         min_sequence=min_sequence,
     )
 

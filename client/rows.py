@@ -8,6 +8,7 @@ already.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.client.errors import invalid
+from quercus.client.missing import is_missing
 from quercus.client.results import Attribute, Floats, Nominal, Specification
 from quercus.proto.v1 import values_pb2
 
@@ -164,7 +166,8 @@ class RowEncoder:
                 for i, cell in enumerate(cells)
             ]
         if {type(cell) for cell in cells} <= {float, int}:
-            return np.array(cells, dtype=np.float64)
+            with contextlib.suppress(OverflowError):  # an integer that no float holds is named below
+                return np.array(cells, dtype=np.float64)
         return [self._number(k, cell, start + i) for i, cell in enumerate(cells)]
 
     def _odd_nominal(self, k: int, cell: Any, row: int) -> float:
@@ -176,7 +179,7 @@ class RowEncoder:
 
     def _text(self, k: int, cell: Any, row: int) -> str | None:
         """A nominal value as text; ``None`` for a missing one."""
-        if _is_missing(cell):
+        if is_missing(cell):
             return None
         if isinstance(cell, str | int | np.integer | np.bool_):
             return str(cell)
@@ -184,7 +187,7 @@ class RowEncoder:
         raise invalid(f"rows[{row}].{self.names[k]}", reason)
 
     def _number(self, k: int, cell: Any, row: int) -> float:
-        if _is_missing(cell):
+        if is_missing(cell):
             return float("nan")
         if isinstance(cell, str | bytes):
             raise invalid(f"rows[{row}].{self.names[k]}", f"the attribute is numeric, got the text {cell!r}")
@@ -211,9 +214,3 @@ class RowEncoder:
 
 def _packed(values: Floats) -> values_pb2.Rows:
     return values_pb2.Rows(packed=values_pb2.PackedRows(values=np.ascontiguousarray(values).ravel()))
-
-
-def _is_missing(cell: Any) -> bool:
-    if cell is None or type(cell).__name__ in {"NAType", "NaTType"}:
-        return True
-    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))

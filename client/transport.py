@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import re
 from typing import Any
+
+from quercus.client.errors import invalid
 
 MAX_RECEIVE_BYTES = 256 * 1024 * 1024
 """A whole tree in one message may be large; the server's own limit is for what it receives."""
@@ -21,6 +25,9 @@ PUSH_ATTEMPTS = 8
 FIRST_BACKOFF_S = 0.1
 MAX_BACKOFF_S = 2.0
 
+_GRPC_SCHEMES = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:")
+_HOST_PORT = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.%]+\]):(?P<port>[0-9]{1,5})")
+
 _IDEMPOTENT = {
     "ModelService": ["GetModel", "ListModels", "UpdateModel"],
     "InstanceService": ["GetInstance", "ListInstances"],
@@ -32,6 +39,28 @@ _IDEMPOTENT = {
 
 Reads, and writes that the server knows again by their lease token or content.
 """
+
+
+def server_address(given: str | None) -> str:
+    """``HOST:PORT`` as given, else of the environment variable ``QUERCUS_SERVER``, else the default.
+
+    Raises
+    ------
+    InvalidArgument
+        When it is none; names of gRPC's own (``unix:``, ``dns:``, ...) are left to gRPC.
+
+    Examples
+    --------
+    >>> server_address("[::1]:6000"), server_address("unix:quercus.sock")
+    ('[::1]:6000', 'unix:quercus.sock')
+    """
+    address = given or os.environ.get("QUERCUS_SERVER") or DEFAULT_ADDRESS
+    if address.startswith(_GRPC_SCHEMES):
+        return address
+    found = _HOST_PORT.fullmatch(address)
+    if found is None or not 1 <= int(found["port"]) <= 65535:
+        raise invalid("server", f"{address!r} is not HOST:PORT, as in {DEFAULT_ADDRESS}")
+    return address
 
 
 def is_loopback(address: str) -> bool:

@@ -1,6 +1,9 @@
 """Labels in every form that people write become the right message, and mistakes name their field."""
 
+import math
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from quercus.belief.mass import MassFunction
@@ -28,6 +31,9 @@ def test_other_forms_of_the_same_label() -> None:
     assert ENCODER.one(["x", "o"]) == ENCODER.one({"o", "x"})
     assert ENCODER.one({"s": 1.0}).contour.plausibilities == [0.0, 1.0, 0.0]
     assert ENCODER.one(np.array([0.1, 0.2, 1.0])).contour.plausibilities == [0.1, 0.2, 1.0]
+    for missing in (math.nan, np.float32("nan"), pd.NA):
+        assert ENCODER.one(missing) == ENCODER.one(None)
+    assert ENCODER.batch(pd.Series(["s", None, "o"]).tolist()).sets.masks == [0b010, 0b111, 0b001]
     mass = MassFunction(3, ((0b010, 0.25), (0b111, 0.75)))
     assert ENCODER.one(mass) == ENCODER.one({("s",): 0.25, ("o", "s", "x"): 0.75})
 

@@ -1,6 +1,10 @@
 """Batches, the ledger of acknowledgements, and when a broken stream is tried again."""
 
+import math
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from quercus.client import (
@@ -140,3 +144,30 @@ def test_wide_rows_make_smaller_batches() -> None:
     size = batch_size(10_000, wide)
     assert 0 < size * 1002 * 8 <= MAX_SEND_BYTES / 2
     assert batch_size(10_000, SPECIFICATION) == 10_000
+
+
+def test_a_frame_of_plausibilities_is_taken_by_class() -> None:
+    frame = pd.DataFrame({"s": [1.0, 0.5, 0.0], "o": [0.0, 1.0, 1.0]})
+    batcher = Batcher("m", SPECIFICATION, frame, None)
+    (chunk,) = chunks(ROWS, 10)
+    assert batcher.batch(chunk).request.labels.contours.plausibilities == [0.0, 1.0, 1.0, 0.5, 1.0, 0.0]
+    with pytest.raises(InvalidArgument, match="there are more labels than the 2 rows"):
+        batcher.finish(2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "ids", "words"),
+    [
+        ("oso", None, "labels: expected one a row, got one str"),
+        ({"o": 1.0, "s": 0.5}, None, "labels: expected one a row, got one dict"),
+        (None, "pqr", "ids: expected one a row, got one str"),
+        (None, ["p", None, "q"], r"ids\[1\]: None is no id"),
+        (None, ["p", "q", math.nan], r"ids\[2\]: nan is no id"),
+        (pd.DataFrame({"o": [1.0], "q": [1.0]}), None, "are o, q; they must be the classes o, s"),
+        (pd.DataFrame({"o": ["x"], "s": [1.0]}), None, "must hold plausibilities"),
+    ],
+)
+def test_what_is_not_one_a_row_is_refused(labels: Any, ids: Any, words: str) -> None:
+    (chunk,) = chunks(ROWS, 10)
+    with pytest.raises(InvalidArgument, match=words):
+        Batcher("m", SPECIFICATION, labels, ids).batch(chunk)

@@ -64,6 +64,7 @@ def test_minus_one_is_a_number_like_any_other() -> None:
         (["red"], r"rows\[7\]: expected 2 values, got 1"),
         ("red", r"rows\[7\]: expected a dict or a sequence, got str"),
         (["red", "big"], r"rows\[7\].size: the attribute is numeric, got the text 'big'"),
+        (["red", 10**400], r"rows\[7\].size: the attribute is numeric, got 1000"),
         (["red", [1]], r"rows\[7\].size: the attribute is numeric, got \[1\]"),
         ([1.5, 2.0], r"rows\[7\].colour: the attribute is nominal and takes text, got 1.5"),
     ],

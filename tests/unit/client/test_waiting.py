@@ -1,18 +1,23 @@
 """Requests that both clients share, and how long they wait for a query."""
 
+from typing import Any
+
 import pytest
 
 from quercus.client import (
     DeadlineExceeded,
     InvalidArgument,
     Lease,
+    Nominal,
     Numeric,
     Specification,
+    convert,
     requests,
     transport,
 )
 from quercus.client.commands.label_person import parse_plausibilities
 from quercus.client.commands.label_screen import CLASS_KEYS
+from quercus.client.transport import DEFAULT_ADDRESS, server_address
 
 
 def idle(reason: str) -> Lease:
@@ -100,3 +105,50 @@ def test_there_is_a_key_for_each_of_64_classes_and_none_is_a_command() -> None:
 )  # fmt: skip
 def test_plausibilities_that_make_no_sense(line: str, words: str) -> None:
     assert words in str(parse_plausibilities(line, 3))
+
+
+@pytest.mark.parametrize(
+    "given", ["foo", "http://127.0.0.1:50051", "127.0.0.1:99999", "host:", ":50051", "::1:6000"]
+)
+def test_what_is_no_address_is_refused(given: str) -> None:
+    with pytest.raises(InvalidArgument, match="is not HOST:PORT"):
+        server_address(given)
+
+
+def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("QUERCUS_SERVER", raising=False)
+    assert server_address(None) == DEFAULT_ADDRESS
+    monkeypatch.setenv("QUERCUS_SERVER", "example.org:1")
+    assert server_address(None) == "example.org:1"
+    assert server_address("localhost:2") == "localhost:2"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "classes", "words"),
+    [
+        ([Numeric("a")], [0, 1], r"classes\[0\]: is 0 \(int\), must be text"),
+        ([Numeric("a"), Nominal("b", ["x", 2])], ["o", "s"], r"attributes\[1\].values\[1\]: is 2"),
+        ([Numeric(None)], ["o", "s"], r"attributes\[0\].name: is None"),
+        (["a"], ["o", "s"], r"attributes\[0\]: expected Nominal or Numeric, got 'a' \(str\)"),
+    ],
+)
+def test_a_specification_of_the_wrong_types_is_refused(attributes: Any, classes: Any, words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        requests.specification(Specification(attributes, classes))
+
+
+def test_only_max_depth_has_no_limit() -> None:
+    assert not requests.update("m", {"max_depth": None}).specification.HasField("max_depth")
+    with pytest.raises(InvalidArgument, match="budget: is None, must be a number"):
+        requests.update("m", {"budget": None})
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
+def test_durations_are_finite(seconds: float) -> None:
+    with pytest.raises(InvalidArgument, match=r"lease_s: is .*, must be a finite number of seconds"):
+        requests.lease("m", "ann", seconds, 0.0, 0)
+
+
+def test_drawings_have_three_forms() -> None:
+    with pytest.raises(InvalidArgument, match="'pdf' is none of text, dot, svg"):
+        convert.render_request("m", None, "pdf")  # type: ignore[arg-type]
