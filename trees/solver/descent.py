@@ -50,7 +50,9 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
     hi = reach
     t = reach
     back = 1e-15
-    for step in range(100):  # Newton's method on a concave function, from the right; bisection where that fails
+    for step in range(
+        100
+    ):  # Newton's method on a concave function, from the right; bisection where that fails
         value = -c
         rate = 0.0
         for i in range(n):
@@ -62,7 +64,7 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
             rate += w[i] * slope[i] / v
         if value >= 0.0:
             lo = t
-            if step == 0:
+            if step == 0 or value <= 1e-12 * abs(c):
                 break
         else:
             hi = t
@@ -71,8 +73,10 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
         new = t - value / rate if value > -np.inf and rate < 0.0 else hi
         if step == 0 and lo < 1.0 < hi:
             new = 1.0
-        elif value < 0.0 and abs(new - t) <= 1e-14 * t:
-            new = t * (1.0 - back)  # converged from outside: step back in, over what rounding hides
+        elif (
+            value < 0.0 and step > 8
+        ):  # by now only rounding keeps it outside: step back over what rounding hides
+            new = min(new, t * (1.0 - back))
             back *= 4.0
         t = new if lo < new < hi else 0.5 * (lo + hi)
     total = 0.0
