@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import io
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 import typer.core
@@ -15,7 +16,7 @@ import typer.main
 
 from quercus.client.commands import classify, induce, label, models, push, serve, tree, watch
 from quercus.client.commands.common import Failure, err
-from quercus.client.errors import QuercusError, Unavailable
+from quercus.client.errors import NotFound, QuercusError, Unavailable
 from quercus.client.files.errors import FileError
 
 _DEMO = "quercus.client.commands.demo"
@@ -87,7 +88,7 @@ def quercus(
 
 def unwrapped(text: str) -> str:
     """A docstring for ``--help``: paragraphs without their line breaks, indented examples as they are."""
-    paragraphs = inspect.cleandoc(text).split("\n\n")
+    paragraphs = inspect.cleandoc(text.replace("``", "")).split("\n\n")
     return "\n\n".join(p if p.startswith(" ") else p.replace("\n", " ") for p in paragraphs)
 
 
@@ -103,6 +104,8 @@ def main() -> None:
 
     Exit code 0 when all went well, 1 for a failure, 2 for wrong usage, 130 for Ctrl-C.
     """
+    _encode(sys.stdout)
+    _encode(sys.stderr)
     try:
         app()
     except KeyboardInterrupt:
@@ -120,6 +123,20 @@ def main() -> None:
         sys.exit(1)
 
 
+def _encode(stream: TextIO) -> None:
+    """Have a stream take every character, whatever the locale.
+
+    A terminal gets ``?`` for what it cannot show. A file or a pipe gets UTF-8, unless told otherwise: what
+    programs read must not depend on the locale.
+    """
+    if not isinstance(stream, io.TextIOWrapper):
+        return
+    if stream.isatty() or "PYTHONIOENCODING" in os.environ:
+        stream.reconfigure(errors="replace")
+    else:
+        stream.reconfigure(encoding="utf-8")
+
+
 def _report(error: Exception) -> None:
     err.print("error:", style="bold red", end=" ")
     err.print(str(error), markup=False, soft_wrap=True)
@@ -127,5 +144,8 @@ def _report(error: Exception) -> None:
         err.print(f"  {note}", markup=False, soft_wrap=True)
     if isinstance(error, Unavailable) and "no server answers" in str(error):
         err.print(
-            "  start one with: quercus serve; or name another with --server HOST:PORT or QUERCUS_SERVER"
+            "  start one with: quercus serve; or name another with --server HOST:PORT or QUERCUS_SERVER",
+            soft_wrap=True,
         )
+    if isinstance(error, NotFound) and error.message.startswith("model "):
+        err.print("  those there are: quercus models list", soft_wrap=True)

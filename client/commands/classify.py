@@ -83,12 +83,12 @@ def classify(
     at = None if class_name is None else table.position(class_name, "--class")
     right = total = 0
     with connect(server) as client:
-        classes = tuple(client.get_model(model).specification.classes)
+        specification = client.get_model(model).specification
+        classes = tuple(specification.classes)
+        binding = Binding(table, specification)
         with _opened(output) as stream:
             writer = _WRITERS[chosen](stream, classes)
-            for records, answers in _answers(
-                client, model, Binding(table, client.get_model(model).specification)
-            ):
+            for records, answers in _answers(client, model, binding):
                 if at is not None:
                     truths = [class_of(table, record, at, classes) for record in records]
                     right += sum(a == b for a, b in zip(truths, answers.labels, strict=True))

@@ -85,8 +85,7 @@ def induce(
     Try:
 
         quercus induce wine.csv --class class
-        quercus induce data.csv --class class --contours contours.csv --truth truth.csv --alpha 0.8 --budget
-        5 --json
+        quercus induce data.csv --contours labels.csv --truth truth.csv --budget 5
     """
     with needs_server_extra("induce"):
         import quercus.trees.abc45  # noqa: F401, PLC0415  (the server extra)

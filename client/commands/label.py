@@ -97,7 +97,7 @@ def label(
 
         quercus label wine
         quercus label wine --truth wine.csv --class class --limit 20
-        quercus label wine --truth answers.csv --id-column id --labeller bob --reliability 0.9
+        quercus label wine --truth bob.csv --id-column id --reliability 0.9
     """
     name = default_labeller() if labeller is None else labeller
     tally = _Tally()

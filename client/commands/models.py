@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from quercus.client.commands.common import (
     DEFAULT_SERVER,
     DelimiterOption,
-    FileArgument,
     JsonOption,
     ModelArgument,
     ServerOption,
@@ -47,6 +47,8 @@ MaxDepthOption = Annotated[
 @app.command("list")
 def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
     """List the models.
+
+    For each: classes, rows, answers spent, queries open, the newest tree, and how many events it lags.
 
     Try:
 
@@ -88,8 +90,11 @@ def show_model(
 ) -> None:
     """Show a model: its specification and how far it has come.
 
+    What --json prints can be given to models create.
+
     Try:
 
+        quercus models show wine
         quercus models show wine --json > wine.json
     """
     with connect(server) as client:
@@ -123,19 +128,29 @@ def _print_model(model: Model) -> None:
         ("tree", f"version {model.tree_version}, {model.lag:,} events behind"),
     ]
     for key, value in rows:
-        grid.add_row(key, str(value))
-    for index, attribute in enumerate(spec.attributes):
-        grid.add_row(
-            "attributes" if index == 0 else "", f"{attribute.name}  [dim]{attribute_text(attribute)}[/dim]"
-        )
+        grid.add_row(key, Text(str(value)))
     out.print(grid)
+    attributes = RichTable("attribute", "kind", box=None, pad_edge=False, header_style="none")
+    for attribute in spec.attributes:
+        attributes.add_row(Text(attribute.name), Text(attribute_text(attribute), style="dim"))
+    out.print()
+    out.print(attributes)
 
 
 @app.command("create")
 def create_model(
     *,
     name: Annotated[str, typer.Argument(help="1 to 63 of a-z 0-9 _ -, a letter first.", show_default=False)],
-    file: FileArgument,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV or ARFF (also .gz), or a specification: .toml, .json.",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            show_default=False,
+        ),
+    ],
     class_name: Annotated[
         str | None, typer.Option("--class", metavar="COLUMN", help="Column that holds the class.")
     ] = None,
@@ -243,6 +258,8 @@ def update_model(
 ) -> None:
     """Change alpha, budget or stopping of a model; the tree grows anew by itself.
 
+    Attributes and classes stay as they are: for others, create another model.
+
     Try:
 
         quercus models update wine --budget 60
@@ -265,7 +282,9 @@ def delete_model(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
-    """Delete a model with its rows, answers and trees. This cannot be undone.
+    """Delete a model with its rows, answers and trees.
+
+    This cannot be undone.
 
     Try:
 

@@ -77,7 +77,7 @@ def push(
     Try:
 
         quercus push wine wine.csv
-        quercus push wine labelled.csv --labels --class cultivar --id-prefix labelled-
+        quercus push wine known.csv --labels --class cultivar --id-prefix known-
         quercus push dogs dogs.arff --contours opinions.csv
     """
     if labels and contours_file is not None:

@@ -23,7 +23,7 @@ def serve(
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", metavar="FILE", help="TOML file with a table [server].", envvar="QUERCUS_CONFIG"
+            "--config", metavar="FILE", help="TOML file with a table \\[server].", envvar="QUERCUS_CONFIG"
         ),
     ] = None,
     log_level: Annotated[

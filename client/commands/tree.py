@@ -37,6 +37,9 @@ def tree(
 ) -> None:
     """Print a tree, or write it as Graphviz or SVG.
 
+    Each node has its class, its rows n and its estimated probabilities; an undecided one has rivals for its
+    split that labels could still settle.
+
     Try:
 
         quercus tree wine

@@ -39,7 +39,9 @@ def watch(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch a model's trees as they grow: version, lag behind the log, size, answers spent. Ctrl-C stops.
+    """Watch a model's trees as they grow: version, lag behind the log, size, answers spent.
+
+    Ctrl-C stops. Where there is no terminal, a line is printed for each tree.
 
     Try:
 

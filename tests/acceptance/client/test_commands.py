@@ -13,6 +13,18 @@ from integration.client.serving import QUERCUS, Serving, quercus
 COMMANDS = ("serve", "models", "push", "label", "classify", "tree", "watch", "induce")
 
 
+def run_quercus(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command line in an environment that holds nothing else."""
+    return subprocess.run(
+        [QUERCUS, *arguments],
+        env={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"} | environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+
 def create(server: str, name: str, file: Path, *options: str) -> None:
     done = quercus("models", "create", name, str(file), "--class", "class", *options, server=server)
     assert done.returncode == 0, done.stderr
@@ -29,15 +41,10 @@ def grown(server: str, name: str, table_t: Path) -> str:
     return name
 
 
-def test_help_teaches_every_command() -> None:
+def test_help_names_every_command() -> None:
     done = quercus("--help")
     assert done.returncode == 0
-    for command in COMMANDS:
-        assert command in done.stdout
-        shown = quercus(command, "--help")
-        assert shown.returncode == 0
-        if command != "models":
-            assert f"quercus {command}" in shown.stdout.partition("Options")[0].partition("Usage")[2]
+    assert all(f"│ {command} " in done.stdout for command in COMMANDS)
     assert quercus("--version").stdout.startswith("quercus ")
 
 
@@ -308,6 +315,33 @@ def test_no_server_says_how_to_start_one() -> None:
     assert done.returncode == 1
     assert "no server answers at 127.0.0.1:9" in done.stderr
     assert "quercus serve" in done.stderr
+
+
+@pytest.mark.parametrize("address", ["localhost", "http://127.0.0.1:50051", "127.0.0.1:70000"])
+def test_what_is_no_address_is_told(address: str) -> None:
+    done = quercus("models", "list", server=address)
+    assert done.returncode == 1
+    assert f"{address!r} is not HOST:PORT, as in 127.0.0.1:50051" in done.stderr
+
+
+def test_a_file_without_the_model_s_columns_prints_nothing(server: str, grown: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("X\na\n")
+    done = quercus("classify", grown, str(other), server=server)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "has no column for the model's Y" in done.stderr
+
+
+def test_any_locale_will_do(server: str, name: str, tmp_path: Path) -> None:
+    """Pipes carry UTF-8 whatever the locale; what is told to print otherwise shows a question mark."""
+    data = tmp_path / "data.csv"
+    data.write_text("wörd,class\nä,ja\nö,nein\n", encoding="utf-8")
+    create(server, name, data)
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "QUERCUS_SERVER": server}
+    assert "wörd       nominal: ä, ö" in run_quercus("models", "show", name, **plain).stdout
+    assert "wörd" in run_quercus("models", "show", name, "--json", **plain).stdout
+    ascii_only = run_quercus("models", "show", name, PYTHONIOENCODING="ascii", **plain)
+    assert (ascii_only.returncode, "w?rd" in ascii_only.stdout) == (0, True)
 
 
 def test_a_closed_pipe_is_no_trouble(server: str, grown: str, table_t: Path, tmp_path: Path) -> None:

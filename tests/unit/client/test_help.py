@@ -1,0 +1,39 @@
+"""Help teaches: every command has examples, and they can be copied as they stand."""
+
+import pytest
+import typer.testing
+
+from quercus.client.cli import app
+
+COMMANDS = ("serve", "push", "label", "classify", "tree", "watch", "demo", "induce")
+VERBS = ("list", "show", "create", "update", "delete")
+COLUMNS = 80
+
+
+def shown(*arguments: str) -> str:
+    result = typer.testing.CliRunner().invoke(
+        app, [*arguments, "--help"], env={"COLUMNS": str(COLUMNS)}, prog_name="quercus"
+    )
+    assert result.exit_code == 0
+    return result.stdout
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *(f"models {verb}" for verb in VERBS)])
+def test_each_example_is_on_an_indented_line_of_its_own(command: str) -> None:
+    page = shown(*command.split())
+    assert max(map(len, page.splitlines())) <= COLUMNS
+    assert "``" not in page
+    examples = page.partition(" Try:")[2].partition("╭")[0].splitlines()
+    examples = [line.rstrip() for line in examples if line.strip()]
+    assert examples
+    for line in examples:
+        assert line.startswith(f"     quercus {command}")
+
+
+def test_groups_name_their_commands() -> None:
+    assert all(f"│ {command} " in shown() for command in (*COMMANDS, "models"))
+    assert all(f"│ {verb} " in shown("models") for verb in VERBS)
+
+
+def test_brackets_are_shown_as_they_are() -> None:
+    assert "a table [server]" in " ".join(shown("serve").replace("│", " ").split())
