@@ -1,0 +1,75 @@
+"""Durable appends to the evidence log, rows a second, beside raw SQLite commits of the same rows (synchronous = FULL).
+
+The log does more for each row: it finds out whether the id is known, and keeps sequence numbers without gaps.
+"""
+
+import sqlite3
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from _report import report
+
+from quercus.belief.codec import encode_sets
+from quercus.storage import Store, file_url
+
+ATTRIBUTES = 13
+REPEATS = 3
+
+
+def batches(size, count):
+    rng = np.random.default_rng(0)
+    return [
+        (
+            [f"sensor-{batch}-{row}" for row in range(size)],
+            rng.random((size, ATTRIBUTES)),
+            encode_sets(np.full(size, 7, np.uint64)),
+        )
+        for batch in range(count)
+    ]
+
+
+def with_quercus(folder, work):
+    with Store.open(file_url(folder / "quercus.db")) as store:
+        store.create_model("m", b"", budget=0)
+        started = time.perf_counter()
+        for ids, values, labels in work:
+            store.append_instances("m", ids, values, labels)
+        return time.perf_counter() - started
+
+
+def with_sqlite(folder, work):
+    raw = sqlite3.connect(folder / "raw.db", isolation_level=None)
+    raw.execute("PRAGMA journal_mode = WAL")
+    raw.execute("PRAGMA synchronous = FULL")
+    raw.execute("CREATE TABLE log (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, data BLOB, label BLOB)")
+    started = time.perf_counter()
+    for ids, values, labels in work:
+        raw.execute("BEGIN IMMEDIATE")
+        rows = zip(ids, (row.tobytes() for row in values), labels, strict=True)
+        raw.executemany("INSERT INTO log (id, data, label) VALUES (?, ?, ?)", rows)
+        raw.execute("COMMIT")
+    elapsed = time.perf_counter() - started
+    raw.close()
+    return elapsed
+
+
+def measure(size, count):
+    work = batches(size, count)
+    rates = []
+    for _ in range(REPEATS):
+        with tempfile.TemporaryDirectory() as name:
+            ours, raw = with_quercus(Path(name), work), with_sqlite(Path(name), work)
+        rates.append((size * count / ours, size * count / raw))
+    us, them = np.median(rates, axis=0)
+    return f"{size:,}", f"{us:,.0f}", f"{them:,.0f}", f"{us / them:.2f}"
+
+
+if __name__ == "__main__":
+    report(
+        f"Durable appends, {ATTRIBUTES} attributes",
+        ("sqlalchemy",),
+        ("rows a commit", "log rows/s", "raw SQLite rows/s", "ratio"),
+        [measure(1, 300), measure(100, 50), measure(1_000, 30)],
+    )
