@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from quercus.client.demo.play import Outcome, Settings
 
 QUICK_DELAY_S, QUICK_ROWS_PER_S, QUICK_REPEATS = 0.0, 2000.0, 3
+SPLITS, QUICK_SPLITS = 10, 3
+"""Other splits to compare on."""
 LOGS = ("server", "sensor", "ann", "bob", "classifier", "comparison")
 
 
@@ -38,14 +40,15 @@ def demo(
     ] = 10,
     timeout_s: Annotated[float, typer.Option("--timeout-s", min=1, help="Give up after so long.")] = 300.0,
     quick: Annotated[
-        bool, typer.Option("--quick", help="No thinking, a fast sensor, three random orders.")
+        bool, typer.Option("--quick", help="No thinking, a fast sensor, little to compare with.")
     ] = False,
 ) -> None:
     """See the whole thing work: a server, a sensor, two labellers and a classifier, each a process.
 
     The sensor pushes 124 wines without labels, the labellers answer the server's queries, the classifier
     classifies 54 other wines while the tree grows. At the end: how accuracy grew with the answers, beside
-    as many labels spent at random, and the tree.
+    as many labels spent at random, on this split of the wines and on others; and the tree. The first run
+    also compiles the numerical kernels, which takes a minute or two.
 
     Try:
 
@@ -59,7 +62,8 @@ def demo(
     if quick:
         labeller_delay_s, rows_per_s, repeats = QUICK_DELAY_S, QUICK_ROWS_PER_S, QUICK_REPEATS
     _prepare(output)
-    settings = Settings(output, seed, labeller_delay_s, rows_per_s, repeats, timeout_s)
+    splits = QUICK_SPLITS if quick else SPLITS
+    settings = Settings(output, seed, labeller_delay_s, rows_per_s, repeats, splits, timeout_s)
     try:
         with _terminated_like_interrupted():
             outcome = _play(settings)

@@ -1,7 +1,8 @@
-"""The same number of labels spent at random: offline, on the same split, for several random orders.
+"""The same number of labels spent at random, offline: on the same split in several orders, and on other splits.
 
 Prints ``{"ready": true}`` once the numerical kernels are compiled, then a line of JSON (:class:`Draw`) for each
-order of the rows. The learner, its bins and its settings are the service's; only who is asked differs.
+order of the rows, then one (:class:`OtherSplit`) for each other split. The learner, its bins and its settings are
+the service's; only who is asked differs.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,13 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.frame import Frame
+from quercus.client.demo import data
 from quercus.client.demo.child import end_with_parent
 from quercus.client.demo.tables import CLASSES, HOLDOUT, TRAINING, TRUTH, numbers, read_table
 from quercus.client.results import Floats
 from quercus.trees.abc45 import induce
 from quercus.trees.encoding import Codes, Encoder, branch_names, edges_in_force
 from quercus.trees.flat import FlatTree
+from quercus.trees.interval import prepare
 from quercus.trees.specification import Numeric, Specification
+from quercus.trees.tree import Node
 
 NICE = 5
 """The live processes come first."""
@@ -34,6 +39,15 @@ class Draw:
 
     seed: int
     accuracies: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class OtherSplit:
+    """Held-out accuracy on the split of ``seed``, all labels spent: as the queries ask, and at random on average."""
+
+    seed: int
+    asked: float
+    random: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +75,20 @@ class Problem:
         """Return the held-out accuracy when the true class is known of the rows ``asked`` alone."""
         contours = np.ones((len(self.targets), self.size))
         contours[asked] = np.eye(self.size)[self.targets[asked]]
-        tree = FlatTree.of(induce(self.codes, self.arities, contours, alpha=self.alpha).tree)
-        return float(np.mean(tree.klass[tree.route(self.holdout)] == self.holdout_targets))
+        return self._accuracy(induce(self.codes, self.arities, contours, alpha=self.alpha).tree)
 
-    def warm_up(self) -> None:
-        """Run every kernel that labels of this kind need, so that they are compiled and kept on disk."""
+    def asking(self, budget: int) -> float:
+        """Return the held-out accuracy after ``budget`` queries, each answered with the true class."""
         truth = np.eye(self.size)[self.targets]
         vacuous = np.ones_like(truth)
-        induce(self.codes, self.arities, vacuous, alpha=self.alpha, budget=10, oracle=lambda row: truth[row])
+        grown = induce(
+            self.codes, self.arities, vacuous, alpha=self.alpha, budget=budget, oracle=lambda row: truth[row]
+        )
+        return self._accuracy(grown.tree)
+
+    def _accuracy(self, root: Node) -> float:
+        tree = FlatTree.of(root)
+        return float(np.mean(tree.klass[tree.route(self.holdout)] == self.holdout_targets))
 
 
 def load(folder: Path, alpha: float) -> Problem:
@@ -99,6 +119,16 @@ def draw(problem: Problem, seed: int, budget: int) -> Draw:
     return Draw(seed, tuple(problem.accuracy(order[:k]) for k in range(budget + 1)))
 
 
+def other_split(seed: int, alpha: float, budget: int, orders: int) -> OtherSplit:
+    """Ask, and spend at random in so many orders, on another split."""
+    with tempfile.TemporaryDirectory() as name:
+        data.write(data.make(seed), Path(name))
+        problem = load(Path(name), alpha)
+    shuffled = (np.random.default_rng(k).permutation(len(problem.targets)) for k in range(orders))
+    at_random = float(np.mean([problem.accuracy(order[:budget]) for order in shuffled]))
+    return OtherSplit(seed, problem.asking(budget), at_random)
+
+
 def _values(rows: list[dict[str, str]]) -> Floats:
     return np.array([list(numbers(row).values()) for row in rows])
 
@@ -110,15 +140,19 @@ def main() -> None:
     parser.add_argument("--alpha", type=float, required=True)
     parser.add_argument("--budget", type=int, required=True)
     parser.add_argument("--repeats", type=int, required=True)
+    parser.add_argument("--other-seeds", type=int, nargs="*", default=[])
     given = parser.parse_args()
     end_with_parent()
+    prepare()  # all kernels: the grower would compile in the midst of the play what was missing here
     problem = load(given.folder, given.alpha)
-    problem.warm_up()
+    problem.asking(budget=10)
     print(json.dumps({"ready": True}), flush=True)
     if hasattr(os, "nice"):
         os.nice(NICE)
     for seed in range(given.repeats):
         print(json.dumps(asdict(draw(problem, seed, given.budget))), flush=True)
+    for seed in given.other_seeds:
+        print(json.dumps(asdict(other_split(seed, given.alpha, given.budget, given.repeats))), flush=True)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ class Settings:
     labeller_delay_s : how long a labeller thinks.
     rows_per_s : how fast the sensor measures.
     repeats : random orders to compare with.
+    splits : other splits to compare on.
     timeout_s : longest time for everything.
     """
 
@@ -49,7 +50,13 @@ class Settings:
     labeller_delay_s: float
     rows_per_s: float
     repeats: int
+    splits: int
     timeout_s: float
+
+    @property
+    def other_seeds(self) -> list[int]:
+        """Seeds of the other splits: the first ones that are not this one's."""
+        return [seed for seed in range(self.splits + 1) if seed != self.seed][: self.splits]
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,7 @@ class Outcome:
     text, svg : the tree, drawn.
     readings : accuracy of each tree version that the classifier met.
     random : (repeats, budget + 1) accuracies of labels spent at random.
+    other_splits : accuracies (asked, at random) on other splits.
     answered : answers of each labeller.
     """
 
@@ -71,6 +79,7 @@ class Outcome:
     svg: str
     readings: tuple[Reading, ...]
     random: tuple[tuple[float, ...], ...]
+    other_splits: tuple[tuple[float, float], ...]
     answered: dict[str, int]
 
 
@@ -81,6 +90,7 @@ class _Heard:
     address: str = ""
     kernels_ready: bool = False
     random: list[tuple[float, ...]] = field(default_factory=list)
+    other_splits: list[tuple[float, float]] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     versions: list[Reading] = field(default_factory=list)
     pushed: dict[str, Any] = field(default_factory=dict)
@@ -94,6 +104,8 @@ class _Heard:
         self.kernels_ready |= bool(said)
         if "accuracies" in said:
             self.random.append(tuple(said["accuracies"]))
+        elif "asked" in said:
+            self.other_splits.append((said["asked"], said["random"]))
 
     def classifier(self, line: str) -> None:
         said = _json(line)
@@ -159,9 +171,10 @@ class Play:
         self._family.start(
             "comparison", f"{_PARTS}.comparison", str(self._settings.folder),
             "--alpha", str(ALPHA), "--budget", budget, "--repeats", repeats,
+            "--other-seeds", *map(str, self._settings.other_seeds),
             listener=self._heard.comparison,
         )  # fmt: skip
-        self._screen.wait("loading the numerical kernels (compiled the first time: up to a minute)")
+        self._screen.wait("loading the numerical kernels (compiled the first time: a minute or two)")
         self._wait(lambda: self._heard.kernels_ready)
         self._screen.say("numerical kernels loaded")
 
@@ -240,9 +253,7 @@ class Play:
             f"the tree knows {tree.as_of} events of {model.sequence_committed}",
         )
         _require(not tree.root.is_leaf, "there is no tree: its root does not split")
-        self._screen.wait(f"spending as many labels at random, {self._settings.repeats} times, to compare")
-        self._wait(lambda: len(self._heard.random) == self._settings.repeats)
-        self._screen.end_live()
+        self._wait_for_comparison()
         return Outcome(
             model=model,
             tree=tree,
@@ -250,8 +261,17 @@ class Play:
             svg=client.render(MODEL, "svg"),
             readings=tuple(self._heard.readings),
             random=tuple(self._heard.random),
+            other_splits=tuple(self._heard.other_splits),
             answered=answered,
         )
+
+    def _wait_for_comparison(self) -> None:
+        heard, settings = self._heard, self._settings
+        self._screen.wait("spending as many labels at random, to compare; and all of it on other splits")
+        self._wait(
+            lambda: (len(heard.random), len(heard.other_splits)) == (settings.repeats, settings.splits)
+        )
+        self._screen.end_live()
 
     def _check_answers(self, client: Client, model: Model) -> dict[str, int]:
         """What was acknowledged is stored, once; and what was answered is the truth."""

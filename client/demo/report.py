@@ -28,8 +28,8 @@ def report(outcome: Outcome, folder: Path, console: Console) -> None:
     title = f"Wine: labels asked for, and labels at random (α = {outcome.model.specification.alpha:g})"
     curve.draw(curves, folder / CURVE_PNG, title)
 
-    def say(text: str = "") -> None:
-        console.print(text, markup=False, soft_wrap=True)
+    def say(text: str = "", prose: bool = False) -> None:
+        console.print(text, markup=False, soft_wrap=not (prose and console.is_terminal))
 
     say()
     say(outcome.text.rstrip("\n"))
@@ -37,8 +37,8 @@ def report(outcome: Outcome, folder: Path, console: Console) -> None:
     console.print("Accuracy on held-out rows", style="bold")
     console.print(curve.table(curves))
     say()
-    say(curve.verdict(curves))
-    say(curve.CAUTION.format(row=1 / classes.total()))
+    say(curve.verdict(curves), prose=True)
+    say(curve.caution(outcome.other_splits, 1 / classes.total()), prose=True)
     say()
     _say_what_happened(outcome, console)
     say(f"In {folder.resolve()}:")
@@ -63,5 +63,5 @@ def _say_what_happened(outcome: Outcome, console: Console) -> None:
         f"{model.tree_version} trees grown; {last.requests} classification requests meanwhile, "
         f"median {last.median_ms:.0f} ms, slowest {last.slowest_ms:.0f} ms, none failed.",
         markup=False,
-        soft_wrap=True,
+        soft_wrap=not console.is_terminal,
     )

@@ -10,7 +10,8 @@ from typing import Self
 
 from rich.console import Console
 from rich.live import Live
-from rich.spinner import Spinner
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +23,7 @@ from quercus.client.treeview import Tree
 LINE_EVERY_S = 1.0
 SPARKS = "▁▂▃▄▅▆▇█"
 SPARKS_SHOWN = 40
+NAME_WIDTH, BAR_WIDTH, GAP, BARS_FROM_WIDTH = 10, 20, 2, 76
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Screen:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._is_live = console.is_terminal and not console.is_dumb_terminal
-        self._live: Live | None = None
+        self._live: Live | Progress | None = None
         self._started = time.monotonic()
         self._last_line, self._last_line_at = "", -LINE_EVERY_S
 
@@ -76,7 +78,9 @@ class Screen:
         """Print a step, with the time since the start."""
         self.end_live()
         seconds = time.monotonic() - self._started
-        self._console.print(f"[{seconds:5.1f} s] {text}", markup=False, soft_wrap=True)
+        self._console.print(
+            f"[{seconds:5.1f} s] {text}", markup=False, soft_wrap=not self._console.is_terminal
+        )
 
     def wait(self, text: str) -> None:
         """Say what is waited for, with something that moves where that is possible."""
@@ -84,16 +88,20 @@ class Screen:
             self.say(text)
             return
         self.end_live()
-        self._live = Live(Spinner("dots", text), console=self._console, refresh_per_second=10, transient=True)
-        self._live.start()
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        waiting = Progress(*columns, console=self._console, transient=True)
+        waiting.add_task(escape(text), total=None)
+        waiting.start()
+        self._live = waiting
 
     def show(self, scene: Scene, last: bool = False) -> None:
         """Show the scene: at a terminal always, elsewhere when it changed and not too often."""
         if self._is_live:
-            if self._live is None:
+            if not isinstance(self._live, Live):
+                self.end_live()
                 self._live = Live(console=self._console, auto_refresh=False)
                 self._live.start()
-            self._live.update(_drawing(scene), refresh=True)
+            self._live.update(_drawing(scene, self._console.width), refresh=True)
             return
         line = _line(scene)
         due = scene.seconds - self._last_line_at >= LINE_EVERY_S
@@ -124,16 +132,22 @@ def _line(scene: Scene) -> str:
     return "  ".join(parts)
 
 
-def _drawing(scene: Scene) -> Table:
+def _drawing(scene: Scene, width: int) -> Table:
+    """Each part in a line; bars only where there is room, and text is cut rather than broken."""
     model, tree = scene.model, scene.tree
+    has_bars = width >= BARS_FROM_WIDTH
     table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True, min_width=10)
-    table.add_column(min_width=20, no_wrap=True)
-    table.add_column(overflow="ellipsis", no_wrap=True)
+    table.add_column(style="bold", no_wrap=True, width=NAME_WIDTH)
+    if has_bars:
+        table.add_column(no_wrap=True, width=BAR_WIDTH)
+    table.add_column(no_wrap=True)
+    room = max(1, width - NAME_WIDTH - GAP - has_bars * (BAR_WIDTH + GAP))
 
     def row(name: str, share: float | None, text: str, style: str = "cyan") -> None:
-        drawn = "" if share is None else bar(share)
-        table.add_row(name, Text(drawn, style=style), Text(text))
+        said = Text(text)
+        said.truncate(room, overflow="ellipsis")
+        drawn = Text("" if share is None else bar(share, BAR_WIDTH), style=style)
+        table.add_row(name, *([drawn] if has_bars else []), said)
 
     pushed = model.instance_count / scene.rows
     row("sensor", pushed, f"{model.instance_count} of {scene.rows} rows pushed, no label among them")
