@@ -17,7 +17,7 @@ from typing import Final
 from quercus.belief.errors import shown
 from quercus.server.errors import BadStart
 from quercus.server.limits import MAX_MESSAGE_BYTES
-from quercus.storage import file_url
+from quercus.storage import KEPT_VERSIONS, file_url
 
 PREFIX: Final = "QUERCUS_"
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -42,6 +42,7 @@ class Config:
     read_threads : threads that read the store.
     max_message_bytes : largest message received.
     grower : whether to run the grower process.
+    keep_trees : tree versions of each model that are kept; the log is kept whole.
     """
 
     store: str = "quercus.db"
@@ -53,6 +54,7 @@ class Config:
     read_threads: int = 4
     max_message_bytes: int = MAX_MESSAGE_BYTES
     grower: bool = True
+    keep_trees: int = KEPT_VERSIONS
 
     def __post_init__(self) -> None:
         for key, low, high in _BOUNDS:
@@ -116,6 +118,7 @@ _BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
     ("grace_s", 0.0, 3600.0),
     ("poll_ms", 1, 10_000),
     ("read_threads", 1, 64),
+    ("keep_trees", 1, 1_000_000_000),
     ("max_message_bytes", 1024, 1024**3),
 )
 

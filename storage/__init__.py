@@ -32,9 +32,11 @@ from quercus.storage.records import (
     QueryState,
     Snapshot,
 )
+from quercus.storage.snapshots import KEPT_VERSIONS
 from quercus.storage.store import Store
 
 __all__ = [
+    "KEPT_VERSIONS",
     "AgendaEntry",
     "AlreadyExists",
     "Answered",

@@ -3,15 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import queries, snapshots
+from quercus.storage import expiry, snapshots
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.log import CHUNK
 from quercus.storage.models import lock
-from quercus.storage.records import AgendaEntry, EventKind, QueryState
+from quercus.storage.records import AgendaEntry, EventKind, QueryState, Snapshot
 from quercus.storage.schema import AnyRow, log, model, query
+
+KEPT_WITHDRAWN = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class Publication:
     data: bytes
     agenda: Sequence[AgendaEntry]
     key: int | None = None
+    keep: int = snapshots.KEPT_VERSIONS
 
 
 def publish(connection: Connection, name: str, published: Publication, now: float) -> int:
@@ -37,8 +40,9 @@ def publish(connection: Connection, name: str, published: Publication, now: floa
         raise FailedPrecondition(f"a tree as of event {as_of} of a log with {row.sequence_committed} events")
     if as_of < row.sequence_grown:
         return int(row.tree_version)
-    version = snapshots.add(connection, row, as_of, published.data, now)
-    queries.reopen_expired(connection, row.id, now)
+    version = int(row.tree_version) + 1
+    snapshots.add(connection, row, Snapshot(version, as_of, published.data, now), published.keep)
+    expiry.reopen_expired(connection, row.id, now)
     _reconcile(connection, row, published, version, now)
     return version
 
@@ -64,6 +68,17 @@ def _withdraw(connection: Connection, row: AnyRow, numbers: list[int]) -> None:
     for chunk in _chunks(numbers):
         mine = (query.c.model_id == row.id, query.c.number.in_(chunk))
         connection.execute(update(query).where(*mine).values(state=int(QueryState.WITHDRAWN)))
+    if numbers:
+        _remove_old_withdrawn(connection, row)
+
+
+def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
+    """Keep the newest of the withdrawn queries: nobody answered them, so they are no evidence."""
+    mine = (query.c.model_id == row.id, query.c.state == QueryState.WITHDRAWN)
+    newest_first = select(query.c.number).where(*mine).order_by(query.c.number.desc())
+    last = connection.execute(newest_first.offset(KEPT_WITHDRAWN).limit(1)).scalar()
+    if last is not None:
+        connection.execute(delete(query).where(*mine, query.c.number <= last))
 
 
 def _update(

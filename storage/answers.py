@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select, update
 from quercus.storage import checks, claims, log
 from quercus.storage.claims import Claim, Held
 from quercus.storage.errors import FailedPrecondition
-from quercus.storage.models import count_leased
+from quercus.storage.expiry import count_leased
 from quercus.storage.records import Answered, EventKind, QueryState
 from quercus.storage.schema import log as log_table
 from quercus.storage.schema import model, query

@@ -8,14 +8,14 @@ from sqlalchemy import Connection, false, insert, literal_column, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks, log
-from quercus.storage.errors import AlreadyExists, NotFound, Stale
+from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound, Stale
 from quercus.storage.models import lock
 from quercus.storage.records import Appended, EventKind, NewValue, Push
 from quercus.storage.schema import AnyRow, model, vocabulary
 from quercus.storage.schema import log as log_table
 
 Content: TypeAlias = tuple[bytes, bytes]  # values and label
-Outcome: TypeAlias = Appended | AlreadyExists | InvalidInput | NotFound | Stale
+Outcome: TypeAlias = Appended | AlreadyExists | FailedPrecondition | InvalidInput | NotFound | Stale
 
 # What is the same in every row stands in the statement: to bind it for each row took a third of the time.
 INSERT_INSTANCE = insert(log_table).values(
@@ -52,7 +52,7 @@ def _append_to_model(connection: Connection, name: str, pushes: Sequence[Push], 
     for push in pushes:
         try:
             outcomes.append(appender.add(push))
-        except (AlreadyExists, InvalidInput, Stale) as error:
+        except (AlreadyExists, FailedPrecondition, InvalidInput, Stale) as error:
             outcomes.append(error)
     appender.write(now)
     return outcomes
@@ -69,6 +69,8 @@ class _Appender:
 
     def add(self, push: Push) -> Appended:
         """Take a push; nothing is kept before everything is checked."""
+        if push.key not in (None, self.row.id):
+            raise FailedPrecondition(f"model {push.model} was deleted, and another has its name: begin anew")
         fresh = self._new_rows(push)
         _check_vocabulary(self.connection, self.row, push.new_values)
         if push.new_values:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, Connection, Table, select
 
-from quercus.storage import queries
-from quercus.storage.errors import FailedPrecondition, NotFound
+from quercus.storage import expiry, queries
+from quercus.storage.errors import FailedPrecondition
 from quercus.storage.models import lock
 from quercus.storage.records import QueryState
 from quercus.storage.schema import AnyRow, lease, query
@@ -51,10 +51,10 @@ class Held:
 def look_up(connection: Connection, claim: Claim, now: float) -> Held:
     """Lock the model, write down what has expired, and find query and lease."""
     row = lock(connection, claim.model)
-    queries.reopen_expired(connection, row.id, now)
+    expiry.reopen_expired(connection, row.id, now)
     found = connection.execute(select(query).where(*named(query, row.id, claim.number))).one_or_none()
     if found is None:
-        raise NotFound("query", f"{claim.model}/{claim.number}")
+        raise queries.missing(row, claim.number)
     mine = (*named(lease, row.id, claim.number), lease.c.token == claim.token)
     held = connection.execute(select(lease).where(*mine)).one_or_none()
     if held is None:

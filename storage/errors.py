@@ -18,15 +18,18 @@ class NotFound(StorageError):  # noqa: N818 - a name that says what is wrong
         Its kind: "model", "query", "instance", "tree version".
     name : str
         What was asked for.
+    detail : str
+        What more there is to say, e.g. that it existed once.
     """
 
-    def __init__(self, resource: str, name: str) -> None:
-        super().__init__(resource, name)
+    def __init__(self, resource: str, name: str, detail: str = "") -> None:
+        super().__init__(resource, name, detail)
         self.resource = resource
         self.name = name
+        self.detail = detail
 
     def __str__(self) -> str:
-        return f"{self.resource} {self.name} does not exist"
+        return f"{self.resource} {self.name} does not exist" + (f" {self.detail}" if self.detail else "")
 
 
 class AlreadyExists(StorageError):  # noqa: N818 - a name that says what is wrong

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from quercus.storage import checks, claims, queries
+from quercus.storage import checks, claims, expiry, queries
 from quercus.storage.claims import Claim
 from quercus.storage.errors import FailedPrecondition
-from quercus.storage.models import count_leased, lock
+from quercus.storage.expiry import count_leased
+from quercus.storage.models import lock
 from quercus.storage.records import Idle, Leased, QueryRecord, QueryState
 from quercus.storage.schema import lease, query
 
@@ -35,7 +36,7 @@ def hand_out(connection: Connection, name: str, wish: Wish, now: float) -> Lease
     checks.at_least("limit", wish.limit, 1)
     checks.duration("duration_s", wish.duration_s)
     row = lock(connection, name)
-    queries.reopen_expired(connection, row.id, now)
+    expiry.reopen_expired(connection, row.id, now)
     leased = count_leased(connection, row.id, now)
     left = row.budget - row.queries_answered - leased
     if row.queries_answered >= row.budget:
@@ -84,7 +85,7 @@ def release(connection: Connection, claim: Claim, now: float) -> None:
         connection.execute(update(lease).where(*where).values(released=True))
     if held.query.state == QueryState.LEASED and held.current:
         mine = claims.named(query, held.model.id, claim.number)
-        connection.execute(update(query).where(*mine).values(queries.FREE))
+        connection.execute(update(query).where(*mine).values(expiry.FREE))
 
 
 def _last_settled(connection: Connection, model_id: int, labeller: str) -> int:

@@ -6,6 +6,7 @@ from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
 from quercus.storage import checks
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
+from quercus.storage.expiry import count_leased, reopen_expired
 from quercus.storage.records import EventKind, ModelRecord, QueryState
 from quercus.storage.schema import AnyRow, log, model, query
 
@@ -80,6 +81,7 @@ def respecify(
     """Change the specification, as an event of the log."""
     checks.at_least("budget", budget, 0)
     row = lock(connection, name)
+    reopen_expired(connection, row.id, now)  # else a clock that steps back would revive what was not counted
     leased = count_leased(connection, row.id, now)
     if budget < row.queries_answered + leased:
         raise FailedPrecondition(
@@ -102,14 +104,6 @@ def respecify(
     change = {"specification": specification, "budget": budget, "sequence_committed": sequence}
     connection.execute(update(model).where(model.c.id == row.id).values(change))
     return get(connection, name, now)
-
-
-def count_leased(connection: Connection, model_id: int, now: float) -> int:
-    """Leases that have not expired."""
-    live = select(func.count()).where(
-        query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.expires_at > now
-    )
-    return int(connection.execute(live).scalar_one())
 
 
 def _with_counts(now: float) -> Select[Any]:

@@ -1,28 +1,15 @@
-"""Reading queries, and the states they are in.
-
-A lease that has expired is an open query, whether or not anybody has written that down yet: readers compute
-it (`record`), writers write it first (`reopen_expired`), so that a clock that steps back revives nothing.
-"""
+"""Reading queries, and the states they are in; one whose lease has expired is open (see `expiry`)."""
 
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from quercus.storage import checks
 from quercus.storage.errors import NotFound
 from quercus.storage.models import find
 from quercus.storage.records import QueryRecord, QueryState
 from quercus.storage.schema import AnyRow, log, query
-
-# Columns of an open query that nobody holds.
-FREE: dict[str, Any] = {"state": int(QueryState.OPEN), "labeller": None, "token": None, "expires_at": None}
-
-
-def reopen_expired(connection: Connection, model_id: int, now: float) -> None:
-    """Write down which leases have expired. The table `lease` still knows who held them."""
-    expired = (query.c.state == QueryState.LEASED, query.c.expires_at <= now)
-    connection.execute(update(query).where(query.c.model_id == model_id, *expired).values(FREE))
 
 
 def get(connection: Connection, name: str, number: int, now: float) -> QueryRecord:
@@ -31,8 +18,14 @@ def get(connection: Connection, name: str, number: int, now: float) -> QueryReco
     mine = (query.c.model_id == row.id, query.c.number == number)
     found = connection.execute(records().where(*mine)).one_or_none()
     if found is None:
-        raise NotFound("query", f"{name}/{number}")
+        raise missing(row, number)
     return record(found, now)
+
+
+def missing(row: AnyRow, number: int) -> NotFound:
+    """The error for a query that is not there; of a model's numbers, only withdrawn queries are ever removed."""
+    gone = 1 <= number <= row.query_count
+    return NotFound("query", f"{row.name}/{number}", "any more: it was withdrawn" if gone else "")
 
 
 def page(  # noqa: PLR0917 - a filter, a page, a time

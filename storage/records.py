@@ -100,13 +100,17 @@ class NewValue:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """One batch of instances, stored whole or not at all; see `Store.append_instances`."""
+    """One batch of instances, stored whole or not at all; see `Store.append_instances`.
+
+    `key` is `ModelRecord.key` of the model it was made for: guards against another of the same name.
+    """
 
     model: str
     ids: Sequence[str]
     values: Float64
     labels: Sequence[bytes]
     new_values: Sequence[NewValue] = ()
+    key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,26 @@
-"""Trees as they were published, one row a version."""
+"""Trees as they were published, one row a version; of old versions only some are kept.
 
-from sqlalchemy import Connection, insert, select, update
+A tree is a function of the log, which is kept for ever: any old one can be grown again.
+"""
+
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from quercus.storage.errors import NotFound
 from quercus.storage.models import find
 from quercus.storage.records import Snapshot
 from quercus.storage.schema import AnyRow, model, snapshot
 
+KEPT_VERSIONS = 1000
 
-def add(connection: Connection, row: AnyRow, as_of: int, data: bytes, now: float) -> int:
-    """Insert the next version; the caller holds the model."""
-    version = int(row.tree_version) + 1
-    connection.execute(
-        insert(snapshot).values(model_id=row.id, version=version, as_of=as_of, data=data, created_at=now)
-    )
-    change = {"tree_version": version, "sequence_grown": as_of}
+
+def add(connection: Connection, row: AnyRow, new: Snapshot, keep: int) -> None:
+    """Insert the next version and remove those that are older than the newest `keep`; the caller holds the model."""
+    values = {"version": new.version, "as_of": new.as_of, "data": new.data, "created_at": new.created_at}
+    connection.execute(insert(snapshot).values(model_id=row.id, **values))
+    change = {"tree_version": new.version, "sequence_grown": new.as_of}
     connection.execute(update(model).where(model.c.id == row.id).values(change))
-    return version
+    old = (snapshot.c.model_id == row.id, snapshot.c.version <= new.version - keep)
+    connection.execute(delete(snapshot).where(*old))
 
 
 def get(connection: Connection, name: str, version: int | None) -> Snapshot:
@@ -29,5 +33,13 @@ def get(connection: Connection, name: str, version: int | None) -> Snapshot:
         )
     ).one_or_none()
     if found is None:
-        raise NotFound("tree version", f"{name}/{wanted}")
+        raise NotFound("tree version", f"{name}/{wanted}", _why(connection, row, wanted))
     return Snapshot(*found)
+
+
+def _why(connection: Connection, row: AnyRow, wanted: int) -> str:
+    if not 1 <= wanted <= row.tree_version:
+        return ""
+    first = select(func.min(snapshot.c.version)).where(snapshot.c.model_id == row.id)
+    oldest = connection.execute(first).scalar_one()
+    return f"any more: old versions are removed, {oldest} to {row.tree_version} are kept"

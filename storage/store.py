@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from quercus.storage import agenda as agendas
-from quercus.storage import answers, leases, log, models, queries, snapshots
+from quercus.storage import answers, checks, leases, log, models, queries, snapshots
 from quercus.storage.agenda import Publication
 from quercus.storage.answers import Statement
 from quercus.storage.append import Outcome, append_all
@@ -29,6 +29,7 @@ from quercus.storage.records import (
     QueryState,
     Snapshot,
 )
+from quercus.storage.snapshots import KEPT_VERSIONS
 
 BUSY_TIMEOUT_S = 10.0
 
@@ -214,6 +215,7 @@ class Store:
         snapshot: bytes,
         agenda: Sequence[AgendaEntry],
         key: int | None = None,
+        keep: int = KEPT_VERSIONS,
     ) -> int:
         """Store the next tree version and make the queries follow its agenda.
 
@@ -227,6 +229,8 @@ class Store:
             Sequence number of the last event the tree was grown from.
         key : int, optional
             `ModelRecord.key` of the model the tree was grown for: guards against another of the same name.
+        keep : int, optional
+            Tree versions of the model that are kept, this one included; older ones are removed.
 
         Returns
         -------
@@ -241,7 +245,8 @@ class Store:
         InvalidInput
             The agenda names an instance twice, or something that is not an instance.
         """
-        published = Publication(as_of, snapshot, agenda, key)
+        checks.at_least("keep", keep, 1)
+        published = Publication(as_of, snapshot, agenda, key, keep)
         with self._database.write() as connection:
             return agendas.publish(connection, model, published, self._clock())
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import AlreadyExists, EventKind, FailedPrecondition, NotFound, Store
+from quercus.storage import AlreadyExists, EventKind, FailedPrecondition, NewValue, NotFound, Push, Store
 
 
 def test_a_new_model_is_empty(store, clock):
@@ -120,6 +120,35 @@ def test_a_budget_below_what_is_out_is_refused(store, helper, clock):
     assert store.respecify("m", b"new", budget=1).budget == 1
     with pytest.raises(FailedPrecondition, match="budget of 1 is used up"):
         store.answer("m", second.number, second.token, b"!", 1.0, False)
+
+
+def test_a_clock_that_steps_back_revives_no_lease_whose_budget_was_given_away(store, helper, clock):
+    helper.create(budget=2)
+    helper.push("a", "b")
+    helper.publish(1, 2)
+    answered, _ = store.lease("m", "ann", 2, 60).queries
+    store.answer("m", answered.number, answered.token, b"!", 1.0, False)
+    clock.now += 60
+    store.respecify("m", b"new", budget=1)
+    clock.now -= 30
+    model = store.get_model("m")
+    assert (model.queries_answered, model.queries_leased, model.budget) == (1, 0, 1)
+
+
+def test_a_push_for_a_former_model_of_the_name_is_refused(store, helper):
+    helper.create()
+    former = store.get_model("m").key
+    store.delete_model("m")
+    helper.create()
+    values = np.ones((1, 3))
+    key = store.get_model("m").key
+    for_former = Push("m", ["a"], values, [b"?"], [NewValue(0, 0, "new")], former)
+    refused, taken = store.append_group([for_former, Push("m", ["b"], values, [b"?"], (), key)])
+    assert isinstance(refused, FailedPrecondition)
+    assert str(refused) == "model m was deleted, and another has its name: begin anew"
+    assert taken.stored == 1
+    assert [event.id for event in store.read_events("m")] == ["b"]
+    assert store.vocabulary("m") == {}
 
 
 def test_what_is_written_is_there_after_reopening(store_url, clock):

@@ -59,6 +59,7 @@ def test_a_path_may_have_any_characters(name: str, tmp_path: Path) -> None:
     ("flags", "environ", "text"),
     [
         ({"port": 70_000}, {}, "port: is 70000, must lie in [0, 65535] (from flag --port)"),
+        ({"keep_trees": 0}, {}, "keep_trees: is 0, must lie in [1, 1000000000] (from flag --keep-trees)"),
         ({"grace_s": -1}, {}, "grace_s: is -1.0, must lie in [0.0, 3600.0] (from flag --grace-s)"),
         ({"grace_s": float("nan")}, {}, "grace_s: is nan, must lie in [0.0, 3600.0] (from flag --grace-s)"),
         (
