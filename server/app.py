@@ -83,7 +83,7 @@ class Server:
         self._config = config
         self._store = _open_store(config)
         self.core = Core(self._store, config)
-        self.supervisor = Supervisor(config.store_url, config.poll_ms, config.log_level)
+        self.supervisor = Supervisor(config)
         self._health = Health(self.core.stopping)
         self._server = self._make_server()
         self.port = 0

@@ -23,6 +23,7 @@ from quercus.storage.store import Store
 
 _log = logging.getLogger(__name__)
 REFRESH_EVERY_S: Final = 0.01
+PAIR_ATTEMPTS: Final = 3
 Read = Callable[..., Awaitable[Any]]
 
 
@@ -74,6 +75,21 @@ class Catalogue:
                 f"the newest tree of {model} is grown up to sequence {found.as_of}, not yet to {min_sequence}"
             )
         return found
+
+    async def pair(self, model: str, min_sequence: int = 0) -> tuple[Classifier, Schema]:
+        """Return the newest classifier of a model and the schema of the same model.
+
+        Raises
+        ------
+        NotFound, FailedPrecondition, Unavailable
+            As `classifier`; also when another model takes the name again and again.
+        """
+        for _ in range(PAIR_ATTEMPTS):
+            classifier, schema = await self.classifier(model, min_sequence), await self.schema(model)
+            if classifier.key == schema.key:
+                return classifier, schema
+            self.forget(model)  # it was deleted, and another has its name
+        raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
 
     def forget(self, model: str) -> None:
         """Drop what is known of a model."""

@@ -100,6 +100,7 @@ class Core:
         try:
             while True:
                 message = asyncio.ensure_future(_next(iterator))
+                message.add_done_callback(_retrieve)  # the call may end while a message is awaited
                 try:
                     await asyncio.wait({message, stop}, return_when=asyncio.FIRST_COMPLETED)
                     if not message.done():
@@ -112,6 +113,12 @@ class Core:
                 yield message.result()
         finally:
             stop.cancel()
+
+
+def _retrieve(future: asyncio.Future[Any]) -> None:
+    """Look at the exception of a future that perhaps nobody awaits any more."""
+    if not future.cancelled():
+        future.exception()
 
 
 async def _next(iterator: AsyncIterator[T]) -> T:

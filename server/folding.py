@@ -35,10 +35,12 @@ class Folding:
     ----------
     store : open in this process.
     record : the model when it was first seen.
+    keep : tree versions that are kept.
     """
 
-    def __init__(self, store: Store, record: ModelRecord) -> None:
+    def __init__(self, store: Store, record: ModelRecord, keep: int) -> None:
         self._store = store
+        self._keep = keep
         self._model = record.name
         self.key = record.key
         self._state = stream.GrowthState.initial(_specification(record.initial_specification))
@@ -60,6 +62,8 @@ class Folding:
         behind = record.sequence_committed > self._folded
         if behind:
             events = self._store.read_events(self._model, self._folded, GROWTH_CHUNK)
+            if not events:  # the model was replaced since it was listed
+                return False
             self._state = stream.grow(self._state, self._convert(events))
             self._folded = events[-1].sequence
         unpublished = self._folded > record.sequence_grown or record.tree_version == 0
@@ -87,7 +91,7 @@ class Folding:
             for query in state.agenda(AGENDA_LENGTH)
         ]
         version = self._store.publish(
-            self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key
+            self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep
         )
         _log.debug(
             "model %s: version %d as of %d, %d nodes, %d queries",

@@ -8,6 +8,7 @@ has everything.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import logging
 import os
 import signal
@@ -19,7 +20,8 @@ from typing import Final
 from quercus.server.config import set_up_logging
 from quercus.server.folding import Folding
 from quercus.server.limits import MAX_PAGE
-from quercus.storage.errors import StorageError
+from quercus.storage import KEPT_VERSIONS
+from quercus.storage.errors import NotFound, StorageError
 from quercus.storage.records import ModelRecord
 from quercus.storage.store import Store
 from quercus.trees.interval import prepare
@@ -28,6 +30,7 @@ _log = logging.getLogger("quercus.server.grower")  # also when it is run as __ma
 NICENESS: Final = 5  # where they compete for a core, answering goes before growing
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
+PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
 
 
 class Grower:
@@ -36,11 +39,13 @@ class Grower:
     Parameters
     ----------
     store : open in this process.
+    keep : tree versions of each model that are kept.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, keep: int = KEPT_VERSIONS) -> None:
         self._store = store
-        self._models: dict[str, Folding] = {}
+        self._keep = keep
+        self._models: dict[int, Folding] = {}  # by key, as the others
         self._failures: dict[int, int] = {}
         self._retry_at: dict[int, float] = {}
 
@@ -48,15 +53,17 @@ class Grower:
         """Give every model one step; tells whether any had something to do."""
         worked = False
         records = self._records()
-        for gone in self._models.keys() - {record.name for record in records}:
-            del self._models[gone]
+        keys = {record.key for record in records}
+        for known in (self._models, self._failures, self._retry_at):
+            for gone in known.keys() - keys:
+                del known[gone]
         for record in records:
             if time.monotonic() < self._retry_at.get(record.key, 0.0):
                 continue
             try:
                 worked |= self._folding(record).step(record)
-            except Exception:
-                self._failed(record)
+            except Exception as error:
+                self._failed(record, error)
             else:
                 self._failures.pop(record.key, None)
         return worked
@@ -67,18 +74,29 @@ class Grower:
         return bool(self._failures)
 
     def _folding(self, record: ModelRecord) -> Folding:
-        folding = self._models.get(record.name)
-        if folding is None or folding.key != record.key:
-            folding = self._models[record.name] = Folding(self._store, record)
+        folding = self._models.get(record.key)
+        if folding is None:
+            folding = self._models[record.key] = Folding(self._store, record, self._keep)
         return folding
 
-    def _failed(self, record: ModelRecord) -> None:
-        """Log it, forget the model's state and try again later, each time twice as late."""
-        self._models.pop(record.name, None)
+    def _failed(self, record: ModelRecord, error: Exception) -> None:
+        """Log it and try again later, each time twice as late. A model that is gone meanwhile is no failure."""
+        try:
+            gone = self._store.get_model(record.name).key != record.key
+        except NotFound:
+            gone = True
+        except StorageError:
+            gone = False
+        if gone:
+            return
         count = self._failures[record.key] = self._failures.get(record.key, 0) + 1
-        delay = min(FIRST_RETRY_S * 2 ** (count - 1), LAST_RETRY_S)
+        delay = min(FIRST_RETRY_S * 2 ** min(count - 1, 30), LAST_RETRY_S)
         self._retry_at[record.key] = time.monotonic() + delay
-        _log.exception("model %s cannot be grown; trying again in %.1f s", record.name, delay)
+        if isinstance(error, StorageError):  # the store's fault: what is folded is sound
+            _log.error("model %s cannot be grown: %s; trying again in %.1f s", record.name, error, delay)
+            return
+        self._models.pop(record.key, None)
+        _log.error("model %s cannot be grown; trying again in %.1f s", record.name, delay, exc_info=error)
 
     def _records(self) -> list[ModelRecord]:
         records: list[ModelRecord] = []
@@ -89,9 +107,9 @@ class Grower:
                 return records
 
 
-def run(store: Store, poll_s: float) -> None:
+def run(store: Store, poll_s: float, keep: int) -> None:
     """Grow for ever: rounds while there is work, then wait for the store to change."""
-    grower = Grower(store)
+    grower = Grower(store, keep)
     delay = FIRST_RETRY_S
     while True:
         try:
@@ -100,8 +118,8 @@ def run(store: Store, poll_s: float) -> None:
                 token = store.change_token()
             _wait_for_change(store, token, poll_s, grower.waiting_to_retry)
             delay = FIRST_RETRY_S
-        except StorageError:
-            _log.exception("the store cannot be read; trying again in %.1f s", delay)
+        except StorageError as error:
+            _log.error("the store cannot be read: %s; trying again in %.1f s", error, delay)
             time.sleep(delay)
             delay = min(2 * delay, LAST_RETRY_S)
 
@@ -113,7 +131,12 @@ def _wait_for_change(store: Store, token: int, poll_s: float, retry: bool) -> No
 
 
 def end_with_parent() -> None:
-    """End this process when its standard input ends."""
+    """End this process when its standard input ends; on Linux the kernel ends it too, even when it is stopped."""
+    parent = os.getppid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the kernel knew
+            os._exit(0)
 
     def watch() -> None:
         while os.read(sys.stdin.fileno(), 4096):
@@ -129,6 +152,7 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("--poll-ms", type=int, default=5)
     parser.add_argument("--log-level", default="info")
+    parser.add_argument("--keep-trees", type=int, default=KEPT_VERSIONS)
     arguments = parser.parse_args()
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
@@ -136,7 +160,7 @@ def main() -> None:
     set_up_logging(arguments.log_level)
     # on a fresh machine the kernels take half a minute to compile: begin before the first model asks for it
     threading.Thread(target=prepare, name="prepare", daemon=True).start()
-    run(Store.open(arguments.url), arguments.poll_ms / 1000)
+    run(Store.open(arguments.url), arguments.poll_ms / 1000, arguments.keep_trees)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,9 @@ Handler = Any  # grpc.RpcMethodHandler: untyped in grpcio
 class CatchAll(aio.ServerInterceptor):
     """Turn every exception of a handler into a status with details.
 
-    Bytes that are no message of the method's type are an invalid argument (gRPC itself would answer UNKNOWN). An exception that no servicer is expected to raise is a bug: it is logged with its trace under a
-    reference, and the client sees the reference only.
+    Bytes that are no message of the method's type are an invalid argument (gRPC would answer UNKNOWN). An
+    exception that no servicer is expected to raise is a bug: it is logged with its trace under a reference,
+    and the client sees the reference only.
     """
 
     async def intercept_service(

@@ -12,12 +12,13 @@ from typing import Final
 from quercus.belief import evidence
 from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
-from quercus.belief.label import contour
+from quercus.belief.label import Label, contour
 from quercus.proto.v1 import query_pb2
 from quercus.server.convert_instances import known_contour
 from quercus.server.convert_labels import decode_label
 from quercus.server.convert_queries import encode_queries
 from quercus.server.core import Core
+from quercus.server.errors import Unavailable
 from quercus.server.names import parse_query
 from quercus.server.schema import Schema
 from quercus.storage.records import Leased, QueryRecord
@@ -105,16 +106,35 @@ async def answer(core: Core, request: query_pb2.AnswerQueryRequest) -> query_pb2
     model, number = parse_query(request.name)
     check_token(request.lease_token)
     schema = await core.catalogue.schema(model)
-    return await core.write(_answer, core.store, schema, number, request)
+    try:
+        done = await _answer_with(core, schema, number, request)
+    except InvalidInput:
+        if (await core.catalogue.reload_schema(model)).key == schema.key:
+            raise
+        done = None
+    if done is None:  # the schema was of a former model of this name
+        done = await _answer_with(core, await core.catalogue.reload_schema(model), number, request)
+    if done is None:
+        raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
+    return done
+
+
+async def _answer_with(
+    core: Core, schema: Schema, number: int, request: query_pb2.AnswerQueryRequest
+) -> query_pb2.AnswerQueryResponse | None:
+    await core.read(core.store.get_query, schema.model, number)  # an unknown query before a bad label
+    label = await core.convert(request, decode_label, request.label, schema.frame)
+    return await core.write(_answer, core.store, schema, number, label, request)
 
 
 def _answer(
-    store: Store, schema: Schema, number: int, request: query_pb2.AnswerQueryRequest
-) -> query_pb2.AnswerQueryResponse:
-    """Look and store in the writer thread, so that nothing comes between."""
+    store: Store, schema: Schema, number: int, label: Label, request: query_pb2.AnswerQueryRequest
+) -> query_pb2.AnswerQueryResponse | None:
+    """Look and store in the writer thread, so that nothing comes between; None: the schema is of another model."""
     model, size = schema.model, schema.frame.size
+    if store.get_model(model).key != schema.key:
+        return None
     query = store.get_query(model, number)
-    label = decode_label(request.label, schema.frame)
     reliability = request.reliability if request.HasField("reliability") else 1.0
     if not 0.0 < reliability <= 1.0:
         raise InvalidInput("reliability", f"is {reliability!r}, must lie in (0, 1]")

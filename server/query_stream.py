@@ -14,6 +14,7 @@ from quercus.server.checks import check_count, check_labeller, check_sequence, e
 from quercus.server.core import Core
 from quercus.server.limits import MAX_CREDITS
 from quercus.server.names import parse_model, parse_query
+from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.records import Idle, Leased, QueryState
 
 Response = query_pb2.StreamQueriesResponse
@@ -40,6 +41,7 @@ class QueryStream:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._terms: leasing.Terms | None = None
+        self._key = 0  # of the model the stream was opened for
         self._credits = 0
         self._held: dict[int, _Held] = {}
         self._out: asyncio.Queue[Response | Exception | None] = asyncio.Queue(2 * MAX_CREDITS)
@@ -104,7 +106,8 @@ class QueryStream:
             lease_s(request.lease_duration, request.HasField("lease_duration")),
             check_sequence(request.min_sequence),
         )
-        await self._core.catalogue.schema(terms.model)  # NotFound now rather than at the first credit
+        # NotFound now rather than at the first credit; read anew, because another server may have replaced it
+        self._key = (await self._core.catalogue.reload_schema(terms.model)).key
         return terms
 
     def _check_same(self, request: query_pb2.StreamQueriesRequest, terms: leasing.Terms) -> None:
@@ -143,6 +146,10 @@ class QueryStream:
             await self._drop_expired(terms)
             room = self._credits - len(self._held)
             mark = await core.read(leasing.mark, core.store, terms.model)
+            if mark[0] != self._key:
+                raise FailedPrecondition(
+                    f"model {terms.model} was deleted, and another has its name: open another stream"
+                )
             if room > 0 and (room, mark) != tried:
                 tried = (room, mark)
                 leased = await leasing.lease(core, terms, room)
@@ -168,7 +175,11 @@ class QueryStream:
         for number, held in list(self._held.items()):
             if held.expires_at > now:
                 continue
-            record = await self._core.read(self._core.store.get_query, terms.model, number)
+            try:
+                record = await self._core.read(self._core.store.get_query, terms.model, number)
+            except NotFound:  # withdrawn long ago and removed; or the model is gone, which is seen next
+                self._held.pop(number, None)
+                continue
             mine = record.state is QueryState.LEASED and record.labeller == terms.labeller
             if mine and record.expires_at is not None and record.expires_at > now:
                 self._held[number] = _Held(held.token, record.expires_at)

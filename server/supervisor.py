@@ -9,6 +9,8 @@ import sys
 import time
 from typing import Final
 
+from quercus.server.config import Config
+
 _log = logging.getLogger(__name__)
 FIRST_DELAY_S: Final = 0.1
 LAST_DELAY_S: Final = 30.0
@@ -23,15 +25,14 @@ class Supervisor:
 
     Parameters
     ----------
-    url : of the store.
-    poll_ms : time between the grower's looks for changes, in milliseconds.
-    log_level : of the grower.
+    config : of the server.
     """
 
-    def __init__(self, url: str, poll_ms: int, log_level: str) -> None:
+    def __init__(self, config: Config) -> None:
         self._command = [
-            sys.executable, "-m", "quercus.server.grower", url,
-            "--poll-ms", str(poll_ms), "--log-level", log_level,
+            sys.executable, "-m", "quercus.server.grower", config.store_url,
+            "--poll-ms", str(config.poll_ms), "--log-level", config.log_level,
+            "--keep-trees", str(config.keep_trees),
         ]  # fmt: skip
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
@@ -66,8 +67,12 @@ class Supervisor:
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         # The pipe to its standard input is the grower's life line: it ends when this process does.
+        # A process group of its own: Ctrl-C in the terminal is for the server, which ends the grower itself.
         self._process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            process_group=0,
         )
         return self._process
 
@@ -79,6 +84,11 @@ class Supervisor:
             if time.monotonic() - started >= HEALTHY_S:
                 delay = FIRST_DELAY_S
             _log.warning("the grower ended with code %s; starting it again in %.1f s", code, delay)
-            await asyncio.sleep(delay)
-            delay = min(2 * delay, LAST_DELAY_S)
-            process = await self._spawn()
+            while True:
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LAST_DELAY_S)
+                try:
+                    process = await self._spawn()
+                    break
+                except OSError as error:  # no memory or no process to be had: perhaps later
+                    _log.error("the grower cannot be started (%s); trying again in %.1f s", error, delay)

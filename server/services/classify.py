@@ -46,15 +46,15 @@ class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):
     async def _classify(self, request: classify_pb2.ClassifyRequest) -> classify_pb2.ClassifyResponse:
         model = parse_model(request.model, "model")
         catalogue = self._core.catalogue
-        classifier = await catalogue.classifier(model, check_sequence(request.min_sequence))
-        schema = await catalogue.schema(model)
+        min_sequence = check_sequence(request.min_sequence)
+        classifier, schema = await catalogue.pair(model, min_sequence)
         try:
             return await self._core.convert(request, _answer, request, schema, classifier)
-        except InvalidInput:  # perhaps an index that another server has just learned
-            fresh = await catalogue.reload_schema(model)
-            if fresh == schema:
+        except InvalidInput:  # perhaps an index that another server has just learned, or another model
+            if await catalogue.reload_schema(model) == schema:
                 raise
-        return await self._core.convert(request, _answer, request, fresh, classifier)
+        classifier, schema = await catalogue.pair(model, min_sequence)
+        return await self._core.convert(request, _answer, request, schema, classifier)
 
 
 def _answer(

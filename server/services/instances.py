@@ -24,7 +24,7 @@ from quercus.server.names import (
     read_number_token,
 )
 from quercus.server.schema import Schema
-from quercus.storage.errors import Stale
+from quercus.storage.errors import FailedPrecondition, Stale
 from quercus.storage.records import Appended, Push
 from quercus.storage.store import Store
 
@@ -70,11 +70,14 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
     async def _read_batches(
         self, requests: AsyncIterator[instance_pb2.PushInstancesRequest], acks: _Acks
     ) -> None:
-        name = ""
+        name, key = "", None
         try:
             async for request in self._core.requests(requests):
                 name = _same_model(name, request.model)
-                pending = await self._store(parse_model(name, "model"), request)
+                model = parse_model(name, "model")
+                if key is None:  # read anew: another server may have replaced the model
+                    key = (await self._core.catalogue.reload_schema(model)).key
+                pending = await self._store(model, key, request)
                 await acks.put((request.batch_id, pending))
             if not name:
                 raise empty_stream("at least one batch")
@@ -83,11 +86,17 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         else:
             await acks.put(None)
 
-    async def _store(self, model: str, request: instance_pb2.PushInstancesRequest) -> Awaitable[Appended]:
+    async def _store(
+        self, model: str, key: int, request: instance_pb2.PushInstancesRequest
+    ) -> Awaitable[Appended]:
         """Queue one batch. One with new nominal values is awaited: others may have given the same numbers."""
         schema = await self._core.catalogue.schema(model)
         generated = uuid.uuid4().hex
         for _ in range(NEW_VALUE_ATTEMPTS):
+            if schema.key != key:
+                raise FailedPrecondition(
+                    f"model {model} was deleted, and another has its name: open another stream"
+                )
             try:
                 push = await self._core.convert(request, _decode, request, schema, generated)
             except InvalidInput:  # perhaps an index that another server has just learned
@@ -136,7 +145,8 @@ def _decode(request: instance_pb2.PushInstancesRequest, schema: Schema, generate
     rows = decode_rows(request.rows, schema, learn=True)
     count = len(rows.values)
     labels = decode_labels(request.labels if request.HasField("labels") else None, count, schema.frame)
-    return Push(schema.model, _ids(request, count, generated), rows.values, labels, rows.new_values)
+    ids = _ids(request, count, generated)
+    return Push(schema.model, ids, rows.values, labels, rows.new_values, schema.key)
 
 
 def _ids(request: instance_pb2.PushInstancesRequest, count: int, generated: str) -> tuple[str, ...]:

@@ -129,6 +129,34 @@ def test_no_orphan_is_left(number: str, start_child: Any, tools: Any, tmp_path: 
     await_end(grower, tools)
 
 
+def test_no_stopped_grower_is_left(start_child: Any, tools: Any, tmp_path: Path) -> None:
+    child = start_child(tmp_path / "store.db")
+    child.api.create("m")
+    child.api.grown("m", 0)
+    grower = grower_of(child.process.pid)
+    tools.kill(grower, tools.signals.SIGSTOP)  # it cannot notice anything by itself
+    child.process.kill()
+    await_end(grower, tools)
+
+
+def test_a_stopped_grower_delays_neither_answers_nor_the_end(
+    start_child: Any, tools: Any, tmp_path: Path
+) -> None:
+    child = start_child(tmp_path / "store.db")
+    api = child.api
+    api.create("m")
+    api.push(tools.table_t("m"))
+    api.grown("m", 21)
+    grower = grower_of(child.process.pid)
+    tools.kill(grower, tools.signals.SIGSTOP)
+    api.push(tools.batch("m", [[0, 0]]))
+    row = classify_pb2.ClassifyRequest(model="models/m", rows=tools.packed([[0, 0]]))
+    assert api.classifier.Classify(row, timeout=60).as_of == 21
+    code, _ = child.finish(tools.signals.SIGTERM)
+    assert code == 0
+    await_end(grower, tools)
+
+
 def test_killed_grower_is_started_again_and_grows_the_same_tree(
     start_live: Any, tools: Any, tmp_path: Path
 ) -> None:

@@ -1,0 +1,158 @@
+"""The grower goes on whatever happens to one model, and says so once a try."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quercus.belief.codec import encode
+from quercus.belief.label import ClassSet
+from quercus.proto.v1 import model_pb2
+from quercus.server import grower
+from quercus.server.convert_models import complete
+from quercus.server.grower import Grower
+from quercus.storage.errors import StoreError
+from quercus.storage.records import Event, ModelRecord
+from quercus.storage.store import Store
+
+POISON = b"\xff\xff\xff"
+
+
+def specification(width: int = 1) -> bytes:
+    attributes = [
+        model_pb2.Attribute(name=f"A{k}", nominal=model_pb2.NominalAttribute(values=["a", "b"]))
+        for k in range(width)
+    ]
+    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"])
+    return complete(message).SerializeToString(deterministic=True)
+
+
+def push(store: Store, model: str, count: int, width: int = 1) -> None:
+    label = encode(ClassSet(1))
+    store.append_instances(model, [f"i{i}" for i in range(count)], np.zeros((count, width)), [label] * count)
+
+
+class Unlucky(Store):
+    """A store that something happens to: `after_listing` runs between the list of models and what follows."""
+
+    after_listing: Any = None
+    publishes_that_fail = 0
+    reads: tuple[int, ...] = ()
+
+    def list_models(self, after: str = "", limit: int = 1000) -> list[ModelRecord]:
+        found = super().list_models(after, limit)
+        then, self.after_listing = self.after_listing, None
+        if then is not None:
+            then()
+        return found
+
+    def read_events(self, model: str, after: int = 0, limit: int = 10_000) -> list[Event]:
+        self.reads = (*self.reads, after)
+        return super().read_events(model, after, limit)
+
+    def publish(self, model: str, **fields: Any) -> int:
+        if self.publishes_that_fail:
+            self.publishes_that_fail -= 1
+            raise StoreError("no space is left on the disk")
+        return super().publish(model, **fields)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    with Unlucky.open(f"sqlite:///{tmp_path / 'store.db'}") as opened:
+        yield opened
+
+
+def messages(caplog: pytest.LogCaptureFixture) -> Sequence[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def rounds(running: Grower) -> None:
+    while running.round():
+        pass
+
+
+def test_a_poisoned_model_is_logged_once_a_try(
+    store: Unlucky, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(grower.time, "monotonic", lambda: now[0])
+    store.create_model("poisoned", POISON, budget=0)
+    store.create_model("sound", specification(), budget=0)
+    running = Grower(store)
+    for _ in range(10):
+        rounds(running)
+    assert messages(caplog) == ["model poisoned cannot be grown; trying again in 0.5 s"]
+    now[0] += 0.5
+    for _ in range(10):
+        rounds(running)
+    assert messages(caplog)[1:] == ["model poisoned cannot be grown; trying again in 1.0 s"]
+    assert (store.get_model("sound").tree_version, running.waiting_to_retry) == (1, True)
+    store.delete_model("poisoned")
+    rounds(running)
+    assert not running.waiting_to_retry  # nothing is left that would wake it up
+
+
+def test_a_model_that_is_deleted_meanwhile_is_no_failure(
+    store: Unlucky, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.create_model("m", specification(), budget=0)
+    running = Grower(store)
+    store.after_listing = lambda: store.delete_model("m")
+    rounds(running)
+    assert (messages(caplog), running.waiting_to_retry) == ([], False)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_a_model_that_is_replaced_meanwhile_is_no_failure(
+    count: int, store: Unlucky, caplog: pytest.LogCaptureFixture
+) -> None:
+    def replace() -> None:
+        store.delete_model("m")
+        store.create_model("m", specification(width=3), budget=0)
+        if count:
+            push(store, "m", count, width=3)
+
+    store.create_model("m", specification(width=2), budget=0)
+    push(store, "m", 2, width=2)
+    running = Grower(store)
+    store.after_listing = replace
+    rounds(running)
+    rounds(running)  # the store changed since the round began, so there is another
+    assert (messages(caplog), running.waiting_to_retry) == ([], False)
+    model = store.get_model("m")
+    assert (model.sequence_grown, model.tree_version) == (count, 1)
+
+
+def test_a_store_that_fails_does_not_cost_what_is_folded(
+    store: Unlucky, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(grower.time, "monotonic", lambda: now[0])
+    store.create_model("m", specification(), budget=0)
+    push(store, "m", 5)
+    running = Grower(store)
+    store.publishes_that_fail = 2
+    for _ in range(3):
+        rounds(running)
+        now[0] += 60.0
+    assert messages(caplog) == [
+        "model m cannot be grown: no space is left on the disk; trying again in 0.5 s",
+        "model m cannot be grown: no space is left on the disk; trying again in 1.0 s",
+    ]
+    assert store.reads == (0,)
+    assert store.get_model("m").sequence_grown == 5
+
+
+def test_old_trees_are_removed(store: Unlucky) -> None:
+    store.create_model("m", specification(), budget=0)
+    running = Grower(store, keep=2)
+    for i in range(4):
+        store.append_instances("m", [f"{i}"], np.zeros((1, 1)), [encode(ClassSet(1))])
+        rounds(running)
+    assert store.snapshot("m").version == 4
+    with pytest.raises(Exception, match="3 to 4 are kept"):
+        store.snapshot("m", 2)
