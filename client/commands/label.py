@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -28,12 +31,16 @@ from quercus.client.commands.common import (
     print_json,
 )
 from quercus.client.commands.label_person import Person, Quit, Refusal, Skip
-from quercus.client.errors import FailedPrecondition
+from quercus.client.errors import FailedPrecondition, Unavailable
 from quercus.client.files.labels import truth
 from quercus.client.labels import LabelLike
 from quercus.client.results import Query
 
 Answerer = Callable[[Query], "LabelLike | Refusal | Skip | Quit"]
+T = TypeVar("T")
+
+TELL_AFTER_S = 1.0
+"""A wait that is longer is explained."""
 
 
 @dataclass
@@ -115,11 +122,19 @@ def label(
                 truth_file, {id_prefix + key: value for key, value in answers.items()}, delay_s
             )
             idle_s = 10.0 if idle_s is None else idle_s
+        console = err if as_json else out  # what is said beside the JSON is for people
+        session = _Session(
+            client, model, name, reliability, limit, idle_s, lease_s, truth_file is None, console
+        )
         try:
-            console = err if as_json else out  # what is said beside the JSON is for people
-            _run(_Session(client, model, name, reliability, limit, idle_s, lease_s, console), answerer, tally)
+            _run(session, answerer, tally)
         except KeyboardInterrupt:
             err.print("\nstopped", style="dim")
+        finally:  # also before an error is told: what was answered is answered
+            _report(tally, name, as_json)
+
+
+def _report(tally: _Tally, name: str, as_json: bool) -> None:
     if as_json:
         print_json(asdict(tally) | {"labeller": name})
     else:
@@ -135,32 +150,91 @@ class _Session:
     limit: int | None
     idle_s: float | None
     lease_s: float
+    is_person: bool
     console: Console
+
+    def say(self, text: str, style: str = "dim") -> None:
+        """Tell the labeller something."""
+        self.console.print(text, style=style, markup=False, soft_wrap=True)
+
+
+def _patiently(session: _Session, call: Callable[[], T]) -> T:
+    """Make a call; when no server answers, a person's answer waits for one rather than being lost."""
+    while True:
+        try:
+            return call()
+        except Unavailable as error:
+            _await_server(session, error)
+
+
+def _await_server(session: _Session, error: Unavailable) -> None:
+    """Wait for a server on behalf of a person; for a file, ``error`` stands."""
+    if not session.is_person:
+        raise error
+    session.say(f"{error}; waiting until one does (Ctrl-C stops)", "yellow")
+    while True:
+        with contextlib.suppress(Unavailable):
+            session.client.wait_ready()
+            return
+
+
+@contextmanager
+def _telling_if_long(session: _Session) -> Iterator[None]:
+    """A person who waits is told for what."""
+    text = f"waiting for a query of {session.model} ... (Ctrl-C stops)"
+    timer = threading.Timer(TELL_AFTER_S, session.say, [text])
+    timer.daemon = True
+    if session.is_person:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _queries(session: _Session) -> Generator[Query, None, None]:
+    """Queries one after another, also over the restart of a server."""
+
+    def once() -> Generator[Query, None, None]:
+        return session.client.queries(
+            session.model, session.labeller, lease_s=session.lease_s, idle_s=session.idle_s
+        )
+
+    queries = once()
+    try:
+        while True:
+            try:
+                with _telling_if_long(session):
+                    query = next(queries, None)
+            except Unavailable as error:
+                _await_server(session, error)
+                queries = once()
+                continue
+            if query is None:
+                return
+            yield query
+    finally:
+        queries.close()  # gives the query in hand back, however this ends
 
 
 def _run(session: _Session, answerer: Answerer, tally: _Tally) -> None:
     client = session.client
-    if session.idle_s is None:
-        session.console.print(
-            f"waiting for queries of {session.model} ... (Ctrl-C stops)", style="dim", markup=False
-        )
-    queries = client.queries(session.model, session.labeller, lease_s=session.lease_s, idle_s=session.idle_s)
-    with closing(queries):  # gives the query in hand back, however this ends
+    with closing(_queries(session)) as queries:
         for query in queries:
-            answer = answerer(query)
+            answer = _patiently(session, partial(answerer, query))
             if isinstance(answer, Quit):
                 return
             if isinstance(answer, Skip):
                 tally.skipped += 1
                 continue
             try:
-                _send(session, query, answer, tally)
+                _patiently(session, partial(_send, session, query, answer, tally))
             except FailedPrecondition as error:
                 tally.late += 1
                 err.print(f"not taken: {error}", style="yellow", markup=False)
             if session.limit is not None and tally.answered >= session.limit:
                 return
-    model = client.get_model(session.model)
+    model = _patiently(session, partial(client.get_model, session.model))
     if model.queries_answered >= model.budget:
         hint = f"more: quercus models update {model.name} --budget {model.budget + 20}"
         session.console.print(f"the budget of {model.budget:,} answers is spent; {hint}", soft_wrap=True)

@@ -65,10 +65,10 @@ class Person:
         """Show a query until it is answered, refused, skipped or left."""
         model = self._client.get_model(query.model)
         self._console.print()
-        show(self._console, query_screen(query, model))
+        show(self._console, query_screen(query, model, self._console.width))
         self._keyboard.forget()  # what was typed before the row was to be seen is no answer to it
         while True:
-            self._console.print(prompt(query))
+            self._console.print(prompt(query, self._console.width))
             answer = self._one(query, self._keyboard)
             if answer is not None:
                 return answer
@@ -97,7 +97,7 @@ class Person:
     def _set(self, query: Query, keyboard: Keys, by_key: dict[str, str]) -> LabelLike:
         chosen: list[str] = []
         while True:
-            self._console.print(set_line(query, chosen))
+            self._console.print(set_line(query, chosen, self._console.width))
             key = keyboard.read()
             if key in (ESCAPE, END):
                 return None

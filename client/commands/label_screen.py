@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -13,11 +15,17 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from quercus.client.commands.common import bar
-from quercus.client.results import Model, Query, Reason, Rival
+from quercus.client.results import Model, Query, Reason, Rival, Value
 
-MOST_RIVALS = 15
+_Row = tuple[Text, Text]
+
+MOST_RIVALS = 8
 MOST_VALUES = 90
 BLOCK_VALUES = 18
+"""Attributes in one column, where the screen has room for several."""
+MOST_KEYS = 9
+"""With more classes the keys are told once, beside what is believed."""
+_FRAME, _GAP = 4, 3
 TIE = 2e-9
 """Sums of two ends closer than this are tied (ALGORITHMS §3.5): the earlier attribute stands."""
 
@@ -39,57 +47,95 @@ HELP = """Answer with the key of the class. If you cannot say which one:
   q   stop; this row goes back at once
   ?   this help
 
+The key of a class sends at once and cannot be taken back. To look at it once more, press s, the key, Enter.
+
 Every answer is kept with your name; uncertain ones are used as what they are."""
 
 
-def query_screen(query: Query, model: Model) -> list[RenderableType]:
-    """A query, ready to print."""
+def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]:
+    """A query, ready to print on a screen of ``width``; the row comes last, next to the keys."""
     answer = f"answer {model.queries_answered + 1} of {model.budget}"
     title = f"instance {query.instance}  ·  query {query.number}  ·  {answer}"
     panels = [
-        Panel(_values(query, model), title="instance", title_align="left", border_style="cyan"),
+        Panel(
+            _values(query, model, width - _FRAME), title="instance", title_align="left", border_style="cyan"
+        ),
         Panel(_beliefs(query), title="believed so far", title_align="left", border_style="cyan"),
     ]
     why = Panel(_why(query.reason), title="why this one", title_align="left", border_style="dim")
-    return [Rule(title, style="bold cyan", align="left"), Columns(panels), why]
+    return [Rule(title, style="bold cyan", align="left"), why, Columns(panels)]
 
 
-def prompt(query: Query) -> Text:
-    """The keys, in a line that wraps."""
-    text = Text("class?  ", style="bold")
-    for key, name in zip(CLASS_KEYS, query.classes, strict=False):
-        text.append(f" {key} ", style="bold reverse")
-        text.append(f" {name}   ")
-    text.append("· s set · u uncertain · r refuse · k skip · ? help · q quit", style="dim")
-    return text
+def prompt(query: Query, width: int) -> Text:
+    """The keys, broken between them where the line ends."""
+    parts = [Text("class?  ", style="bold")]
+    if len(query.classes) > MOST_KEYS:
+        parts.append(Text("its key, from the list above  "))
+    else:
+        for key, name in zip(CLASS_KEYS, query.classes, strict=False):
+            parts.append(Text.assemble((f" {key} ", "bold reverse"), f" {name}   "))
+    commands = ("s set", "u uncertain", "r refuse", "k skip", "? help", "q quit")
+    return _flow([*parts, *(Text(f"· {command} ", style="dim") for command in commands)], width)
 
 
-def set_line(query: Query, chosen: Sequence[str]) -> Text:
+def set_line(query: Query, chosen: Sequence[str], width: int) -> Text:
     """The set so far."""
-    text = Text("one of:  ", style="bold")
+    parts = [Text("one of:  ", style="bold")]
     for key, name in zip(CLASS_KEYS, query.classes, strict=False):
-        mark, style = ("[x]", "bold green") if name in chosen else ("[ ]", "")
-        text.append(f"{mark} {key} {name}   ", style=style)
-    text.append("· Enter sends, Escape goes back", style="dim")
+        if name in chosen:
+            parts.append(Text(f"[x] {key} {name}   ", style="bold green"))
+        elif len(query.classes) <= MOST_KEYS:
+            parts.append(Text(f"[ ] {key} {name}   "))
+    return _flow([*parts, Text("· Enter sends, ", style="dim"), Text("Escape goes back", style="dim")], width)
+
+
+def _flow(parts: Sequence[Text], width: int) -> Text:
+    """Parts in a row, a new line before one that would not fit whole."""
+    text, used = Text(), 0
+    for part in parts:
+        size = cell_len(part.plain.rstrip())
+        if used and used + size > width:
+            text.append("\n")
+            used = 0
+        text.append_text(part)
+        used += cell_len(part.plain)
     return text
 
 
-def _values(query: Query, model: Model) -> RenderableType:
+def _values(query: Query, model: Model, width: int) -> RenderableType:
     names = [attribute.name for attribute in model.specification.attributes]
-    grid = RichTable.grid(padding=(0, 3))
-    blocks = [names[k : k + BLOCK_VALUES] for k in range(0, min(len(names), MOST_VALUES), BLOCK_VALUES)]
-    grid.add_row(*(_block(query, block) for block in blocks))
+    shown = [(Text(name), _value(query.values.get(name))) for name in names[:MOST_VALUES]]
+    columns = math.ceil(len(shown) / BLOCK_VALUES)
+    while columns > 1 and _width(_blocks(shown, columns)) > width:
+        columns -= 1  # a longer column rather than names that are cut
+    grid = RichTable.grid(padding=(0, _GAP))
+    grid.add_row(*map(_block, _blocks(shown, columns)))
     if len(names) <= MOST_VALUES:
         return grid
     return Group(grid, Text(f"and {len(names) - MOST_VALUES:,} more attributes", style="dim"))
 
 
-def _block(query: Query, names: Sequence[str]) -> RenderableType:
+def _value(value: Value) -> Text:
+    if value is None:
+        return Text("missing", style="dim")
+    return Text(f"{value:.6g}" if isinstance(value, float) else str(value), style="bold")
+
+
+def _blocks(shown: Sequence[_Row], columns: int) -> list[Sequence[_Row]]:
+    size = math.ceil(len(shown) / columns)
+    return [shown[k : k + size] for k in range(0, len(shown), size)]
+
+
+def _width(blocks: Sequence[Sequence[_Row]]) -> int:
+    """Cells that blocks take side by side."""
+    widths = [max(name.cell_len for name, _ in b) + 2 + max(value.cell_len for _, value in b) for b in blocks]
+    return sum(widths) + _GAP * len(widths)
+
+
+def _block(rows: Sequence[_Row]) -> RenderableType:
     table = RichTable(box=None, show_header=False, pad_edge=False)
-    for name in names:
-        value = query.values.get(name)
-        shown = "missing" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-        table.add_row(Text(name), Text(shown, style="dim" if value is None else "bold"))
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

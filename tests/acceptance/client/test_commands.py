@@ -202,6 +202,20 @@ def test_a_file_that_cannot_tell_refuses(server: str, name: str, table_t: Path, 
     assert "nothing more to ask" in done.stderr
 
 
+def test_what_was_answered_is_told_before_an_error(
+    server: str, name: str, table_t: Path, tmp_path: Path
+) -> None:
+    create(server, name, table_t, "--budget", "4")
+    assert quercus("push", name, str(table_t), server=server).returncode == 0
+    truth = tmp_path / "truth.csv"
+    truth.write_text("id,class\n0,x\n")
+    done = quercus(
+        "label", name, "--truth", str(truth), "--id-column", "id", "--labeller", "bob", server=server
+    )
+    assert (done.returncode, done.stdout) == (1, "bob: 1 answered\n")
+    assert "has no answer for instance" in done.stderr
+
+
 def test_answers_by_id(server: str, name: str, table_t: Path, tmp_path: Path) -> None:
     create(server, name, table_t, "--budget", "2")
     keyed = tmp_path / "keyed.csv"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.client.serving import QUERCUS, quercus
+from integration.client.serving import QUERCUS, Serving, quercus
 
 from quercus.client import Client
 
@@ -166,6 +166,48 @@ def test_the_last_answer_of_the_budget_ends_the_session(screen: Screen) -> None:
     screen.expect("the budget of 6 answers is spent")
     screen.expect("ann: 6 answered")
     assert screen.ended() == 0
+
+
+def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Path) -> None:
+    (tmp_path / "store").mkdir()
+    serving = Serving(tmp_path / "store")
+    address, port = serving.address, serving.port
+    try:
+        made = quercus("models", "create", "m", str(table_t), "--budget", "6", server=address)
+        assert made.returncode == 0, made.stderr
+        assert quercus("push", "m", str(table_t), server=address).returncode == 0
+        screen = Screen("label", "m", "--labeller", "ann", server=address)
+        try:
+            assert "answer 1 of 6" in screen.expect(PROMPT)
+            serving.kill()
+            screen.press("2")
+            screen.expect("→ s")
+            screen.expect(f"no server answers at {address}; waiting until one does (Ctrl-C stops)")
+            serving = Serving(tmp_path / "store", port)
+            assert "answer 2 of 6" in screen.expect(PROMPT)
+            screen.press("q")
+            screen.expect("ann: 1 answered")
+            assert screen.ended() == 0
+        finally:
+            screen.close()
+        with Client(address) as client:
+            assert client.get_model("m").queries_answered == 1
+    finally:
+        serving.kill()
+
+
+def test_a_labeller_who_must_wait_is_told_for_what(server: str, model: str) -> None:
+    with Client(server) as client:
+        held = [client.lease(model, "bob", wait_s=20.0).queries[0] for _ in range(6)]
+        screen = Screen("label", model, "--labeller", "ann", server=server)
+        try:
+            screen.expect(f"waiting for a query of {model} ... (Ctrl-C stops)")
+            client.refuse(held[0])
+            assert "answer 1 of 6" in screen.expect(PROMPT)
+            screen.press("q")
+            assert screen.ended() == 0
+        finally:
+            screen.close()
 
 
 def test_watch_draws_a_live_table(server: str, model: str, table_t: Path) -> None:

@@ -25,7 +25,8 @@ def query(values: dict[str, str | float | None], classes: tuple[str, ...], reaso
 
 def screen(asked: Query, of: Model, width: int = 110) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    show(console, [*query_screen(asked, of), prompt(asked), set_line(asked, asked.classes[:1])])
+    show(console, query_screen(asked, of, width))
+    show(console, [prompt(asked, width), set_line(asked, asked.classes[:1], width)])
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -38,7 +39,8 @@ def test_a_query_deep_in_the_tree() -> None:
         model(attributes, ("yes", "no")),
     )
     assert "instance row-7  ·  query 4  ·  answer 4 of 9" in shown
-    assert shown.index("wind") < shown.index("hue") < shown.index("ash")
+    row = shown.partition("instance ─")[2]
+    assert row.index("wind") < row.index("hue") < row.index("ash")
     assert "[bold]weak" in shown  # text is shown as it is, never read as markup
     assert "0.123457" in shown
     assert "missing" in shown
@@ -56,7 +58,7 @@ def test_the_largest_model_still_fits() -> None:
     asked = query(dict.fromkeys(names, 1.0), classes, reason)
     shown = screen(asked, model([Numeric(name) for name in names], classes))
     assert "and 910 more attributes" in shown
-    assert "and 985 more" in shown
+    assert "and 992 more" in shown
     assert "attribute 0 ≥ 3" in shown
     assert "class 63" in shown
     assert len(shown.splitlines()) < 200
@@ -72,3 +74,53 @@ def test_nothing_breaks_on_a_narrow_screen() -> None:
 
 def test_bars() -> None:
     assert [bar(x, 4) for x in (0.0, 1.0, 0.5, 0.03, 2.0)] == ["", "████", "██", "▏", "████"]
+
+
+def wide_screen(names: list[str], size: int, width: int) -> str:
+    classes = tuple(f"class-{c:02d}" for c in range(size))
+    reason = Reason((), tuple(Rival(name, -1.0, 1.0) for name in names), names[0], "≥ 3", 1.0, 10)
+    return screen(
+        query(dict.fromkeys(names, 1.25), classes, reason), model([Numeric(n) for n in names], classes), width
+    )
+
+
+def test_names_are_whole_however_many_there_are() -> None:
+    """Names that differ at their ends only, as sensors' do: cut off they would be the same."""
+    names = [f"a_rather_long_name_of_sensor_{k}" for k in range(30)]
+    shown = wide_screen(names, 3, 80)
+    assert all(f" {name} " in shown for name in names)
+    short = wide_screen([f"band_{k}" for k in range(60)], 3, 80)
+    assert len(short.splitlines()) < 45  # side by side where there is room
+    assert "band_0 " in short
+
+
+def test_the_row_stands_next_to_the_keys() -> None:
+    shown = wide_screen(["a", "b"], 3, 80)
+    assert (
+        shown.index("why this one")
+        < shown.index("instance ─")
+        < shown.index("believed")
+        < shown.index("class?")
+    )
+
+
+def test_keys_are_never_parted_from_their_names() -> None:
+    names = [f"some kind of class {c}" for c in range(6)]
+    asked = query({"a": 1.0}, tuple(names), Reason((), (), "a", "x", 0.0, 1))
+    for width in (30, 50, 80):
+        lines = prompt(asked, width).plain.splitlines()
+        assert max(map(len, (line.rstrip() for line in lines))) <= width
+        for key, name in enumerate(names, 1):
+            assert any(f" {key}  {name}" in line for line in lines)
+        assert any("q quit" in line for line in lines)
+
+
+def test_many_classes_have_their_keys_in_the_list_alone() -> None:
+    asked = query({"a": 1.0}, tuple(f"class-{c:02d}" for c in range(20)), Reason((), (), "a", "x", 0.0, 1))
+    assert len(prompt(asked, 80).plain.splitlines()) <= 2
+    chosen = set_line(asked, ["class-03", "class-19"], 80).plain
+    assert (
+        chosen.splitlines()[0].rstrip()
+        == "one of:  [x] 4 class-03   [x] l class-19   · Enter sends, Escape goes back"
+    )
+    assert "l  class-19" in wide_screen(["a"], 20, 80)
