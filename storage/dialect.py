@@ -61,6 +61,7 @@ class SqliteDialect:
         self._url = url
         self._token_lock = threading.Lock()
         self._token_connection: Any = None
+        self._files: dict[Path, tuple[int, int]] = {}
 
     @property
     def store_name(self) -> str:
@@ -82,6 +83,24 @@ class SqliteDialect:
             raise ReadOnlyStore(
                 f"{self.path} cannot be used: the folder {parent} may not be written by this user"
             )
+
+    def check_in_place(self) -> None:
+        """Raise when the store's file, or its write-ahead log, is not the one that was opened.
+
+        A file that was deleted or replaced can be written for as long as it is open, and all of it is lost
+        when it is closed. The log exists from the first commit until the last connection of all processes ends.
+        """
+        for path, opened in self._files.items():
+            if _identity(path) != opened:
+                raise StoreError(
+                    f"{path} was deleted or replaced while it was in use: put it back, or start the server again"
+                )
+
+    def remember_files(self) -> None:
+        """Take the files as they are now for those that were opened; called after a commit."""
+        for path in (self.path, self.path.with_name(self.path.name + "-wal")):
+            if (found := _identity(path)) is not None:
+                self._files[path] = found
 
     def create_engine(self) -> Engine:
         """Engine whose connections are set up and whose transactions begin as they will be used."""
@@ -214,6 +233,15 @@ def _file_of(url: URL) -> Path:
 def _may(path: Path, mode: int) -> bool:
     # The effective user is the one SQLite will be refused as.
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and number of a file, None when it cannot be found."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -31,21 +31,32 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Read transaction: everything in it sees one state of the store."""
-        with self._translated(), self._engine.connect() as connection, connection.begin():
-            yield connection
+        with self._translated():
+            self.dialect.check_in_place()
+            with self._engine.connect() as connection, connection.begin():
+                yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """Write transaction, committed to disk when the block ends, rolled back when it raises."""
-        with self._translated(), self._writer, self._engine.connect() as connection:
-            connection.execution_options(**{WRITE: True})
-            with connection.begin():
-                yield connection
+        with self._translated(), self._writer:
+            self.dialect.check_in_place()
+            with self._engine.connect() as connection:
+                connection.execution_options(**{WRITE: True})
+                with connection.begin():
+                    yield connection
+                # once more: what was committed to a file that nobody will find again is not stored
+                self.dialect.check_in_place()
 
     def change_token(self) -> int:
         """See `Store.change_token`."""
         with self._translated():
+            self.dialect.check_in_place()
             return self.dialect.change_token(self._engine)
+
+    def remember_files(self) -> None:
+        """From now on every call makes sure that the files are still the same."""
+        self.dialect.remember_files()
 
     def close(self) -> None:
         """Close every connection. A second call does nothing."""

@@ -28,6 +28,7 @@ def ensure_schema(database: Database) -> None:
         if found != HEAD:
             _upgrade(connection, found, database.dialect.store_name)
             database.dialect.teach_planner(connection)
+    database.remember_files()
 
 
 def stored_revision(connection: Connection, store: str) -> str | None:
