@@ -86,6 +86,7 @@ class Server:
         self.supervisor = Supervisor(config)
         self._health = Health(self.core.stopping)
         self._server = self._make_server()
+        self._watch: asyncio.Task[None] | None = None
         self.port = 0
 
     @property
@@ -111,8 +112,23 @@ class Server:
         await self._server.start()
         if self._config.grower:
             await self.supervisor.start()
+        await self._tell_health(well=True)
+        self._watch = asyncio.create_task(self._follow_store(), name="quercus-health")
+
+    async def _follow_store(self) -> None:
+        """Say NOT_SERVING for as long as the store cannot be read. Runs until cancelled."""
+        changes, well = self.core.changes, True
+        while True:
+            seen = changes.count
+            if well == bool(changes.trouble):
+                well = not well
+                await self._tell_health(well)
+            await changes.wait(seen)
+
+    async def _tell_health(self, well: bool) -> None:
+        status = health_pb2.HealthCheckResponse
         for service in ("", *SERVICES):
-            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+            await self._health.set(service, status.SERVING if well else status.NOT_SERVING)
 
     def _listen(self) -> int:
         wanted = join(self._config.host, self._config.port)
@@ -130,6 +146,8 @@ class Server:
         Streams are told to end, calls under way finish (at most ``grace_s``), queued writes are committed and
         acknowledged, the grower ends, the store is closed.
         """
+        if self._watch is not None:
+            self._watch.cancel()
         await self._health.enter_graceful_shutdown()
         self.core.stopping.set()
         await self._server.stop(self._config.grace_s)

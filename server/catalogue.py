@@ -18,7 +18,7 @@ from quercus.server.convert_trees import Classifier
 from quercus.server.errors import Unavailable
 from quercus.server.limits import MAX_CACHED_MODELS
 from quercus.server.schema import Schema
-from quercus.storage.errors import FailedPrecondition, NotFound
+from quercus.storage.errors import FailedPrecondition, NotFound, StorageError
 from quercus.storage.store import Store
 
 _log = logging.getLogger(__name__)
@@ -105,6 +105,8 @@ class Catalogue:
             for model in set(self._schemas) | set(self._classifiers):
                 try:
                     await self._refresh(model)
+                except StorageError as error:
+                    _log.warning("cannot refresh model %s: %s", model, error)
                 except Exception:
                     _log.exception("cannot refresh model %s", model)
             await asyncio.sleep(

@@ -6,8 +6,11 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from typing import Final
 
 _log = logging.getLogger(__name__)
+RETRY_S: Final = 0.2
+"""Time between two looks while the store cannot be read."""
 
 
 class Changes:
@@ -25,6 +28,7 @@ class Changes:
         self._count = 0
         self._changed = asyncio.Event()
         self._stopping = threading.Event()
+        self._trouble = ""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._poll, name="quercus-changes", daemon=True)
 
@@ -32,6 +36,11 @@ class Changes:
     def count(self) -> int:
         """How many changes were noticed so far; remember it before a read, then wait for a later one."""
         return self._count
+
+    @property
+    def trouble(self) -> str:
+        """Why the store cannot be read at this moment, empty when it can."""
+        return self._trouble
 
     def start(self) -> None:
         """Begin to poll."""
@@ -64,12 +73,23 @@ class Changes:
         while not self._stopping.wait(self._poll_s):
             try:
                 token = self._read_token()
-            except Exception:
-                _log.exception("cannot read the store's change token")
-                self._stopping.wait(1.0)
+            except Exception as error:
+                if not self._trouble:
+                    _log.error("the store cannot be read: %s", error)
+                    self._say(str(error) or type(error).__name__)
+                self._stopping.wait(RETRY_S)
                 continue
+            if self._trouble:
+                _log.warning("the store can be read again")
+                self._say("")
             if token != seen:
                 seen = token
                 if self._stopping.is_set():
                     return
                 self._loop.call_soon_threadsafe(self.notify)
+
+    def _say(self, trouble: str) -> None:
+        """Tell those who wait, as for a change."""
+        self._trouble = trouble
+        if not self._stopping.is_set():
+            self._loop.call_soon_threadsafe(self.notify)

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from quercus.belief.errors import InvalidInput
-from quercus.server.limits import MAX_ERROR_CHARACTERS
+from quercus.server.limits import MAX_ERROR_BYTES
 from quercus.storage.errors import (
     AlreadyExists,
     CorruptStore,
@@ -43,7 +43,7 @@ class Failure:
     Attributes
     ----------
     code : the status code.
-    message : one sentence for people, at most ``MAX_ERROR_CHARACTERS`` long.
+    message : one sentence for people, at most ``MAX_ERROR_BYTES`` long.
     metadata : trailing metadata that carries the serialised ``google.rpc.Status``.
     """
 
@@ -113,4 +113,8 @@ def _resource(error: NotFound | AlreadyExists) -> error_details_pb2.ResourceInfo
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_ERROR_CHARACTERS else text[: MAX_ERROR_CHARACTERS - 1] + "…"
+    """Cut a text to ``MAX_ERROR_BYTES`` of UTF-8."""
+    data = text.encode(errors="replace")
+    if len(data) <= MAX_ERROR_BYTES:
+        return text
+    return data[: MAX_ERROR_BYTES - 3].decode(errors="ignore") + "…"

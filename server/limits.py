@@ -61,8 +61,12 @@ PUBLISH_EVERY_S: Final = 1.0
 PUBLISH_SHARE: Final = 4
 """And while it has, publishing (which grows the tree) waits this many times as long as it last took."""
 
-MAX_ERROR_CHARACTERS: Final = 1000
-"""Length of an error message: trailing metadata above 8 KiB would break the call itself."""
+MAX_ERROR_BYTES: Final = 800
+"""Length of an error message: trailing metadata above 8 KiB would break the call itself.
+
+The message travels percent-encoded (three bytes for one), and up to four times more in the details (four
+bytes for three).
+"""
 
 NEW_VALUE_ATTEMPTS: Final = 20
 """Times a push with new nominal values is tried again when others added values meanwhile."""

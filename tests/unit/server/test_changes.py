@@ -1,8 +1,12 @@
 """The change signal wakes who waits, and only then."""
 
 import asyncio
+import threading
 from itertools import count
 
+import pytest
+
+from quercus.server import changes as changes_module
 from quercus.server.changes import Changes
 
 
@@ -59,6 +63,39 @@ def test_time_is_up() -> None:
         await changes.close()
 
     asyncio.run(run())
+
+
+def test_trouble_is_told_once_and_taken_back(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes_module, "RETRY_S", 0.001)
+    looks, broken = [0], threading.Event()
+    broken.set()
+
+    def read() -> int:
+        looks[0] += 1
+        if broken.is_set():
+            if looks[0] == 20:
+                broken.clear()
+            raise OSError("the disk is gone")
+        return 1
+
+    async def run() -> list[str]:
+        changes = Changes(read, 0.001)
+        changes.start()
+        said = []
+        for _ in range(2):
+            assert await changes.wait(len(said), 20)
+            said.append(changes.trouble)
+        await changes.close()
+        return said
+
+    assert asyncio.run(run()) == ["the disk is gone", ""]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the store cannot be read: the disk is gone",
+        "the store can be read again",
+    ]
+    assert all(record.exc_info is None for record in caplog.records)
 
 
 def test_failing_look_is_survived(caplog: object) -> None:

@@ -1,5 +1,8 @@
 """Every exception of the domain has one status, with details; a bug has none."""
 
+from base64 import b64encode
+from urllib.parse import quote
+
 import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
@@ -65,11 +68,18 @@ def test_resource() -> None:
     assert (detail.resource_type, detail.resource_name) == ("model", "wine")
 
 
-def test_messages_stay_below_the_limit_of_metadata() -> None:
-    failure = to_failure(InvalidInput("f" * 100_000, "r" * 100_000))
-    assert failure is not None
-    assert len(failure.metadata[0][1]) < 8000
-    assert len(failure.message) == 1000
+@pytest.mark.parametrize("letter", ["a", "é", "中", "🎄"])
+def test_messages_stay_below_the_limit_of_metadata(letter: str) -> None:
+    for error in (
+        InvalidInput(letter * 100_000, letter * 100_000),
+        storage.NotFound("model", letter * 100_000),
+    ):
+        failure = to_failure(error)
+        assert failure is not None
+        sent = len(quote(failure.message, safe="")) + len(b64encode(failure.metadata[0][1]))
+        assert sent < 8000
+        assert failure.message.endswith("…")
+        assert len(failure.message.encode()) >= 790
 
 
 def test_prefix() -> None:

@@ -1,0 +1,51 @@
+"""The store is taken away under a running server."""
+
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from quercus.proto.v1 import classify_pb2
+
+
+def test_health_follows_the_store(
+    start_live: Any, tools: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "store.db"
+    live = start_live(path, grower=False)
+    api = live.api
+    api.create("m", budget=0)
+    api.push(tools.batch("m", [[0, 0]]))
+    status = health_pb2.HealthCheckResponse
+    health = health_pb2_grpc.HealthStub(api.channel)
+    watch = health.Watch(health_pb2.HealthCheckRequest(service="quercus.v1.InstanceService"), timeout=60)
+    assert next(watch).status == status.SERVING
+    path.rename(tmp_path / "kept")
+    assert next(watch).status == status.NOT_SERVING
+    with tools.refused(grpc.StatusCode.UNAVAILABLE, str(path), "deleted or replaced"):
+        api.push(tools.batch("m", [[1, 1]]))
+    with tools.refused(grpc.StatusCode.UNAVAILABLE, "deleted or replaced"):
+        api.get("m")
+    assert not path.exists()
+    (tmp_path / "kept").rename(path)
+    assert next(watch).status == status.SERVING
+    (ack,) = api.push(tools.batch("m", [[1, 1]]))
+    assert ack.committed_sequence == 2
+    watch.cancel()
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(told) == 1
+    assert told[0].startswith("the store cannot be read: ")
+
+
+def test_a_classification_needs_no_store(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    live = start_live(path)
+    live.api.create("m", budget=0)
+    live.api.push(tools.table_t("m"))
+    live.api.grown("m", 21)
+    row = classify_pb2.ClassifyRequest(model="models/m", rows=tools.packed([[0, 0]]))
+    before = live.api.classifier.Classify(row, timeout=60)
+    path.rename(tmp_path / "kept")
+    assert live.api.classifier.Classify(row, timeout=60) == before
