@@ -66,7 +66,8 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            raise FileError(path, f"malformed CSV: {error}", line) from None
+            reason = "lines end in CR alone; convert them to LF" if "new-line" in str(error) else str(error)
+            raise FileError(path, f"malformed CSV: {reason}", line) from None
         if cells is None:
             return
         if cells and not (len(cells) == 1 and not cells[0].strip()):

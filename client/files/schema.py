@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from quercus.client.files.errors import FileError
-from quercus.client.files.table import Column, Record, Table, listed
+from quercus.client.files.table import Record, Table, listed
 from quercus.client.results import Attribute, Nominal, Numeric, Specification
 
 MAX_VALUES = 1000
 """Values of one nominal attribute; the server takes no more."""
 MAX_CLASSES = 64
+
+NOT_A_NUMBER = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf", "+inf", "infinity", "-"})
+"""Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
 
@@ -45,17 +48,36 @@ class Schema:
 class _Guess:
     """What the cells of one column allow."""
 
-    def __init__(self, column: Column, force_nominal: bool) -> None:
-        self.column = column
-        self.numeric = column.kind != "nominal" and not force_nominal
+    def __init__(self, table: Table, k: int, force_nominal: bool) -> None:
+        self._table, self._k = table, k
+        self.column = table.columns[k]
+        self.numeric = self.column.kind != "nominal" and not force_nominal
         self.values: set[str] = set()
+        self._odd: FileError | None = None
 
-    def see(self, cell: str) -> None:
+    def see(self, cell: str, record: Record) -> None:
         """Take a cell in; values are kept up to one more than there may be."""
         if self.numeric and number(cell) is None:
-            self.numeric = False
+            self._see_text(cell, record)
         if len(self.values) <= MAX_VALUES:
             self.values.add(cell)
+
+    def _see_text(self, cell: str, record: Record) -> None:
+        declared = self.column.kind == "numeric"
+        if declared or cell.lower() in NOT_A_NUMBER:
+            reason = f"{cell!r} is not a finite number (an empty cell or ? is a missing value)"
+            hint = "" if declared else f"; take the column as names with --nominal {self.column.name!r}"
+            self._odd = self._odd or self._table.error(record, self._k, reason + hint)
+            if declared:
+                raise self._odd
+        else:
+            self.numeric = False
+
+    def check(self) -> None:
+        """Refuse a column of numbers that has words for missing ones, which would become names in silence."""
+        if self.numeric and self._odd is not None and any(number(cell) is not None for cell in self.values):
+            raise self._odd
+        self.numeric = self.numeric and self._odd is None
 
 
 def infer(
@@ -64,7 +86,8 @@ def infer(
     """Read a file once and say what its columns are.
 
     A column is numeric when every cell that is not missing is a number, or when the ARFF header says so; else
-    nominal, with its values as declared, or sorted.
+    nominal, with its values as declared, or sorted. Numbers among which there are words such as ``NA`` are
+    refused.
 
     Parameters
     ----------
@@ -78,7 +101,8 @@ def infer(
     Raises
     ------
     FileError
-        When a column named is not there, has no value at all, or has too many distinct ones.
+        When a column named is not there, has no value at all, or has too many distinct ones; when a cell
+        should be a number and is none.
     """
     for name in ignore:
         table.position(name, "--ignore")
@@ -86,16 +110,18 @@ def infer(
         table.position(name, "--nominal")
     wanted = [k for k, name in enumerate(table.names) if name not in ignore]
     at = None if class_column is None else table.position(class_column, "--class")
-    guesses = {k: _Guess(table.columns[k], table.names[k] in nominal or k == at) for k in wanted}
+    guesses = {k: _Guess(table, k, table.names[k] in nominal or k == at) for k in wanted}
     rows = 0
     for record in table:
         rows += 1
         for k in wanted:
             cell = record.cells[k]
             if cell is not None:
-                guesses[k].see(cell)
+                guesses[k].see(cell, record)
     if not rows:
         raise FileError(table.path, "has a header but no rows")
+    for guess in guesses.values():
+        guess.check()
     attributes = tuple(_attribute(table, guess) for k, guess in guesses.items() if k != at)
     if not attributes:
         raise FileError(table.path, "has no column left to learn from")
@@ -122,8 +148,9 @@ def _attribute(table: Table, guess: _Guess) -> Attribute:
 def _classes(table: Table, guess: _Guess) -> tuple[str, ...]:
     classes = guess.column.values or tuple(sorted(guess.values))
     if not 2 <= len(classes) <= MAX_CLASSES:
-        count = "more than 1,000" if len(classes) > MAX_VALUES else len(classes)
-        reason = f"class column {guess.column.name!r} has {count} classes; 2 to {MAX_CLASSES} are possible"
+        count = "more than 1,000" if len(classes) > MAX_VALUES else f"{len(classes):,}"
+        noun = "class" if len(classes) == 1 else "classes"
+        reason = f"class column {guess.column.name!r} has {count} {noun}; 2 to {MAX_CLASSES} are possible"
         raise FileError(table.path, reason)
     return classes
 

@@ -88,7 +88,7 @@ BAD_CSV: list[tuple[str | bytes, str]] = [
     (b"a,b\n1,2\n1,\xe9\n", r"line 3: byte 3 \(0xe9\) is not UTF-8"),
     (b"a,b\n1,\x00\n", r"line 2: holds a zero byte"),
     (b"a\n" + b"x" * (MAX_LINE_BYTES + 1), r"line 2: is longer than"),
-    ("a,b\r1,2\r", r"line 1: malformed CSV: new-line character"),
+    ("a,b\r1,2\r", r"line 1: malformed CSV: lines end in CR alone"),
 ]
 
 

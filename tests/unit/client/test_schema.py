@@ -58,7 +58,7 @@ def test_arff_declares_kinds_and_order(tmp_path: Path) -> None:
         (DATA, {"class_column": "class", "nominal": ["x"]}, "--nominal: no column 'x'"),
         ("a,class\n", {"class_column": "class"}, "has a header but no rows"),
         ("a,class\n?,x\n?,y\n", {"class_column": "class"}, "column 'a' has no value at all"),
-        ("a,class\n1,x\n2,x\n", {"class_column": "class"}, "class column 'class' has 1 classes; 2 to 64"),
+        ("a,class\n1,x\n2,x\n", {"class_column": "class"}, "class column 'class' has 1 class; 2 to 64"),
         ("class\nx\ny\n", {"class_column": "class"}, "has no column left to learn from"),
         ("a,class\n" + "".join(f"v{i},{i % 2}\n" for i in range(1001)), {"class_column": "class"},
          "more than 1,000 distinct values; leave it out with --ignore 'a'"),
@@ -197,3 +197,30 @@ def test_specification_files_that_cannot_be_read(
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FileError, match=words):
         read_specification(tmp_path / name)
+
+
+@pytest.mark.parametrize("word", ["NA", "nan", "inf", "null"])
+def test_numbers_with_words_for_missing_ones_do_not_become_names(tmp_path: Path, word: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"a,b,class\n1,x,o\n2,{word},s\n{word},y,o\n3,{word},s\n")
+    where = rf"line 4, column 1 \(a\): '{word}' is not a finite number .*--nominal 'a'"
+    with pytest.raises(FileError, match=where):
+        infer(open_table(path), class_column="class")
+    as_names = infer(open_table(path), class_column="class", nominal=["a"])
+    assert as_names.attributes == (
+        Nominal("a", sorted(["1", "2", "3", word])),
+        Nominal("b", sorted(["x", "y", word])),
+    )
+
+
+def test_a_column_of_such_words_alone_holds_names(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,class\nnone,o\nNA,s\n")
+    assert infer(open_table(path), class_column="class").attributes == (Nominal("a", ["NA", "none"]),)
+
+
+def test_a_column_declared_numeric_holds_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "t.arff"
+    path.write_text("@relation r\n@attribute a numeric\n@attribute c {x,y}\n@data\n1,x\nabc,y\n")
+    with pytest.raises(FileError, match=r"line 6, column 1 \(a\): 'abc' is not a finite number"):
+        infer(open_table(path), class_column="c")
