@@ -25,6 +25,7 @@ BLOCK_VALUES = 18
 """Attributes in one column, where the screen has room for several."""
 MOST_KEYS = 9
 """With more classes the keys are told once, beside what is believed."""
+MIN_INTERVAL, MAX_INTERVAL = 8, 30
 _FRAME, _GAP = 4, 3
 TIE = 2e-9
 """Sums of two ends closer than this are tied (ALGORITHMS §3.5): the earlier attribute stands."""
@@ -62,7 +63,9 @@ def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]
         ),
         Panel(_beliefs(query), title="believed so far", title_align="left", border_style="cyan"),
     ]
-    why = Panel(_why(query.reason), title="why this one", title_align="left", border_style="dim")
+    why = Panel(
+        _why(query.reason, width - _FRAME), title="why this one", title_align="left", border_style="dim"
+    )
     return [Rule(title, style="bold cyan", align="left"), why, Columns(panels)]
 
 
@@ -150,7 +153,7 @@ def _beliefs(query: Query) -> RenderableType:
     return table
 
 
-def _why(reason: Reason) -> RenderableType:
+def _why(reason: Reason, width: int) -> RenderableType:
     where = " and ".join(branch_text(name, value) for name, value in reason.path)
     at = f"where {where}" if where else "at the root"
     grid = RichTable.grid(padding=(0, 2))
@@ -161,11 +164,13 @@ def _why(reason: Reason) -> RenderableType:
     )
     low = min((rival.lower for rival in reason.rivals), default=0.0)
     high = max((rival.upper for rival in reason.rivals), default=1.0)
-    for rival in reason.rivals[:MOST_RIVALS]:
-        ends = f"gain ratio {rival.lower:.3f} to {rival.upper:.3f}"
-        grid.add_row(
-            Text(f"  {rival.attribute}"), Text(_interval(rival, low, high), style="yellow"), Text(ends)
-        )
+    shown = reason.rivals[:MOST_RIVALS]
+    ends = [f"gain ratio {rival.lower:.3f} to {rival.upper:.3f}" for rival in shown]
+    beside = max(map(cell_len, ends), default=0) + max((cell_len(r.attribute) for r in shown), default=0) + 6
+    room = max(MIN_INTERVAL, min(MAX_INTERVAL, width - beside))
+    for rival, numbers in zip(shown, ends, strict=True):
+        drawn = Text(_interval(rival, low, high, room), style="yellow")
+        grid.add_row(Text(f"  {rival.attribute}"), drawn, Text(numbers))
     head.add_row(grid)
     if len(reason.rivals) > MOST_RIVALS:
         head.add_row(Text(f"  and {len(reason.rivals) - MOST_RIVALS:,} more", style="dim"))
@@ -194,7 +199,7 @@ def branch_text(attribute: str, value: str) -> str:
     return f"{attribute} in {value}" if value.startswith("[") else f"{attribute} = {value}"
 
 
-def _interval(rival: Rival, low: float, high: float, width: int = 30) -> str:
+def _interval(rival: Rival, low: float, high: float, width: int) -> str:
     """An interval drawn within the range of all."""
     span = (high - low) or 1.0
     start = round((rival.lower - low) / span * (width - 1))
