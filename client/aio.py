@@ -15,6 +15,7 @@ import grpc
 from grpc import aio as grpc_aio
 
 from quercus.client import convert, pushing, requests, transport
+from quercus.client.classifying import Forms
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
 from quercus.client.labels import LabelLike
 from quercus.client.results import (
@@ -27,10 +28,10 @@ from quercus.client.results import (
     Query,
     Specification,
 )
-from quercus.client.rows import Row, RowEncoder, async_chunks, chunks
+from quercus.client.rows import Row, async_chunks
 from quercus.client.stubs import Stubs
 from quercus.client.treeview import Tree, TreeUpdate
-from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
+from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, tree_pb2
 
 
 class Client:
@@ -53,6 +54,7 @@ class Client:
         self.address = transport.server_address(address)
         self.timeout_s = timeout_s
         self._sequences = transport.Sequences()
+        self._forms = Forms()
         self._channel = grpc_aio.insecure_channel(
             self.address, options=transport.channel_options(self.address)
         )
@@ -93,6 +95,7 @@ class Client:
             model_id=name, specification=requests.specification(specification)
         )
         self._sequences.forget(name)
+        self._forms.forget(name)
         return convert.model(await self._call(self._stubs.models.CreateModel, request))
 
     async def get_model(self, name: str) -> Model:
@@ -122,6 +125,7 @@ class Client:
         request = model_pb2.DeleteModelRequest(name=convert.model_resource(name))
         await self._call(self._stubs.models.DeleteModel, request)
         self._sequences.forget(name)
+        self._forms.forget(name)
 
     # Instances
 
@@ -264,21 +268,18 @@ class Client:
         self, model: str, rows: Iterable[Row] | Any, *, min_sequence: int = 0, want_paths: bool = False
     ) -> Classifications:
         """Classify rows, as :meth:`quercus.client.Client.classify` does."""
-        specification = (await self.get_model(model)).specification
-        encoder = RowEncoder(specification)
-        size = transport.classify_rows(len(specification.attributes), len(specification.classes))
-        answers = []
-        for chunk in chunks(rows, size):
-            request = classify_pb2.ClassifyRequest(
-                model=convert.model_resource(model),
-                rows=encoder.encode(chunk)[0],
-                min_sequence=min_sequence,
-                want_paths=want_paths,
-            )
-            answers.append(await self._call(self._stubs.classify.Classify, request))
-        if not answers:
-            return convert.no_classifications(tuple(specification.classes), want_paths)
-        return convert.classifications(answers, want_paths)
+        form = self._forms.fresh(model) or self._forms.learn(
+            model, (await self.get_model(model)).specification
+        )
+        try:
+            answers = [
+                await self._call(self._stubs.classify.Classify, request)
+                for request in form.requests(model, rows, min_sequence, want_paths)
+            ]
+        except QuercusError:
+            self._forms.forget(model)
+            raise
+        return form.result(answers, want_paths)
 
     async def tree(self, model: str, version: int | None = None) -> Tree:
         """The newest tree, or any earlier version."""

@@ -10,6 +10,7 @@ from typing import Any, Self
 import grpc
 
 from quercus.client import convert, pushing, requests, transport
+from quercus.client.classifying import Forms
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
 from quercus.client.holding import Holding
 from quercus.client.labels import LabelLike
@@ -24,10 +25,10 @@ from quercus.client.results import (
     Query,
     Specification,
 )
-from quercus.client.rows import Row, RowEncoder, chunks
+from quercus.client.rows import Row, chunks
 from quercus.client.stubs import Stubs
 from quercus.client.treeview import Tree, TreeUpdate
-from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
+from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, tree_pb2
 
 
 class Client:
@@ -54,6 +55,7 @@ class Client:
         self.address = transport.server_address(address)
         self.timeout_s = timeout_s
         self._sequences = transport.Sequences()
+        self._forms = Forms()
         self._channel = grpc.insecure_channel(self.address, options=transport.channel_options(self.address))
         self._stubs = Stubs(self._channel)
 
@@ -96,6 +98,7 @@ class Client:
             model_id=name, specification=requests.specification(specification)
         )
         self._sequences.forget(name)
+        self._forms.forget(name)
         return convert.model(self._call(self._stubs.models.CreateModel, request))
 
     def get_model(self, name: str) -> Model:
@@ -125,6 +128,7 @@ class Client:
             self._stubs.models.DeleteModel, model_pb2.DeleteModelRequest(name=convert.model_resource(name))
         )
         self._sequences.forget(name)
+        self._forms.forget(name)
 
     # Instances
 
@@ -325,21 +329,16 @@ class Client:
         want_paths
             Also the path of every row.
         """
-        specification = self.get_model(model).specification
-        encoder = RowEncoder(specification)
-        size = transport.classify_rows(len(specification.attributes), len(specification.classes))
-        answers = []
-        for chunk in chunks(rows, size):
-            request = classify_pb2.ClassifyRequest(
-                model=convert.model_resource(model),
-                rows=encoder.encode(chunk)[0],
-                min_sequence=min_sequence,
-                want_paths=want_paths,
-            )
-            answers.append(self._call(self._stubs.classify.Classify, request))
-        if not answers:
-            return convert.no_classifications(tuple(specification.classes), want_paths)
-        return convert.classifications(answers, want_paths)
+        form = self._forms.fresh(model) or self._forms.learn(model, self.get_model(model).specification)
+        try:
+            answers = [
+                self._call(self._stubs.classify.Classify, request)
+                for request in form.requests(model, rows, min_sequence, want_paths)
+            ]
+        except QuercusError:
+            self._forms.forget(model)
+            raise
+        return form.result(answers, want_paths)
 
     def tree(self, model: str, version: int | None = None) -> Tree:
         """The newest tree, or any earlier version."""

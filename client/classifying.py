@@ -1,0 +1,79 @@
+"""Classification as both clients do it: what must be known of the model, the requests, and their answers in one."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from quercus.client import convert, transport
+from quercus.client.results import Classifications, Specification
+from quercus.client.rows import Row, RowEncoder, chunks
+from quercus.proto.v1 import classify_pb2
+
+FRESH_S: Final = 1.0
+"""How long a model's attributes are taken to be what they were: whoever classifies row by row asks once a second.
+
+Learned values may be missing from what is remembered; they travel by name. Only rows given by name, of a model that
+somebody else deleted and made anew with other attributes within this time, could be misread.
+"""
+
+
+class Form:
+    """How rows of a model travel.
+
+    Parameters
+    ----------
+    specification
+        Of the model.
+    """
+
+    def __init__(self, specification: Specification) -> None:
+        self.classes = tuple(specification.classes)
+        self._encoder = RowEncoder(specification)
+        self._size = transport.classify_rows(len(specification.attributes), len(self.classes))
+
+    def requests(
+        self, model: str, rows: Iterable[Row] | Any, min_sequence: int, want_paths: bool
+    ) -> Iterator[classify_pb2.ClassifyRequest]:
+        """Yield as few requests as the message limit allows."""
+        for chunk in chunks(rows, self._size):
+            yield classify_pb2.ClassifyRequest(
+                model=convert.model_resource(model),
+                rows=self._encoder.encode(chunk)[0],
+                min_sequence=min_sequence,
+                want_paths=want_paths,
+            )
+
+    def result(self, answers: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:
+        """Return the answers as one."""
+        if not answers:
+            return convert.no_classifications(self.classes, want_paths)
+        return convert.classifications(answers, want_paths)
+
+
+class Forms:
+    """The forms of the models classified lately.
+
+    Parameters
+    ----------
+    clock
+        Seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._known: dict[str, tuple[float, Form]] = {}
+
+    def fresh(self, model: str) -> Form | None:
+        """Return the form if it was learned less than ``FRESH_S`` ago."""
+        learned, form = self._known.get(model, (float("-inf"), None))
+        return form if self._clock() - learned < FRESH_S else None
+
+    def learn(self, model: str, specification: Specification) -> Form:
+        """Remember and return the form."""
+        form = Form(specification)
+        self._known[model] = (self._clock(), form)
+        return form
+
+    def forget(self, model: str) -> None:
+        """Ask again next time: the model is gone, or a request failed."""
+        self._known.pop(model, None)
