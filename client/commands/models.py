@@ -125,7 +125,7 @@ def _print_model(model: Model) -> None:
             "",
             f"{model.queries_refused:,} refused, {model.queries_open:,} open, {model.conflicts:,} conflicts",
         ),
-        ("tree", f"version {model.tree_version}, {model.lag:,} events behind"),
+        ("tree", f"version {model.tree_version}, {model.lag:,} event{'' if model.lag == 1 else 's'} behind"),
     ]
     for key, value in rows:
         grid.add_row(key, Text(str(value)))

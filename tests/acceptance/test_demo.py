@@ -236,7 +236,7 @@ def test_a_process_that_dies_is_named(words: bytes, name: str, tmp_path: Path) -
 
 @pytest.mark.timeout(150)
 def test_a_demo_that_takes_too_long_gives_up(tmp_path: Path) -> None:
-    with demo(tmp_path, "--labeller-delay-s", "60", "--timeout-s", "4") as running:
+    with demo(tmp_path, "--labeller-delay-s", "60", "--timeout-s", "2") as running:
         code, errors = running.end()
         assert code == 1
         assert f"the demo ran out of time; the logs of its processes are in {tmp_path}" in errors

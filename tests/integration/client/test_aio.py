@@ -51,10 +51,10 @@ def test_pushing_sync_and_async_iterables(serving: Serving, model: Model) -> Non
             yield [f"v{i // 100}", float(i)]
 
     async def work(client: Client) -> None:
-        first = await client.push(model.name, ROWS, ["o", "s", None, {"o": 0.5, "s": 1.0}], ids="pqrt")
+        first = await client.push(model.name, ROWS, ["o", "s", None, {"o": 0.5, "s": 1.0}], ids=list("pqrt"))
         assert (first.stored, first.known) == (4, 0)
         assert (
-            await client.push(model.name, ROWS, ["o", "s", None, {"o": 0.5, "s": 1.0}], ids="pqrt")
+            await client.push(model.name, ROWS, ["o", "s", None, {"o": 0.5, "s": 1.0}], ids=list("pqrt"))
         ).known == 4
         assert (await client.push(model.name, source(), batch_rows=20, window=2)).rows == 250
         assert (await client.get_model(model.name)).instance_count == 254

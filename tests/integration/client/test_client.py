@@ -91,8 +91,8 @@ def test_labels_of_every_form_arrive(client: Client, model: Model) -> None:
 
 
 def test_a_push_may_be_repeated(client: Client, model: Model) -> None:
-    client.push(model.name, ROWS, ids="pqrt")
-    again = client.push(model.name, ROWS, ids="pqrt")
+    client.push(model.name, ROWS, ids=list("pqrt"))
+    again = client.push(model.name, ROWS, ids=list("pqrt"))
     assert (again.stored, again.known) == (0, 4)
     with pytest.raises(AlreadyExists) as caught:
         client.push(model.name, [{"X": "b"}], ids=["p"])
@@ -197,7 +197,7 @@ def test_own_writes_are_read(client: Client, model: Model) -> None:
 
 
 def test_a_refusal_excludes_the_instance(client: Client, model: Model) -> None:
-    client.push(model.name, ROWS[:2], ids="pq")
+    client.push(model.name, ROWS[:2], ids=["p", "q"])
     refused = []
     for query in client.queries(model.name, "ann", idle_s=1.0):
         client.refuse(query)
