@@ -20,6 +20,7 @@ from quercus.trees.solver.descent import entropy
 from quercus.trees.solver.kernels import Array
 
 PIECES = 64  # first cut of the part t < 1
+SMALLEST = 1e-200  # of t: nearer to the vertex the entropy is 0 to all that matters
 LIMIT = 100_000  # pieces examined at the most
 
 
@@ -39,9 +40,10 @@ def upper_root(y: float) -> float:
 
 
 @compiled
-def on_curve(n: Array, t: float, theta: Array) -> tuple[float, float, float]:
-    """Write the point of the curve at `t` into `theta`; return its log-likelihood, ``mu`` and ``ln Z``."""
+def on_curve(n: Array, t: float, theta: Array) -> tuple[float, float]:
+    """Write the point of the curve at `t` into `theta`; return ``l(theta) - l(n / N)`` and ``mu``."""
     l = n.shape[0]
+    N = n.sum()
     k = t - np.log(t) + np.log(n[0])
     Z = 0.0
     for j in range(l):
@@ -51,8 +53,8 @@ def on_curve(n: Array, t: float, theta: Array) -> tuple[float, float, float]:
     value = 0.0
     for j in range(l):
         theta[j] /= Z
-        value += n[j] * np.log(theta[j])
-    return value, 1.0 / Z, np.log(Z)
+        value += n[j] * np.log(theta[j] * (N / n[j]))
+    return value, 1.0 / Z
 
 
 @compiled
@@ -83,27 +85,31 @@ def least_entropy_of_counts(n: Array, c: float, inner_c: float, tolerance: float
     l = n.shape[0]
     N = n.sum()
     theta = n / N
-    top = 0.0
-    for j in range(l):
-        top += n[j] * np.log(theta[j])
     reached = entropy(theta)
     bound = reached
     # part t >= 1: one root if l(1) < c, by monotonicity
-    at_one, mu_one, _ = on_curve(n, 1.0, theta)
+    at_one, mu_one = on_curve(n, 1.0, theta)
     hi = 2.0
-    while on_curve(n, hi, theta)[0] < top + 0.5 * inner_c and hi < 1e15:
+    while on_curve(n, hi, theta)[0] < 0.5 * inner_c and hi < 1e15:
         hi *= 4.0
-    if at_one < top + inner_c:
-        t = falling_root(n, top + inner_c, 1.0, hi)
-        value, mu, _ = on_curve(n, t, theta)
+    if at_one < inner_c:
+        t = falling_root(n, inner_c, 1.0, hi)
+        value, mu = on_curve(n, t, theta)
         reached = entropy(theta)
         # dH = mu dl from here to l = c; mu is between its value here and at t = 1
-        bound = reached - max(mu, mu_one) * max(value - (top + c), 0.0) * 1.01
+        bound = reached - max(mu, mu_one) * max(value - c, 0.0) * 1.01
     # part t < 1, from 1 down to where the likelihood is below the cut for good
     last = np.exp((c - N * np.log(N / n[0])) / (N - n[0])) * 0.99
     if last >= 1.0:
         return bound, reached
-    level = top + c
+    if last < SMALLEST:
+        last = SMALLEST  # below it the likelihood falls towards the vertex
+        value, _ = on_curve(n, last, theta)
+        if value >= inner_c:
+            return 0.0, entropy(theta)
+        if value >= c:
+            bound = 0.0
+    level = c
     los = np.empty(LIMIT + PIECES)
     his = np.empty(LIMIT + PIECES)
     count = 0
@@ -119,38 +125,34 @@ def least_entropy_of_counts(n: Array, c: float, inner_c: float, tolerance: float
         count -= 1
         lo = los[count]
         hi = his[count]
-        l_lo, mu_lo, z_lo = on_curve(n, lo, a)
-        l_hi, mu_hi, z_hi = on_curve(n, hi, b)
-        # total variation of l on the piece: ln of each unnormalised theta_j is monotone, so is each part of Z
+        l_lo, mu_lo = on_curve(n, lo, a)
+        l_hi, mu_hi = on_curve(n, hi, b)
+        # l = sum_j>0 n_j ln r_j - N ln(1 + R) with r_j = theta_j / theta_1 and R their sum, which both rise with t
+        r_lo = 0.0
+        r_hi = 0.0
         total = 0.0
-        z_top = abs(n[0] / lo - n[0] / hi)
-        z_rest = 0.0
-        for j in range(l):
-            u_lo = a[j] * np.exp(z_lo)
-            u_hi = b[j] * np.exp(z_hi)
-            total += n[j] * abs(np.log(u_lo / u_hi))
-            if j > 0:
-                z_rest += abs(u_lo - u_hi)
-        least_z = n[0] / hi
         for j in range(1, l):
-            least_z += min(a[j] * np.exp(z_lo), b[j] * np.exp(z_hi))
-        total += N * (z_top + z_rest) / least_z
+            r_lo += a[j] / a[0]
+            r_hi += b[j] / b[0]
+            total += n[j] * max(np.log(b[j] / b[0] * (a[0] / a[j])), 0.0)
+        total += N * max(np.log1p(r_hi) - np.log1p(r_lo), 0.0)  # no less than the variation of l on the piece
         if max(l_lo, l_hi) + total < level:
             continue  # nothing here reaches the cut
-        if min(l_lo, l_hi) - total > top + inner_c:
+        if min(l_lo, l_hi) - total > inner_c:
             continue
-        # some point of the piece may lie on the cut; its entropy is at least:
-        change = (z_top + z_rest) / (least_z * least_z)  # variation of mu = 1 / Z
+        # some point of the piece may lie on the cut; its entropy follows from dH = mu dl along the piece,
+        # of which mu = t / (n_1 (1 + R)) does not move further than
+        change = (hi * (1.0 + r_hi) - lo * (1.0 + r_lo)) / (n[0] * (1.0 + r_lo) * (1.0 + r_hi))
         low_lo = entropy(a) + mu_lo * (level - l_lo) - change * total
         low_hi = entropy(b) + mu_hi * (level - l_hi) - change * total
         low = max(low_lo, low_hi)
-        if l_lo >= top + inner_c:
+        if l_lo >= inner_c:
             reached = min(reached, entropy(a))
-        if l_hi >= top + inner_c:
+        if l_hi >= inner_c:
             reached = min(reached, entropy(b))
-        if (l_lo < top + inner_c) != (l_hi < top + inner_c) and hi - lo < 1e-3 * hi:
-            t = falling_root(n, top + inner_c, lo, hi) if l_lo < l_hi else hi
-            if on_curve(n, t, a)[0] >= top + inner_c:
+        if (l_lo < inner_c) != (l_hi < inner_c) and hi - lo < 1e-3 * hi:
+            t = falling_root(n, inner_c, lo, hi) if l_lo < l_hi else hi
+            if on_curve(n, t, a)[0] >= inner_c:
                 reached = min(reached, entropy(a))
         if low >= reached - tolerance or hi - lo <= 1e-15 * hi:
             bound = min(bound, low)
@@ -163,4 +165,4 @@ def least_entropy_of_counts(n: Array, c: float, inner_c: float, tolerance: float
         count += 2
     if count > 0:
         bound = 0.0
-    return min(bound, reached), reached
+    return max(min(bound, reached), 0.0), reached
