@@ -9,7 +9,23 @@ import numpy as np
 from quercus.trees.solver.compiled import compiled
 from quercus.trees.solver.cut import least_linear, minimise_over_cut
 from quercus.trees.solver.descent import entropy
-from quercus.trees.solver.kernels import Array, derivatives, factor, gradient, solve
+from quercus.trees.solver.kernels import Array, factor, gradient, solve
+
+ROUNDS = 4  # tangents that `convex_bound` tries
+
+
+@compiled
+def largest_move(p: Array, x: float) -> float:
+    """Upper bound of ``u = p . t - 1`` over the points ``t`` of the simplex with ``omega(u) <= x``, see `outer_box`."""
+    top = 0.0
+    for j in range(p.shape[0]):
+        top = max(top, p[j] - 1.0)
+    if top == 0.0 or not x < 1e100:
+        return top
+    u = x + np.sqrt(2.0 * x)  # right of the root of omega(u) = x, and Newton stays there
+    for _ in range(4):
+        u -= (u - np.log1p(u) - x) * (1.0 + u) / u
+    return min(u * (1.0 + 1e-6), top) if u > 0.0 else top
 
 
 @compiled
@@ -21,36 +37,44 @@ def outer_box(
     ``P @ theta`` must be 1 in every row.
 
     With ``u_i = p_i . (t - theta)``, ``omega(u) = u - ln(1 + u)`` and ``delta = -c``, membership of ``t`` says
-    ``sum w_i omega(u_i) + W sum_j (1 - g_j) t_j <= delta``. Its first part confines ``t`` to an ellipsoid (by
-    ``omega(u) >= u^2 / (2 + 4/3 max(u, 0))``), its second bounds every class with ``g_j < 1``. `worst` is the KKT
-    excess of `theta`, which loosens the inequality by as much.
+    ``sum w_i omega(u_i) + W sum_j (1 - g_j) t_j <= delta``. Its second part bounds every class with ``g_j < 1`` by
+    some ``b_j``, hence is at least ``sum_j W (1 - g_j) t_j^2 / b_j`` over these; with ``omega(u) >= u^2 / (2 + 4/3 U)``
+    for ``u <= U``, ``U >= 0``, all of it confines ``t`` to an ellipsoid. `worst` is the KKT excess of `theta`, which
+    loosens the inequality by as much.
     """
     n, l = P.shape
     W = w.sum()
     delta = -c + W * worst
     g = np.empty(l)
-    A = np.empty((l, l))
-    derivatives(P, w, theta, g, A)
-    largest = 0.0
+    gradient(P, w, theta, g)
+    A = np.zeros((l, l))
     for i in range(n):
-        x = delta / w[i]
-        u = x + np.sqrt(2.0 * x)  # right of the root of omega(u) = x, and Newton stays there
-        for _ in range(4):
-            u -= (u - np.log1p(u) - x) * (1.0 + u) / u
-        largest = max(largest, u)
+        u = largest_move(P[i], delta / w[i])
         top[i] = (1.0 + u) * (1.0 + 1e-9)
-    radius = np.sqrt(2.0 * delta * (1.0 + 2.0 / 3.0 * largest)) * (1.0 + 1e-6)
+        r = w[i] / (1.0 + 2.0 / 3.0 * u)
+        for j in range(l):
+            pj = r * P[i, j]
+            for k in range(j + 1):
+                A[j, k] += pj * P[i, k]
+    square = 2.0 * delta
+    least = np.inf
     for j in range(l):
         a[j] = 0.0
         b[j] = 1.0
         if W - g[j] > 1e-9 * W:
             b[j] = min(1.0, delta / (W - g[j]) * (1.0 + 1e-6))
-    smallest = np.inf
+            if b[j] > 0.0:
+                d = 2.0 * (W - g[j]) / max(b[j], theta[j])
+                A[j, j] += d
+                square += d * theta[j] * theta[j]  # (t - theta)^2 <= t^2 + theta^2
+        least = min(least, A[j, j])
     for j in range(l):
-        smallest = min(smallest, A[j, j])
+        for k in range(j + 1):
+            A[j, k] += least  # sum (t - theta) = 0: a multiple of 11' changes nothing
+        g[j] = A[j, j]
     factor(A)
     for j in range(l):
-        if A[j, j] > 1e60 or A[j, j] * A[j, j] < 1e-9 * smallest:
+        if A[j, j] > 1e60 or not A[j, j] * A[j, j] > 1e-9 * g[j]:
             return
     one = np.ones(l)
     solve(A, one)
@@ -60,18 +84,19 @@ def outer_box(
         e[:] = 0.0
         e[j] = 1.0
         solve(A, e)
-        r = radius * np.sqrt(max(e[j] - one[j] * one[j] / total, 0.0)) + 1e-12
+        r = np.sqrt(square * max(e[j] - one[j] * one[j] / total, 0.0)) * (1.0 + 1e-6) + 1e-12
         a[j] = max(a[j], theta[j] - r)
         b[j] = min(b[j], theta[j] + r)
-    for i in range(n):  # p . d over the ellipsoid and sum d = 0
+    for i in range(n):  # p . (t - theta) over the ellipsoid and sum (t - theta) = 0
         e[:] = P[i]
         solve(A, e)
-        square = 0.0
+        length = 0.0
         mean = 0.0
         for j in range(l):
-            square += P[i, j] * e[j]
+            length += P[i, j] * e[j]
             mean += P[i, j] * one[j]
-        top[i] = min(top[i], 1.0 + radius * np.sqrt(max(square - mean * mean / total, 0.0)) + 1e-12)
+        r = np.sqrt(square * max(length - mean * mean / total, 0.0)) * (1.0 + 1e-6) + 1e-12
+        top[i] = min(top[i], 1.0 + r)
 
 
 @compiled
@@ -229,7 +254,8 @@ def convex_bound(
     P, w, c, a, b : level set and box
     top : (n,) upper bounds of ``P @ t`` on the level set
     x, mu : (l,) a local minimum and its multiplier
-    y : (l,) the point of the box whose tangent is taken; `x` itself where the box holds it
+    y : (l,) the point of the box whose tangent is taken; `x` itself where the box holds it. It may lie outside the
+        level set: G is then convex on a set that holds both
 
     Notes
     -----
@@ -245,8 +271,15 @@ def convex_bound(
     """
     n, l = P.shape
     M = np.zeros((l, l))
+    V = np.empty(n)
     for i in range(n):
-        v = min(top[i], greatest_linear(P[i], a, b))
+        v = 0.0
+        for j in range(l):
+            v += P[i, j] * y[j]
+        if v <= 0.0:
+            return -np.inf, 0  # no tangent there
+        v = max(v, min(top[i], greatest_linear(P[i], a, b)))
+        V[i] = v
         r = mu * w[i] / (v * v)
         for j in range(l):
             pj = P[i, j] * r
@@ -261,8 +294,8 @@ def convex_bound(
     s_lo = max(c - at_x, least_linear(gx, a, b) - origin)
     phi = 0.0
     cap = kept_curvature(M, a)
+    A = M.copy()
     if cap < np.inf and s_hi + s_lo > 1e-12 * origin and s_hi > s_lo:
-        A = np.empty((l, l))
         for trial in (0.4, 0.8):
             across = 2.0 * trial * mu / (s_hi + s_lo)
             for j in range(l):
@@ -273,37 +306,91 @@ def convex_bound(
                 cap = kept
                 phi = trial
     kappa = phi * mu / (s_hi + s_lo) if phi > 0.0 else 0.0
+    for j in range(l):  # the least curvature of G
+        for k in range(j + 1):
+            A[j, k] = (1.0 - phi) * M[j, k] + 2.0 * kappa * gx[j] * gx[k]
+        if a[j] > 1e-9:
+            A[j, j] -= min(1.0 / a[j], cap)
+    best = -np.inf
+    best_cut = 0
+    loss = np.empty(l)
     g = np.empty(l)
-    bound = -(1.0 - phi) * mu * (gradient(P, w, y, g) - c)
-    s = -origin
-    for j in range(l):
-        s += gx[j] * y[j]
-    bound += kappa * (s - s_lo) * (s - s_hi)
-    push = kappa * (2.0 * s - s_lo - s_hi)
-    loss = np.zeros(l)
-    nu = 0.0
-    for j in range(l):
-        here = -y[j] * np.log(y[j]) if y[j] > 0.0 else 0.0
-        slope = -np.log(y[j]) - 1.0 if y[j] > 0.0 else 0.0
-        part = max(0.0, 1.0 - cap * a[j]) if a[j] > 1e-9 else 1.0  # of the chord
-        if part > 0.0:
-            ha = -a[j] * np.log(a[j]) if a[j] > 0.0 else 0.0
-            rise = (-b[j] * np.log(b[j]) - ha) / (b[j] - a[j])
-            loss[j] = part * (here - ha - rise * (y[j] - a[j]))
-            slope += part * (rise - slope)
-            here -= loss[j]
-        g[j] = slope - (1.0 - phi) * mu * g[j] + push * gx[j]
-        nu += g[j] * y[j]
-        bound += here
-    cut = 0
-    worst_loss = -1.0
-    for j in range(l):
-        loss[j] += max((nu - g[j]) * (b[j] - y[j]), (g[j] - nu) * (y[j] - a[j]), 0.0)
-        if loss[j] > worst_loss:
-            worst_loss = loss[j]
-            cut = j
-    bound -= nu
-    return bound + least_linear(g, a, b), cut
+    for _ in range(ROUNDS):
+        bound = -(1.0 - phi) * mu * (gradient(P, w, y, g) - c)
+        s = -origin
+        for j in range(l):
+            s += gx[j] * y[j]
+        bound += kappa * (s - s_lo) * (s - s_hi)
+        push = kappa * (2.0 * s - s_lo - s_hi)
+        nu = 0.0
+        for j in range(l):
+            here = -y[j] * np.log(y[j]) if y[j] > 0.0 else 0.0
+            slope = -np.log(y[j]) - 1.0 if y[j] > 0.0 else 0.0
+            part = max(0.0, 1.0 - cap * a[j]) if a[j] > 1e-9 else 1.0  # of the chord
+            loss[j] = 0.0
+            if part > 0.0:
+                ha = -a[j] * np.log(a[j]) if a[j] > 0.0 else 0.0
+                rise = (-b[j] * np.log(b[j]) - ha) / (b[j] - a[j])
+                loss[j] = part * (here - ha - rise * (y[j] - a[j]))
+                slope += part * (rise - slope)
+                here -= loss[j]
+            g[j] = slope - (1.0 - phi) * mu * g[j] + push * gx[j]
+            nu += g[j] * y[j]
+            bound += here
+        rest = nu - least_linear(g, a, b)  # what the tangent may fall below y
+        if bound - rest > best:
+            best = bound - rest
+            best_cut = 0
+            worst_loss = -1.0
+            for j in range(l):
+                loss[j] += max((nu - g[j]) * (b[j] - y[j]), (g[j] - nu) * (y[j] - a[j]), 0.0)
+                if loss[j] > worst_loss:
+                    worst_loss = loss[j]
+                    best_cut = j
+        if not rest > 1e-11:
+            break
+        settle_in_box(A, g, a, b, y)
+        for i in range(n):
+            v = 0.0
+            for j in range(l):
+                v += P[i, j] * y[j]
+            if not 0.0 < v <= V[i]:  # there G need not be convex
+                return best, best_cut
+    return best, best_cut
+
+
+@compiled
+def settle_in_box(A: Array, g: Array, a: Array, b: Array, y: Array) -> None:
+    """Move `y` towards the minimum, over simplex and box, of the quadratic with gradient `g` there and curvature `A`.
+
+    Pairs of coordinates exchange probability, the most profitable pair first. `A` needs its lower triangle only.
+    """
+    l = g.shape[0]
+    for _ in range(8 * l):
+        up = -1
+        down = -1
+        for j in range(l):
+            if y[j] < b[j] and (up < 0 or g[j] < g[up]):
+                up = j
+            if y[j] > a[j] and (down < 0 or g[j] > g[down]):
+                down = j
+        if up < 0 or down < 0 or not g[down] - g[up] > 1e-12:
+            return
+        both = A[max(up, down), min(up, down)]
+        curvature = A[up, up] + A[down, down] - 2.0 * both
+        t = min(b[up] - y[up], y[down] - a[down])
+        if curvature * t > g[down] - g[up]:
+            t = (g[down] - g[up]) / curvature
+            y[up] += t
+            y[down] -= t
+        elif b[up] - y[up] < y[down] - a[down]:
+            y[up] = b[up]
+            y[down] -= t
+        else:
+            y[up] += t
+            y[down] = a[down]
+        for j in range(l):
+            g[j] += t * (A[max(j, up), min(j, up)] - A[max(j, down), min(j, down)])
 
 
 @compiled
@@ -316,7 +403,7 @@ def locally_convex(P: Array, w: Array, c: float, x: Array, mu: float) -> bool:
         a[j] = x[j] * (1.0 - 1e-3)
         b[j] = x[j] * (1.0 + 1e-3) if x[j] > 0.0 else 1e-3
     top = np.full(P.shape[0], np.inf)
-    bound, _ = convex_bound(P, w, c, a, b, top, x, mu, x)
+    bound, _ = convex_bound(P, w, c, a, b, top, x, mu, x.copy())
     return bound >= entropy(x) - 1e-9
 
 

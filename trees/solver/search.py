@@ -55,12 +55,12 @@ def least_entropy(
     mu = leap(P, w, inner_c, theta, x)
     if mu > 0.0:  # whatever way it was found: if it can be proved, that is it
         reached = entropy(x)
-        bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x)
+        bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x.copy())
         if bound >= reached - tolerance:
             return min(max(bound, 0.0), reached), reached, 1
     x[:] = theta
     reached, mu = descend(P, w, c, inner_c, theta, x)
-    bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x)
+    bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x.copy())
     if bound >= reached - tolerance or effort < 3:
         return min(max(bound, 0.0), reached), reached, 1
     A = np.empty((effort + 2, l))
@@ -111,13 +111,13 @@ def least_entropy(
                 continue
             examined += 1
             if contains(a, b, x):
-                bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x)
+                bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x.copy())
                 at_next = cut_beside(a[cut], b[cut], x[cut])
             else:
                 nearest(a, b, x, guess)
                 bound, cut = convex_bound(P, w, c, a, b, top, x, mu, guess)
                 at_next = 0.5 * (a[cut] + b[cut])
-            if bound < reached - tolerance:
+            if bound < min(parent + 0.25 * (reached - parent), reached - tolerance):
                 other, cut_chord, at_chord = chord_bound(P, w, c, a, b, guess, reached - tolerance)
                 if not (convex and contains(a, b, x)) or other > bound:
                     cut = cut_chord
@@ -133,6 +133,12 @@ def least_entropy(
                         mu = multiplier
                         x[:] = point
                         convex = locally_convex(P, w, c, x, mu)
+                if bound < reached - tolerance:
+                    other, cut_local = local_bound(P, w, c, inner_c, a, b, top, point, guess)
+                    if other > bound:
+                        bound = other
+                        cut = cut_local
+                        at_next = cut_beside(a[cut], b[cut], guess[cut])
             bound = max(bound, parent)
             if bound < reached - tolerance:
                 A[count] = a
@@ -142,6 +148,22 @@ def least_entropy(
                 points[count] = at_next
                 count += 1
     return reached - tolerance, reached, examined
+
+
+@compiled
+def local_bound(
+    P: Array, w: Array, c: float, inner_c: float, a: Array, b: Array, top: Array, point: Array, y: Array
+) -> tuple[float, int]:
+    """As `convex_bound`, from the local minimum near `point` rather than the best one: minima often come in families.
+
+    `point` receives the local minimum, `y` the last point of the box whose tangent was taken.
+    """
+    mu = multiplier_at(P, w, point)
+    if not mu > 0.0:
+        return -np.inf, 0
+    mu = max(settle(P, w, inner_c, point, mu), 0.0) or mu
+    nearest(a, b, point, y)
+    return convex_bound(P, w, c, a, b, top, point, mu, y)
 
 
 @compiled
