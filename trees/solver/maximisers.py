@@ -5,22 +5,30 @@ Either the maximiser is unique, and the interval a point; or the maximisers form
 a smooth convex program in as many variables as the polytope has dimensions.
 """
 
-from itertools import combinations
+from collections.abc import Iterator
+from itertools import combinations, islice
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from quercus.trees.likelihood import RANK, Array, active
 from quercus.trees.solver import descent, search
-from quercus.trees.solver.problem import wobble
+from quercus.trees.solver.boxes import largest_move
+from quercus.trees.solver.problem import EPS, wobble
 
 VERTEX_LIMIT = 20_000  # bases tried before the search for the least vertex falls back to branch and bound
-FLAT = 1e-9  # the thin level set searched then: l >= maximum - FLAT
+BATCH = 2_000  # bases tried at once
+FLAT = 1e-9  # the thin level set searched then: l >= maximum - FLAT, or what rounding makes of it
+NARROW = 0.1  # of the box around the maximisers: a wider side belongs to a free direction
 
 
 def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple[float, float, float]:
     """Least and greatest entropy (nats) over the maximisers, and a bound of their error.
+
+    The bound holds as far as the rank of the equations is told right (`likelihood.RANK`): it covers the rounding of
+    ``v`` and of the inactive classes.
 
     Parameters
     ----------
@@ -29,18 +37,25 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     slack : nats by which ``theta`` may fall short of the maximum, and the cut below it
     """
     classes = active(P, w, theta)
-    A = np.vstack([P[:, classes], np.ones(len(classes))])
+    slack = max(slack, EPS * w.sum())
+    # every maximiser t has sum_i r_i (p_i . t - 1)^2 <= 2 slack (see `boxes.outer_box`), whence the weights of rows
+    weights = w / (
+        1.0 + 2.0 / 3.0 * np.array([largest_move(p, slack / each) for p, each in zip(P, w, strict=True)])
+    )
+    A = np.vstack([np.sqrt(weights / w.sum())[:, None] * P[:, classes], np.ones(len(classes))])
     _, values, rows = np.linalg.svd(A, full_matrices=True)
     rank = int((values > RANK * values[0]).sum())
-    error = float(wobble(P, w, theta, slack))
     if rank == len(classes):
         value = descent.entropy(theta)
-        return value, value, error
+        return value, value, float(wobble(P, w, theta, slack, 2.0))
+    error = float(wobble(P, w, theta, slack, NARROW))
     centre = theta[classes] / theta[classes].sum()
-    null = rows[rank:].T
-    upper, upper_gap = greatest(centre, null)
-    lower, lower_gap = least(P, w, theta, classes, centre)
-    return min(lower, upper), upper, max(error, upper_gap, lower_gap)
+    off = np.sqrt(2.0 * slack / w.sum()) + 1.0 - theta[classes].sum()  # how far A t may be from A centre
+    upper, upper_gap = greatest(A, centre, rows[rank:].T, off)
+    lower, lower_gap = least(A, centre, rank, off)
+    if lower_gap < 0.0:
+        lower, lower_gap = searched(P, w, theta, A, centre, slack)
+    return min(lower, upper), upper, error + max(upper_gap, lower_gap)
 
 
 def h(x: Array) -> Array:
@@ -49,10 +64,11 @@ def h(x: Array) -> Array:
     return np.asarray(-x * np.log(np.where(x > 0.0, x, 1.0)))
 
 
-def greatest(centre: Array, null: Array) -> tuple[float, float]:
+def greatest(A: Array, centre: Array, null: Array, off: float) -> tuple[float, float]:
     """Maximise the entropy over ``{centre + null y >= 0}`` by damped Newton steps; value and proven gap (nats).
 
-    The gap is that of the dual: for every ``u`` in the row space, entropy is at most ``ln sum exp(u) - u . centre``.
+    The gap is that of the dual: for every ``u = A' y``, entropy is at most ``ln sum exp(u) - u . t``, and ``u . t`` is
+    within ``|y| off`` of ``u . centre``.
     """
     x = np.maximum(centre, 1e-300)
     for _ in range(100):
@@ -68,27 +84,54 @@ def greatest(centre: Array, null: Array) -> tuple[float, float]:
             break
         x = np.maximum(x + t * step, 1e-300)
     value = float(h(x).sum())
-    u = np.log(np.maximum(x, 1e-12))
-    u -= null @ (null.T @ u)
-    bound = float(np.log(np.exp(u - u.max()).sum()) + u.max() - u @ centre)
+    y = np.linalg.lstsq(A.T, np.log(np.maximum(x, 1e-12)), rcond=RANK)[0]
+    u = A.T @ y
+    bound = float(np.log(np.exp(u - u.max()).sum()) + u.max() - u @ centre + np.linalg.norm(y[:-1]) * off)
     return value, max(bound - value, 0.0)
 
 
-def least(P: Array, w: Array, theta: Array, classes: NDArray[np.intp], centre: Array) -> tuple[float, float]:
-    """Least entropy over the polytope of maximisers, at a vertex; value and proven gap (nats)."""
-    Q = P[:, classes]
-    _, first = np.unique(Q, axis=1, return_index=True)  # of identical classes one carries it all
+def least(A: Array, centre: Array, rank: int, off: float) -> tuple[float, float]:
+    """Least entropy over the maximisers, at a vertex; value and proven gap (nats), -1 where vertices are too many."""
+    _, first = np.unique(A, axis=1, return_index=True)  # of identical classes one carries it all
     columns = np.sort(first)
-    A = np.vstack([Q[:, columns], np.ones(len(columns))])
-    rank = int(np.linalg.matrix_rank(A, tol=RANK * np.linalg.norm(A, 2)))
-    target = np.append(np.ones(len(Q)), 1.0)
     if comb(len(columns), rank) > VERTEX_LIMIT:
-        full = np.ascontiguousarray(P)
-        low, reached, _ = search.least_entropy(full, w, -FLAT, -0.5 * FLAT, theta, 0.0, 1e-7, 2_000)
-        return low, reached - low
-    best = float(h(centre).sum())
-    for basis in combinations(range(len(columns)), rank):
-        x, *_ = np.linalg.lstsq(A[:, basis], target, rcond=RANK)
-        if x.min() > -1e-9 and np.abs(A[:, basis] @ x - target).max() < 1e-7:
-            best = min(best, float(h(x / x.sum()).sum()))
-    return best, 0.0
+        return 0.0, -1.0
+    q, r = np.linalg.qr(A)
+    target = q.T @ (A @ centre)
+    best = low = float(h(centre).sum())
+    for chosen in batches(combinations(columns.tolist(), rank)):
+        U, values, V = np.linalg.svd(np.moveaxis(r[:, chosen], 1, 0), full_matrices=False)
+        basis = values[:, -1] > RANK * np.linalg.norm(r, 2)
+        U, values, V = U[basis], values[basis], V[basis]
+        z = np.einsum("bij,i->bj", U, target)
+        x = np.einsum("bji,bj->bi", V, z / values)
+        away = np.linalg.norm(np.einsum("bij,bj->bi", U, z) - target, axis=1)
+        move = (off / values[:, -1])[:, None]
+        may = ((x > -move - 1e-9) & (away < off + 1e-9)[:, None]).all(axis=1)
+        is_vertex = may & (x > -1e-9).all(axis=1) & (away < 1e-7)
+        x, move = np.clip(x, 0.0, 1.0), np.minimum(move, 1.0)
+        below = np.minimum(h(np.maximum(x - move, 0.0)), h(np.minimum(x + move, 1.0)))
+        below = np.minimum(below, h(x)).sum(axis=1)
+        best = min(best, float(h(x[is_vertex]).sum(axis=1).min(initial=best)))
+        low = min(low, float(below[may].min(initial=low)))
+    return best, best - low
+
+
+def batches(bases: Iterator[tuple[int, ...]]) -> Iterator[NDArray[np.intp]]:
+    """Cut an iteration into arrays (batch, rank)."""
+    while chosen := list(islice(bases, BATCH)):
+        yield np.array(chosen)
+
+
+def searched(P: Array, w: Array, theta: Array, A: Array, centre: Array, slack: float) -> tuple[float, float]:
+    """Least entropy by branch and bound over a thin level set around too many vertices; value and proven gap (nats)."""
+    flat = max(FLAT, 4.0 * slack)
+    low, _, _ = search.least_entropy(np.ascontiguousarray(P), w, -flat, -0.5 * flat, theta, 0.0, 1e-7, 2_000)
+    x, value = centre, float(h(centre).sum())
+    _, r = np.linalg.qr(A)
+    for _ in range(20):  # walk down to a vertex, to have a member of the set itself
+        found = linprog(-np.log(np.maximum(x, 1e-12)), A_eq=r, b_eq=r @ centre, bounds=(0.0, 1.0))
+        if not found.success or h(found.x).sum() >= value - 1e-12:
+            break
+        x, value = found.x, float(h(found.x).sum())
+    return value, max(value - low, 0.0)

@@ -18,7 +18,7 @@ from quercus.trees.solver.search import greatest_entropy, least_entropy
 EPS = 4e-16  # rounding of one term of the log-likelihood, relative to its weight
 TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spent first
 SOLVED, SEARCH, MAXIMISERS = 0, 1, 2  # states of a problem
-SHARP = 100.0  # a cut nearer to the maximum than this many rounding errors is the maximum
+SHARP = 16.0  # a cut nearer to the maximum than this many rounding errors is searched no further than its box
 
 
 @compiled
@@ -158,18 +158,19 @@ def is_certainly_unique(P: Array, w: Array, theta: Array) -> bool:
 
 
 @compiled
-def wobble(P: Array, w: Array, theta: Array, slack: float) -> float:
+def wobble(P: Array, w: Array, theta: Array, slack: float, widest: float) -> float:
     """How far the entropy (nats) may move within the box that holds all points with ``l >= l(theta) - slack``.
 
-    Where the maximiser is not unique the box is wide in the free directions; only the narrow ones are counted.
+    Only sides narrower than `widest` are counted: where the maximiser is not unique the box is wide in the free
+    directions, and the caller answers for these. With `widest` above 1 the answer is a proof.
     """
     l = theta.shape[0]
     a = np.empty(l)
     b = np.empty(l)
-    outer_box(P, w, -max(slack, 1e-15), theta, 0.0, a, b, np.empty(P.shape[0]))
+    outer_box(P, w, -max(slack, EPS * w.sum()), theta, 0.0, a, b, np.empty(P.shape[0]))
     total = 0.0
     for j in range(l):
-        if b[j] - a[j] < 0.1:
+        if b[j] - a[j] < widest:
             here = -theta[j] * np.log(theta[j]) if theta[j] > 0.0 else 0.0
             at_a = -a[j] * np.log(a[j]) if a[j] > 0.0 else 0.0
             at_b = -b[j] * np.log(b[j]) if b[j] > 0.0 else 0.0
@@ -190,7 +191,7 @@ def solve_problem(P: Array, w: Array, alpha: float, ends: Array) -> int:
     error = w.sum() * (worst + EPS)
     c = np.log(alpha)
     if -c <= SHARP * error:
-        move = 0.0 if is_precise(P) and c == 0.0 else wobble(scaled, w, theta, error - c)
+        move = 0.0 if is_precise(P) and c == 0.0 else wobble(scaled, w, theta, error - c, 2.0)
         ends[1] = ends[2] = entropy(theta)
         ends[0] = ends[1] - move
         ends[3] = ends[2] + move
@@ -249,6 +250,7 @@ def search_counts(table: Array, counts: Array, alpha: float, effort: int, ends: 
             Q = rescale(Q, x)
         else:
             worst = excess(Q, w[:n], x, np.empty(x.shape[0]))
+        inner = max(inner, np.log(alpha) + W * (worst + EPS))
         ends[problem, 0], ends[problem, 1], _ = least_entropy(
             Q, w[:n], outer, inner, x, worst, TOLERANCE, effort
         )

@@ -1,0 +1,112 @@
+"""Is what the solver calls a proof one? Levels near 1, tiny weights, bounds in any box, families of equal minima."""
+
+import numpy as np
+import pytest
+
+from quercus.trees.interval import entropy_interval
+from quercus.trees.likelihood import estimate
+from quercus.trees.solver import boxes
+from quercus.trees.solver.descent import entropy
+from quercus.trees.solver.precise import least_entropy_of_counts
+
+
+def bits(theta):
+    return float(-np.sum(theta * np.log2(np.where(theta > 0, theta, 1.0))))
+
+
+@pytest.mark.parametrize("delta", [1e-4, 1e-7, 1e-9, 1e-11, 1e-12, 1e-13])
+def test_near_level_one_the_interval_still_encloses(delta):
+    # {1, 2} and {3}: theta_3 (1 - theta_3) >= alpha / 4, and the rest is shared by 1 and 2 in any way
+    found = entropy_interval(np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), None, 1.0 - delta)
+    third = (1 + np.sqrt(delta) * np.array([-1, 1])) / 2
+    least = min(bits(np.array([t, 1 - t])) for t in third)
+    greatest = max(bits(np.array([t, (1 - t) / 2, (1 - t) / 2])) for t in third)
+    assert found.lower <= least + 1e-9
+    assert found.upper >= greatest - 1e-9
+    assert found.gap <= 1e-6
+    assert (found.lower, found.upper) == pytest.approx((least, greatest), abs=found.gap + 1e-9)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-9, 1e-12])
+def test_near_level_one_with_precise_labels(delta):
+    # theta (1 - theta)^2 and its ends by hand: the maximum at 1/3 is quadratic, so small steps suffice
+    w = np.array([100.0, 200.0])
+    found = entropy_interval(np.eye(2), w, 1.0 - delta)
+    step = np.sqrt(-2 * np.log1p(-delta) * (1 / 3) * (2 / 3) / w.sum()) * (1 - 1e-3)
+    for t in (1 / 3 - step, 1 / 3 + step):
+        assert found.lower - 1e-12 <= bits(np.array([t, 1 - t])) <= found.upper + 1e-12
+    assert found.lower < found.upper
+    assert found.gap <= 1e-6
+
+
+@pytest.mark.parametrize("weight", [1e-9, 1e-6, 1e-3])
+def test_tiny_weights_at_level_one(weight):
+    P = np.random.default_rng(3).random((50, 5))
+    found = entropy_interval(P, np.full(50, weight), 1.0)
+    assert found.gap <= 1e-6
+    assert found.lower == pytest.approx(bits(estimate(P).theta), abs=1e-6)
+
+
+@pytest.mark.parametrize("counts", [(1000.0, 1e-3), (1e9, 1e-9), (1e9, 1.0, 1e-9), (3.0, 3.0, 3.0, 1e-6)])
+@pytest.mark.parametrize("alpha", [0.05, 0.8, 0.999])
+def test_counts_of_very_different_size(counts, alpha):
+    level = float(np.log(alpha))
+    bound, reached = least_entropy_of_counts(np.array(counts), level, level, 1e-10)
+    assert 0.0 <= bound <= reached <= bound + 5e-7
+
+
+def members(rng, P, w, c, theta, size):
+    """Points of the level set, most of them on its boundary: (size, l)."""
+    ends = rng.dirichlet(np.full(P.shape[1], 0.5), size)
+    low, high = np.zeros(size), np.ones(size)
+    for _ in range(50):
+        t = (low + high) / 2
+        with np.errstate(divide="ignore"):
+            inside = np.log((theta + t[:, None] * (ends - theta)) @ P.T) @ w >= c
+        low, high = np.where(inside, t, low), np.where(inside, high, t)
+    return theta + (low * rng.choice([1.0, 1.0, 0.5], size))[:, None] * (ends - theta)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_in_boxes_hold_wherever_the_tangent_is_taken(seed):
+    rng = np.random.default_rng(seed)
+    l, n = int(rng.integers(2, 6)), int(rng.integers(2, 12))
+    P, w = rng.random((n, l)) * rng.choice([0.01, 1.0], (n, l)), rng.integers(1, 9, n).astype(float)
+    theta = estimate(P, w).theta
+    P = np.ascontiguousarray(P / (P @ theta)[:, None])
+    c = float(np.log(rng.choice([0.1, 0.6, 0.95, 0.999])))
+    points = members(rng, P, w, c, theta, 300)
+    outer_a, outer_b, top = np.empty(l), np.empty(l), np.empty(n)
+    boxes.outer_box(P, w, c, theta, 1e-12, outer_a, outer_b, top)
+    assert (points >= outer_a - 1e-12).all()
+    assert (points <= outer_b + 1e-12).all()
+    assert (points @ P.T <= top * (1 + 1e-12)).all()
+    for _ in range(20):
+        x = points[rng.integers(len(points))]
+        a = np.maximum(x - rng.random(l) * rng.choice([0.01, 0.3]), outer_a)
+        b = np.minimum(x + rng.random(l) * rng.choice([0.01, 0.3]), outer_b)
+        if not boxes.tighten(a, b):
+            continue
+        here = points[((points >= a) & (points <= b)).all(axis=1)]
+        y = np.empty(l)
+        boxes.nearest(a, b, rng.dirichlet(np.ones(l)), y)  # often outside the level set
+        mu = float(10 ** rng.uniform(-3, 1)) / w.sum()
+        bound, cut = boxes.convex_bound(P, w, c, a, b, top, x, mu, y)
+        assert 0 <= cut < l
+        assert all(entropy(point) >= bound - 1e-12 for point in here)
+
+
+def test_no_tangent_where_a_row_is_impossible():
+    P, w = np.eye(2) * 2.0, np.ones(2)
+    a, b, top, y = np.array([0.9, 0.0]), np.array([1.0, 0.1]), np.full(2, 2.0), np.array([1.0, 0.0])
+    bound, _ = boxes.convex_bound(P, w, np.log(0.1), a, b, top, np.array([0.95, 0.05]), 0.1, y)
+    assert bound == -np.inf
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("seed", range(4))
+def test_families_of_equal_minima(seed, alpha):
+    # every class in turn is judged by the same row of plausibilities: the minima come in fives, all alike
+    row = np.random.default_rng(seed).random(5)
+    found = entropy_interval(np.array([np.roll(row, k) for k in range(5)]), np.full(5, 4.0), alpha)
+    assert found.gap <= 1e-6
