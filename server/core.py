@@ -15,6 +15,7 @@ from quercus.server.changes import Changes
 from quercus.server.config import Config
 from quercus.server.errors import Unavailable
 from quercus.server.limits import INLINE_BYTES
+from quercus.server.outlook import Outlooks
 from quercus.server.writer import Writer
 from quercus.storage.store import Store
 
@@ -40,6 +41,7 @@ class Core:
         self.changes = Changes(store.change_token, config.poll_ms / 1000)
         self._pool = ThreadPoolExecutor(config.read_threads, thread_name_prefix="quercus-read")
         self.catalogue = Catalogue(store, self.read, self.changes)
+        self.outlooks = Outlooks(store, self.read, self.changes)
         self._refresh: asyncio.Task[None] | None = None
 
     def start(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import grpc
 from google.protobuf import any_pb2
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from quercus.belief.errors import InvalidInput
@@ -80,6 +80,8 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911 - a tab
             return failure(code_pb2.FAILED_PRECONDITION, str(error))
         case CorruptStore():
             return failure(code_pb2.DATA_LOSS, str(error))
+        case DecodeError():  # requests are read elsewhere, so it was a message of the store
+            return failure(code_pb2.DATA_LOSS, f"what is stored cannot be read ({error})")
         case Stale():
             return failure(code_pb2.ABORTED, "the model's nominal values changed meanwhile: send it again")
         case Unavailable() | StorageError():

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 from quercus.belief import evidence
 from quercus.belief.codec import encode
@@ -21,11 +19,8 @@ from quercus.server.core import Core
 from quercus.server.errors import Unavailable
 from quercus.server.names import parse_query
 from quercus.server.schema import Schema
-from quercus.storage.records import Leased, QueryRecord
+from quercus.storage.records import Leased, ModelRecord, QueryRecord
 from quercus.storage.store import Store
-
-LOOK_AGAIN_S: Final = 5.0
-"""Who waits for queries looks at the store at least this often, whatever the change signal says."""
 
 Mark = tuple[int, ...]
 
@@ -72,9 +67,8 @@ def _give_back_all(core: Core, model: str, taken: asyncio.Future[Leased]) -> Non
         give_back(core, model, query.number, query.token)
 
 
-def mark(store: Store, model: str) -> Mark:
+def mark(record: ModelRecord) -> Mark:
     """Return what decides whether trying to lease again can have another outcome."""
-    record = store.get_model(model)
     return (
         record.key,
         record.tree_version,
@@ -84,14 +78,6 @@ def mark(store: Store, model: str) -> Mark:
         record.queries_leased,
         record.queries_answered,
     )
-
-
-def until_expiry_s(store: Store, model: str) -> float:
-    """Return the time until the next lease of the model may end, at most ``LOOK_AGAIN_S``."""
-    expiry = store.next_expiry(model)
-    if expiry is None:
-        return LOOK_AGAIN_S
-    return min(max(expiry - time.time(), 0.0) + 0.001, LOOK_AGAIN_S)
 
 
 def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> list[query_pb2.Query]:

@@ -77,5 +77,8 @@ PENDING_BYTES: Final = 128 * 1024 * 1024
 MAX_CACHED_MODELS: Final = 1000
 """Models whose schema and tree the server keeps in memory."""
 
+MAX_WATCHED_TREES: Final = 16
+"""Newest trees, decoded, that the server keeps for those who watch them."""
+
 INLINE_BYTES: Final = 16 * 1024
 """Messages up to this size are converted on the event loop; a larger one in a thread."""

@@ -140,12 +140,15 @@ class QueryStream:
         terms, core = await self._opened, self._core
         tried: tuple[int, leasing.Mark] | None = None
         told: Idle | None = None
+        fresh = True
         while True:
             seen = core.changes.count
             self._wake.clear()
             await self._drop_expired(terms)
             room = self._credits - len(self._held)
-            mark = await core.read(leasing.mark, core.store, terms.model)
+            outlook = await core.outlooks.of(terms.model, fresh=fresh)
+            fresh = False
+            mark = leasing.mark(outlook.record)
             if mark[0] != self._key:
                 raise FailedPrecondition(
                     f"model {terms.model} was deleted, and another has its name: open another stream"
@@ -159,7 +162,7 @@ class QueryStream:
                 elif leased.idle is not told and not self._held:
                     told = leased.idle
                     await self._out.put(Response(idle=int(told)))  # type: ignore[arg-type]
-            await self._pause(terms, seen)
+            await self._pause(seen, outlook.patience_s)
 
     async def _send(self, terms: leasing.Terms, leased: Leased) -> None:
         for record in leased.queries:
@@ -186,9 +189,8 @@ class QueryStream:
             else:
                 self._held.pop(number, None)
 
-    async def _pause(self, terms: leasing.Terms, seen: int) -> None:
+    async def _pause(self, seen: int, patience: float) -> None:
         """Wait until the store changes, a lease may have ended, or the client granted credits or answered."""
-        patience = await self._core.read(leasing.until_expiry_s, self._core.store, terms.model)
         waits = {
             asyncio.ensure_future(self._wake.wait()),
             asyncio.ensure_future(self._core.changes.wait(seen, patience)),

@@ -64,15 +64,15 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         tried: leasing.Mark | None = None
         while True:
             seen = core.changes.count
-            mark = await core.read(leasing.mark, core.store, terms.model)
+            outlook = await core.outlooks.of(terms.model, fresh=tried is None)
+            mark = leasing.mark(outlook.record)
             if mark != tried:
                 leased = await leasing.lease(core, terms, limit)
                 tried = mark
             left = deadline - asyncio.get_running_loop().time()
             if leased.queries or leased.idle is Idle.BUDGET_SPENT or left <= 0 or core.stopping.is_set():
                 return leased
-            patience = await core.read(leasing.until_expiry_s, core.store, terms.model)
-            await core.pause(seen, min(left, patience))
+            await core.pause(seen, min(left, outlook.patience_s))
 
     async def StreamQueries(  # noqa: N802
         self, request_iterator: Any, context: Any

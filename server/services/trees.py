@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from quercus.server.convert_trees import decode_snapshot
 from quercus.server.core import STOPPING, Core
 from quercus.server.draw import MEDIA_TYPES, draw
 from quercus.server.errors import Unavailable
+from quercus.server.limits import MAX_WATCHED_TREES
 from quercus.server.names import parse_model, parse_tree
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.store import Store
@@ -29,6 +31,7 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._trees: dict[str, tuple[tuple[int, int], asyncio.Future[tree_pb2.Tree]]] = {}
 
     async def GetTree(self, request: tree_pb2.GetTreeRequest, context: Any) -> tree_pb2.Tree:  # noqa: N802
         """Return one version, or the newest."""
@@ -43,17 +46,27 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
         key, sent = None, 0
         while not self._core.stopping.is_set():
             seen = self._core.changes.count
-            record = await self._core.read(self._core.store.get_model, model)
+            record = (await self._core.outlooks.of(model, fresh=key is None)).record
             if key is not None and record.key != key:
                 raise FailedPrecondition(f"model {model} was deleted and another has its name: watch again")
             key = record.key
             if record.tree_version > sent:
-                tree = await self._core.read(_get, self._core.store, model, None)
+                tree = await self._newest(model, (record.key, record.tree_version))
                 sent = tree.version
                 yield tree_pb2.WatchTreeResponse(tree=tree, committed_sequence=record.sequence_committed)
             else:
                 await self._core.pause(seen, LOOK_AGAIN_S)
         raise Unavailable(STOPPING)
+
+    async def _newest(self, model: str, version: tuple[int, int]) -> tree_pb2.Tree:
+        """Read and decode the newest tree once for all who watch the model, at least of this key and version."""
+        known = self._trees.pop(model, None)
+        if known is None or known[0] != version or (known[1].done() and known[1].exception() is not None):
+            known = version, asyncio.ensure_future(self._core.read(_get, self._core.store, model, None))
+        self._trees[model] = known
+        if len(self._trees) > MAX_WATCHED_TREES:
+            del self._trees[next(iter(self._trees))]
+        return await asyncio.shield(known[1])
 
     async def RenderTree(  # noqa: N802
         self, request: tree_pb2.RenderTreeRequest, context: Any

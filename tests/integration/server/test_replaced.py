@@ -99,12 +99,13 @@ def test_another_server_replaces_the_model(start_live: Any, tools: Any, tmp_path
 
 
 def test_a_refused_batch_leaves_nothing_in_the_log(
-    start_live: Any, tools: Any, tmp_path: Path, requests: Any, caplog: pytest.LogCaptureFixture
+    start_live: Any, tools: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     live = start_live(tmp_path / "store.db", grower=False)
     live.api.create("m", budget=0)
     live.api.push(tools.batch("m", [[0, 0]], ids=["taken"]))
     for _ in range(5):
+        requests = Requests()  # stays open: the server awaits more when it refuses
         stream = live.api.instances.PushInstances(iter(requests), timeout=60)
         requests.send(tools.batch("m", [[1, 1]], ids=["taken"]))
         with tools.refused(grpc.StatusCode.ALREADY_EXISTS, "taken"):

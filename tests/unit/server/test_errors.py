@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import grpc
 import pytest
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from quercus.belief.errors import InvalidInput
@@ -22,6 +23,7 @@ CASES = [
     (storage.ReadOnlyStore("read-only"), grpc.StatusCode.FAILED_PRECONDITION),
     (storage.NewerSchema("q.db", "9", "1"), grpc.StatusCode.FAILED_PRECONDITION),
     (storage.StoreError("disk full"), grpc.StatusCode.UNAVAILABLE),
+    (DecodeError("Wire format was corrupt"), grpc.StatusCode.DATA_LOSS),
     (Unavailable("later"), grpc.StatusCode.UNAVAILABLE),
 ]
 

@@ -1,0 +1,71 @@
+"""A thousand streams that wait on one model read it once a change."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quercus.server.changes import Changes
+from quercus.server.outlook import Outlooks
+from quercus.storage.errors import NotFound
+from quercus.storage.records import AgendaEntry
+from quercus.storage.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as opened:
+        opened.create_model("m", b"", budget=5)
+        yield opened
+
+
+class Reads:
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
+        self.count += 1
+        return await asyncio.to_thread(function, *args)
+
+
+def test_one_read_for_all(store: Store) -> None:
+    async def run() -> None:
+        reads = Reads()
+        changes = Changes(store.change_token, 1.0)  # not started: it changes when it is told
+        outlooks = Outlooks(store, reads, changes)
+        many = await asyncio.gather(*(outlooks.of("m") for _ in range(1000)))
+        assert ({each.record.instance_count for each in many}, reads.count) == ({0}, 1)
+        await outlooks.of("m")
+        assert reads.count == 1
+        changes.notify()
+        await asyncio.gather(*(outlooks.of("m") for _ in range(1000)))
+        assert reads.count == 2
+        await outlooks.of("m", fresh=True)
+        assert reads.count == 3
+        for _ in range(2):  # a failure is not kept
+            with pytest.raises(NotFound):
+                await outlooks.of("no")
+        assert reads.count == 5
+
+    asyncio.run(run())
+
+
+def test_a_lease_that_ends_is_seen_without_a_commit(store: Store) -> None:
+    store.append_instances("m", ["a"], np.zeros((1, 1)), [b"?"])
+    store.publish("m", as_of=1, snapshot=b"", agenda=[AgendaEntry(1, b"", b"")])
+    store.lease("m", "ann", 1, 0.05)
+
+    async def run() -> None:
+        outlooks = Outlooks(store, Reads(), Changes(store.change_token, 1.0))
+        before = await outlooks.of("m")
+        assert before.record.queries_leased == 1
+        assert before.patience_s <= 0.06
+        while time.time() <= before.until:
+            await asyncio.sleep(before.patience_s)
+        assert (await outlooks.of("m")).record.queries_leased == 0
+
+    asyncio.run(run())
