@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 ESCAPE, ENTER, BACKSPACE, END = "\x1b", "\n", "\x7f", ""
+_SIGNAL_S = 0.2
+"""How soon a signal is acted on that another thread received."""
 _SEQUENCE_S = 0.05
 """What follows an escape within this time belongs to it: an arrow key, not the Escape key."""
 
@@ -60,6 +63,8 @@ class Keys:
         return bool(select.select([self._descriptor], [], [], _SEQUENCE_S)[0])
 
     def _character(self) -> str:
+        while not select.select([self._descriptor], [], [], _SIGNAL_S)[0]:
+            pass  # a signal may reach another thread: its handler runs when this one comes back
         raw = os.read(self._descriptor, 1)
         first = raw[0] if raw else 0
         length = 4 if first >= 0xF0 else 3 if first >= 0xE0 else 2 if first >= 0xC0 else 1
@@ -77,15 +82,29 @@ def _show(text: str) -> None:
 
 
 @contextmanager
-def keys() -> Iterator[Keys]:
-    """The keyboard of a terminal, in single-key mode; the mode before is restored whatever happens."""
+def keys(on_return: Callable[[], None]) -> Iterator[Keys]:
+    """The keyboard of a terminal, in single-key mode; the mode before is restored whatever happens.
+
+    Parameters
+    ----------
+    on_return
+        Called when the program goes on after it was stopped (Ctrl-Z, then fg). The shell had the terminal
+        meanwhile, so the mode is set again before.
+    """
     import termios  # noqa: PLC0415  (there is none on Windows, where every other command works)
     import tty  # noqa: PLC0415
 
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
+
+    def take_back(*_: object) -> None:
+        tty.setcbreak(descriptor)
+        on_return()
+
+    handler = signal.signal(signal.SIGCONT, take_back)
     try:
         tty.setcbreak(descriptor)
         yield Keys(descriptor)
     finally:
+        signal.signal(signal.SIGCONT, handler)
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -53,9 +53,10 @@ class Person:
         self._client = client
         self._console = console
         self._stack = ExitStack()
+        self._asked: Query | None = None
 
     def __enter__(self) -> Self:
-        self._keyboard = self._stack.enter_context(keys())
+        self._keyboard = self._stack.enter_context(keys(self._show_prompt))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -67,11 +68,17 @@ class Person:
         self._console.print()
         show(self._console, query_screen(query, model, self._console.width))
         self._keyboard.forget()  # what was typed before the row was to be seen is no answer to it
+        self._asked = query
         while True:
-            self._console.print(prompt(query, self._console.width))
+            self._show_prompt()
             answer = self._one(query, self._keyboard)
             if answer is not None:
+                self._asked = None
                 return answer
+
+    def _show_prompt(self) -> None:
+        if self._asked is not None:
+            self._console.print(prompt(self._asked, self._console.width))
 
     def _one(self, query: Query, keyboard: Keys) -> LabelLike | Refusal | Skip | Quit:
         """What one key leads to; ``None``: ask again."""

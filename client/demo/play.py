@@ -174,7 +174,7 @@ class Play:
             "--other-seeds", *map(str, self._settings.other_seeds),
             listener=self._heard.comparison,
         )  # fmt: skip
-        self._screen.wait("loading the numerical kernels (compiled the first time: a minute or two)")
+        self._screen.wait("loading numerical kernels (the first time compiling: 1 to 2 minutes)")
         self._wait(lambda: self._heard.kernels_ready)
         self._screen.say("numerical kernels loaded")
 

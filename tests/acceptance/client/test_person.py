@@ -7,6 +7,7 @@ import re
 import select
 import signal
 import subprocess
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ class Screen:
 
     def __init__(self, *arguments: str, server: str) -> None:
         self._master, slave = pty.openpty()
+        self._shells_mode = termios.tcgetattr(slave)
         environment = os.environ | {
             "QUERCUS_SERVER": server,
             "TERM": "xterm",
@@ -62,6 +64,13 @@ class Screen:
 
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
+
+    def stop_and_continue(self) -> None:
+        """What Ctrl-Z and fg do: the shell has the terminal meanwhile, in its own mode."""
+        os.kill(self._process.pid, signal.SIGSTOP)
+        os.waitpid(self._process.pid, os.WUNTRACED)
+        termios.tcsetattr(self._master, termios.TCSANOW, self._shells_mode)
+        os.kill(self._process.pid, signal.SIGCONT)
 
     def interrupt(self) -> None:
         self._process.send_signal(signal.SIGINT)
@@ -165,6 +174,18 @@ def test_the_last_answer_of_the_budget_ends_the_session(screen: Screen) -> None:
         screen.press("2")
     screen.expect("the budget of 6 answers is spent")
     screen.expect("ann: 6 answered")
+    assert screen.ended() == 0
+
+
+def test_keys_work_after_the_program_was_stopped(screen: Screen) -> None:
+    screen.expect(PROMPT)
+    screen.stop_and_continue()
+    screen.expect(PROMPT)
+    screen.press("2")  # without Enter
+    screen.expect("→ s")
+    assert "answer 2 of 6" in screen.expect(PROMPT)
+    screen.press("q")
+    screen.expect("ann: 1 answered")
     assert screen.ended() == 0
 
 
