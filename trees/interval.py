@@ -18,7 +18,8 @@ from quercus.trees.likelihood import Array, Estimate, distinct
 from quercus.trees.solver import cut, kernels, problem
 from quercus.trees.solver.maximisers import maximiser_entropies
 
-EFFORT = 40_000  # boxes the branch and bound may examine; a box costs some tens of microseconds
+EFFORT = 40_000  # boxes the branch and bound may examine; a box costs some tens of microseconds with
+LIGHT = 7  # classes; with more of them fewer boxes, since a box costs as the cube of their number
 SETTLED = 5e-10  # bits; an end proved to this is reported as the value reached, else as the proven bound
 POINT = 1e-6  # bits; the same where alpha is 1, so that a unique maximiser is reported as a point
 MEMO = 200_000  # problems an IntervalSolver remembers
@@ -57,7 +58,7 @@ class EntropyIntervals:
 
 
 def entropy_interval(
-    contours: Array, weights: Array | None, alpha: float, *, effort: int = EFFORT
+    contours: Array, weights: Array | None, alpha: float, *, effort: int | None = None
 ) -> EntropyInterval:
     """Entropy interval of a set of evidential labels.
 
@@ -66,7 +67,8 @@ def entropy_interval(
     contours : (n, l) plausibilities in [0, 1], no row all zero
     weights : (n,) non-negative counts; 1 each when None
     alpha : level of the cut, in [0, 1]
-    effort : most boxes the search for the minimum examines; ``gap`` tells what was proved within it
+    effort : most boxes the search for the minimum examines; ``gap`` tells what was proved within it. Default:
+        40,000 for up to 7 classes, ``40,000 (7 / l)^3`` for more
 
     Returns
     -------
@@ -94,7 +96,7 @@ def entropy_interval(
 
 
 def entropy_intervals(
-    problems: Sequence[tuple[Array, Array | None]], alpha: float, *, effort: int = EFFORT
+    problems: Sequence[tuple[Array, Array | None]], alpha: float, *, effort: int | None = None
 ) -> EntropyIntervals:
     """Entropy intervals of many sets of evidential labels; each as in `entropy_interval`.
 
@@ -109,7 +111,7 @@ def entropy_intervals(
     [1.0, 2.0]
     """
     check_alpha(alpha)
-    if effort < 1:
+    if effort is not None and effort < 1:
         raise InvalidInput("effort", f"is {effort}; at least 1 box must be examined")
     ends = np.zeros((len(problems), 4))
     sizes = np.full(len(problems), 2)
@@ -128,8 +130,10 @@ def check_alpha(alpha: float) -> None:
         raise InvalidInput("alpha", f"is {alpha}; it must lie in [0, 1]")
 
 
-def solve(table: Array, counts: Array, alpha: float, effort: int) -> Array:
+def solve(table: Array, counts: Array, alpha: float, effort: int | None) -> Array:
     """Ends (m, 4) in nats of the problems (m, d) over a table (d, l), as `problem.solve_problem` writes them."""
+    if effort is None:
+        effort = int(EFFORT * min(1.0, LIGHT / table.shape[1]) ** 3)
     ends, states = np.zeros((len(counts), 4)), np.zeros(len(counts), np.int8)
     problem.solve_counts(table, counts, alpha, ends, states)
     hard = np.flatnonzero(states == problem.SEARCH)
@@ -189,7 +193,7 @@ class IntervalSolver:
     effort : see `entropy_interval`
     """
 
-    def __init__(self, contours: Array, alpha: float, *, effort: int = EFFORT) -> None:
+    def __init__(self, contours: Array, alpha: float, *, effort: int | None = None) -> None:
         check_alpha(alpha)
         self.alpha = alpha
         self.effort = effort

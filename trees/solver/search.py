@@ -23,6 +23,8 @@ from quercus.trees.solver.cut import entropy_bound, minimise_over_cut
 from quercus.trees.solver.descent import descend, entropy, leap, multiplier_at, settle, to_boundary
 from quercus.trees.solver.kernels import Array, loglik
 
+ROUNDING = 5e-7  # nats; the most that rounding in the likelihood may loosen the tolerance
+
 
 @compiled
 def least_entropy(
@@ -60,6 +62,8 @@ def least_entropy(
             return min(max(bound, 0.0), reached), reached, 1
     x[:] = theta
     reached, mu = descend(P, w, c, inner_c, theta, x)
+    # between both levels the entropy differs by mu (inner_c - c): no effort proves more than that
+    tolerance = max(tolerance, min(2.0 * mu * (inner_c - c), ROUNDING))
     bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x.copy())
     if bound >= reached - tolerance or effort < 3:
         return min(max(bound, 0.0), reached), reached, 1

@@ -5,7 +5,7 @@ import pytest
 
 from quercus.trees.interval import entropy_interval
 from quercus.trees.likelihood import estimate
-from quercus.trees.solver import boxes
+from quercus.trees.solver import boxes, kernels, problem, search
 from quercus.trees.solver.descent import entropy
 from quercus.trees.solver.precise import least_entropy_of_counts
 
@@ -110,3 +110,17 @@ def test_families_of_equal_minima(seed, alpha):
     row = np.random.default_rng(seed).random(5)
     found = entropy_interval(np.array([np.roll(row, k) for k in range(5)]), np.full(5, 4.0), alpha)
     assert found.gap <= 1e-6
+
+
+@pytest.mark.parametrize(("weight", "alpha"), [(1e7, 0.999), (1e8, 0.8), (1.0, 1 - 1e-10)])
+def test_no_effort_is_spent_below_rounding(weight, alpha):
+    P = np.random.default_rng(8).random((50, 3))
+    theta, worst = kernels.maximise(P, np.full(50, weight))
+    scaled, w = problem.rescale(P, theta), np.full(50, weight)
+    c = float(np.log(alpha))
+    outer, inner = c - w.sum() * problem.EPS, c + w.sum() * (worst + problem.EPS)
+    bound, reached, examined = search.least_entropy(
+        scaled, w, outer, inner, theta, worst, problem.TOLERANCE, 20_000
+    )
+    assert reached - bound <= 5e-7
+    assert examined < 200
