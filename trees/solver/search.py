@@ -121,7 +121,7 @@ def least_entropy(
                 nearest(a, b, x, guess)
                 bound, cut = convex_bound(P, w, c, a, b, top, x, mu, guess)
                 at_next = 0.5 * (a[cut] + b[cut])
-            if bound < min(parent + 0.25 * (reached - parent), reached - tolerance):
+            if bound < reached - tolerance:
                 other, cut_chord, at_chord = chord_bound(P, w, c, a, b, guess, reached - tolerance)
                 if not (convex and contains(a, b, x)) or other > bound:
                     cut = cut_chord
