@@ -30,6 +30,7 @@ _log = logging.getLogger("quercus.server.grower")  # also when it is run as __ma
 NICENESS: Final = 5  # where they compete for a core, answering goes before growing
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
+NOTICE_S: Final = 2.0  # kernels that are cached load faster than this
 PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
 
 
@@ -146,6 +147,21 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, name="quercus-parent", daemon=True).start()
 
 
+def _prepare() -> None:
+    """On a fresh machine the kernels take half a minute to compile: begin before a model asks, and say so."""
+    notice = threading.Timer(
+        NOTICE_S,
+        _log.info,
+        (
+            "compiling the numerical kernels, once on this machine; the first trees may wait half a minute for it",
+        ),
+    )
+    notice.daemon = True
+    notice.start()
+    prepare()
+    notice.cancel()
+
+
 def main() -> None:
     """Run the grower until the parent goes away."""
     parser = argparse.ArgumentParser(prog="quercus-grower")
@@ -158,8 +174,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
     set_up_logging(arguments.log_level)
-    # on a fresh machine the kernels take half a minute to compile: begin before the first model asks for it
-    threading.Thread(target=prepare, name="prepare", daemon=True).start()
+    threading.Thread(target=_prepare, name="prepare", daemon=True).start()
     run(Store.open(arguments.url), arguments.poll_ms / 1000, arguments.keep_trees)
 
 
