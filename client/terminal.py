@@ -19,8 +19,12 @@ _SEQUENCE_S = 0.05
 class Keys:
     """Reads keys one at a time, without Enter and without echo; use inside :func:`keys`."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, on_return: Callable[[], None]) -> None:
         self._descriptor = descriptor
+        self._on_return = on_return
+        self.returned = (
+            False  # set by a signal handler, which must not print: it may have interrupted a print
+        )
 
     def read(self) -> str:
         """The next key: a character, ``ESCAPE``, ``ENTER``, ``BACKSPACE``, or ``END`` when the terminal is gone.
@@ -63,8 +67,11 @@ class Keys:
         return bool(select.select([self._descriptor], [], [], _SEQUENCE_S)[0])
 
     def _character(self) -> str:
-        while not select.select([self._descriptor], [], [], _SIGNAL_S)[0]:
-            pass  # a signal may reach another thread: its handler runs when this one comes back
+        while not select.select([self._descriptor], [], [], _SIGNAL_S)[0] or self.returned:
+            # a signal may reach another thread: its handler runs when this one comes back
+            if self.returned:
+                self.returned = False
+                self._on_return()
         raw = os.read(self._descriptor, 1)
         first = raw[0] if raw else 0
         length = 4 if first >= 0xF0 else 3 if first >= 0xE0 else 2 if first >= 0xC0 else 1
@@ -88,23 +95,24 @@ def keys(on_return: Callable[[], None]) -> Iterator[Keys]:
     Parameters
     ----------
     on_return
-        Called when the program goes on after it was stopped (Ctrl-Z, then fg). The shell had the terminal
-        meanwhile, so the mode is set again before.
+        Called where the next key is waited for, once the program goes on after it was stopped (Ctrl-Z, then fg).
+        The shell had the terminal meanwhile, so the mode is set again before.
     """
     import termios  # noqa: PLC0415  (there is none on Windows, where every other command works)
     import tty  # noqa: PLC0415
 
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
+    keyboard = Keys(descriptor, on_return)
 
     def take_back(*_: object) -> None:
         tty.setcbreak(descriptor)
-        on_return()
+        keyboard.returned = True
 
     handler = signal.signal(signal.SIGCONT, take_back)
     try:
         tty.setcbreak(descriptor)
-        yield Keys(descriptor)
+        yield keyboard
     finally:
         signal.signal(signal.SIGCONT, handler)
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
