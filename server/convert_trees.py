@@ -16,7 +16,6 @@ from quercus.storage.records import Snapshot
 from quercus.trees.encoding import Edges, Encoder
 from quercus.trees.flat import FlatTree
 from quercus.trees.specification import Nominal, Numeric, Specification
-from quercus.trees.tree import Stop
 
 
 def encode_tree(
@@ -37,7 +36,6 @@ def encode_tree(
             attribute=attribute.name, branches=branches, edges=cut, numeric=isinstance(attribute, Numeric)
         )
     for i in range(flat.size):
-        stop = flat.stop[i]
         node = message.nodes.add(
             parent=int(flat.parent[i]),
             branch=max(int(flat.branch[i]), 0),
@@ -48,9 +46,9 @@ def encode_tree(
             belief=flat.belief[i],
             plausibility=flat.plausibility[i],
             undecided=bool(flat.undecided[i]),
-            stop=tree_pb2.STOP_REASON_UNSPECIFIED if stop is None else stop.value,
+            stop=tree_pb2.StopReason.ValueType(int(flat.stop[i])),
         )
-        for attribute_index, lower, upper in flat.intervals[i]:
+        for attribute_index, lower, upper in flat.intervals(i):
             node.intervals.add(attribute=attribute_index, lower=lower, upper=upper)
     return message
 
@@ -86,10 +84,11 @@ def decode_tree(message: tree_pb2.Tree) -> FlatTree:
         belief=floats([node.belief for node in nodes]),
         plausibility=floats([node.plausibility for node in nodes]),
         undecided=np.array([node.undecided for node in nodes], dtype=bool),
-        stop=tuple(Stop(node.stop) if node.stop else None for node in nodes),
-        intervals=tuple(
-            tuple((each.attribute, each.lower, each.upper) for each in node.intervals) for node in nodes
-        ),
+        stop=np.array([node.stop for node in nodes], dtype=np.int8),
+        interval_start=np.cumsum(ints([0] + [len(node.intervals) for node in nodes])),
+        interval_attribute=ints([each.attribute for node in nodes for each in node.intervals]),
+        interval_lower=np.array([each.lower for node in nodes for each in node.intervals]),
+        interval_upper=np.array([each.upper for node in nodes for each in node.intervals]),
     )
 
 

@@ -84,8 +84,11 @@ def read_classifier(data: bytes) -> tuple[tree_pb2.Tree, FlatTree]:
         belief=belief,
         plausibility=plausibility,
         undecided=np.zeros(nodes, dtype=bool),
-        stop=(None,) * nodes,
-        intervals=((),) * nodes,
+        stop=np.zeros(nodes, dtype=np.int8),
+        interval_start=np.zeros(nodes + 1, dtype=np.int64),
+        interval_attribute=np.zeros(0, dtype=np.int64),
+        interval_lower=np.zeros(0),
+        interval_upper=np.zeros(0),
     )
     return head, flat
 

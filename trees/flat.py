@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.tree import Node, Stop
+from quercus.trees.tree import Node
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Intervals = tuple[tuple[int, float, float], ...]  # attribute, lower, upper, in order of attribute
+NOT_STOPPED = 0  # in `FlatTree.stop`: an inner node
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,12 @@ class FlatTree:
     undecided
         (nodes,) bool.
     stop
-        Why a node is a leaf, None for an inner node.
-    intervals
-        Gain-ratio intervals of each node's candidates.
+        (nodes,) number of the `Stop` that makes a node a leaf, 0 for an inner node.
+    interval_start
+        (nodes + 1,) where the gain-ratio intervals of a node's candidates begin in the three columns that
+        follow; they end where the next node's begin.
+    interval_attribute, interval_lower, interval_upper
+        (intervals,) candidate and ends of each interval; within a node in order of attribute.
     """
 
     attribute: Ints
@@ -47,8 +50,11 @@ class FlatTree:
     belief: Floats
     plausibility: Floats
     undecided: NDArray[np.bool_]
-    stop: tuple[Stop | None, ...]
-    intervals: tuple[Intervals, ...]
+    stop: NDArray[np.int8]
+    interval_start: Ints
+    interval_attribute: Ints
+    interval_lower: Floats
+    interval_upper: Floats
     _first: Ints = field(init=False, repr=False)  # where a node's block of _target begins
     _width: Ints = field(init=False, repr=False)  # and how many codes it covers
     _target: Ints = field(init=False, repr=False)  # child of each code, -1 for none
@@ -68,6 +74,7 @@ class FlatTree:
         """Return the arrays of the tree at `root`."""
         rows = list(root.preorder())
         nodes = [node for node, _, _ in rows]
+        found = [(k, *ends) for node in nodes for k, ends in sorted(node.intervals.items())]
 
         def ints(values: list[int]) -> Ints:
             return np.array(values, dtype=np.int64)
@@ -85,10 +92,13 @@ class FlatTree:
             belief=floats([node.belief for node in nodes]),
             plausibility=floats([node.plausibility for node in nodes]),
             undecided=np.array([node.undecided for node in nodes], dtype=bool),
-            stop=tuple(node.stop for node in nodes),
-            intervals=tuple(
-                tuple((a, lo, hi) for a, (lo, hi) in sorted(node.intervals.items())) for node in nodes
+            stop=np.array(
+                [NOT_STOPPED if node.stop is None else node.stop.value for node in nodes], dtype=np.int8
             ),
+            interval_start=np.cumsum(ints([0] + [len(node.intervals) for node in nodes])),
+            interval_attribute=ints([k for k, _, _ in found]),
+            interval_lower=np.array([lower for _, lower, _ in found], dtype=np.float64),
+            interval_upper=np.array([upper for _, _, upper in found], dtype=np.float64),
         )
 
     @property
@@ -122,6 +132,12 @@ class FlatTree:
             moving, child = moving[child >= 0], child[child >= 0]
             at[moving] = child
         return at
+
+    def intervals(self, node: int) -> tuple[tuple[int, float, float], ...]:
+        """Return the gain-ratio intervals at `node`: attribute, lower and upper end, in order of attribute."""
+        here = slice(int(self.interval_start[node]), int(self.interval_start[node + 1]))
+        columns = (self.interval_attribute, self.interval_lower, self.interval_upper)
+        return tuple(zip(*(column[here].tolist() for column in columns), strict=True))
 
     def path(self, node: int) -> tuple[tuple[int, int], ...]:
         """Return the tests from the root to `node`: attribute and code of each."""

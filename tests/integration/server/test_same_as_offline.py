@@ -74,5 +74,5 @@ def test_queries_and_tree(seed: int, batch_rows: int, api: Any, tools: Any) -> N
     assert [node.count for node in nodes] == flat.count.tolist()
     assert [list(node.theta) for node in nodes] == [pytest.approx(theta) for theta in flat.theta.tolist()]
     assert [[(i.attribute, i.lower, i.upper) for i in node.intervals] for node in nodes] == [
-        [pytest.approx(interval) for interval in intervals] for intervals in flat.intervals
+        [pytest.approx(interval) for interval in flat.intervals(i)] for i in range(flat.size)
     ]

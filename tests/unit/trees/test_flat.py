@@ -56,8 +56,9 @@ def test_columns() -> None:
     assert flat.count.tolist() == [3, 1, 2]
     assert flat.theta.tolist() == [[0.25, 0.75], [1, 0], [1, 0]]
     assert flat.undecided.tolist() == [True, False, False]
-    assert flat.stop == (None, Stop.PURE, Stop.FEW_INSTANCES)
-    assert flat.intervals == (((0, 0.0, 0.3), (1, 0.1, 0.2)), (), ())
+    assert flat.stop.tolist() == [0, Stop.PURE.value, Stop.FEW_INSTANCES.value]
+    assert flat.interval_start.tolist() == [0, 2, 2, 2]
+    assert [flat.intervals(i) for i in range(3)] == [((0, 0.0, 0.3), (1, 0.1, 0.2)), (), ()]
     assert [flat.path(i) for i in range(3)] == [(), ((1, 0),), ((1, 2),)]
 
 
