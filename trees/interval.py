@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees import likelihood
+from quercus.trees.cells import Cells
 from quercus.trees.likelihood import Array, Estimate, distinct
 from quercus.trees.solver import cut, kernels, problem
 from quercus.trees.solver.maximisers import maximiser_entropies
@@ -25,6 +26,15 @@ POINT = 1e-6  # bits; the same where alpha is 1, so that a unique maximiser is r
 MEMO = 200_000  # problems an IntervalSolver remembers
 
 Ints = NDArray[np.int64]
+
+__all__ = [
+    "Cells",
+    "EntropyInterval",
+    "EntropyIntervals",
+    "IntervalSolver",
+    "entropy_interval",
+    "entropy_intervals",
+]
 
 
 @dataclass(frozen=True)
@@ -239,23 +249,56 @@ class IntervalSolver:
 
     def solve(self, counts: Ints) -> EntropyIntervals:
         """Intervals of (m, d) count vectors, with their gaps."""
-        merged = self._merged(counts)
-        empty = ~np.asarray(counts).any(axis=1)
+        return self.solve_cells(Cells.of_dense(np.asarray(counts)))
+
+    def estimate(self, counts: Ints) -> Estimate:
+        """Maximum likelihood estimate of one (d,) count vector."""
+        return self._estimate(sparse(np.asarray(counts)))
+
+    def class_bounds(self, counts: Ints) -> tuple[Array, Array]:
+        """Belief (l,) and plausibility (l,) of each class: proven bounds of ``theta_c`` over the likelihood cut."""
+        belief, plausibility = self.bound_classes_cells(Cells.of_dense(np.asarray(counts)[np.newaxis]))
+        return belief[0], plausibility[0]
+
+    def solve_cells(self, cells: Cells) -> EntropyIntervals:
+        """Certified intervals of cells; each depends on its cell alone. An empty cell has ``[0, 0]``."""
+        merged = self._merged(cells)
         keys = [sparse(row) for row in merged]
         todo = {key: row for row, key in enumerate(keys) if key not in self._memo}
         if todo:
             self._remember(list(todo), merged[list(todo.values())])
         rows = np.array([self._memo[key] for key in keys]).reshape(-1, 3)
-        rows[empty] = 0.0
+        rows[np.diff(cells.start) == 0] = 0.0
         return EntropyIntervals(rows[:, 0], rows[:, 1], rows[:, 2])
 
-    def _merged(self, counts: Ints) -> Array:
+    def enclose_cells(self, cells: Cells) -> tuple[Array, Array]:
+        """Proven outer bounds (bits) of the intervals of cells: lower (m,), upper (m,); of the cell alone."""
+        found = self.solve_cells(cells)
+        return found.lower - found.gap, found.upper + found.gap
+
+    def estimate_cells(self, cells: Cells) -> tuple[Array, NDArray[np.bool_]]:
+        """Maximum likelihood estimates of cells (m, l), and which of them are the only maximisers (m,)."""
+        theta = np.empty((len(cells), self.contours.shape[1]))
+        unique = np.empty(len(cells), np.bool_)
+        for i in range(len(cells)):
+            entries = slice(cells.start[i], cells.start[i + 1])
+            found = self._estimate(pack(cells.ids[entries], cells.counts[entries]))
+            theta[i], unique[i] = found.theta, found.unique
+        return theta, unique
+
+    def bound_classes_cells(self, cells: Cells) -> tuple[Array, Array]:
+        """Belief (m, l) and plausibility (m, l) of each class in each cell, see `class_bounds`."""
+        found = [self._bounds(sparse(row)) for row in self._merged(cells)]
+        bounds = np.array(found).reshape(-1, 2, self.contours.shape[1])
+        return bounds[:, 0], bounds[:, 1]
+
+    def _merged(self, cells: Cells) -> Array:
         """Counts (m, c) over the table of informative contours."""
-        counts = np.asarray(counts)
-        merged = np.zeros((len(self._table), len(counts)))
-        columns = self._column[: counts.shape[1]]
-        np.add.at(merged, columns[columns >= 0], counts[:, columns >= 0].T)
-        return np.ascontiguousarray(merged.T)
+        merged = np.zeros((len(cells), len(self._table)))
+        columns = self._column[cells.ids]
+        rows = np.repeat(np.arange(len(cells)), np.diff(cells.start))
+        np.add.at(merged, (rows[columns >= 0], columns[columns >= 0]), cells.counts[columns >= 0])
+        return merged
 
     def _remember(self, keys: list[bytes], merged: Array) -> None:
         ends = solve(self._table, merged, self.alpha, self.effort)
@@ -270,14 +313,6 @@ class IntervalSolver:
             )
         )
 
-    def estimate(self, counts: Ints) -> Estimate:
-        """Maximum likelihood estimate of one (d,) count vector."""
-        return self._estimate(sparse(np.asarray(counts)))
-
-    def class_bounds(self, counts: Ints) -> tuple[Array, Array]:
-        """Belief (l,) and plausibility (l,) of each class: proven bounds of ``theta_c`` over the likelihood cut."""
-        return self._bounds(sparse(self._merged(np.asarray(counts)[np.newaxis])[0]))
-
     def _solve_estimate(self, key: bytes) -> Estimate:
         rows, counts = dense(key)
         return likelihood.estimate(self.contours[rows], counts)
@@ -290,7 +325,12 @@ class IntervalSolver:
 def sparse(counts: NDArray[np.float64] | Ints) -> bytes:
     """Hashable form of a count vector: which numbers occur, and how often."""
     rows = np.flatnonzero(counts)
-    return np.concatenate([rows, counts[rows]]).astype(np.float64).tobytes()
+    return pack(rows, counts[rows])
+
+
+def pack(numbers: NDArray[np.integer], counts: NDArray[np.float64] | Ints) -> bytes:
+    """Numbers and counts as bytes."""
+    return np.concatenate([numbers, counts]).astype(np.float64).tobytes()
 
 
 def dense(key: bytes) -> tuple[Ints, Array]:

@@ -1,0 +1,97 @@
+"""The solver over cells: sparse count vectors (ALGORITHMS §2)."""
+
+import numpy as np
+import pytest
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees.interval import Cells, IntervalSolver, entropy_interval
+from quercus.trees.likelihood import estimate
+
+CONTOURS = np.array(
+    [[1, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0.4, 0], [0, 0, 1], [0.5, 0.2, 0], [0.3, 0.3, 0.3], [0, 1, 1]]
+)
+
+
+def random_counts(seed, m=60):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, rng.choice([3, 40, 3_000], m)[:, None], (m, len(CONTOURS)))
+    counts[rng.random(counts.shape) < 0.5] = 0
+    counts[0] = 0
+    counts[1:20, [3, 5, 7]] = 0  # precise and vacuous labels only
+    return counts
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.05, 0.8, 0.999, 1.0])
+def test_every_cell_has_the_interval_of_its_rows(alpha):
+    counts = random_counts(1)
+    cells = Cells.of_dense(counts)
+    solver = IntervalSolver(CONTOURS, alpha)
+    found = solver.solve_cells(cells)
+    outer = solver.enclose_cells(cells)
+    assert found.lower[0] == found.upper[0] == outer[0][0] == outer[1][0] == 0.0
+    for row, low, high in zip(counts, found.lower, found.upper, strict=True):
+        single = entropy_interval(CONTOURS, row.astype(float), alpha)
+        assert (low, high) == pytest.approx((single.lower, single.upper), abs=2e-9)
+    assert (outer[0] <= found.lower + 1e-9).all()
+    assert (outer[1] >= found.upper - 1e-9).all()
+
+
+def test_a_cell_does_not_depend_on_the_others_nor_on_what_was_solved_before():
+    counts = random_counts(2)
+    solver = IntervalSolver(CONTOURS, 0.8)
+    together = solver.solve_cells(Cells.of_dense(counts))
+    backwards = solver.solve_cells(Cells.of_dense(counts[::-1]))
+    alone = [IntervalSolver(CONTOURS, 0.8).intervals(row[None]) for row in counts[:30]]
+    assert np.array_equal(together.lower, backwards.lower[::-1])
+    assert np.array_equal(together.upper, backwards.upper[::-1])
+    assert [low[0] for low, _ in alone] == together.lower[:30].tolist()
+    assert [high[0] for _, high in alone] == together.upper[:30].tolist()
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0])
+def test_estimates_and_class_bounds(alpha):
+    counts = random_counts(3)
+    cells = Cells.of_dense(counts)
+    solver = IntervalSolver(CONTOURS, alpha)
+    theta, unique = solver.estimate_cells(cells)
+    belief, plausibility = solver.bound_classes_cells(cells)
+    for i, row in enumerate(counts):
+        single = estimate(CONTOURS[row > 0], row[row > 0].astype(float))
+        assert unique[i] == single.unique
+        assert theta[i] == pytest.approx(single.theta, abs=1e-12)
+        if single.unique:
+            assert (belief[i] <= theta[i] + 1e-12).all()
+            assert (theta[i] <= plausibility[i] + 1e-12).all()
+    vacuous = solver.bound_classes_cells(Cells.of_dense(np.eye(8, dtype=int)[[1, 6]] * 4))
+    assert (vacuous[0] == 0.0).all()
+    assert (vacuous[1] == 1.0).all()
+
+
+def test_no_cells():
+    cells = Cells.of_dense(np.zeros((0, len(CONTOURS)), int))
+    solver = IntervalSolver(CONTOURS, 0.8)
+    assert len(cells) == 0
+    assert solver.solve_cells(cells).lower.shape == (0,)
+    assert solver.enclose_cells(cells)[1].shape == (0,)
+    assert solver.estimate_cells(cells)[0].shape == (0, 3)
+    assert solver.bound_classes_cells(cells)[0].shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("start", "ids", "counts", "field"),
+    [
+        ([0, 3], [0, 1], [1, 1], "start"),
+        ([1, 2], [0, 1], [1, 1], "start"),
+        ([], [], [], "start"),
+        ([0, 2], [0, 1], [1], "counts"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_named(start, ids, counts, field):
+    with pytest.raises(InvalidInput) as error:
+        Cells(np.array(start, np.int64), np.array(ids, np.int32), np.array(counts, np.int64))
+    assert error.value.field == field
+
+
+def test_arrays_of_another_type_are_named():
+    with pytest.raises(InvalidInput, match="ids: is float64"):
+        Cells(np.array([0, 1]), np.array([0.0]), np.array([1]))

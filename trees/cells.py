@@ -1,0 +1,67 @@
+"""Cells: sparse vectors of contour counts, the form in which evidence reaches the solver (ALGORITHMS §2)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Many cells, each a multiset of evidential labels, in compressed rows.
+
+    The label counts of cell ``i`` are ``counts[start[i]:start[i + 1]]``, of the contours with the numbers
+    ``ids[start[i]:start[i + 1]]``.
+
+    Attributes
+    ----------
+    start : (m + 1,) int64, from 0, never falling
+    ids : (nnz,) int32, numbers of contours, rising within a cell
+    counts : (nnz,) int64, how often each occurs, above 0
+
+    Raises
+    ------
+    InvalidInput
+        Where the arrays do not fit together. What only a pass over all entries can tell (numbers in range and rising,
+        counts above 0) is told by the method that makes the pass anyway.
+    """
+
+    start: Ints
+    ids: NDArray[np.int32]
+    counts: Ints
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("start", np.int64), ("ids", np.int32), ("counts", np.int64)):
+            array = getattr(self, name)
+            if array.ndim != 1 or array.dtype != dtype:
+                kind = np.dtype(dtype).name
+                raise InvalidInput(
+                    name, f"is {array.dtype} {array.shape}; it must be {kind} of one dimension"
+                )
+            object.__setattr__(self, name, np.ascontiguousarray(array))
+        if self.start.size == 0 or self.start[0] != 0 or self.start[-1] != self.ids.size:
+            raise InvalidInput("start", f"must lead from 0 to the number of entries, {self.ids.size}")
+        if self.counts.size != self.ids.size:
+            raise InvalidInput("counts", f"are {self.counts.size}; there are {self.ids.size} ids")
+
+    def __len__(self) -> int:
+        """Number of cells, ``m``."""
+        return self.start.size - 1
+
+    @classmethod
+    def of_dense(cls, counts: NDArray[np.integer]) -> "Cells":
+        """Cells of the rows of a table (m, d): the count of every contour.
+
+        Examples
+        --------
+        >>> Cells.of_dense(np.array([[0, 2, 1], [0, 0, 0]])).start.tolist()
+        [0, 2, 2]
+        """
+        rows, ids = np.nonzero(counts)
+        start = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=len(counts)), out=start[1:])
+        return cls(start, ids.astype(np.int32), counts[rows, ids].astype(np.int64))
