@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -231,40 +233,55 @@ def tree(message: tree_pb2.Tree) -> Tree:
         AttributeBranches(a.attribute, tuple(a.branches), tuple(a.edges), a.numeric)
         for a in message.attributes
     )
-    children: list[list[int]] = [[] for _ in message.nodes]
-    nodes: list[TreeNode] = []
-    for index, node in enumerate(message.nodes):
-        if node.parent >= 0:
-            children[node.parent].append(index)
-    for index, node in enumerate(message.nodes):
-        parent = message.nodes[node.parent] if node.parent >= 0 else None
-        nodes.append(
-            TreeNode(
-                index=index,
-                parent=node.parent if parent is not None else None,
-                depth=nodes[node.parent].depth + 1 if parent is not None else 0,
-                branch=attributes[parent.attribute].branches[node.branch] if parent is not None else None,
-                attribute=attributes[node.attribute].attribute if node.attribute >= 0 else None,
-                class_name=message.classes[node.class_index],
-                count=node.count,
-                theta=tuple(node.theta),
-                belief=tuple(node.belief),
-                plausibility=tuple(node.plausibility),
-                intervals={attributes[i.attribute].attribute: (i.lower, i.upper) for i in node.intervals},
-                undecided=node.undecided,
-                stop=_stop(node.stop),
-                children=tuple(children[index]),
-            )
-        )
+    nodes = _nodes(message.nodes, message.classes, attributes)
     return Tree(
         model_of(message.name),
         message.version,
         message.as_of,
         tuple(message.classes),
         attributes,
-        tuple(nodes),
+        nodes,
         moment(message.create_time),
     )
+
+
+def _nodes(
+    columns: tree_pb2.Nodes, classes: Sequence[str], attributes: Sequence[AttributeBranches]
+) -> tuple[TreeNode, ...]:
+    count, size = len(columns.parents), len(classes)
+    theta, belief, plausibility = (
+        [tuple(row) for row in np.array(column, dtype=np.float64).reshape(count, size).tolist()]
+        for column in (columns.theta, columns.belief, columns.plausibility)
+    )
+    intervals = iter(
+        zip(columns.interval_attributes, columns.interval_lowers, columns.interval_uppers, strict=True)
+    )
+    children: list[list[int]] = [[] for _ in range(count)]
+    for index in range(1, count):
+        children[columns.parents[index]].append(index)
+    nodes: list[TreeNode] = []
+    for index, (parent, attribute) in enumerate(zip(columns.parents, columns.attributes, strict=True)):
+        below = attributes[columns.attributes[parent]] if index else None
+        candidates = islice(intervals, columns.interval_counts[index])
+        nodes.append(
+            TreeNode(
+                index=index,
+                parent=parent if index else None,
+                depth=nodes[parent].depth + 1 if index else 0,
+                branch=below.branches[columns.branches[index]] if below is not None else None,
+                attribute=attributes[attribute].attribute if attribute >= 0 else None,
+                class_name=classes[columns.class_indices[index]],
+                count=columns.counts[index],
+                theta=theta[index],
+                belief=belief[index],
+                plausibility=plausibility[index],
+                intervals={attributes[k].attribute: (lower, upper) for k, lower, upper in candidates},
+                undecided=columns.undecided[index],
+                stop=_stop(columns.stops[index]),
+                children=tuple(children[index]),
+            )
+        )
+    return tuple(nodes)
 
 
 def _stop(stop: tree_pb2.StopReason.ValueType) -> str | None:

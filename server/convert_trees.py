@@ -18,14 +18,11 @@ from quercus.trees.flat import FlatTree
 from quercus.trees.specification import Nominal, Numeric, Specification
 
 
-def encode_tree(
-    flat: FlatTree, specification: Specification, edges: Edges, names: Sequence[Sequence[str]]
-) -> tree_pb2.Tree:
-    """Convert a grown tree to its message.
+def encode_head(specification: Specification, edges: Edges, names: Sequence[Sequence[str]]) -> tree_pb2.Tree:
+    """Convert what a tree's numbers mean to its message, which is without nodes yet.
 
     Parameters
     ----------
-    flat : the tree.
     specification : of the model.
     edges : inner edges in force, one tuple an attribute.
     names : branch names, one sequence an attribute.
@@ -35,27 +32,34 @@ def encode_tree(
         message.attributes.add(
             attribute=attribute.name, branches=branches, edges=cut, numeric=isinstance(attribute, Numeric)
         )
-    for i in range(flat.size):
-        node = message.nodes.add(
-            parent=int(flat.parent[i]),
-            branch=max(int(flat.branch[i]), 0),
-            attribute=int(flat.attribute[i]),
-            class_index=int(flat.klass[i]),
-            count=int(flat.count[i]),
-            theta=flat.theta[i],
-            belief=flat.belief[i],
-            plausibility=flat.plausibility[i],
-            undecided=bool(flat.undecided[i]),
-            stop=tree_pb2.StopReason.ValueType(int(flat.stop[i])),
-        )
-        for attribute_index, lower, upper in flat.intervals(i):
-            node.intervals.add(attribute=attribute_index, lower=lower, upper=upper)
     return message
+
+
+def encode_nodes(flat: FlatTree) -> tree_pb2.Nodes:
+    """Convert the nodes of a tree to their message."""
+    # from lists: protobuf takes Python's numbers three times as fast as numpy's
+    return tree_pb2.Nodes(
+        parents=flat.parent.tolist(),
+        branches=np.maximum(flat.branch, 0).tolist(),
+        attributes=flat.attribute.tolist(),
+        class_indices=flat.klass.tolist(),
+        counts=flat.count.tolist(),
+        theta=flat.theta.ravel().tolist(),
+        belief=flat.belief.ravel().tolist(),
+        plausibility=flat.plausibility.ravel().tolist(),
+        undecided=flat.undecided.tolist(),
+        stops=flat.stop.tolist(),
+        interval_counts=np.diff(flat.interval_start).tolist(),
+        interval_attributes=flat.interval_attribute.tolist(),
+        interval_lowers=flat.interval_lower.tolist(),
+        interval_uppers=flat.interval_upper.tolist(),
+    )
 
 
 def decode_snapshot(model: str, snapshot: Snapshot) -> tree_pb2.Tree:
     """Return the message of a stored tree with its name, version, sequence and time."""
-    message = snapshots.read_message(snapshot.data)
+    message, flat = snapshots.read(snapshot.data)
+    message.nodes.CopyFrom(encode_nodes(flat))
     message.name = tree_name(model, snapshot.version)
     message.version = snapshot.version
     message.as_of = snapshot.as_of
@@ -66,29 +70,29 @@ def decode_snapshot(model: str, snapshot: Snapshot) -> tree_pb2.Tree:
 def decode_tree(message: tree_pb2.Tree) -> FlatTree:
     """Convert a tree message to arrays."""
     nodes = message.nodes
-    shape = (len(nodes), len(message.classes))
 
-    def ints(values: list[int]) -> NDArray[np.int64]:
-        return np.array(values, dtype=np.int64)
+    def ints(column: Sequence[int]) -> NDArray[np.int64]:
+        return np.array(column, dtype=np.int64)
 
-    def floats(values: list[Sequence[float]]) -> NDArray[np.float64]:
-        return np.array([list(row) for row in values], dtype=np.float64).reshape(shape)
+    def floats(column: Sequence[float]) -> NDArray[np.float64]:
+        return np.array(column, dtype=np.float64)
 
+    parent, shape = ints(nodes.parents), (len(nodes.parents), len(message.classes))
     return FlatTree(
-        attribute=ints([node.attribute for node in nodes]),
-        parent=ints([node.parent for node in nodes]),
-        branch=ints([node.branch if node.parent >= 0 else -1 for node in nodes]),
-        klass=ints([node.class_index for node in nodes]),
-        count=ints([node.count for node in nodes]),
-        theta=floats([node.theta for node in nodes]),
-        belief=floats([node.belief for node in nodes]),
-        plausibility=floats([node.plausibility for node in nodes]),
-        undecided=np.array([node.undecided for node in nodes], dtype=bool),
-        stop=np.array([node.stop for node in nodes], dtype=np.int8),
-        interval_start=np.cumsum(ints([0] + [len(node.intervals) for node in nodes])),
-        interval_attribute=ints([each.attribute for node in nodes for each in node.intervals]),
-        interval_lower=np.array([each.lower for node in nodes for each in node.intervals]),
-        interval_upper=np.array([each.upper for node in nodes for each in node.intervals]),
+        attribute=ints(nodes.attributes),
+        parent=parent,
+        branch=np.where(parent >= 0, ints(nodes.branches), -1),
+        klass=ints(nodes.class_indices),
+        count=ints(nodes.counts),
+        theta=floats(nodes.theta).reshape(shape),
+        belief=floats(nodes.belief).reshape(shape),
+        plausibility=floats(nodes.plausibility).reshape(shape),
+        undecided=np.array(nodes.undecided, dtype=bool),
+        stop=np.array(nodes.stops, dtype=np.int8),
+        interval_start=np.concatenate([[0], np.cumsum(ints(nodes.interval_counts))]),
+        interval_attribute=ints(nodes.interval_attributes),
+        interval_lower=floats(nodes.interval_lowers),
+        interval_upper=floats(nodes.interval_uppers),
     )
 
 
@@ -138,16 +142,17 @@ class Classifier:
         """
         flat = self.flat
         nodes = flat.route(self.encoder.codes(values))
+        theta = flat.theta.take(nodes, axis=0).ravel().tolist()
         response = classify_pb2.ClassifyResponse(
             tree_version=self.version,
             as_of=self.as_of,
             classes=self.classes,
-            class_indices=flat.klass[nodes],
-            theta=flat.theta[nodes].ravel(),
-            pignistic=flat.theta[nodes].ravel(),
-            belief=flat.belief[nodes].ravel(),
-            plausibility=flat.plausibility[nodes].ravel(),
-            nodes=nodes,
+            class_indices=flat.klass.take(nodes).tolist(),
+            theta=theta,
+            pignistic=theta,
+            belief=flat.belief.take(nodes, axis=0).ravel().tolist(),
+            plausibility=flat.plausibility.take(nodes, axis=0).ravel().tolist(),
+            nodes=nodes.tolist(),
         )
         if want_paths:
             paths = {node: self._path(node) for node in set(nodes.tolist())}

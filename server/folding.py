@@ -17,7 +17,7 @@ from quercus.proto.v1 import model_pb2
 from quercus.server import snapshots
 from quercus.server.convert_agenda import decode_asked, encode_asked, encode_reason
 from quercus.server.convert_models import decode_specification
-from quercus.server.convert_trees import encode_tree
+from quercus.server.convert_trees import encode_head
 from quercus.server.limits import AGENDA_LENGTH, GROWTH_CHUNK, PUBLISH_EVERY_S, PUBLISH_SHARE
 from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord
 from quercus.storage.store import Store
@@ -81,7 +81,7 @@ class Folding:
         names = state.names(self._store.vocabulary(self._model))
         attributes = [attribute.name for attribute in specification.attributes]
         flat = FlatTree.of(state.tree)
-        data = snapshots.encode(encode_tree(flat, specification, state.edges, names), flat)
+        data = snapshots.encode(encode_head(specification, state.edges, names), flat)
         agenda = [
             AgendaEntry(
                 self._instances[query.instance],

@@ -44,92 +44,96 @@ STOP_REASON_NO_GAIN: StopReason.ValueType  # 5
 Global___StopReason: _TypeAlias = StopReason  # noqa: Y015
 
 @_typing.final
-class GainInterval(_message.Message):
-    """A candidate attribute's gain-ratio interval at a node."""
+class Nodes(_message.Message):
+    """The nodes of a tree in pre-order, column by column: the entries of one node stand at the same place of each
+    column. A message a node took ten times as long to write and read.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ATTRIBUTE_FIELD_NUMBER: _builtins.int
-    LOWER_FIELD_NUMBER: _builtins.int
-    UPPER_FIELD_NUMBER: _builtins.int
-    attribute: _builtins.int
-    lower: _builtins.float
-    upper: _builtins.float
-    def __init__(
-        self,
-        *,
-        attribute: _builtins.int = ...,
-        lower: _builtins.float = ...,
-        upper: _builtins.float = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "lower", b"lower", "upper", b"upper"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___GainInterval: _TypeAlias = GainInterval  # noqa: Y015
-
-@_typing.final
-class Node(_message.Message):
-    """A node; the tree lists nodes in pre-order."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    PARENT_FIELD_NUMBER: _builtins.int
-    BRANCH_FIELD_NUMBER: _builtins.int
-    ATTRIBUTE_FIELD_NUMBER: _builtins.int
-    CLASS_INDEX_FIELD_NUMBER: _builtins.int
-    COUNT_FIELD_NUMBER: _builtins.int
+    PARENTS_FIELD_NUMBER: _builtins.int
+    BRANCHES_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    CLASS_INDICES_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
     THETA_FIELD_NUMBER: _builtins.int
     BELIEF_FIELD_NUMBER: _builtins.int
     PLAUSIBILITY_FIELD_NUMBER: _builtins.int
-    INTERVALS_FIELD_NUMBER: _builtins.int
     UNDECIDED_FIELD_NUMBER: _builtins.int
-    STOP_FIELD_NUMBER: _builtins.int
-    parent: _builtins.int
-    """Index of the parent, -1 for the root."""
-    branch: _builtins.int
-    """Code of the branch from the parent: index into the parent attribute's branch names."""
-    attribute: _builtins.int
-    """Index of the splitting attribute, -1 for a leaf."""
-    class_index: _builtins.int
-    count: _builtins.int
-    undecided: _builtins.bool
-    """More than one attribute is non-dominated and labels could still settle it: the split is provisional."""
-    stop: Global___StopReason.ValueType
+    STOPS_FIELD_NUMBER: _builtins.int
+    INTERVAL_COUNTS_FIELD_NUMBER: _builtins.int
+    INTERVAL_ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    INTERVAL_LOWERS_FIELD_NUMBER: _builtins.int
+    INTERVAL_UPPERS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def theta(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
+    def parents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Index of the parent, -1 for the root."""
+
+    @_builtins.property
+    def branches(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Code of the branch from the parent: index into the parent attribute's branch names; 0 for the root."""
+
+    @_builtins.property
+    def attributes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Index of the splitting attribute, -1 for a leaf."""
+
+    @_builtins.property
+    def class_indices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def theta(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Nodes x classes, row-major."""
+
     @_builtins.property
     def belief(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
     @_builtins.property
     def plausibility(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
     @_builtins.property
-    def intervals(self) -> _containers.RepeatedCompositeFieldContainer[Global___GainInterval]:
-        """Of all candidates, in order of attribute."""
+    def undecided(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
+        """More than one attribute is non-dominated and labels could still settle it: the split is provisional."""
 
+    @_builtins.property
+    def stops(self) -> _containers.RepeatedScalarFieldContainer[Global___StopReason.ValueType]:
+        """Unspecified for an inner node."""
+
+    @_builtins.property
+    def interval_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """How many candidate attributes have a gain-ratio interval at each node. The intervals themselves follow each
+        other in the three columns below, those of the first node first, within a node in order of attribute.
+        """
+
+    @_builtins.property
+    def interval_attributes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def interval_lowers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
+    @_builtins.property
+    def interval_uppers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
     def __init__(
         self,
         *,
-        parent: _builtins.int = ...,
-        branch: _builtins.int = ...,
-        attribute: _builtins.int = ...,
-        class_index: _builtins.int = ...,
-        count: _builtins.int = ...,
+        parents: _abc.Iterable[_builtins.int] | None = ...,
+        branches: _abc.Iterable[_builtins.int] | None = ...,
+        attributes: _abc.Iterable[_builtins.int] | None = ...,
+        class_indices: _abc.Iterable[_builtins.int] | None = ...,
+        counts: _abc.Iterable[_builtins.int] | None = ...,
         theta: _abc.Iterable[_builtins.float] | None = ...,
         belief: _abc.Iterable[_builtins.float] | None = ...,
         plausibility: _abc.Iterable[_builtins.float] | None = ...,
-        intervals: _abc.Iterable[Global___GainInterval] | None = ...,
-        undecided: _builtins.bool = ...,
-        stop: Global___StopReason.ValueType = ...,
+        undecided: _abc.Iterable[_builtins.bool] | None = ...,
+        stops: _abc.Iterable[Global___StopReason.ValueType] | None = ...,
+        interval_counts: _abc.Iterable[_builtins.int] | None = ...,
+        interval_attributes: _abc.Iterable[_builtins.int] | None = ...,
+        interval_lowers: _abc.Iterable[_builtins.float] | None = ...,
+        interval_uppers: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "belief", b"belief", "branch", b"branch", "class_index", b"class_index", "count", b"count", "intervals", b"intervals", "parent", b"parent", "plausibility", b"plausibility", "stop", b"stop", "theta", b"theta", "undecided", b"undecided"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "belief", b"belief", "branches", b"branches", "class_indices", b"class_indices", "counts", b"counts", "interval_attributes", b"interval_attributes", "interval_counts", b"interval_counts", "interval_lowers", b"interval_lowers", "interval_uppers", b"interval_uppers", "parents", b"parents", "plausibility", b"plausibility", "stops", b"stops", "theta", b"theta", "undecided", b"undecided"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Node: _TypeAlias = Node  # noqa: Y015
+Global___Nodes: _TypeAlias = Nodes  # noqa: Y015
 
 @_typing.final
 class AttributeBranches(_message.Message):
@@ -185,7 +189,7 @@ class Tree(_message.Message):
     @_builtins.property
     def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___AttributeBranches]: ...
     @_builtins.property
-    def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Node]: ...
+    def nodes(self) -> Global___Nodes: ...
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
@@ -196,10 +200,10 @@ class Tree(_message.Message):
         as_of: _builtins.int = ...,
         classes: _abc.Iterable[_builtins.str] | None = ...,
         attributes: _abc.Iterable[Global___AttributeBranches] | None = ...,
-        nodes: _abc.Iterable[Global___Node] | None = ...,
+        nodes: Global___Nodes | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "nodes", b"nodes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "attributes", b"attributes", "classes", b"classes", "create_time", b"create_time", "name", b"name", "nodes", b"nodes", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...

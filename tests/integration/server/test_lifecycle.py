@@ -82,7 +82,7 @@ def test_nothing_acknowledged_is_lost(number: str, start_child: Any, tools: Any,
     assert acked <= set(stored)
     if number != "SIGKILL":
         assert acked == set(stored)  # a graceful stop acknowledges what it stored
-    assert again.api.grown("m", len(stored)).nodes[0].count == len(stored)
+    assert again.api.grown("m", len(stored)).nodes.counts[0] == len(stored)
 
 
 def test_answers_and_leases_survive_a_kill(start_child: Any, tools: Any, tmp_path: Path) -> None:
@@ -180,8 +180,8 @@ def test_killed_grower_is_started_again_and_grows_the_same_tree(
     request.model = "models/whole"
     api.push(request)
     killed, whole = api.grown("killed", 600), api.grown("whole", 600)
-    assert list(killed.nodes) == list(whole.nodes)
-    assert len(killed.nodes) > 1
+    assert killed.nodes == whole.nodes
+    assert len(killed.nodes.parents) > 1
 
 
 def test_growth_resumes_on_an_existing_store(start_live: Any, tools: Any, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_growth_resumes_on_an_existing_store(start_live: Any, tools: Any, tmp_pa
     first.close()
     second = start_live(tmp_path / "store.db")
     tree = second.api.grown("m", 21)
-    assert tree.nodes[0].count == 21
+    assert tree.nodes.counts[0] == 21
     (query,) = second.api.lease("m").queries
     assert query.instance == "models/m/instances/row1"
     second.close()
@@ -214,7 +214,7 @@ def test_model_that_cannot_be_grown_does_not_stop_the_others(
     live = start_live(tmp_path / "store.db")
     live.api.create("fine")
     live.api.push(tools.table_t("fine"))
-    assert live.api.grown("fine", 21).nodes[0].count == 21
+    assert live.api.grown("fine", 21).nodes.counts[0] == 21
     with tools.refused(grpc.StatusCode.DATA_LOSS, "what is stored cannot be read"):
         live.api.get("broken")
 
@@ -234,9 +234,9 @@ def test_tree_does_not_depend_on_how_rows_arrive(api: Any, tools: Any) -> None:
             requests.append(request)
         api.push(*requests)
         trees.append(api.grown(model, 120))
-    assert list(trees[0].nodes) == list(trees[1].nodes) == list(trees[2].nodes)
+    assert trees[0].nodes == trees[1].nodes == trees[2].nodes
     assert list(trees[0].attributes) == list(trees[2].attributes)
-    assert len(trees[0].nodes) > 3
+    assert len(trees[0].nodes.parents) > 3
 
 
 def test_open_streams_do_not_delay_a_stop(start_live: Any, tools: Any, tmp_path: Path) -> None:

@@ -68,11 +68,12 @@ def test_queries_and_tree(seed: int, batch_rows: int, api: Any, tools: Any) -> N
 
     flat = FlatTree.of(offline.tree)
     nodes = api.grown(model, api.get(model).sequence_committed).nodes
-    assert [node.parent for node in nodes] == flat.parent.tolist()
-    assert [node.attribute for node in nodes] == flat.attribute.tolist()
-    assert [node.class_index for node in nodes] == flat.klass.tolist()
-    assert [node.count for node in nodes] == flat.count.tolist()
-    assert [list(node.theta) for node in nodes] == [pytest.approx(theta) for theta in flat.theta.tolist()]
-    assert [[(i.attribute, i.lower, i.upper) for i in node.intervals] for node in nodes] == [
-        [pytest.approx(interval) for interval in flat.intervals(i)] for i in range(flat.size)
-    ]
+    assert list(nodes.parents) == flat.parent.tolist()
+    assert list(nodes.attributes) == flat.attribute.tolist()
+    assert list(nodes.class_indices) == flat.klass.tolist()
+    assert list(nodes.counts) == flat.count.tolist()
+    assert list(nodes.theta) == pytest.approx(flat.theta.ravel().tolist())
+    assert list(nodes.interval_counts) == np.diff(flat.interval_start).tolist()
+    assert list(nodes.interval_attributes) == flat.interval_attribute.tolist()
+    assert list(nodes.interval_lowers) == pytest.approx(flat.interval_lower.tolist())
+    assert list(nodes.interval_uppers) == pytest.approx(flat.interval_upper.tolist())

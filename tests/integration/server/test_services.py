@@ -54,9 +54,9 @@ def test_declared_edges_set_the_bins(api: Any, tools: Any) -> None:
 def test_empty_model_has_a_tree_of_one_leaf(api: Any) -> None:
     api.create("empty")
     tree = api.grown("empty", 0)
-    assert (tree.name, tree.version, tree.as_of, len(tree.nodes)) == ("models/empty/trees/1", 1, 0, 1)
-    assert list(tree.nodes[0].theta) == pytest.approx([1 / 3] * 3)
-    assert (tree.nodes[0].parent, tree.nodes[0].attribute) == (-1, -1)
+    assert (tree.name, tree.version, tree.as_of, len(tree.nodes.parents)) == ("models/empty/trees/1", 1, 0, 1)
+    assert list(tree.nodes.theta) == pytest.approx([1 / 3] * 3)
+    assert (tree.nodes.parents, tree.nodes.attributes) == ([-1], [-1])
 
 
 def test_models_are_listed_in_pages(api: Any) -> None:
@@ -111,7 +111,7 @@ def test_deleted_model_is_gone_and_its_name_free(api: Any, tools: Any) -> None:
     with tools.refused(grpc.StatusCode.NOT_FOUND, "gone"):
         api.classifier.Classify(classify_pb2.ClassifyRequest(model="models/gone", rows=rows))
     api.create("gone", attributes=[tools.nominal("Z", "pq")], classes=["m", "n"])
-    assert [len(node.theta) for node in api.grown("gone", 0).nodes] == [2]
+    assert len(api.grown("gone", 0).nodes.theta) == 2
     (ack,) = api.push(tools.batch("gone", [[1], [0]]))
     assert ack.committed_sequence == 2
 
@@ -310,10 +310,10 @@ def test_queries_of_table_t_in_the_order_of_the_paper(api: Any, tools: Any) -> N
         )
     ).content
     assert text.splitlines()[0].endswith("by X")
-    root = api.grown("order", 26).nodes[0]
-    interval = {each.attribute: (each.lower, each.upper) for each in root.intervals}
-    assert interval[0] == pytest.approx((0.51625, 0.77791), abs=1e-5)
-    assert interval[1] == pytest.approx((0.08069, 0.47016), abs=1e-5)
+    nodes = api.grown("order", 26).nodes
+    assert (nodes.interval_counts[0], nodes.interval_attributes[:2]) == (2, [0, 1])
+    assert nodes.interval_lowers[:2] == pytest.approx([0.51625, 0.08069], abs=1e-5)
+    assert nodes.interval_uppers[:2] == pytest.approx([0.77791, 0.47016], abs=1e-5)
 
 
 def test_answers_are_kept_in_the_history(api: Any, tools: Any) -> None:
@@ -481,12 +481,11 @@ def test_classification_names_its_version_and_path(api: Any, tools: Any) -> None
     found = api.classifier.Classify(request)
     assert (found.tree_version, found.as_of, list(found.classes)) == (tree.version, 21, ["o", "s", "x"])
     for i, number in enumerate(found.nodes):
-        node = tree.nodes[number]
-        part = slice(3 * i, 3 * i + 3)
-        assert found.class_indices[i] == node.class_index
-        assert list(found.theta[part]) == list(found.pignistic[part]) == list(node.theta)
-        assert list(found.belief[part]) == list(node.belief)
-        assert list(found.plausibility[part]) == list(node.plausibility)
+        part, of_node = slice(3 * i, 3 * i + 3), slice(3 * number, 3 * number + 3)
+        assert found.class_indices[i] == tree.nodes.class_indices[number]
+        assert found.theta[part] == found.pignistic[part] == tree.nodes.theta[of_node]
+        assert found.belief[part] == tree.nodes.belief[of_node]
+        assert found.plausibility[part] == tree.nodes.plausibility[of_node]
     assert found.nodes[2] == 0  # the root's missing branch is empty
     first = found.paths[0].steps[0]
     assert (first.attribute, first.value) in {("X", "c"), ("Y", "e")}
