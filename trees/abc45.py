@@ -5,7 +5,7 @@ The four pieces of the method, and `induce`, which grows a tree with an oracle a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,8 @@ from quercus.belief.frame import check_size
 from quercus.trees.dominance import TIE, first_largest, largest_mid_value, non_dominated
 from quercus.trees.gain import gain_ratio_interval, split_information
 from quercus.trees.growth import Branch, Growth, Method, Place, Summary, Verdict
+from quercus.trees.incremental.growing import Rules
+from quercus.trees.incremental.live import LiveTree
 from quercus.trees.interval import IntervalSolver
 from quercus.trees.query import Desk, Query, agenda
 from quercus.trees.sample import ContourTable, Sample
@@ -197,32 +199,26 @@ def induce(
     min_instances = check_count(min_instances, "min_instances", 1)
     max_depth = None if max_depth is None else check_count(max_depth, "max_depth", 0)
     sample = _sample(codes, arities, contours)
+    live = LiveTree(sample.arities, sample.table.contours.shape[1], Rules(alpha, min_instances, max_depth))
+    live.append(sample.codes.T, sample.table.contours[sample.ids])
     queries: list[Query] = []
     answers = 0
-    while True:
-        desk = open_desk(sample, alpha, min_instances, max_depth)
-        asked = queries[-1].asked if queries else None
-        wanted = agenda(desk, asked, 1) if oracle is not None and answers < budget else ()
-        if not wanted or oracle is None:
-            return Induction(desk.growth.tree(), tuple(queries))
+    while oracle is not None and answers < budget:
+        wanted = agenda(live.desk, queries[-1].asked if queries else None, 1)
+        if not wanted:
+            break
         queries.append(wanted[0])
-        answer = oracle(wanted[0].instance)
+        instance = wanted[0].instance
+        answer = oracle(instance)
         answers += answer is not None
-        sample = with_answer(sample, wanted[0].instance, answer)
+        live.learn(instance, None if answer is None else _combined(live, instance, answer))
+    return Induction(live.flat.tree(), tuple(queries))
 
 
-def with_answer(sample: Sample, instance: int, answer: ArrayLike | None, reliability: float = 1.0) -> Sample:
-    """Return the sample after an oracle's answer (a contour) or refusal (None) about one row."""
-    askable = sample.askable.copy()
-    askable[instance] = False
-    if answer is None:
-        return replace(sample, askable=askable)
-    size = sample.table.contours.shape[1]
-    known = sample.table.contours[sample.ids[instance]]
-    updated = update(known, check_contour(answer, size, f"answer for row {instance}"), reliability)
-    ids = sample.ids.copy()
-    ids[instance] = sample.table.intern(updated.contour[np.newaxis])[0]
-    return replace(sample, askable=askable, ids=ids)
+def _combined(live: LiveTree, instance: int, answer: ArrayLike) -> NDArray[np.float64]:
+    """Return what is known of a row after a certain answer, given as a contour."""
+    known = live.table.contours[live.contour_id(instance)]
+    return update(known, check_contour(answer, len(known), f"answer for row {instance}"), 1.0).contour
 
 
 def _sample(codes: ArrayLike, arities: ArrayLike, contours: ArrayLike) -> Sample:

@@ -65,3 +65,12 @@ class Cells:
         start = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(np.bincount(rows, minlength=len(counts)), out=start[1:])
         return cls(start, ids.astype(np.int32), counts[rows, ids].astype(np.int64))
+
+    def of(self, chosen: NDArray[np.bool_]) -> "Cells":
+        """Return the chosen cells, given as a mask (m,)."""
+        if chosen.all():
+            return self
+        lengths = np.diff(self.start)
+        entries = np.repeat(chosen, lengths)
+        start = np.concatenate([[0], np.cumsum(lengths[chosen])])
+        return Cells(start, self.ids[entries], self.counts[entries])

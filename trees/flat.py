@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.tree import Node
+from quercus.trees.tree import Node, Stop
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -100,6 +100,32 @@ class FlatTree:
             interval_lower=np.array([lower for _, lower, _ in found], dtype=np.float64),
             interval_upper=np.array([upper for _, _, upper in found], dtype=np.float64),
         )
+
+    def tree(self) -> Node:
+        """Return the tree as a value."""
+        children: list[dict[int, Node]] = [{} for _ in range(self.size)]
+        root = None
+        for index in range(
+            self.size - 1, -1, -1
+        ):  # children before their parents, and the last before the first
+            attribute, stop = int(self.attribute[index]), int(self.stop[index])
+            root = Node(
+                attribute=attribute if attribute >= 0 else None,
+                klass=int(self.klass[index]),
+                theta=tuple(self.theta[index].tolist()),
+                count=int(self.count[index]),
+                intervals={k: (lower, upper) for k, lower, upper in self.intervals(index)},
+                children=dict(reversed(children[index].items())),
+                undecided=bool(self.undecided[index]),
+                stop=Stop(stop) if stop else None,
+                belief=tuple(self.belief[index].tolist()),
+                plausibility=tuple(self.plausibility[index].tolist()),
+            )
+            if index:
+                children[self.parent[index]][int(self.branch[index])] = root
+        if root is None:
+            raise ValueError("a tree has a root")
+        return root
 
     @property
     def size(self) -> int:

@@ -214,6 +214,18 @@ class Growth:
             place = found
         return place
 
+    def contested(self) -> Iterator[tuple[Place, tuple[int, ...]]]:
+        """Yield the split nodes that are undecided, in pre-order, with their rivals; lazy as `preorder`."""
+        for decision, _, _ in self.preorder():
+            verdict = decision.verdict
+            if decision.stop is None and verdict is not None and verdict.undecided:
+                yield decision.place, verdict.rivals
+
+    def gains(self, place: Place) -> Mapping[int, tuple[float, float]]:
+        """Return the interval of every candidate at a place, also where the tree did not need them."""
+        verdict = self.decide(place).verdict or self.method.criterion.judge(place)
+        return {} if verdict is None else verdict.intervals
+
     def tree(self) -> Node:
         """Return the whole tree."""
         rows = list(self.preorder())

@@ -1,14 +1,15 @@
 """Which label to ask for next (ALGORITHMS §3.3)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.dominance import TIE
-from quercus.trees.growth import Growth, Place, Rows
+from quercus.trees.dominance import TIE, Interval
+from quercus.trees.growth import Place, Rows
 from quercus.trees.interval import IntervalSolver
 from quercus.trees.sample import Sample
 from quercus.trees.tree import Path
@@ -72,6 +73,19 @@ class Query:
     node_count: int
 
 
+class Grown(Protocol):
+    """A tree as far as the choice of queries looks at it."""
+
+    def find(self, path: Path) -> Place | None:
+        """Return the place at `path`, or None when the tree has no such node."""
+
+    def contested(self) -> Iterator[tuple[Place, tuple[int, ...]]]:
+        """Yield the split nodes with more than one rival and a row to ask about, in pre-order, with the rivals."""
+
+    def gains(self, place: Place) -> Mapping[int, Interval]:
+        """Return the gain-ratio interval of every candidate at a place, also where the tree did not need them."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Desk:
     """All that choosing queries needs: the rows, what they say, and the tree they grow.
@@ -88,7 +102,7 @@ class Desk:
 
     sample: Sample
     solver: IntervalSolver
-    growth: Growth
+    growth: Grown
 
 
 def agenda(desk: Desk, last: Asked | None, limit: int) -> tuple[Query, ...]:
@@ -125,12 +139,10 @@ def _next_query(desk: Desk, last: Asked | None) -> Query | None:
         query = None if place is None else _ask(desk, place, _rest(desk.sample, last), last.rivals)
         if query is not None:
             return query
-    for decision, _, _ in desk.growth.preorder():
-        verdict = decision.verdict
-        if decision.stop is None and verdict is not None and len(verdict.rivals) > 1:
-            query = _ask(desk, decision.place, _children(desk.sample, verdict.rivals), verdict.rivals)
-            if query is not None:
-                return query
+    for place, rivals in desk.growth.contested():
+        query = _ask(desk, place, _children(desk.sample, rivals), rivals)
+        if query is not None:
+            return query
     return None
 
 
@@ -159,24 +171,18 @@ def _ask(
         candidates = sample.candidates(rows)
         if candidates.size:
             instance, score = best_candidate(sample, desk.solver, rows, candidates)
+            known = desk.growth.gains(place)
             return Query(
                 instance=instance,
                 path=place.path,
                 attribute=attribute,
                 code=code,
                 score=score,
-                rivals=_intervals(desk.growth, place, rivals),
+                rivals=tuple((k, *known[k]) for k in rivals if k in known),
                 asked=Asked(place.path, attribute, code, rivals),
                 node_count=int(place.rows.size),
             )
     return None
-
-
-def _intervals(growth: Growth, place: Place, rivals: tuple[int, ...]) -> tuple[tuple[int, float, float], ...]:
-    # a node that became a leaf in the middle of its round was not judged
-    verdict = growth.decide(place).verdict or growth.method.criterion.judge(place)
-    known = {} if verdict is None else verdict.intervals
-    return tuple((attribute, *known[attribute]) for attribute in rivals if attribute in known)
 
 
 def best_candidate(sample: Sample, solver: IntervalSolver, rows: Rows, candidates: Rows) -> tuple[int, float]:

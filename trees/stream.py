@@ -1,21 +1,22 @@
 """The service's fold: the log goes in event by event, tree and agenda come out.
 
 How the log was cut into calls cannot matter: a state holds the evidence, and tree and agenda are
-functions of all of it, computed when first looked at. The evidence keeps small integers a row: branch
-codes and the numbers of interned contours.
+functions of all of it. The tree follows the evidence in one sweep (`quercus.trees.incremental`) when it is
+looked at, and what an event cannot have changed is not computed again.
 """
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.contour import check_contours
+from quercus.belief.contour import check_contour, check_contours
 from quercus.belief.errors import InvalidInput
-from quercus.trees.abc45 import open_desk, with_answer
+from quercus.belief.evidence import update
+from quercus.belief.rules import check_reliability
 from quercus.trees.encoding import (
     Edges,
     Encoder,
@@ -24,9 +25,12 @@ from quercus.trees.encoding import (
     declared_count,
     edges_in_force,
 )
-from quercus.trees.query import Asked, Desk, Query, agenda
-from quercus.trees.sample import ContourTable, Sample
-from quercus.trees.specification import Attribute, Specification
+from quercus.trees.flat import FlatTree
+from quercus.trees.incremental.growing import SMALL, Rules
+from quercus.trees.incremental.live import LiveTree
+from quercus.trees.query import Asked, Query, agenda
+from quercus.trees.sample import Sample
+from quercus.trees.specification import Specification
 from quercus.trees.tree import Node
 
 Floats = NDArray[np.float64]
@@ -58,6 +62,18 @@ class Refused:
     asked: Asked
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Corrected:
+    """What was answered about an instance was wrong: `contour` (l,) stands in the place of all answers to it.
+
+    With None the answers are taken back: what is known is what was pushed, and an oracle may be asked again.
+    """
+
+    instance: int
+    contour: Floats | None
+    reliability: float = 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Respecified:
     """The model's level, budget or stopping rules changed; its attributes and frame may not."""
@@ -65,166 +81,199 @@ class Respecified:
     specification: Specification
 
 
-Event = Observed | Answered | Refused | Respecified
+Event = Observed | Answered | Refused | Corrected | Respecified
 
 
-@dataclass(frozen=True, eq=False)
+class SpentStateError(RuntimeError):
+    """A state was used after another was grown from it."""
+
+
 class GrowthState:
-    """All that the log says so far.
+    """All that the log says so far, and the tree that follows from it.
+
+    A state is passed on: `grow` hands its columns to the state it returns, and the state it was given is
+    spent.
 
     Parameters
     ----------
     specification
         In force now.
-    values
-        (n, K) the instances.
-    evidence
-        Codes, labels, and which instances were answered or refused.
-    edges
-        Inner edges in force of each attribute, see `quercus.trees.encoding.edges_in_force`.
-    answers
-        Number of queries answered.
-    asked
-        Where the last answered or refused query stood.
+    small
+        Nodes with fewer rows are grown again rather than updated; the tree is the same whatever it is.
     """
 
-    specification: Specification
-    values: Floats
-    evidence: Sample
-    edges: Edges
-    answers: int = 0
-    asked: Asked | None = None
+    def __init__(self, specification: Specification, small: int = SMALL) -> None:
+        self.specification = specification
+        self.answers = 0
+        self.asked: Asked | None = None
+        self._warmup = np.empty((0, len(specification.attributes)))  # values of the rows that set the bins
+        self._edges = edges_in_force(specification, self._warmup)
+        self._pushed: dict[int, int] = {}  # contour as pushed, of rows that were answered
+        self._live = LiveTree(
+            _declared(specification), specification.frame.size, _rules(specification), small
+        )
+        self._spent = False
 
     @classmethod
     def initial(cls, specification: Specification) -> "GrowthState":
         """Return the state of an empty log."""
-        values = np.empty((0, len(specification.attributes)))
-        evidence = Sample(
-            codes=np.empty(values.shape, dtype=np.int16, order="F"),
-            arities=(1,) * values.shape[1],
-            ids=np.empty(0, dtype=np.int32),
-            askable=np.empty(0, dtype=bool),
-            table=ContourTable(specification.frame.size),
-        )
-        return cls(specification, values, evidence, edges_in_force(specification, values))
+        return cls(specification)
 
     @property
     def instance_count(self) -> int:
         """Number of instances."""
-        return len(self.values)
+        return self._here().count
 
-    @cached_property
-    def _desk(self) -> Desk:
-        spec = self.specification
-        return open_desk(self.evidence, spec.alpha, spec.min_instances, spec.max_depth)
+    @property
+    def evidence(self) -> Sample:
+        """Codes, labels, and which instances may be asked about."""
+        return self._here().sample
 
-    @cached_property
+    @property
+    def edges(self) -> Edges:
+        """Inner edges in force of each attribute, see `quercus.trees.encoding.edges_in_force`."""
+        return self._edges
+
+    @property
+    def flat(self) -> FlatTree:
+        """The tree as arrays; provisional splits stand where the labels do not decide."""
+        return self._here().flat
+
+    @property
     def tree(self) -> Node:
-        """The tree, whole; provisional splits stand where the labels do not decide."""
-        return self._desk.growth.tree()
+        """The tree as a value."""
+        return self.flat.tree()
 
     def agenda(self, limit: int) -> tuple[Query, ...]:
         """Return up to `limit` queries, in order; never more than the budget has left."""
         left = self.specification.budget - self.answers
-        return agenda(self._desk, self.asked, max(0, min(limit, left)))
+        return agenda(self._here().desk, self.asked, max(0, min(limit, left)))
 
     def contour(self, instance: int) -> Floats:
         """Return what is believed of an instance's class now: (l,)."""
-        contour: Floats = self.evidence.table.contours[self.evidence.ids[instance]]
+        live = self._here()
+        contour: Floats = live.table.contours[live.contour_id(instance)]
         return contour
 
     @property
     def encoder(self) -> Encoder:
         """What turns values into the codes of this tree."""
-        return Encoder(self.specification.attributes, self.edges)
+        return Encoder(self.specification.attributes, self._edges)
 
     def names(self, learned: Mapping[int, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
         """Return the name of every branch code of every attribute, given the names of learned values."""
-        return branch_names(self.specification.attributes, self.edges, learned)
+        return branch_names(self.specification.attributes, self._edges, learned)
 
     @property
     def branch_names(self) -> tuple[tuple[str, ...], ...]:
         """Name of every branch code; learned values are numbered, for their names are not known here."""
-        learned = {}
-        for k, attribute in enumerate(self.specification.attributes):
-            known = declared_count(attribute) + (attribute.missing == "branch")
-            learned[k] = [f"learned value {i}" for i in range(self.evidence.arities[k] - known)]
+        known, arities = _declared(self.specification), self.evidence.arities
+        learned = {k: [f"learned value {i}" for i in range(arities[k] - known[k])] for k in range(len(known))}
         return self.names(learned)
+
+    def _here(self) -> LiveTree:
+        if self._spent:
+            raise SpentStateError("this state was grown from; use the one that `grow` returned")
+        return self._live
 
 
 def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
-    """Return the state after `events`.
+    """Return the state after `events`; `state` itself is spent.
 
     Raises
     ------
     InvalidInput
-        When an event does not fit the model.
+        When an event does not fit the model; then `state` is as it was.
+    SpentStateError
+        When another state was grown from `state` before.
     """
-    for kind, run in groupby(events, type):
+    checked = _checked(state, events)
+    grown = copy.copy(state)
+    state._spent = True
+    for kind, run in groupby(checked, type):
         if kind is Observed:  # rows that came one by one are stored in one piece
-            state = _observe(state, [event for event in run if isinstance(event, Observed)])
+            _observe(grown, [event for event in run if isinstance(event, Observed)])
             continue
         for event in run:
             match event:
                 case Answered():
-                    state = _settle(state, event, event.contour, event.reliability)
+                    known = grown.contour(event.instance)
+                    _learn(grown, event.instance, update(known, event.contour, event.reliability).contour)
+                    grown.answers += 1
+                    grown.asked = event.asked
                 case Refused():
-                    state = _settle(state, event, None, 1.0)
+                    grown._live.learn(event.instance, None)
+                    grown.asked = event.asked
+                case Corrected():
+                    _correct(grown, event)
                 case Respecified():
-                    state = _respecify(state, event.specification)
-                case Observed():
-                    raise AssertionError("taken above")
-    return state
+                    grown.specification = event.specification
+                    grown._live.follow(_rules(event.specification))
+    return grown
 
 
-def _observe(state: GrowthState, events: list[Observed]) -> GrowthState:
-    spec, old = state.specification, state.evidence
-    batches = [_check(spec, event) for event in events]
-    fresh = np.concatenate([values for values, _ in batches])
-    labels = np.concatenate([contours for _, contours in batches])
-    values = np.concatenate([state.values, fresh])
-    edges, kept = state.edges, old.codes
-    if len(state.values) < spec.warmup_rows:  # the bins may still move
-        edges, kept, fresh = edges_in_force(spec, values), old.codes[:0], values
-    codes = np.asfortranarray(np.concatenate([kept, Encoder(spec.attributes, edges).codes(fresh)]))
-    evidence = Sample(
-        codes=codes,
-        arities=_arities(spec.attributes, codes),
-        ids=np.concatenate([old.ids, old.table.intern(labels)]),
-        askable=np.concatenate([old.askable, np.ones(len(labels), dtype=bool)]),
-        table=old.table,
+def _checked(state: GrowthState, events: Iterable[Event]) -> list[Event]:
+    """Return the events with their arrays checked, all before any of them counts."""
+    spec, count = state.specification, state.instance_count
+    checked: list[Event] = []
+    for event in events:
+        match event:
+            case Observed():
+                values = check_values(spec, event.values)
+                contours = check_contours(event.contours, spec.frame.size)
+                if len(values) != len(contours):
+                    raise InvalidInput(
+                        "contours", f"are {len(contours)}, must be one for each of {len(values)} rows"
+                    )
+                count += len(values)
+                checked.append(Observed(values, contours))
+            case Respecified():
+                for name in ("attributes", "frame", "warmup_rows"):
+                    if getattr(spec, name) != getattr(event.specification, name):
+                        raise InvalidInput(name, "cannot change once the model exists")
+                checked.append(event)
+            case _:
+                if not 0 <= event.instance < count:
+                    raise InvalidInput("instance", f"is {event.instance}, there are {count} instances")
+                if not isinstance(event, Refused) and event.contour is not None:
+                    check_contour(event.contour, spec.frame.size, "answer")
+                    check_reliability(event.reliability)
+                checked.append(event)
+    return checked
+
+
+def _observe(state: GrowthState, events: list[Observed]) -> None:
+    values = np.concatenate([event.values for event in events])
+    spec, live = state.specification, state._live
+    if live.count < spec.warmup_rows:  # the bins may still move
+        state._warmup = np.concatenate([state._warmup, values])[: spec.warmup_rows]
+        edges = edges_in_force(spec, state._warmup)
+        if edges != state._edges:
+            state._edges = edges
+            live.recode(state.encoder.codes(state._warmup[: live.count]).T)
+    live.append(state.encoder.codes(values).T, np.concatenate([event.contours for event in events]))
+
+
+def _learn(state: GrowthState, instance: int, contour: Floats) -> None:
+    state._pushed.setdefault(instance, state._live.contour_id(instance))
+    state._live.learn(instance, contour)
+
+
+def _correct(state: GrowthState, event: Corrected) -> None:
+    live = state._live
+    pushed = live.table.contours[state._pushed.get(event.instance, live.contour_id(event.instance))]
+    if event.contour is None:
+        live.learn(event.instance, pushed, askable=True)
+    else:
+        _learn(state, event.instance, update(pushed, event.contour, event.reliability).contour)
+
+
+def _rules(specification: Specification) -> Rules:
+    return Rules(specification.alpha, specification.min_instances, specification.max_depth)
+
+
+def _declared(specification: Specification) -> tuple[int, ...]:
+    """Return how many codes each attribute has before any value is learned."""
+    return tuple(
+        declared_count(attribute) + (attribute.missing == "branch") for attribute in specification.attributes
     )
-    return replace(state, values=values, evidence=evidence, edges=edges)
-
-
-def _check(spec: Specification, event: Observed) -> tuple[Floats, Floats]:
-    values = check_values(spec, event.values)
-    contours = check_contours(event.contours, spec.frame.size)
-    if len(values) != len(contours):
-        raise InvalidInput("contours", f"are {len(contours)}, must be one for each of {len(values)} rows")
-    return values, contours
-
-
-def _arities(attributes: tuple[Attribute, ...], codes: NDArray[np.int16]) -> tuple[int, ...]:
-    seen = codes.max(axis=0, initial=0) + 1
-    declared = [declared_count(attribute) + (attribute.missing == "branch") for attribute in attributes]
-    return tuple(max(a, int(b)) for a, b in zip(declared, seen, strict=True))
-
-
-def _settle(
-    state: GrowthState, event: Answered | Refused, contour: Floats | None, reliability: float
-) -> GrowthState:
-    if not 0 <= event.instance < state.instance_count:
-        raise InvalidInput("instance", f"is {event.instance}, there are {state.instance_count} instances")
-    evidence = with_answer(state.evidence, event.instance, contour, reliability)
-    answers = state.answers + (contour is not None)
-    return replace(state, evidence=evidence, answers=answers, asked=event.asked)
-
-
-def _respecify(state: GrowthState, specification: Specification) -> GrowthState:
-    before = state.specification
-    fixed = ("attributes", "frame", "warmup_rows")
-    for name in fixed:
-        if getattr(before, name) != getattr(specification, name):
-            raise InvalidInput(name, "cannot change once the model exists")
-    return replace(state, specification=specification)

@@ -72,22 +72,22 @@ def test_the_service_asks_what_induce_asks(seed: int) -> None:
 def test_batches_do_not_matter(seed: int) -> None:
     given = problem(seed)
     rng = np.random.default_rng(seed)
-    empty = GrowthState.initial(specification(given))
+    spec = specification(given)
     n = len(given.codes)
     half = int(rng.integers(0, n + 1))
     rows = [observed(given, slice(i, i + 1)) for i in range(n)]
     # some rows, a conversation, the other rows, another conversation
-    state, _, first = converse(grow(empty, rows[:half]), given.oracle)
+    state, _, first = converse(grow(GrowthState.initial(spec), rows[:half]), given.oracle)
     state, _, second = converse(grow(state, rows[half:]), given.oracle)
     log = [*rows[:half], *first, *rows[half:], *second]
-    at_once = grow(empty, log)
+    at_once = grow(GrowthState.initial(spec), log)
     cuts = [0, *sorted(rng.integers(0, len(log) + 1, 3).tolist()), len(log)]
-    in_pieces = empty
+    in_pieces = GrowthState.initial(spec)
     for a, b in pairwise(cuts):
         in_pieces = grow(in_pieces, log[a:b])
         in_pieces.agenda(3)  # looking changes nothing
     whole = [observed(given, slice(0, half)), *first, observed(given, slice(half, None)), *second]
-    in_batches = grow(empty, whole)
+    in_batches = grow(GrowthState.initial(spec), whole)
     for other in (at_once, in_pieces, in_batches):
         assert other.tree == state.tree
         assert other.agenda(10) == state.agenda(10)

@@ -7,7 +7,16 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.trees.query import Asked
 from quercus.trees.specification import Nominal, Numeric, Specification
-from quercus.trees.stream import Answered, GrowthState, Observed, Refused, Respecified, grow
+from quercus.trees.stream import (
+    Answered,
+    Corrected,
+    GrowthState,
+    Observed,
+    Refused,
+    Respecified,
+    SpentStateError,
+    grow,
+)
 from quercus.trees.tree import Stop
 
 NAN = float("nan")
@@ -94,13 +103,41 @@ def test_whoever_answered_or_refused_is_not_asked_again() -> None:
     assert sorted(query.instance for query in grown.agenda(100)) == [0, 3, 4, 5]
 
 
-def test_states_are_values() -> None:
+def test_a_state_that_was_grown_from_is_spent() -> None:
+    before = state(observed((1, 0), (2, 1)))
+    after = grow(before, [observed((3, 1)), Answered(0, np.array([1.0, 0.0]), 1.0, ASKED)])
+    assert after.instance_count == 3
+    for use in (
+        lambda: before.tree,
+        lambda: before.flat,
+        lambda: before.agenda(1),
+        lambda: before.contour(0),
+        lambda: grow(before, []),
+    ):
+        with pytest.raises(SpentStateError, match="use the one that `grow` returned"):
+            use()
+
+
+def test_an_event_that_does_not_fit_leaves_the_state_as_it_was() -> None:
     before = state(observed((1, 0), (2, 1)))
     tree, contour = before.tree, before.contour(0).tolist()
-    grow(before, [observed((3, 1)), Answered(0, np.array([1.0, 0.0]), 1.0, ASKED)])
+    with pytest.raises(InvalidInput, match="instance: is 7, there are 3 instances"):
+        grow(before, [observed((3, 1)), Answered(0, np.array([1.0, 0.0]), 1.0, ASKED), Refused(7, ASKED)])
     assert (before.instance_count, before.contour(0).tolist()) == (2, contour)
-    assert before.tree is tree
-    assert replace(before).tree == tree
+    assert before.tree == tree
+
+
+def test_a_correction_stands_in_the_place_of_all_answers() -> None:
+    pushed = (1.0, 0.6)
+    told = Answered(0, np.array([0.2, 1.0]), 0.5, ASKED)
+    grown = state(observed((1, 0), (2, 1), contour=pushed), told, told)
+    corrected = grow(grown, [Corrected(0, np.array([1.0, 0.5]), 0.5)])
+    assert corrected.contour(0).tolist() == pytest.approx([1.0, 0.45])
+    assert (corrected.answers, corrected.asked) == (2, ASKED)
+    assert not corrected.evidence.askable[0]
+    undone = grow(corrected, [Corrected(0, None)])
+    assert undone.contour(0).tolist() == list(pushed)
+    assert undone.evidence.askable[0]
 
 
 def test_a_new_level_grows_another_tree() -> None:

@@ -1,0 +1,71 @@
+"""The rows, column by column, with room to grow."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.incremental.kernels import NONE
+
+FIRST_ROOM = 1024
+
+
+class Evidence:
+    """Columns of the rows that arrived.
+
+    Parameters
+    ----------
+    attributes
+        Number of attributes, ``K``.
+
+    Attributes
+    ----------
+    count : rows, ``n``
+    codes : (K, n) branch codes
+    ids : (n,) number of each row's contour
+    askable : (n,) whether an oracle may still be asked
+    after : (n,) next row in the list of a leaf, -1 at its end
+    """
+
+    def __init__(self, attributes: int) -> None:
+        self.count = 0
+        self._codes = np.empty((attributes, 0), np.int16)
+        self._ids = np.empty(0, np.int32)
+        self._askable = np.empty(0, bool)
+        self._after = np.empty(0, np.int32)
+
+    @property
+    def codes(self) -> NDArray[np.int16]:
+        """The codes: a view that ends with the last row, as the other three are."""
+        return self._codes[:, : self.count]
+
+    @property
+    def ids(self) -> NDArray[np.int32]:
+        """Number of each row's contour."""
+        return self._ids[: self.count]
+
+    @property
+    def askable(self) -> NDArray[np.bool_]:
+        """Whether an oracle may still be asked."""
+        return self._askable[: self.count]
+
+    @property
+    def after(self) -> NDArray[np.int32]:
+        """Links of the leaves' lists."""
+        return self._after[: self.count]
+
+    def append(self, codes: NDArray[np.int16], ids: NDArray[np.int32]) -> None:
+        """Append rows: (K, m) codes and (m,) contours."""
+        total = self.count + ids.size
+        if total > self._ids.size:
+            self._widen(max(FIRST_ROOM, total + total // 2))
+        self._codes[:, self.count : total] = codes
+        self._ids[self.count : total] = ids
+        self._askable[self.count : total] = True
+        self._after[self.count : total] = NONE
+        self.count = total
+
+    def _widen(self, room: int) -> None:
+        for name in ("_codes", "_ids", "_askable", "_after"):
+            old = getattr(self, name)
+            new = np.empty((*old.shape[:-1], room), old.dtype)
+            new[..., : self.count] = old[..., : self.count]
+            setattr(self, name, new)

@@ -1,0 +1,297 @@
+"""Compiled loops over rows and cells: routing, counting, and lists of rows.
+
+A cell is a slot of a node (`layout`); it holds how often each contour occurs. Contours and rows are known by their
+numbers.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.solver.compiled import compiled
+
+Codes = NDArray[np.int16]
+Ids = NDArray[np.int32]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+NONE = -1
+
+
+@compiled
+def group(keys: Ints, groups: int) -> tuple[Ids, Ints]:
+    """Sort stably by a small key: order (m,), and where each group starts in it (groups + 1,)."""
+    start = np.zeros(groups + 1, np.int64)
+    for i in range(keys.shape[0]):
+        start[keys[i] + 1] += 1
+    for g in range(groups):
+        start[g + 1] += start[g]
+    at = start.copy()
+    order = np.empty(keys.shape[0], np.int32)
+    for i in range(keys.shape[0]):
+        order[at[keys[i]]] = i
+        at[keys[i]] += 1
+    return order, start
+
+
+@compiled
+def link(rows: Ids, nodes: Ids, first: Ids, after: Ids) -> None:
+    """Put each row at the front of its leaf's list."""
+    for i in range(rows.shape[0]):
+        after[rows[i]] = first[nodes[i]]
+        first[nodes[i]] = rows[i]
+
+
+@compiled
+def listed(leaves: Ids, owner: Ints, first: Ids, after: Ids) -> tuple[Ids, Ints]:
+    """Return the rows in the lists of the leaves, and the owner of each one's leaf."""
+    total = 0
+    for leaf in leaves:
+        row = first[leaf]
+        while row >= 0:
+            total += 1
+            row = after[row]
+    rows = np.empty(total, np.int32)
+    whose = np.empty(total, np.int64)
+    count = 0
+    for i in range(leaves.shape[0]):
+        row = first[leaves[i]]
+        while row >= 0:
+            rows[count] = row
+            whose[count] = owner[i]
+            count += 1
+            row = after[row]
+    return rows, whose
+
+
+@compiled
+def column_of(column: Ids, held: Ids, used: int) -> None:
+    """Enter where each contour stands in a block."""
+    for j in range(used):
+        column[held[j]] = j
+
+
+@compiled
+def new_columns(
+    ids: Ids, rows: Ids, start: Ints, blocks: Ids, pool: Ids, at: Ints, used: Ids, column: Ids
+) -> Ids:
+    """How many contours of each group of rows its block has no column for: (groups,). `column` stays all -1."""
+    fresh = np.zeros(blocks.shape[0], np.int32)
+    for g in range(blocks.shape[0]):
+        held = pool[at[blocks[g]] :]
+        n = used[blocks[g]]
+        column_of(column, held, n)
+        for i in range(start[g], start[g + 1]):
+            contour = ids[rows[i]]
+            if column[contour] < 0:
+                column[contour] = n
+                fresh[g] += 1
+        for j in range(n):
+            column[held[j]] = NONE
+        for i in range(start[g], start[g + 1]):
+            column[ids[rows[i]]] = NONE
+    return fresh
+
+
+@compiled
+def add(
+    codes: Codes,
+    offsets: Ints,
+    ids: Ids,
+    rows: Ids,
+    was: Ids,
+    start: Ints,
+    blocks: Ids,
+    pool: Ids,
+    at: Ints,
+    width: Ids,
+    used: Ids,
+    column: Ids,
+    dirty: Bools,
+    size: Ids,
+) -> None:
+    """Count rows into the blocks of their nodes, and take what they counted as before out again.
+
+    Parameters
+    ----------
+    codes : (K, n)
+    offsets : (K,) first slot of each attribute
+    ids : (n,) contour of each row now
+    rows, was : (m,) rows, group by group, and their contours before; -1 for a row that is new here
+    start, blocks : groups of `rows`, and the block that each goes to
+    pool, at, width, used : the blocks, see `quercus.trees.incremental.tally`
+    column : (d,) scratch, all -1
+    dirty, size : (blocks, S) cells whose counts change are marked; number of rows in each cell
+    """
+    K = codes.shape[0]
+    for g in range(blocks.shape[0]):
+        b = blocks[g]
+        w = width[b]
+        held = pool[at[b] :]
+        counts = pool[at[b] + w :]
+        column_of(column, held, used[b])
+        for i in range(start[g], start[g + 1]):
+            row = rows[i]
+            new = ids[row]
+            if was[i] == new:
+                continue
+            if column[new] < 0:
+                column[new] = used[b]
+                held[used[b]] = new
+                used[b] += 1
+            to = column[new]
+            back = column[was[i]] if was[i] >= 0 else NONE
+            for k in range(-1, K):
+                slot = 0 if k < 0 else offsets[k] + codes[k, row]
+                dirty[b, slot] = True
+                counts[slot * w + to] += 1
+                if back >= 0:
+                    counts[slot * w + back] -= 1
+                else:
+                    size[b, slot] += 1
+        for j in range(used[b]):
+            column[held[j]] = NONE
+
+
+@compiled
+def relocate(
+    pool: Ids, old: Ints, old_width: Ids, to: Ids, new: Ints, new_width: Ids, used: Ids, slots: int
+) -> None:
+    """Copy blocks within or between pools: from `pool` at `old` into `to` at `new`, each with its own widths."""
+    for g in range(old.shape[0]):
+        u = used[g]
+        for j in range(u):
+            to[new[g] + j] = pool[old[g] + j]
+        for slot in range(slots):
+            a = old[g] + old_width[g] * (slot + 1)
+            b = new[g] + new_width[g] * (slot + 1)
+            for j in range(u):
+                to[b + j] = pool[a + j]
+            for j in range(u, new_width[g]):
+                to[b + j] = 0
+
+
+@compiled
+def gather(blocks: Ids, slots: Ids, pool: Ids, at: Ints, width: Ids, used: Ids) -> tuple[Ints, Ids, Ints]:
+    """Cells of blocks in sparse form: start (m + 1,), contours and counts, ascending as the columns are."""
+    m = blocks.shape[0]
+    start = np.zeros(m + 1, np.int64)
+    for c in range(m):
+        b = blocks[c]
+        base = at[b] + width[b] * (slots[c] + 1)
+        n = 0
+        for j in range(used[b]):
+            if pool[base + j] > 0:
+                n += 1
+        start[c + 1] = start[c] + n
+    ids = np.empty(start[m], np.int32)
+    counts = np.empty(start[m], np.int64)
+    for c in range(m):
+        b = blocks[c]
+        base = at[b] + width[b] * (slots[c] + 1)
+        k = start[c]
+        for j in range(used[b]):
+            if pool[base + j] > 0:
+                value = pool[at[b] + j]
+                i = k  # insertion: mostly in order already
+                while i > start[c] and ids[i - 1] > value:
+                    ids[i] = ids[i - 1]
+                    counts[i] = counts[i - 1]
+                    i -= 1
+                ids[i] = value
+                counts[i] = pool[base + j]
+                k += 1
+    return start, ids, counts
+
+
+@compiled
+def count_cells(
+    codes: Codes, offsets: Ints, slots: int, ids: Ids, rows: Ids, start: Ints, whole: bool, column: Ids
+) -> tuple[Ids, Ids, Ids, Ints, Ids, Ints]:
+    """Count rows group by group, storing nothing.
+
+    Parameters
+    ----------
+    codes, offsets, ids, column : see `add`
+    slots : ``S``
+    rows, start : rows, group by group
+    whole : count every slot, or slot 0 alone
+
+    Returns
+    -------
+    group, slot, size : (m,) of each populated cell
+    start, ids, counts : the cells in sparse form
+    """
+    K = codes.shape[0]
+    groups = start.shape[0] - 1
+    most_cells = 0
+    most = 0
+    widest = 0
+    for g in range(groups):
+        m = start[g + 1] - start[g]
+        most_cells += min(slots, m * K + 1) if whole else 1
+        most += m * (K + 1) if whole else m
+        widest = max(widest, m)
+    widest = min(widest, column.shape[0])
+    cell_group = np.empty(most_cells, np.int32)
+    cell_slot = np.empty(most_cells, np.int32)
+    cell_size = np.empty(most_cells, np.int32)
+    cell_start = np.zeros(most_cells + 1, np.int64)
+    out_ids = np.empty(most, np.int32)
+    out_counts = np.empty(most, np.int64)
+    held = np.empty(widest, np.int32)
+    table = np.empty(slots * widest, np.int32)
+    sizes = np.zeros(slots, np.int32)
+    cells = 0
+    out = 0
+    for g in range(groups):
+        d = 0
+        for i in range(start[g], start[g + 1]):
+            contour = ids[rows[i]]
+            if column[contour] < 0:
+                column[contour] = 0
+                j = d
+                while j > 0 and held[j - 1] > contour:
+                    held[j] = held[j - 1]
+                    j -= 1
+                held[j] = contour
+                d += 1
+        for j in range(d):
+            column[held[j]] = j
+        top = slots if whole else 1
+        for i in range(top * d):
+            table[i] = 0
+        for s in range(top):
+            sizes[s] = 0
+        for i in range(start[g], start[g + 1]):
+            row = rows[i]
+            j = column[ids[row]]
+            table[j] += 1
+            sizes[0] += 1
+            if whole:
+                for k in range(K):
+                    slot = offsets[k] + codes[k, row]
+                    table[slot * d + j] += 1
+                    sizes[slot] += 1
+        for s in range(top):
+            if sizes[s] == 0:
+                continue
+            for j in range(d):
+                if table[s * d + j] > 0:
+                    out_ids[out] = held[j]
+                    out_counts[out] = table[s * d + j]
+                    out += 1
+            cell_group[cells] = g
+            cell_slot[cells] = s
+            cell_size[cells] = sizes[s]
+            cells += 1
+            cell_start[cells] = out
+        for j in range(d):
+            column[held[j]] = NONE
+    return (
+        cell_group[:cells],
+        cell_slot[:cells],
+        cell_size[:cells],
+        cell_start[: cells + 1],
+        out_ids[:out],
+        out_counts[:out],
+    )

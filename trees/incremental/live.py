@@ -1,0 +1,134 @@
+"""Rows, what is known of them, and the tree that follows both."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.flat import FlatTree
+from quercus.trees.incremental.evidence import Evidence
+from quercus.trees.incremental.growing import SMALL, GrowingTree, Rules
+from quercus.trees.incremental.kernels import NONE
+from quercus.trees.incremental.layout import Layout
+from quercus.trees.incremental.reading import Standing, flat_tree
+from quercus.trees.query import Desk
+from quercus.trees.sample import ContourTable, Sample
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int16]
+
+
+class LiveTree:
+    """The tree of rows that come, and whose labels change; it is brought up to date when it is looked at.
+
+    Parameters
+    ----------
+    arities
+        Number of codes of each attribute that are known before any row; rows may bring more.
+    classes
+        Size of the frame.
+    rules
+        How the tree is grown.
+    small
+        Nodes with fewer rows are grown again rather than updated; the tree is the same whatever it is.
+    """
+
+    def __init__(self, arities: tuple[int, ...], classes: int, rules: Rules, small: int = SMALL) -> None:
+        self.table = ContourTable(classes)
+        self._declared = arities
+        self._arities = arities
+        self._rules = rules
+        self._small = small
+        self._rows = Evidence(len(arities))
+        self._before: dict[int, tuple[int, bool]] = {}  # contour and openness that the tree still counts
+        self._taken = 0  # rows that the tree has taken up
+        self._tree: GrowingTree | None = None
+        self._flat: FlatTree | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return self._rows.count
+
+    @property
+    def sample(self) -> Sample:
+        """The rows as of now; a later change may write into these arrays."""
+        rows = self._rows
+        return Sample(rows.codes.T, self._arities, rows.ids, rows.askable, self.table)
+
+    def contour_id(self, row: int) -> int:
+        """Return the number of what is known of a row's class."""
+        return int(self._rows.ids[row])
+
+    def append(self, codes: Codes, contours: Floats) -> None:
+        """Append rows: codes (K, m), none negative, and contours (m, l)."""
+        self._arities = _with_codes(self._arities, codes)
+        self._rows.append(codes, self.table.intern(contours))
+        self._flat = None
+
+    def recode(self, codes: Codes) -> None:
+        """Replace the codes (K, n) of all rows."""
+        self._rows.codes[:] = codes
+        self._arities = _with_codes(self._declared, codes)
+        self._fell()
+
+    def learn(self, row: int, contour: Floats | None, *, askable: bool = False) -> None:
+        """Take `contour` (None: the same as before) for what is known of a row; an oracle may be asked or not."""
+        rows = self._rows
+        if row < self._taken:
+            self._before.setdefault(row, (int(rows.ids[row]), bool(self._open(np.array([row]))[0])))
+        rows.askable[row] = askable
+        if contour is not None:
+            rows.ids[row] = self.table.intern(contour[np.newaxis])[0]
+        self._flat = None
+
+    def follow(self, rules: Rules) -> None:
+        """Grow by other rules from now on."""
+        self._rules = rules
+        self._fell()
+
+    @property
+    def flat(self) -> FlatTree:
+        """The tree as arrays."""
+        if self._flat is None:
+            self._flat = flat_tree(self._grown())
+        return self._flat
+
+    @property
+    def desk(self) -> Desk:
+        """All that choosing queries needs; good until the next change."""
+        tree = self._grown()
+        return Desk(self.sample, tree.solver, Standing(tree))
+
+    def _grown(self) -> GrowingTree:
+        """Return the tree, brought up to date."""
+        if self._tree is not None and not self._tree.layout.holds(self._arities):
+            self._fell()
+        if self._tree is None:
+            layout = Layout((1,) * len(self._arities)).widened(self._arities)
+            self._tree = GrowingTree(self._rows, self.table, layout, self._rules, self._small)
+        arrived = np.arange(self._taken, self.count, dtype=np.int32)
+        changed = np.fromiter(self._before, np.int32, len(self._before))
+        before = np.array(list(self._before.values()), np.int32).reshape(-1, 2)
+        rows = np.concatenate([arrived, changed])
+        opened = self._open(rows).astype(np.int8)
+        opened[arrived.size :] -= before[:, 1].astype(np.int8)
+        was = np.concatenate([np.full(arrived.size, NONE, np.int32), before[:, 0]])
+        self._tree.take_up(rows, was, opened)
+        self._taken = self.count
+        self._before.clear()
+        return self._tree
+
+    def _open(self, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+        open_: NDArray[np.bool_] = self._rows.askable[rows] & ~self.table.precise[self._rows.ids[rows]]
+        return open_
+
+    def _fell(self) -> None:
+        """Forget the tree: the next one is grown from all rows."""
+        self._tree = None
+        self._flat = None
+        self._taken = 0
+        self._before.clear()
+
+
+def _with_codes(arities: tuple[int, ...], codes: Codes) -> tuple[int, ...]:
+    seen = codes.max(axis=1, initial=0) + 1
+    return tuple(max(a, int(b)) for a, b in zip(arities, seen, strict=True))

@@ -1,0 +1,99 @@
+"""The growing tree as it is read: as arrays for classification, and place by place for the choice of queries."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from quercus.trees.dominance import TIE, Interval
+from quercus.trees.flat import FlatTree
+from quercus.trees.growth import Place
+from quercus.trees.incremental.growing import GrowingTree
+from quercus.trees.incremental.kernels import NONE
+from quercus.trees.tree import Path
+
+
+def flat_tree(tree: GrowingTree) -> FlatTree:
+    """Return the tree as arrays."""
+    nodes = tree.nodes
+    order, parent = nodes.preorder(tree.root)
+    theta = nodes.theta[order]
+    judged = nodes.judged[order]
+    lower, upper = nodes.gain_lower[order], nodes.gain_upper[order]
+    known = judged[:, np.newaxis] & ~np.isnan(lower)
+    return FlatTree(
+        attribute=nodes.attribute[order].astype(np.int64),
+        parent=parent,
+        branch=nodes.code[order].astype(np.int64),
+        klass=(theta >= theta.max(axis=1, keepdims=True) - TIE).argmax(axis=1),
+        count=nodes.count[order].astype(np.int64),
+        theta=theta,
+        belief=nodes.belief[order],
+        plausibility=nodes.plausibility[order],
+        undecided=nodes.undecided[order],
+        stop=nodes.stop[order],
+        interval_start=np.concatenate([[0], np.cumsum(known.sum(axis=1))]),
+        interval_attribute=np.nonzero(known)[1],
+        interval_lower=lower[known],
+        interval_upper=upper[known],
+    )
+
+
+class Standing:
+    """The tree as it stands, for `quercus.trees.query`: places are made when they are asked for.
+
+    Parameters
+    ----------
+    tree
+        All rows taken up.
+    """
+
+    def __init__(self, tree: GrowingTree) -> None:
+        self._tree = tree
+
+    def find(self, path: Path) -> Place | None:
+        """Return the place at `path`, or None when the tree has no such node."""
+        node = self._node(path)
+        return None if node == NONE else self._place(node, path)
+
+    def contested(self) -> Iterator[tuple[Place, tuple[int, ...]]]:
+        """Yield the split nodes with more than one rival and a row to ask about, in pre-order, with the rivals."""
+        nodes = self._tree.nodes
+        order, _ = nodes.preorder(self._tree.root)
+        for node in order[nodes.undecided[order]]:
+            yield (
+                self._place(int(node), self._path(int(node))),
+                tuple(np.flatnonzero(nodes.rivals[node]).tolist()),
+            )
+
+    def gains(self, place: Place) -> Mapping[int, Interval]:
+        """Return the gain-ratio interval of every candidate at a place, also where the tree did not need them."""
+        nodes, node = self._tree.nodes, self._node(place.path)
+        if nodes.judged[node]:
+            lower, upper = nodes.gain_lower[node], nodes.gain_upper[node]
+        else:
+            lower, upper = self._tree.gains(node)
+        return {int(k): (float(lower[k]), float(upper[k])) for k in np.flatnonzero(~np.isnan(lower))}
+
+    def _node(self, path: Path) -> int:
+        nodes, node = self._tree.nodes, self._tree.root
+        widths = self._tree.layout.widths
+        for attribute, code in path:
+            if nodes.attribute[node] != attribute or not 0 <= code < widths[attribute]:
+                return NONE
+            node = int(nodes.kid[nodes.kids[node] + code])
+            if node == NONE:
+                return NONE
+        return node
+
+    def _path(self, node: int) -> Path:
+        nodes, steps = self._tree.nodes, []
+        while nodes.parent[node] >= 0:
+            parent = int(nodes.parent[node])
+            steps.append((int(nodes.attribute[parent]), int(nodes.code[node])))
+            node = parent
+        return tuple(reversed(steps))
+
+    def _place(self, node: int, path: Path) -> Place:
+        spent = {attribute for attribute, _ in path}
+        left = tuple(k for k in range(len(self._tree.layout.widths)) if k not in spent)
+        return Place(path, self._tree.rows(node).astype(np.int64), left)

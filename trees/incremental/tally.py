@@ -1,0 +1,149 @@
+"""Contour counts of the cells of large nodes; they add and subtract."""
+
+import numpy as np
+
+from quercus.trees.cells import Cells
+from quercus.trees.incremental import kernels
+from quercus.trees.incremental.evidence import Evidence
+from quercus.trees.incremental.kernels import Ids, Ints
+from quercus.trees.incremental.layout import Layout
+from quercus.trees.sample import ContourTable
+
+FIRST_WIDTH = 4  # columns of a new block
+
+
+class Tally:
+    """Blocks of counts, one a node: a column a contour that occurs there, a row a slot.
+
+    A block stands in one pool of integers: the contours of its columns, then ``S`` rows of counts, ``width`` long
+    each, of which ``used`` columns are taken. What a block leaves behind when it outgrows its place is reclaimed when
+    the pool is full.
+
+    Parameters
+    ----------
+    layout
+        The slots.
+    evidence, table
+        The rows and their contours.
+    """
+
+    def __init__(self, layout: Layout, evidence: Evidence, table: ContourTable) -> None:
+        self.layout = layout
+        self._evidence = evidence
+        self._table = table
+        self._pool = np.zeros(1024, np.int32)
+        self._top = 0
+        self._at = np.zeros(0, np.int64)
+        self._width = np.zeros(0, np.int32)
+        self._used = np.zeros(0, np.int32)
+        self._free: list[int] = []
+        self._column = np.zeros(0, np.int32)
+        self.dirty = np.zeros((0, layout.slots), bool)
+        self.size = np.zeros((0, layout.slots), np.int32)
+        self.lower = np.zeros((0, layout.slots))
+        self.upper = np.zeros((0, layout.slots))
+
+    def open(self, count: int) -> Ids:
+        """Return the numbers of `count` empty blocks."""
+        while len(self._free) < count:
+            self._more()
+        blocks = np.array([self._free.pop() for _ in range(count)], np.int32)
+        self._width[blocks] = 0
+        self._used[blocks] = 0
+        self.dirty[blocks] = False
+        self.size[blocks] = 0
+        self.lower[blocks] = 0.0
+        self.upper[blocks] = 0.0
+        return blocks
+
+    def close(self, blocks: Ids) -> None:
+        """Give blocks back."""
+        self._width[blocks] = 0
+        self._used[blocks] = 0
+        self._free.extend(blocks.tolist())
+
+    def _more(self) -> None:
+        known = self._at.size
+        total = max(16, 2 * known)
+        self._free.extend(range(total - 1, known - 1, -1))
+        for name in ("_at", "_width", "_used", "dirty", "size", "lower", "upper"):
+            old = getattr(self, name)
+            new = np.zeros((total, *old.shape[1:]), old.dtype)
+            new[:known] = old
+            setattr(self, name, new)
+
+    def add(self, rows: Ids, was: Ids, start: Ints, blocks: Ids) -> None:
+        """Count rows into blocks.
+
+        Parameters
+        ----------
+        rows, was, start
+            Rows, group by group, and the contours they are counted under so far, -1 for none.
+        blocks
+            Of each group.
+        """
+        column, codes, ids = self._scratch(), self._evidence.codes, self._evidence.ids
+        fresh = kernels.new_columns(ids, rows, start, blocks, self._pool, self._at, self._used, column)
+        self._widen(blocks, self._used[blocks] + fresh)
+        kernels.add(
+            codes, self.layout.offsets, ids, rows, was, start, blocks,
+            self._pool, self._at, self._width, self._used, column, self.dirty, self.size,
+        )  # fmt: skip
+
+    def count(self, rows: Ids, start: Ints, *, whole: bool) -> tuple[Ids, Ids, Ids, Cells]:
+        """Count rows group by group without keeping the counts: group, slot, size and contents of each cell.
+
+        Without `whole`, slot 0 alone is counted.
+        """
+        column, codes, ids = self._scratch(), self._evidence.codes, self._evidence.ids
+        layout = self.layout
+        group, slot, size, first, contours, counts = kernels.count_cells(
+            codes, layout.offsets, layout.slots, ids, rows, start, whole, column
+        )
+        return group, slot, size, Cells(first, contours, counts)
+
+    def cells(self, blocks: Ids, slots: Ids) -> Cells:
+        """Return cells of blocks, in sparse form."""
+        return Cells(*kernels.gather(blocks, slots, self._pool, self._at, self._width, self._used))
+
+    def _scratch(self) -> Ids:
+        if self._column.size < self._table.size:
+            self._column = np.full(2 * self._table.size, kernels.NONE, np.int32)
+        return self._column
+
+    def _widen(self, blocks: Ids, needed: Ids) -> None:
+        """Give blocks a place with room for the columns they need; at least doubled, where it is a new one."""
+        narrow = needed > self._width[blocks]
+        if not narrow.any():
+            return
+        moved, old_width = blocks[narrow], self._width[blocks[narrow]]
+        new_width = np.maximum(np.maximum(needed[narrow], 2 * old_width), FIRST_WIDTH).astype(np.int32)
+        lengths = new_width.astype(np.int64) * (1 + self.layout.slots)
+        self._reserve(int(lengths.sum()))
+        new_at = self._top + np.cumsum(lengths) - lengths
+        kernels.relocate(
+            self._pool,
+            self._at[moved],
+            old_width,
+            self._pool,
+            new_at,
+            new_width,
+            self._used[moved],
+            self.layout.slots,
+        )
+        self._at[moved], self._width[moved] = new_at, new_width
+        self._top += int(lengths.sum())
+
+    def _reserve(self, length: int) -> None:
+        if self._top + length <= self._pool.size:
+            return
+        live = np.flatnonzero(self._width).astype(np.int32)
+        lengths = self._width[live].astype(np.int64) * (1 + self.layout.slots)
+        needed = int(lengths.sum()) + length
+        pool = np.zeros(max(self._pool.size, needed + needed // 2), np.int32)
+        at = np.cumsum(lengths) - lengths
+        kernels.relocate(
+            self._pool, self._at[live], self._width[live], pool, at, self._width[live], self._used[live],
+            self.layout.slots,
+        )  # fmt: skip
+        self._pool, self._at[live], self._top = pool, at, int(lengths.sum())

@@ -1,0 +1,75 @@
+"""Which attribute splits each of many nodes (ALGORITHMS §3.1, §3.2, §3.5): `dominance` and `gain` for whole levels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.dominance import TIE
+from quercus.trees.incremental.layout import Layout
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """What was found at m nodes.
+
+    Attributes
+    ----------
+    attribute : (m,) the one to split on, -1 where every attribute has one populated value
+    lower, upper : (m, K) gain ratio, NaN for attributes with one populated value
+    rivals : (m, K) attributes that may be the best
+    gainless : (m,) no attribute can gain anything
+    """
+
+    attribute: Ints
+    lower: Floats
+    upper: Floats
+    rivals: Bools
+    gainless: Bools
+
+
+def populated(layout: Layout, size: NDArray[np.int32]) -> Bools:
+    """Tell which attributes have two populated values or more: (m, K), given the rows in each slot (m, S)."""
+    values: Ints = np.add.reduceat(size[:, 1:] > 0, layout.offsets - 1, axis=1, dtype=np.int64)
+    return values > 1
+
+
+def judge(layout: Layout, size: NDArray[np.int32], lower: Floats, upper: Floats) -> Verdicts:
+    """Judge m nodes.
+
+    Parameters
+    ----------
+    layout
+        The slots.
+    size, lower, upper
+        (m, S) rows in each slot, and the ends of its entropy, in bits; 0 where there is no row.
+    """
+    share = size[:, 1:] / size[:, :1]
+    information = -_sums(layout, share * np.log2(np.where(share > 0, share, 1.0)))
+    can_split = populated(layout, size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least = (lower[:, :1] - _sums(layout, share * upper[:, 1:])) / information
+        most = (upper[:, :1] - _sums(layout, share * lower[:, 1:])) / information
+    least, most = np.where(can_split, least, np.nan), np.where(can_split, most, np.nan)
+    floor = np.where(can_split, least, -np.inf)
+    ceiling = np.where(can_split, most, -np.inf)
+    rivals = can_split & (floor.max(axis=1, keepdims=True) <= ceiling + TIE)
+    mid = np.where(rivals, (floor + ceiling) / 2, -np.inf)
+    chosen = (mid >= mid.max(axis=1, keepdims=True) - TIE).argmax(axis=1)
+    return Verdicts(
+        attribute=np.where(can_split.any(axis=1), chosen, -1),
+        lower=least,
+        upper=most,
+        rivals=rivals,
+        gainless=ceiling.max(axis=1) <= TIE,
+    )
+
+
+def _sums(layout: Layout, values: Floats) -> Floats:
+    """Sum over the values of each attribute: (m, S - 1) to (m, K)."""
+    sums: Floats = np.add.reduceat(values, layout.offsets - 1, axis=1)
+    return sums
