@@ -7,9 +7,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed.stamp
+BENCH_STAMP := $(VENV)/bench.stamp
 OUT := src
 PROTO_FILES = $(sort $(wildcard src/quercus/proto/v1/*.proto))
-BENCHES = $(sort $(filter-out bench/_%,$(wildcard bench/*.py)))
 
 help: ## Show this list
 	@echo "Quercus: streaming active learning with evidential decision trees."
@@ -35,9 +35,8 @@ proto: $(STAMP) ## Generate the Python code from proto/v1/*.proto
 	    --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
 	    --python_out=$(OUT) --grpc_python_out=$(OUT) --mypy_out=$(OUT) --mypy_grpc_out=$(OUT) $(PROTO_FILES)
 
-bench: $(STAMP) ## Run the measurements in bench/
-	@if [ -z "$(BENCHES)" ]; then echo "bench/ has no measurements yet: nothing to run."; fi
-	@for bench in $(BENCHES); do echo "== $$bench"; $(BIN)/python $$bench $(ARGS) || exit 1; done
+bench: $(BENCH_STAMP) ## Measure Quercus beside its peers; writes bench/RESULTS.md (ARGS=--quick: a look)
+	$(BIN)/python bench $(ARGS)
 
 clean: ## Remove .venv, caches and build leftovers
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -51,4 +50,9 @@ $(STAMP): pyproject.toml
 	@echo "Installing into $(VENV) (once; a few minutes at most) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(BENCH_STAMP): $(STAMP)
+	@echo "Installing the peers that bench/ measures beside Quercus ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	@touch $@

@@ -1,23 +1,148 @@
-"""How the measurements of this folder print: what was measured, the figure, and the ratio that outlives the machine."""
+"""What a measurement leaves behind: rows of the one table, and plots.
 
+A script prints its own table and keeps the rows in ``bench/results/<script>.json``, from which ``python bench`` writes
+RESULTS.md; so one script can be run again without the others.
+"""
+
+import argparse
+import json
 import os
 import platform
-from collections.abc import Sequence
-from importlib.metadata import version
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
+HERE = Path(__file__).parent
+RESULTS, PLOTS = HERE / "results", HERE / "plots"
 
-def report(
-    title: str, packages: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]]
-) -> None:
-    """Print a table under a line that says where it was measured."""
-    versions = ", ".join(f"{name} {version(name)}" for name in packages)
-    load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
-    table = Table(title=title, caption=f"Python {platform.python_version()}, {versions}; {load}")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 else "right")
-    for row in rows:
-        table.add_row(*row)
-    Console(width=110).print(table)
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Parameters
+    ----------
+    work
+        What was measured, with its settings.
+    quercus, peer
+        The figures, with units; a peer with its name.
+    ratio
+        What outlives the machine; above 1 Quercus is the better one.
+    target
+        What the issue asks for, empty where it asks for nothing.
+    reached
+        Whether it is reached; None without a target, or where it was not measured.
+    """
+
+    work: str
+    quercus: str
+    peer: str = ""
+    ratio: str = ""
+    target: str = ""
+    reached: bool | None = None
+
+
+@dataclass
+class Report:
+    """The rows of one script, with what is needed to run it again and to judge its figures."""
+
+    title: str
+    script: str
+    command: str
+    rows: list[Row] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    plots: list[str] = field(default_factory=list)
+    packages: list[str] = field(default_factory=list)
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def add(self, *rows: Row) -> None:
+        """Add rows, and say at once what was found."""
+        for row in rows:
+            self.rows.append(row)
+            figures = " · ".join(part for part in (row.quercus, row.peer, row.ratio) if part)
+            print(f"  {row.work}: {figures}", flush=True)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+        print(f"  {text}", flush=True)
+
+    def plot(self, name: str, figure: Figure) -> None:
+        """Write ``bench/plots/<name>.svg``."""
+        PLOTS.mkdir(exist_ok=True)
+        with mpl.rc_context({"svg.hashsalt": name}):  # the same drawing gives the same file
+            FigureCanvasSVG(figure).print_svg(PLOTS / f"{name}.svg", metadata={"Date": None})
+        self.plots.append(f"plots/{name}.svg")
+
+
+def options() -> argparse.Namespace:
+    """Return what the command line says: ``quick``."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller work and fewer repeats: a look, not a measurement"
+    )
+    return parser.parse_args()
+
+
+@contextmanager
+def reporting(title: str, packages: Sequence[str], *, quick: bool) -> Iterator[Report]:
+    """Collect a script's rows, then print and keep them."""
+    script = Path(sys.argv[0]).name
+    command = f"python bench/{script}" + (" --quick" if quick else "")
+    report = Report(title, script, command, packages=["quercus", "numpy", *packages])
+    print(f"{title} ({command})", flush=True)
+    started, before = time.monotonic(), os.getloadavg()[0]
+    yield report
+    report.facts = {
+        "measured": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "took": f"{time.monotonic() - started:.0f} s",
+        "load": f"{before:.1f} before, {os.getloadavg()[0]:.1f} after",
+        "machine": f"{_processor()}, {os.cpu_count()} processors, {platform.system()} {platform.release()}",
+        "versions": ", ".join([f"Python {platform.python_version()}", *map(_version, report.packages)]),
+    }
+    _show(report)
+    RESULTS.mkdir(exist_ok=True)
+    kept = RESULTS / f"{Path(script).stem}.json"
+    kept.write_text(json.dumps(asdict(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def axes(count: int = 1) -> tuple[Figure, list[Axes]]:
+    """Return a figure of so many panels side by side, two a line at most four."""
+    across = count if count <= 2 else 2
+    down = -(-count // across)
+    figure = Figure(figsize=(5.2 * across, 3.8 * down), layout="constrained")
+    return figure, list(figure.subplots(down, across, squeeze=False).flat)
+
+
+def _show(report: Report) -> None:
+    table = Table(title=report.title, caption="; ".join(report.facts.values()))
+    for column in ("work", "Quercus", "peer", "ratio", "target"):
+        table.add_column(column, justify="left" if column == "work" else "right")
+    for row in report.rows:
+        verdict = "" if row.reached is None else (" ✓" if row.reached else " ✗")
+        table.add_row(row.work, row.quercus, row.peer, row.ratio, row.target + verdict)
+    Console(width=140).print(table)
+
+
+def _version(name: str) -> str:
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return name  # no Python package: the script says which version it found
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.processor() or platform.machine()

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import grpc
 import numpy as np
-from _report import report
+from _measure import times
+from _report import Report, Row, options, reporting
 
 from quercus.client import Client, Numeric, Specification
 
@@ -98,28 +99,37 @@ def measure(client):
     }
 
 
-def main():
-    echo = echo_latencies()
-    with tempfile.TemporaryDirectory() as folder:
-        child, address = serve(Path(folder))
-        try:
-            with Client(address) as client:
-                rate, found = measure(client)
-        finally:
-            child.terminate()
-            child.wait(30)
-    rows = [("empty echo", f"{echo[0]:.2f}", "1.0", f"{echo[1]:.2f}", "1.0")]
-    rows += [
-        (name, f"{p50:.2f}", f"{p50 / echo[0]:.1f}", f"{p99:.2f}", f"{p99 / echo[1]:.1f}")
-        for name, (p50, p99) in found.items()
-    ]
-    columns = ("one row a call, one client", "p50 ms", "× echo", "p99 ms", "× echo")
-    report(
-        f"The service: {rate:,.0f} rows/s pushed and acknowledged at 1,000 a batch",
-        ("grpcio",),
-        columns,
-        rows,
-    )
+def add(report: Report, echo, found) -> None:
+    for name, (p50, p99) in found.items():
+        report.add(
+            Row(
+                f"classify one row a call, one client: {name} (wall time)",
+                f"p50 {p50:.2f} ms, p99 {p99:.2f} ms",
+                f"empty echo p50 {echo[0]:.2f} ms, p99 {echo[1]:.2f} ms",
+                f"{times(echo[0] / p50)}; {times(echo[1] / p99)}",
+            )
+        )
+
+
+def main() -> None:
+    quick = options().quick
+    with reporting("The service from outside", ("grpcio",), quick=quick) as report:
+        echo = echo_latencies()
+        with tempfile.TemporaryDirectory() as folder:
+            child, address = serve(Path(folder))
+            try:
+                with Client(address) as client:
+                    rate, found = measure(client)
+            finally:
+                child.terminate()
+                child.wait(30)
+        report.add(
+            Row(
+                f"push at 1,000 rows a batch, {ATTRIBUTES} attributes, durable (wall time)",
+                f"{rate:,.0f} rows/s",
+            )
+        )
+        add(report, echo, found)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+"""CPU time: what this process was given, whoever else is at work on the machine."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+
+class Clock:
+    """Adds up the CPU seconds between `start` and `stop`; what happens outside does not count."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._started = 0.0
+
+    def __enter__(self) -> "Clock":
+        self._started = time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += time.process_time() - self._started
+
+
+def cpu(work: Callable[[], object]) -> float:
+    """Return the CPU seconds of one call."""
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def in_turn(works: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """Return the median CPU seconds of each of several works, run in turn, so that drift meets all of them."""
+    taken = [[cpu(work) for work in works] for _ in range(repeats)]
+    return [float(median) for median in np.median(taken, axis=0)]
+
+
+def rate(count: float, seconds: float, unit: str = "rows/s") -> str:
+    return f"{count / max(seconds, 1e-9):,.0f} {unit}"
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:,.3g} ms"
+
+
+def times(ratio: float) -> str:
+    """Return a ratio as text."""
+    return f"{ratio:,.0f} ×" if ratio >= 100 else f"{ratio:.3g} ×"

@@ -1,0 +1,158 @@
+"""How the cost of growth grows: with rows, attributes, classes and distinct contours; fitted exponents and a plot.
+
+Rows in batches of 1,000, the whole tree looked at every 10,000 (and at the end); CPU seconds. A cost of 1.0 as the
+exponent of the rows means that a row costs the same in a long stream as in a short one.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from _measure import Clock
+from _peers import MIN_INSTANCES, run_quercus
+from _report import Report, Row, axes, options, reporting
+from _streams import TRAIN_SEED, batches, doubtful, look, nominal, numeric, precise, soft, train
+
+from quercus.trees.stream import GrowthState, grow
+
+EVERY = 10_000
+LIMIT_S = 60.0  # a line of points ends after one that took longer
+LINEAR = 1.05  # an exponent up to this one counts as linear: what is left is the noise of a fit
+
+Cost = Callable[[int], float]
+
+
+def of_rows(stream, alpha: float, contours) -> Cost:
+    """Return the cost of n rows, drawn in chunks so that their number does not show in the memory."""
+    spec = stream.specification(alpha=alpha, min_instances=MIN_INSTANCES)
+
+    def cost(n: int) -> float:
+        rng, clock, state = np.random.default_rng(TRAIN_SEED), Clock(), GrowthState.initial(spec)
+        for start in range(0, n, EVERY):
+            X, y = stream.draw(rng, min(EVERY, n - start))
+            for batch in batches(X, contours(y, stream.classes)):
+                with clock:
+                    state = grow(state, [batch])
+            with clock:
+                look(state)
+        return clock.seconds
+
+    return cost
+
+
+def of_batch(stream, n, alpha, contours) -> float:
+    X, y = train(stream, n)
+    spec = stream.specification(alpha=alpha, min_instances=MIN_INSTANCES)
+    looks = {*range(EVERY, n, EVERY), n}
+    return run_quercus(spec, X, contours(y, stream.classes), looks).seconds
+
+
+def of_attributes(n: int) -> Cost:
+    return lambda count: of_batch(nominal(attributes=count), n, 0.8, precise)
+
+
+def of_classes(n: int) -> Cost:
+    return lambda count: of_batch(nominal(classes=count), n, 0.8, doubtful)
+
+
+def of_contours(n: int) -> Cost:
+    return lambda count: of_batch(nominal(), n, 0.8, lambda y, classes: soft(y, classes, count))
+
+
+def line(cost: Cost, sizes: Sequence[int]) -> dict[int, float]:
+    """Return the cost at each size, as far as the limit allows."""
+    cost(sizes[0])  # compiles what is needed
+    found: dict[int, float] = {}
+    for size in sizes:
+        found[size] = cost(size)
+        if found[size] > LIMIT_S:
+            break
+    return found
+
+
+def exponent(found: dict[int, float]) -> float:
+    """Return the slope of log cost over log size."""
+    if len(found) < 2:
+        return float("nan")
+    sizes, seconds = np.log(np.array(list(found.items()))).T
+    return float(np.polyfit(sizes, seconds, 1)[0])
+
+
+def last_decade(found: dict[int, float]) -> dict[int, float]:
+    return {size: seconds for size, seconds in found.items() if size >= max(found) / 10}
+
+
+def measure(report: Report, quick: bool) -> dict[str, dict[str, dict[int, float]]]:
+    """Return the costs by panel and line, and add a row for each line."""
+    rows = (
+        (1_000, 3_000, 10_000, 30_000)
+        if quick
+        else (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+    )
+    n = 5_000 if quick else 20_000
+    evidence = 1_000 if quick else 5_000
+    panels = {
+        "rows": {
+            "A, α = 1, precise": (of_rows(nominal(), 1.0, precise), rows),
+            "A, α = .8, precise": (of_rows(nominal(), 0.8, precise), rows),
+            "A, α = .8, half vacuous, a quarter sets": (of_rows(nominal(), 0.8, doubtful), rows),
+            "B (4 bins), α = .8, precise": (of_rows(numeric(), 0.8, precise), rows),
+        },
+        "attributes": {f"{n:,} rows, α = .8, precise": (of_attributes(n), (5, 10, 20, 40, 80))},
+        "classes": {f"{n:,} rows, α = .8, half vacuous, a quarter sets": (of_classes(n), (2, 3, 4, 5, 6, 7))},
+        "distinct contours": {
+            f"{evidence:,} rows, α = .8, l = 3": (of_contours(evidence), (6, 12, 25, 50, 100, 200))
+        },
+    }
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for panel, lines in panels.items():
+        found[panel] = {}
+        for name, (cost, sizes) in lines.items():
+            costs = found[panel][name] = line(cost, sizes)
+            add(report, panel, name, costs, sizes)
+    return found
+
+
+def add(report: Report, panel: str, name: str, costs: dict[int, float], sizes: Sequence[int]) -> None:
+    first, last = min(costs), max(costs)
+    judged = panel == "rows"  # by the last decade: before it the tree itself still grows
+    slope = exponent(last_decade(costs)) if judged else exponent(costs)
+    report.add(
+        Row(
+            f"cost of growth against {panel}: {name}",
+            f"{costs[first]:.3g} s at {first:,}, {costs[last]:.3g} s at {last:,}",
+            "",
+            f"exponent {slope:.2f} in the last decade, {exponent(costs):.2f} in all"
+            if judged
+            else f"exponent {slope:.2f}",
+            "no worse than linear" if judged else "",
+            bool(slope <= LINEAR) if judged else None,
+        )
+    )
+    if last != sizes[-1]:
+        report.note(f"{panel}, {name}: no point after {last:,}, which took more than {LIMIT_S:g} s.")
+
+
+def draw(report: Report, found: dict[str, dict[str, dict[int, float]]]) -> None:
+    figure, panels = axes(len(found))
+    for axis, (panel, lines) in zip(panels, found.items(), strict=True):
+        for name, costs in lines.items():
+            axis.plot(
+                list(costs),
+                list(costs.values()),
+                "o-",
+                markersize=4,
+                label=f"{name}: n^{exponent(costs):.2f}",
+            )
+        axis.set(xscale="log", yscale="log", xlabel=panel, ylabel="CPU seconds")
+        axis.legend(fontsize=7)
+    report.plot("scaling", figure)
+
+
+def main() -> None:
+    quick = options().quick
+    with reporting("How the cost grows", ("numba",), quick=quick) as report:
+        draw(report, measure(report, quick))
+
+
+if __name__ == "__main__":
+    main()
