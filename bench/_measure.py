@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Clock:
-    """Adds up the CPU seconds between `start` and `stop`; what happens outside does not count."""
+    """Adds up the CPU seconds spent inside its ``with`` blocks; what happens outside does not count."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

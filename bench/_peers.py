@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from _measure import Clock
-from _streams import Floats, Ints, batches, look
+from _streams import Floats, Ints, batches
 from sklearn.tree import DecisionTreeClassifier
 
 from quercus.trees.specification import Specification
@@ -37,7 +37,7 @@ def run_quercus(
         seen += len(batch.values)
         with clock:
             state = grow(state, [batch])
-            flat = look(state) if seen in looks else None
+            flat = state.flat if seen in looks else None
         if flat is not None:
             run.nodes = flat.size
             if test is not None:

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.frame import Frame
-from quercus.trees.flat import FlatTree
 from quercus.trees.specification import Attribute, Nominal, Numeric, Specification
-from quercus.trees.stream import GrowthState, Observed
+from quercus.trees.stream import Observed
 
 DEPTH = 5
 NOISE = 0.05
@@ -174,11 +173,6 @@ def batches(X: Floats, contours: Floats, size: int = 1_000) -> list[Observed]:
     return [
         Observed(X[start : start + size], contours[start : start + size]) for start in range(0, len(X), size)
     ]
-
-
-def look(state: GrowthState) -> FlatTree:
-    """Return the whole tree as arrays."""
-    return state.flat if hasattr(state, "flat") else FlatTree.of(state.tree)
 
 
 def dictionaries(X: Floats) -> list[dict[str, int | float]]:

@@ -7,7 +7,7 @@ import numpy as np
 from _measure import cpu, in_turn, rate, times
 from _peers import MIN_INSTANCES
 from _report import Row, options, reporting
-from _streams import batches, dictionaries, look, nominal, precise, train
+from _streams import batches, dictionaries, nominal, precise, train
 from river import tree
 from sklearn.tree import DecisionTreeClassifier
 
@@ -21,7 +21,7 @@ TARGET = 0.5
 def grown(X, y):
     spec = STREAM.specification(alpha=1.0, min_instances=MIN_INSTANCES)
     state = grow(GrowthState.initial(spec), batches(X, precise(y, STREAM.classes)))
-    return look(state), state.encoder
+    return state.flat, state.encoder
 
 
 def river_seconds(X, y) -> float:

@@ -12,10 +12,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from _measure import cpu, milliseconds, times
+from _measure import Clock, milliseconds, times
 from _peers import MIN_INSTANCES
 from _report import Report, Row, options, reporting
-from _streams import batches, hold_out, look, nominal, precise, train
+from _streams import batches, hold_out, nominal, precise, train
 
 from quercus.trees.stream import GrowthState, grow
 
@@ -68,16 +68,12 @@ def run_j48(X, y, test, *flags: str) -> tuple[float, float]:
 def run_quercus(X, y, test) -> tuple[float, float]:
     spec = STREAM.specification(alpha=1.0, min_instances=MIN_INSTANCES)
     contours = precise(y, STREAM.classes)
-    state = None
-
-    def build():
-        nonlocal state
+    clock = Clock()
+    with clock:
         state = grow(GrowthState.initial(spec), batches(X, contours))
-        look(state)
-
-    seconds = cpu(build)
-    flat = look(state)
-    return seconds, float((flat.klass[flat.route(state.encoder.codes(test[0]))] == test[1]).mean())
+        flat = state.flat
+    found = flat.klass[flat.route(state.encoder.codes(test[0]))]
+    return clock.seconds, float((found == test[1]).mean())
 
 
 def measure(report: Report, n: int, repeats: int) -> None:

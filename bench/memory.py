@@ -28,7 +28,7 @@ def peak_mb() -> float:
 def grow_quercus(n: int, alpha: float, kind: str) -> dict[str, float]:
     """Grow n rows with a look at the tree every 10,000, and measure."""
     import numpy as np  # noqa: PLC0415 - the child process loads what it measures, and nothing else
-    from _streams import TRAIN_SEED, doubtful, look, nominal, precise  # noqa: PLC0415
+    from _streams import TRAIN_SEED, doubtful, nominal, precise  # noqa: PLC0415
 
     from quercus.trees.stream import GrowthState, Observed, grow  # noqa: PLC0415
 
@@ -39,7 +39,7 @@ def grow_quercus(n: int, alpha: float, kind: str) -> dict[str, float]:
     def learn(state, rows):
         X, y = stream.draw(rng, rows)
         state = grow(state, [Observed(X, contours(y, stream.classes))])
-        return state, look(state).size
+        return state, state.flat.size
 
     learn(GrowthState.initial(spec), 2_000)  # compiles what is needed
     before, started = resident_mb(), time.process_time()

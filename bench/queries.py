@@ -8,7 +8,7 @@ by the margin of a decision tree, and by a committee of ten.
 import numpy as np
 from _measure import cpu, milliseconds, times
 from _report import Row, options, reporting
-from _streams import look, soft
+from _streams import soft
 from skactiveml.classifier import SklearnClassifier
 from skactiveml.pool import QueryByCommittee, UncertaintySampling
 from sklearn.ensemble import RandomForestClassifier
@@ -48,7 +48,7 @@ def state_of(X, contours, alpha=0.8):
     frame = Frame(tuple(f"c{klass}" for klass in range(CLASSES)))
     spec = Specification(attributes, frame, alpha=alpha, budget=100)
     state = grow(GrowthState.initial(spec), [Observed(X, contours)])
-    look(state)
+    assert state.flat.undecided[0], "the root must be undecided"  # and the tree is there
     return state
 
 
