@@ -40,16 +40,21 @@ class ContourTable:
     def intern(self, contours: Floats) -> Ids:
         """Return the number of each contour (n, l), giving new ones the next numbers, in order."""
         plain = np.ascontiguousarray(contours, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
-        known = self.size
+        if not len(plain):
+            return np.empty(0, dtype=np.int32)
+        keys = plain.view(np.dtype((np.void, plain.itemsize * plain.shape[1]))).ravel()
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        numbers = np.empty(first.size, dtype=np.int32)
         fresh: list[int] = []
-        ids = np.empty(len(plain), dtype=np.int32)
-        for row, contour in enumerate(plain):
-            number = self._numbers.setdefault(contour.tobytes(), known + len(fresh))
-            if number == known + len(fresh):
+        for k in np.argsort(first):  # in the order in which they came
+            row = int(first[k])
+            number = self._numbers.setdefault(keys[row].tobytes(), self.size + len(fresh))
+            if number == self.size + len(fresh):
                 fresh.append(row)
-            ids[row] = number
+            numbers[k] = number
         if fresh:
             self._append(plain[fresh])
+        ids: Ids = numbers[inverse.ravel()]
         return ids
 
     def _append(self, contours: Floats) -> None:

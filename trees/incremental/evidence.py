@@ -56,7 +56,7 @@ class Evidence:
         """Append rows: (K, m) codes and (m,) contours."""
         total = self.count + ids.size
         if total > self._ids.size:
-            self._widen(max(FIRST_ROOM, total + total // 2))
+            self._widen(max(FIRST_ROOM, total + total // 4))
         self._codes[:, self.count : total] = codes
         self._ids[self.count : total] = ids
         self._askable[self.count : total] = True

@@ -18,7 +18,7 @@ from quercus.trees.cells import Cells
 from quercus.trees.dominance import TIE
 from quercus.trees.incremental import kernels
 from quercus.trees.incremental.evidence import Evidence
-from quercus.trees.incremental.kernels import NONE, Ids, Ints
+from quercus.trees.incremental.kernels import NONE, Bools, Deltas, Ids, Ints
 from quercus.trees.incremental.layout import Layout
 from quercus.trees.incremental.nodes import Nodes
 from quercus.trees.incremental.tally import Tally
@@ -28,11 +28,9 @@ from quercus.trees.sample import ContourTable
 from quercus.trees.tree import Stop
 
 SMALL = 128  # rows; nodes with fewer keep no counts
-MAX_CELLS = 2_000_000  # counted at once: the memory of a sweep is bounded
+MAX_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
 
-Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-Deltas = NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +64,8 @@ class Changes:
 
     def of(self, chosen: Bools) -> "Changes":
         """Return the changes of the chosen groups (g,)."""
+        if chosen.all():
+            return self
         sizes = np.diff(self.start)
         mask = np.repeat(chosen, sizes)
         start = np.concatenate([[0], np.cumsum(sizes[chosen])])
@@ -224,11 +224,11 @@ class GrowingTree:
         if not split.size:
             return split
         _, _, _, cells = self._tally.count(changes.rows, changes.start, whole=False)
-        going = np.flatnonzero(self._weigh(changes.nodes, cells))
-        step = max(1, MAX_CELLS // (self.layout.slots * self._small))
-        for begin in range(0, going.size, step):
-            chosen = np.zeros(split.size, bool)
-            chosen[going[begin : begin + step]] = True
+        going = self._weigh(changes.nodes, cells)
+        counted = np.diff(changes.start) * (len(self.layout.widths) + 1) + self.layout.slots
+        chunk = np.cumsum(counted * going) // MAX_CELLS
+        for number in range(int(chunk[-1]) + 1):
+            chosen = going & (chunk == number)
             few = changes.of(chosen)
             split[chosen] = self._settle(few.nodes, self._verdicts(few))
         return split
@@ -281,23 +281,15 @@ class GrowingTree:
         nodes = self.nodes
         anew = (split >= 0) & (split != nodes.attribute[changes.nodes])
         nodes.split(changes.nodes[anew], split[anew])
-        group = changes.group
-        attribute = split[group]
-        arrived = (attribute < 0) & changes.arriving
-        kernels.link(changes.rows[arrived], changes.nodes[group[arrived]], nodes.first, self._evidence.after)
-        going = attribute >= 0
-        rows, attribute, parent = changes.rows[going], attribute[going], changes.nodes[group[going]]
-        code = self._evidence.codes[attribute, rows]
-        place = nodes.kids[parent] + code
-        unborn, index = np.unique(place[nodes.kid[place] < 0], return_index=True)
-        born = np.flatnonzero(nodes.kid[place] < 0)[index]
-        nodes.kid[unborn] = nodes.add(
-            parent[born], code[born].astype(np.int32), nodes.depth[parent[born]] + 1
+        codes, after = self._evidence.codes, self._evidence.after
+        rows, was, start, at = changes.rows, changes.was, changes.start, changes.nodes
+        kernels.link(rows, was, start, at, split, nodes.first, after)
+        parent, code, place = kernels.unborn(
+            codes, rows, start, at, split, nodes.kids, nodes.kid, nodes.width
         )
-        child = nodes.kid[place]
-        mark = np.zeros(nodes.attribute.size, bool)
-        mark[child] = True
-        below = np.flatnonzero(mark).astype(np.int32)
-        rank = np.empty(mark.size, np.int64)
-        rank[below] = np.arange(below.size)
-        return self._grouped(below, rank[child], rows, changes.was[going], changes.opened[going])
+        nodes.kid[place] = nodes.add(parent, code, nodes.depth[parent] + 1)
+        return Changes(
+            *kernels.descend(
+                codes, rows, was, changes.opened, start, at, split, nodes.kids, nodes.kid, nodes.rank
+            )
+        )

@@ -13,6 +13,7 @@ Codes = NDArray[np.int16]
 Ids = NDArray[np.int32]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Deltas = NDArray[np.int8]
 
 NONE = -1
 
@@ -34,11 +35,96 @@ def group(keys: Ints, groups: int) -> tuple[Ids, Ints]:
 
 
 @compiled
-def link(rows: Ids, nodes: Ids, first: Ids, after: Ids) -> None:
-    """Put each row at the front of its leaf's list."""
-    for i in range(rows.shape[0]):
-        after[rows[i]] = first[nodes[i]]
-        first[nodes[i]] = rows[i]
+def link(rows: Ids, was: Ids, start: Ints, nodes: Ids, split: Ids, first: Ids, after: Ids) -> None:
+    """Put the rows that arrived at a leaf at the front of its list."""
+    for g in range(nodes.shape[0]):
+        if split[g] < 0:
+            for i in range(start[g], start[g + 1]):
+                if was[i] < 0:
+                    after[rows[i]] = first[nodes[g]]
+                    first[nodes[g]] = rows[i]
+
+
+@compiled
+def unborn(
+    codes: Codes, rows: Ids, start: Ints, nodes: Ids, split: Ids, kids: Ints, kid: Ids, width: Ints
+) -> tuple[Ids, Ids, Ints]:
+    """Find the children that rows go to and that do not exist yet: parent, code and place of each."""
+    most = 0
+    for g in range(nodes.shape[0]):
+        if split[g] >= 0:
+            most += min(width[split[g]], start[g + 1] - start[g])
+    parent = np.empty(most, np.int32)
+    code = np.empty(most, np.int32)
+    place = np.empty(most, np.int64)
+    count = 0
+    for g in range(nodes.shape[0]):
+        if split[g] < 0:
+            continue
+        for i in range(start[g], start[g + 1]):
+            at = kids[nodes[g]] + codes[split[g], rows[i]]
+            if kid[at] == NONE:
+                kid[at] = NONE - 1  # met, and about to be
+                parent[count] = nodes[g]
+                code[count] = codes[split[g], rows[i]]
+                place[count] = at
+                count += 1
+    return parent[:count], code[:count], place[:count]
+
+
+@compiled
+def descend(
+    codes: Codes,
+    rows: Ids,
+    was: Ids,
+    opened: Deltas,
+    start: Ints,
+    nodes: Ids,
+    split: Ids,
+    kids: Ints,
+    kid: Ids,
+    rank: Ids,
+) -> tuple[Ids, Ints, Ids, Ids, Deltas]:
+    """Send the changes of split nodes on to their children; see `quercus.trees.incremental.growing.Changes`.
+
+    `rank` is scratch as long as `kid`, all -1.
+    """
+    most = min(rows.shape[0], kid.shape[0])
+    places = np.empty(most, np.int64)
+    sizes = np.zeros(most + 1, np.int64)
+    count = 0
+    for g in range(nodes.shape[0]):
+        if split[g] < 0:
+            continue
+        for i in range(start[g], start[g + 1]):
+            at = kids[nodes[g]] + codes[split[g], rows[i]]
+            if rank[at] < 0:
+                rank[at] = count
+                places[count] = at
+                count += 1
+            sizes[rank[at] + 1] += 1
+    below = np.empty(count, np.int32)
+    for c in range(count):
+        sizes[c + 1] += sizes[c]
+        below[c] = kid[places[c]]
+    below_start = sizes[: count + 1].copy()
+    total = sizes[count]
+    to_rows = np.empty(total, np.int32)
+    to_was = np.empty(total, np.int32)
+    to_opened = np.empty(total, np.int8)
+    for g in range(nodes.shape[0]):
+        if split[g] < 0:
+            continue
+        for i in range(start[g], start[g + 1]):
+            c = rank[kids[nodes[g]] + codes[split[g], rows[i]]]
+            to = sizes[c]
+            sizes[c] += 1
+            to_rows[to] = rows[i]
+            to_was[to] = was[i]
+            to_opened[to] = opened[i]
+    for c in range(count):
+        rank[places[c]] = NONE
+    return below, below_start, to_rows, to_was, to_opened
 
 
 @compiled

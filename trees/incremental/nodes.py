@@ -22,6 +22,7 @@ class Nodes:
 
     Attributes
     ----------
+    width : (K,) number of slots of each attribute
     attribute : splitting attribute, -1 for a leaf
     parent, code, depth : where the node stands; -1 for the root's parent and code
     count : rows
@@ -33,11 +34,12 @@ class Nodes:
     judged : whether the gains were looked at
     gain_lower, gain_upper : (K,) gain ratio of each candidate, NaN for the others
     rivals : (K,) attributes that may be the best
+    kid, rank : child at each place, -1 for none; and scratch of the same length, all -1
     theta, belief, plausibility : (l,) see `quercus.trees.tree.Node`
     """
 
     def __init__(self, widths: tuple[int, ...], classes: int) -> None:
-        self._width = np.array(widths)
+        self.width = np.array(widths)
         K = len(widths)
         self.attribute = np.zeros(0, np.int32)
         self.parent = np.zeros(0, np.int32)
@@ -56,9 +58,10 @@ class Nodes:
         self.theta = np.zeros((0, classes))
         self.belief = np.zeros((0, classes))
         self.plausibility = np.zeros((0, classes))
-        self._columns = tuple(name for name in vars(self) if not name.startswith("_"))
+        self._columns = tuple(name for name in vars(self) if name != "width")
         self._free: list[int] = []
         self.kid = np.zeros(0, np.int32)
+        self.rank = np.zeros(0, np.int32)
         self._kid_top = 0
         self._kid_free: dict[int, list[int]] = {}  # places of so many children that were given back
 
@@ -100,7 +103,7 @@ class Nodes:
         """Make nodes inner ones, with no child yet."""
         for k in np.unique(attributes):
             chosen = nodes[attributes == k]
-            width = int(self._width[k])
+            width = int(self.width[k])
             places = np.array([self._kid_place(width) for _ in range(chosen.size)])
             self.kid[places[:, np.newaxis] + np.arange(width)] = NONE
             self.kids[chosen] = places
@@ -114,13 +117,14 @@ class Nodes:
             grown = np.zeros(2 * (self._kid_top + width), np.int32)
             grown[: self._kid_top] = self.kid[: self._kid_top]
             self.kid = grown
+            self.rank = np.full(grown.size, NONE, np.int32)
         place = self._kid_top
         self._kid_top += width
         return place
 
     def children(self, nodes: Ids) -> tuple[Ids, Ints]:
         """Return all children of inner nodes, in order of node and code, and which of `nodes` each is a child of."""
-        widths = self._width[self.attribute[nodes]]
+        widths = self.width[self.attribute[nodes]]
         first = np.cumsum(widths) - widths
         which = np.repeat(np.arange(nodes.size), widths)
         kids = self.kid[self.kids[nodes][which] + np.arange(which.size) - first[which]]
@@ -155,7 +159,7 @@ class Nodes:
     def fold(self, nodes: Ids) -> None:
         """Make nodes leaves without rows; what was below them is the caller's to `drop`."""
         inner = nodes[self.attribute[nodes] >= 0]
-        widths = self._width[self.attribute[inner]]
+        widths = self.width[self.attribute[inner]]
         for width in np.unique(widths):
             self._kid_free.setdefault(int(width), []).extend(self.kids[inner[widths == width]].tolist())
         self.attribute[nodes] = NONE

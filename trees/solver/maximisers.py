@@ -11,7 +11,6 @@ from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from quercus.trees.likelihood import RANK, Array, active
 from quercus.trees.solver import descent, search
@@ -130,6 +129,8 @@ def searched(P: Array, w: Array, theta: Array, A: Array, centre: Array, slack: f
     x, value = centre, float(h(centre).sum())
     _, r = np.linalg.qr(A)
     for _ in range(20):  # walk down to a vertex, to have a member of the set itself
+        from scipy.optimize import linprog  # noqa: PLC0415  (40 MB of memory that hardly any model needs)
+
         found = linprog(-np.log(np.maximum(x, 1e-12)), A_eq=r, b_eq=r @ centre, bounds=(0.0, 1.0))
         if not found.success or h(found.x).sum() >= value - 1e-12:
             break
