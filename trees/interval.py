@@ -5,9 +5,8 @@ maximum is a convex program, the minimum a concave one solved globally; both end
 done by compiled kernels (`problem`); here are the types, the checks, and a memory of what was solved.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +14,18 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.trees import likelihood
 from quercus.trees.cells import Cells
-from quercus.trees.likelihood import Array, Estimate, distinct
-from quercus.trees.solver import cut, kernels, problem
+from quercus.trees.likelihood import Array, Estimate
+from quercus.trees.memo import Memo, Sparse
+from quercus.trees.solver import cells as cells_kernel
+from quercus.trees.solver import kernels, problem, sparse
 from quercus.trees.solver.maximisers import maximiser_entropies
 
 EFFORT = 40_000  # boxes the branch and bound may examine; a box costs some tens of microseconds with
 LIGHT = 7  # classes; with more of them fewer boxes, since a box costs as the cube of their number
 SETTLED = 5e-10  # bits; an end proved to this is reported as the value reached, else as the proven bound
 POINT = 1e-6  # bits; the same where alpha is 1, so that a unique maximiser is reported as a point
-MEMO = 200_000  # problems an IntervalSolver remembers
+BATCH = 1_000_000  # entries of general cells looked up at once
+RECENT = 500_000  # numbers kept of the count vectors of precise labels solved of late
 
 Ints = NDArray[np.int64]
 
@@ -125,12 +127,14 @@ def entropy_intervals(
         raise InvalidInput("effort", f"is {effort}; at least 1 box must be examined")
     ends = np.zeros((len(problems), 4))
     sizes = np.full(len(problems), 2)
-    for row, (given, given_weights) in enumerate(problems):
-        contours, weights = likelihood.check_problem(given, given_weights)
-        sizes[row] = contours.shape[1]
-        if weights.any():
-            P, w = distinct(contours, weights)
-            ends[row] = solve(P, w[np.newaxis], alpha, effort)[0]
+    for chosen, contours, weights, first in likelihood.stack(problems):
+        table, totals = np.empty_like(contours), np.empty_like(weights)
+        start, empty = np.empty_like(first), np.empty(len(chosen), np.bool_)
+        sparse.reduce_rows(contours, weights, first, table, totals, start, empty)
+        columns = np.arange(len(table), dtype=np.int32)
+        found = solve(table, (start, columns, totals), np.arange(len(chosen)), alpha, effort)
+        found[empty] = 0.0
+        ends[chosen], sizes[chosen] = found, contours.shape[1]
     return report(ends, sizes, alpha)
 
 
@@ -140,20 +144,25 @@ def check_alpha(alpha: float) -> None:
         raise InvalidInput("alpha", f"is {alpha}; it must lie in [0, 1]")
 
 
-def solve(table: Array, counts: Array, alpha: float, effort: int | None) -> Array:
-    """Ends (m, 4) in nats of the problems (m, d) over a table (d, l), as `problem.solve_problem` writes them."""
+def solve(table: Array, problems: Sparse, wanted: Ints, alpha: float, effort: int | None) -> Array:
+    """Ends (k, 4) in nats of the problems `wanted`, as `problem.solve_problem` writes them.
+
+    Parameters
+    ----------
+    table : (d, l) distinct informative contours, scaled to maximum 1
+    problems : start, rows of the table, and weights, in compressed rows (see `Cells`)
+    """
     if effort is None:
         effort = int(EFFORT * min(1.0, LIGHT / table.shape[1]) ** 3)
-    ends, states = np.zeros((len(counts), 4)), np.zeros(len(counts), np.int8)
-    problem.solve_counts(table, counts, alpha, ends, states)
+    ends, states = np.zeros((len(wanted), 4)), np.zeros(len(wanted), np.int8)
+    problem.solve_counts(table, *problems, wanted, alpha, ends, states)
     hard = np.flatnonzero(states == problem.SEARCH)
     if hard.size:
         found = ends[hard]
-        problem.search_counts(table, counts[hard], alpha, effort, found)
+        problem.search_counts(table, *problems, wanted[hard], alpha, effort, found)
         ends[hard] = found
     for row in np.flatnonzero(states == problem.MAXIMISERS):
-        use = counts[row] > 0.0
-        ends[row] = of_maximisers(table[use], counts[row, use], alpha)
+        ends[row] = of_maximisers(*problem.take(table, *problems, wanted[row]), alpha)
     return ends
 
 
@@ -187,14 +196,19 @@ def prepare() -> None:
     for labels in (np.eye(3), contours):  # what precise labels need comes first
         for alpha in (0.9, 1.0):
             entropy_interval(labels, np.array([9.0, 5.0, 3.0]), alpha)
-    class_bounds(*distinct(contours, np.ones(3)), 3, 0.9)
+        solver = IntervalSolver(labels, 0.9)
+        cells = Cells.of_dense(np.array([[9, 5, 3], [0, 7, 0]]))
+        solver.solve_cells(cells)
+        solver.enclose_cells(cells)
+        solver.estimate_cells(cells)
+        solver.bound_classes_cells(cells)
 
 
 class IntervalSolver:
-    """Entropy intervals of many count vectors over one growing table of contours, each computed once.
+    """Entropy intervals of many cells over one growing table of contours.
 
     Contours that the likelihood cannot tell apart (equal up to a factor) are counted together, constant ones not at
-    all.
+    all. What is computed of a cell depends on the cell alone, not on what else is asked or was asked before.
 
     Parameters
     ----------
@@ -211,10 +225,12 @@ class IntervalSolver:
         self.contours = checked[:0]
         self._table = checked[:0]  # (c, l) informative contours scaled to maximum 1, distinct
         self._numbers: dict[bytes, int] = {}
-        self._column = np.empty(0, np.int64)  # (d,) number in the table, -1 for constant contours
-        self._memo: dict[bytes, tuple[float, float, float]] = {}
-        self._estimate = lru_cache(MEMO)(self._solve_estimate)
-        self._bounds = lru_cache(MEMO)(self._solve_bounds)
+        self._column = np.empty(0, np.int32)  # (d,) number in the table, -1 for constant contours
+        self._klass = np.empty(0, np.int8)  # (d,) the class that a precise contour leaves; see `solver.cells`
+        self._memo = Memo()
+        l = checked.shape[1]
+        recent = 1 << (RECENT // (l + 3)).bit_length()
+        self._recent_counts, self._recent_ends = np.zeros((recent, l)), np.empty((recent, 3))
         self.extend(checked)
 
     def extend(self, contours: Array) -> None:
@@ -225,7 +241,7 @@ class IntervalSolver:
                 "contours", f"have {extra.shape[1]} classes; the table has {self.contours.shape[1]}"
             )
         scaled = extra / extra.max(axis=1, keepdims=True, initial=0.0)
-        columns = np.full(len(extra), -1)
+        columns = np.full(len(extra), -1, np.int32)
         fresh = []
         for row in np.flatnonzero(extra.min(axis=1) < extra.max(axis=1)):
             key = scaled[row].tobytes()
@@ -233,9 +249,13 @@ class IntervalSolver:
                 self._numbers[key] = len(self._numbers)
                 fresh.append(row)
             columns[row] = self._numbers[key]
+        klass = np.where(columns < 0, cells_kernel.CONSTANT, cells_kernel.OTHER)
+        one = np.count_nonzero(extra, axis=1) == 1
+        klass[one] = extra[one].argmax(axis=1)
         self.contours = np.concatenate([self.contours, extra])
         self._table = np.ascontiguousarray(np.concatenate([self._table, scaled[fresh]]))
         self._column = np.concatenate([self._column, columns])
+        self._klass = np.concatenate([self._klass, klass.astype(np.int8)])
 
     def intervals(self, counts: Ints) -> tuple[Array, Array]:
         """Intervals of (m, d) count vectors: lower (m,) and upper (m,), in bits. A vector of zeros has ``[0, 0]``."""
@@ -253,7 +273,10 @@ class IntervalSolver:
 
     def estimate(self, counts: Ints) -> Estimate:
         """Maximum likelihood estimate of one (d,) count vector."""
-        return self._estimate(sparse(np.asarray(counts)))
+        counts = np.asarray(counts)
+        theta, unique = self.estimate_cells(Cells.of_dense(counts[np.newaxis]))
+        used = np.flatnonzero(counts)
+        return likelihood.certify(self.contours[used], counts[used].astype(float), theta[0], bool(unique[0]))
 
     def class_bounds(self, counts: Ints) -> tuple[Array, Array]:
         """Belief (l,) and plausibility (l,) of each class: proven bounds of ``theta_c`` over the likelihood cut."""
@@ -261,97 +284,92 @@ class IntervalSolver:
         return belief[0], plausibility[0]
 
     def solve_cells(self, cells: Cells) -> EntropyIntervals:
-        """Certified intervals of cells; each depends on its cell alone. An empty cell has ``[0, 0]``."""
-        merged = self._merged(cells)
-        keys = [sparse(row) for row in merged]
-        todo = {key: row for row, key in enumerate(keys) if key not in self._memo}
-        if todo:
-            self._remember(list(todo), merged[list(todo.values())])
-        rows = np.array([self._memo[key] for key in keys]).reshape(-1, 3)
-        rows[np.diff(cells.start) == 0] = 0.0
-        return EntropyIntervals(rows[:, 0], rows[:, 1], rows[:, 2])
+        """Certified intervals of cells. An empty cell has ``[0, 0]``.
+
+        Raises
+        ------
+        InvalidInput
+            Where the ids of a cell do not rise or name no contour, or a count is not above 0; so do the other methods.
+        """
+        ends, kinds = np.empty((3, len(cells))), np.empty(len(cells), np.int8)
+        recent = self._recent_counts, self._recent_ends
+        arrays = cells.start, cells.ids, cells.counts, self._klass
+        self._check(
+            cells_kernel.solve_precise(*arrays, self.contours.shape[1], self.alpha, *recent, kinds, ends)
+        )
+        for chosen, found in self._general(cells, kinds, "interval", 3, self._solve):
+            ends[:, chosen] = found.T
+        return EntropyIntervals(ends[0], ends[1], ends[2])
 
     def enclose_cells(self, cells: Cells) -> tuple[Array, Array]:
-        """Proven outer bounds (bits) of the intervals of cells: lower (m,), upper (m,); of the cell alone."""
+        """Proven outer bounds (bits) of the intervals of cells: lower (m,), upper (m,)."""
         found = self.solve_cells(cells)
         return found.lower - found.gap, found.upper + found.gap
 
     def estimate_cells(self, cells: Cells) -> tuple[Array, NDArray[np.bool_]]:
         """Maximum likelihood estimates of cells (m, l), and which of them are the only maximisers (m,)."""
-        theta = np.empty((len(cells), self.contours.shape[1]))
-        unique = np.empty(len(cells), np.bool_)
-        for i in range(len(cells)):
-            entries = slice(cells.start[i], cells.start[i + 1])
-            found = self._estimate(pack(cells.ids[entries], cells.counts[entries]))
-            theta[i], unique[i] = found.theta, found.unique
+        l = self.contours.shape[1]
+        theta, unique = np.empty((len(cells), l)), np.empty(len(cells), np.bool_)
+        kinds = np.empty(len(cells), np.int8)
+        arrays = cells.start, cells.ids, cells.counts, self._klass
+        self._check(cells_kernel.estimate_precise(*arrays, kinds, theta, unique))
+        for chosen, found in self._general(cells, kinds, "estimate", l + 1, self._estimate):
+            theta[chosen], unique[chosen] = found[:, :l], found[:, l] > 0.0
         return theta, unique
 
     def bound_classes_cells(self, cells: Cells) -> tuple[Array, Array]:
         """Belief (m, l) and plausibility (m, l) of each class in each cell, see `class_bounds`."""
-        found = [self._bounds(sparse(row)) for row in self._merged(cells)]
-        bounds = np.array(found).reshape(-1, 2, self.contours.shape[1])
-        return bounds[:, 0], bounds[:, 1]
+        l = self.contours.shape[1]
+        lower, upper = np.empty((len(cells), l)), np.empty((len(cells), l))
+        kinds = np.empty(len(cells), np.int8)
+        arrays = cells.start, cells.ids, cells.counts, self._klass
+        self._check(cells_kernel.bound_precise(*arrays, self.alpha, kinds, lower, upper))
+        for chosen, found in self._general(cells, kinds, "bounds", 2 * l, self._bound):
+            lower[chosen], upper[chosen] = found[:, :l], found[:, l:]
+        return lower, upper
 
-    def _merged(self, cells: Cells) -> Array:
-        """Counts (m, c) over the table of informative contours."""
-        merged = np.zeros((len(cells), len(self._table)))
-        columns = self._column[cells.ids]
-        rows = np.repeat(np.arange(len(cells)), np.diff(cells.start))
-        np.add.at(merged, (rows[columns >= 0], columns[columns >= 0]), cells.counts[columns >= 0])
-        return merged
-
-    def _remember(self, keys: list[bytes], merged: Array) -> None:
-        ends = solve(self._table, merged, self.alpha, self.effort)
-        found = report(ends, np.full(len(keys), self.contours.shape[1]), self.alpha)
-        if len(self._memo) + len(keys) > MEMO:
-            self._memo.clear()
-        self._memo.update(
-            zip(
-                keys,
-                zip(found.lower.tolist(), found.upper.tolist(), found.gap.tolist(), strict=True),
-                strict=True,
+    def _check(self, malformed: int) -> None:
+        if malformed >= 0:
+            raise InvalidInput(
+                f"cells[{malformed}]",
+                f"is malformed; ids must rise from 0 to {len(self._klass) - 1}, and counts be above 0",
             )
-        )
 
-    def _solve_estimate(self, key: bytes) -> Estimate:
-        rows, counts = dense(key)
-        return likelihood.estimate(self.contours[rows], counts)
+    def _general(
+        self,
+        cells: Cells,
+        kinds: NDArray[np.int8],
+        name: str,
+        width: int,
+        compute: Callable[[Memo, Ints], Array],
+    ) -> Iterator[tuple[Ints, Array]]:
+        """What is computed of the cells that have labels of more than one class: their numbers, and (k, width)."""
+        general = np.flatnonzero(kinds == cells_kernel.GENERAL)
+        sizes = cells.start[general + 1] - cells.start[general]
+        for chosen in np.split(general, np.flatnonzero(np.diff(np.cumsum(sizes) // BATCH)) + 1):
+            if chosen.size == 0:
+                continue
+            room = int((cells.start[chosen + 1] - cells.start[chosen]).sum())
+            start = np.empty(chosen.size + 1, np.int64)
+            columns, counts = np.empty(room, np.int32), np.empty(room)
+            sparse.merge(cells.start, cells.ids, cells.counts, chosen, self._column, start, columns, counts)
+            used = slice(int(start[-1]))
+            yield chosen, self._memo.recall((start, columns[used], counts[used]), name, width, compute)
 
-    def _solve_bounds(self, key: bytes) -> tuple[Array, Array]:
-        rows, counts = dense(key)
-        return class_bounds(self._table[rows], counts, self.contours.shape[1], self.alpha)
+    def _solve(self, memo: Memo, wanted: Ints) -> Array:
+        ends = solve(self._table, memo.cells, wanted, self.alpha, self.effort)
+        found = report(ends, np.full(len(wanted), self.contours.shape[1]), self.alpha)
+        return np.stack([found.lower, found.upper, found.gap], axis=1)
 
+    def _estimate(self, memo: Memo, wanted: Ints) -> Array:
+        theta, unique = np.empty((len(wanted), self.contours.shape[1])), np.empty(len(wanted), np.bool_)
+        problem.estimate_counts(self._table, *memo.cells, wanted, theta, unique)
+        for row in np.flatnonzero(~unique):
+            P, w = problem.take(self._table, *memo.cells, wanted[row])
+            unique[row] = likelihood.is_unique(P, w, theta[row])
+        return np.concatenate([theta, unique[:, np.newaxis]], axis=1)
 
-def sparse(counts: NDArray[np.float64] | Ints) -> bytes:
-    """Hashable form of a count vector: which numbers occur, and how often."""
-    rows = np.flatnonzero(counts)
-    return pack(rows, counts[rows])
-
-
-def pack(numbers: NDArray[np.integer], counts: NDArray[np.float64] | Ints) -> bytes:
-    """Numbers and counts as bytes."""
-    return np.concatenate([numbers, counts]).astype(np.float64).tobytes()
-
-
-def dense(key: bytes) -> tuple[Ints, Array]:
-    """Numbers and counts that `sparse` packed."""
-    numbers, counts = np.frombuffer(key).reshape(2, -1)
-    return numbers.astype(np.int64), counts.copy()
-
-
-def class_bounds(P: Array, w: Array, l: int, alpha: float) -> tuple[Array, Array]:
-    """Proven bounds of each class probability over the likelihood cut of a reduced problem: lower (l,), upper (l,)."""
-    if len(w) == 0 or alpha == 0.0:
-        return np.zeros(l), np.ones(l)
-    theta, excess = kernels.maximise(P, w)
-    P = np.ascontiguousarray(P / (P @ theta)[:, None])
-    c = np.log(alpha) - w.sum() * (excess + problem.EPS)
-    lower, upper = np.empty(l), np.empty(l)
-    for j in range(l):
-        for sign, bounds in ((1.0, lower), (-1.0, upper)):
-            cost = np.zeros(l)
-            cost[j] = sign
-            start = 0.9 * theta + 0.1 / l
-            bound, _ = cut.minimise_over_cut(P, w, c, cost, np.zeros(l), np.ones(l), start, np.inf)
-            bounds[j] = sign * bound
-    return np.clip(lower, 0.0, theta), np.clip(upper, theta, 1.0)
+    def _bound(self, memo: Memo, wanted: Ints) -> Array:
+        lower, upper = np.empty((2, len(wanted), self.contours.shape[1]))
+        problem.bound_counts(self._table, *memo.cells, wanted, self.alpha, lower, upper)
+        return np.concatenate([lower, upper], axis=1)

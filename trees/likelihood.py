@@ -5,6 +5,7 @@ A feasible ``theta`` is at most ``W (max_j g_j - 1)`` below the maximum, with
 ``g_j = (1/W) sum_i w_i pl_ij / (pl_i . theta)``.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,9 +61,18 @@ def estimate(contours: Array, weights: Array | None = None) -> Estimate:
     l = contours.shape[1]
     if len(w) == 0:
         return Estimate(np.full(l, 1.0 / l), shift(contours, weights), 0.0, unique=False)
-    theta, excess = kernels.maximise(P, w)
+    theta, _ = kernels.maximise(P, w)
+    return certify(contours, weights, theta, is_unique(P, w, theta))
+
+
+def certify(contours: Array, weights: Array, theta: Array, unique: bool) -> Estimate:
+    """Complete an estimate, of checked arguments, by its likelihood and the proof of how good it is."""
+    P, w = distinct(contours, weights)
+    if len(w) == 0:
+        return Estimate(theta, shift(contours, weights), 0.0, unique)
     value = kernels.loglik(P, w, theta) + shift(contours, weights)
-    return Estimate(theta, value, float(w.sum() * excess), unique=is_unique(P, w, theta))
+    gap = float(w.sum() * kernels.excess(P, w, theta, np.empty_like(theta)))
+    return Estimate(theta, value, gap, unique)
 
 
 def check_problem(contours: Array, weights: Array | None) -> tuple[Array, Array]:
@@ -91,6 +101,43 @@ def check_problem(contours: Array, weights: Array | None) -> tuple[Array, Array]
         i = int(np.argmax(bad))
         raise InvalidInput(f"weights[{i}]", f"is {w[i]}; a weight is finite and not negative")
     return P, w
+
+
+def stack(
+    problems: Sequence[tuple[Array, Array | None]],
+) -> Iterator[tuple[NDArray[np.intp], Array, Array, NDArray[np.int64]]]:
+    """Validate problems as `check_problem`, all at once, and lay them one below the other, by number of classes.
+
+    Yields
+    ------
+    numbers (m,) of the problems, contours (n, l) and weights (n,) of them all, both free to be overwritten, and where
+    each begins, with the end (m + 1,)
+    """
+    contours = [np.asarray(given, dtype=np.float64) for given, _ in problems]
+    weights = [
+        np.ones(len(P)) if w is None else np.asarray(w, dtype=np.float64)
+        for P, (_, w) in zip(contours, problems, strict=True)
+    ]
+    fit = all(
+        P.ndim == 2 and P.shape[1] >= 2 and w.shape == P.shape[:1]
+        for P, w in zip(contours, weights, strict=True)
+    )
+    sizes = np.array([P.shape[-1] for P in contours]) if fit else np.empty(0)
+    for l in np.unique(sizes):
+        chosen = np.flatnonzero(sizes == l)
+        P = np.concatenate([contours[i] for i in chosen])
+        w = np.concatenate([weights[i] for i in chosen])
+        fit = fit and bool(
+            ((P >= 0.0) & (P <= 1.0)).all() and P.any(axis=1).all() and ((w >= 0.0) & (w < np.inf)).all()
+        )
+        if not fit:
+            break
+        first = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum([len(weights[i]) for i in chosen], out=first[1:])
+        yield chosen, P, w, first
+    if not fit:  # the culprit is named as if it had come alone
+        for given, given_weights in problems:
+            check_problem(given, given_weights)
 
 
 def distinct(contours: Array, weights: Array) -> tuple[Array, Array]:

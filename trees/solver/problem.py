@@ -9,11 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.solver.boxes import outer_box
+from quercus.trees.solver.cells import ends_of_counts, sort_positive
 from quercus.trees.solver.compiled import compiled, inlined
+from quercus.trees.solver.cut import minimise_over_cut
 from quercus.trees.solver.descent import entropy
 from quercus.trees.solver.kernels import Array, excess, factor, maximise
-from quercus.trees.solver.precise import least_entropy_of_counts
+from quercus.trees.solver.precise import MOST, ROUNDING, least_entropy_of_counts
+from quercus.trees.solver.precise import SHARP as SHARP_PRECISE
 from quercus.trees.solver.search import greatest_entropy, least_entropy
+
+Ints = NDArray[np.int64]
+Shorts = NDArray[np.int32]
 
 EPS = 4e-16  # rounding of one term of the log-likelihood, relative to its weight
 TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spent first
@@ -63,18 +69,6 @@ def is_precise(P: Array) -> bool:
 
 
 @compiled
-def sort_down(x: Array) -> None:
-    """Sort a short array in place, largest first (insertion; `np.sort` would cost seconds of compilation)."""
-    for i in range(1, x.shape[0]):
-        value = x[i]
-        k = i
-        while k > 0 and x[k - 1] < value:
-            x[k] = x[k - 1]
-            k -= 1
-        x[k] = value
-
-
-@compiled
 def rescale(P: Array, theta: Array) -> Array:
     """Return the rows divided by ``p . theta``, so that ``P @ theta`` is 1 and ``l(theta)`` 0."""
     n, l = P.shape
@@ -109,16 +103,17 @@ def without_dominated(P: Array, theta: Array) -> tuple[Array, Array]:
 
 
 @compiled
-def take(table: Array, counts: Array, P: Array, w: Array) -> int:
-    """Copy the contours that occur, and how often, into `P` and `w`; return how many they are."""
-    n = 0
-    for i in range(table.shape[0]):
-        if counts[i] > 0.0:
-            for j in range(table.shape[1]):
-                P[n, j] = table[i, j]
-            w[n] = counts[i]
-            n += 1
-    return n
+def take(table: Array, start: Ints, columns: Shorts, counts: Array, problem: int) -> tuple[Array, Array]:
+    """Return the contours of one problem (n, l), and how often each occurs (n,)."""
+    first = start[problem]
+    n = start[problem + 1] - first
+    P = np.empty((n, table.shape[1]))
+    w = np.empty(n)
+    for i in range(n):
+        for j in range(table.shape[1]):
+            P[i, j] = table[columns[first + i], j]
+        w[i] = counts[first + i]
+    return P, w
 
 
 @compiled
@@ -179,6 +174,18 @@ def wobble(P: Array, w: Array, theta: Array, slack: float, widest: float) -> flo
     return total
 
 
+@compiled
+def precise_counts(P: Array, w: Array) -> Array:
+    """Return how much weight each class has, largest first, where every row leaves one class; no zeros."""
+    totals = np.zeros(P.shape[1])
+    for i in range(P.shape[0]):
+        for j in range(P.shape[1]):
+            if P[i, j] > 0.0:
+                totals[j] += w[i]
+    sorted_totals = np.empty(P.shape[1])
+    return sorted_totals[: sort_positive(totals, sorted_totals)]
+
+
 @inlined
 def solve_problem(P: Array, w: Array, alpha: float, ends: Array) -> int:
     """Write lower bound, reached least, reached greatest entropy and upper bound (nats) into `ends`; return the state.
@@ -186,16 +193,23 @@ def solve_problem(P: Array, w: Array, alpha: float, ends: Array) -> int:
     `SOLVED`; or `SEARCH` where the first two are left to `search_counts`; or `MAXIMISERS` where the maximisers may be
     many and the cut is so near to them that only `maximisers` can tell.
     """
+    c = np.log(alpha)
+    all_precise = is_precise(P)
+    if all_precise:
+        n = precise_counts(P, w)
+        slack = n.sum() * ROUNDING * (n.shape[0] + 4)
+        if c == 0.0 or -c > SHARP_PRECISE * slack:
+            ends_of_counts(n, P.shape[1] - n.shape[0], c - slack, c + slack, ends)
+            return SOLVED
     theta, worst = maximise(P, w)
     scaled = rescale(P, theta)
     error = w.sum() * (worst + EPS)
-    c = np.log(alpha)
     if -c <= SHARP * error:
-        move = 0.0 if is_precise(P) and c == 0.0 else wobble(scaled, w, theta, error - c, 2.0)
+        move = wobble(scaled, w, theta, error - c, 2.0)
         ends[1] = ends[2] = entropy(theta)
         ends[0] = ends[1] - move
         ends[3] = ends[2] + move
-        return SOLVED if is_precise(P) or is_certainly_unique(scaled, w, theta) else MAXIMISERS
+        return SOLVED if all_precise or is_certainly_unique(scaled, w, theta) else MAXIMISERS
     outer = c - w.sum() * EPS
     inner = c + error
     ends[3], ends[2] = greatest_entropy(scaled, w, outer, inner, theta)
@@ -205,52 +219,120 @@ def solve_problem(P: Array, w: Array, alpha: float, ends: Array) -> int:
         return SOLVED
     if not is_precise(Q):
         return SEARCH
-    counts = np.zeros(x.shape[0])
-    for i in range(Q.shape[0]):
-        for s in range(x.shape[0]):
-            if Q[i, s] > 0.0:
-                counts[s] += w[i]
-    sort_down(counts)
-    ends[0], ends[1] = least_entropy_of_counts(counts, outer, inner, TOLERANCE)
+    ends[0], ends[1] = least_entropy_of_counts(precise_counts(Q, w), outer, inner, TOLERANCE, MOST)
     return SOLVED
 
 
 @compiled
-def solve_counts(table: Array, counts: Array, alpha: float, ends: Array, states: NDArray[np.int8]) -> None:
-    """Solve one problem a row of `counts` (m, d) over `table` (d, l) into `ends` (m, 4) and `states` (m,)."""
-    P = np.empty(table.shape)
-    w = np.empty(table.shape[0])
-    for problem in range(counts.shape[0]):
-        n = take(table, counts[problem], P, w)
-        if n == 0 or alpha == 0.0:  # constant contours only: nothing is known
-            ends[problem, 0] = ends[problem, 1] = 0.0
-            ends[problem, 2] = ends[problem, 3] = np.log(table.shape[1])
-            states[problem] = SOLVED
+def solve_counts(
+    table: Array,
+    start: Ints,
+    columns: Shorts,
+    counts: Array,
+    wanted: Ints,
+    alpha: float,
+    ends: Array,
+    states: NDArray[np.int8],
+) -> None:
+    """Solve the problems `wanted` of a sparse table of counts into `ends` (m, 4) and `states` (m,).
+
+    Parameters
+    ----------
+    table : (d, l) distinct informative contours, scaled to maximum 1
+    start, columns, counts : the rows of the table that occur in each problem, and how often, as in `Cells`
+    """
+    for i in range(wanted.shape[0]):
+        if (
+            start[wanted[i]] == start[wanted[i] + 1] or alpha == 0.0
+        ):  # constant contours only: nothing is known
+            ends[i, 0] = ends[i, 1] = 0.0
+            ends[i, 2] = ends[i, 3] = np.log(table.shape[1])
+            states[i] = SOLVED
         else:
-            states[problem] = solve_problem(P[:n], w[:n], alpha, ends[problem])
+            P, w = take(table, start, columns, counts, wanted[i])
+            states[i] = solve_problem(P, w, alpha, ends[i])
 
 
 @compiled
-def search_counts(table: Array, counts: Array, alpha: float, effort: int, ends: Array) -> None:
+def search_counts(
+    table: Array,
+    start: Ints,
+    columns: Shorts,
+    counts: Array,
+    wanted: Ints,
+    alpha: float,
+    effort: int,
+    ends: Array,
+) -> None:
     """Write lower bound and reached least entropy of the problems that `solve_counts` left to search.
 
     A unit of its own because it takes long to compile, and precise and vacuous labels never need it.
     """
-    P = np.empty(table.shape)
-    w = np.empty(table.shape[0])
-    for problem in range(counts.shape[0]):
-        n = take(table, counts[problem], P, w)
-        theta, worst = maximise(P[:n], w[:n])
-        W = w[:n].sum()
+    for i in range(wanted.shape[0]):
+        P, w = take(table, start, columns, counts, wanted[i])
+        theta, worst = maximise(P, w)
+        W = w.sum()
         outer = np.log(alpha) - W * EPS
         inner = np.log(alpha) + W * (worst + EPS)
-        Q, x = without_dominated(rescale(P[:n], theta), theta)
+        Q, x = without_dominated(rescale(P, theta), theta)
         if abs(x.sum() - 1.0) > 1e-15:  # a dominated class held probability
-            x, worst = maximise(Q, w[:n])
+            x, worst = maximise(Q, w)
             Q = rescale(Q, x)
         else:
-            worst = excess(Q, w[:n], x, np.empty(x.shape[0]))
+            worst = excess(Q, w, x, np.empty(x.shape[0]))
         inner = max(inner, np.log(alpha) + W * (worst + EPS))
-        ends[problem, 0], ends[problem, 1], _ = least_entropy(
-            Q, w[:n], outer, inner, x, worst, TOLERANCE, effort
-        )
+        ends[i, 0], ends[i, 1], _ = least_entropy(Q, w, outer, inner, x, worst, TOLERANCE, effort)
+
+
+@compiled
+def estimate_counts(
+    table: Array,
+    start: Ints,
+    columns: Shorts,
+    counts: Array,
+    wanted: Ints,
+    theta: Array,
+    unique: NDArray[np.bool_],
+) -> None:
+    """Write the maximisers (m, l) of the problems `wanted`, and of which it is plain that there is no other (m,)."""
+    for i in range(wanted.shape[0]):
+        P, w = take(table, start, columns, counts, wanted[i])
+        found, _ = maximise(P, w)
+        theta[i] = found
+        unique[i] = is_certainly_unique(rescale(P, found), w, found)
+
+
+@compiled
+def bound_counts(
+    table: Array,
+    start: Ints,
+    columns: Shorts,
+    counts: Array,
+    wanted: Ints,
+    alpha: float,
+    lower: Array,
+    upper: Array,
+) -> None:
+    """Write proven bounds (m, l) of each class probability over the likelihood cut of the problems `wanted`."""
+    l = table.shape[1]
+    cost = np.zeros(l)
+    zeros = np.zeros(l)
+    ones = np.ones(l)
+    start_at = np.empty(l)
+    for i in range(wanted.shape[0]):
+        P, w = take(table, start, columns, counts, wanted[i])
+        theta, worst = maximise(P, w)
+        P = rescale(P, theta)
+        c = np.log(alpha) - w.sum() * (worst + EPS)
+        for j in range(l):
+            for k in range(l):
+                start_at[k] = 0.9 * theta[k] + 0.1 / l
+            cost[j] = 1.0
+            bound, _ = minimise_over_cut(P, w, c, cost, zeros, ones, start_at, np.inf)
+            lower[i, j] = min(max(bound, 0.0), theta[j])
+            for k in range(l):
+                start_at[k] = 0.9 * theta[k] + 0.1 / l
+            cost[j] = -1.0
+            bound, _ = minimise_over_cut(P, w, c, cost, zeros, ones, start_at, np.inf)
+            upper[i, j] = max(min(-bound, 1.0), theta[j])
+            cost[j] = 0.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.interval import IntervalSolver, class_bounds, entropy_interval
+from quercus.trees.interval import IntervalSolver, entropy_interval
 from quercus.trees.solver import search
 from quercus.trees.solver.precise import least_entropy_of_counts
 
@@ -73,7 +73,7 @@ def test_the_curve_of_precise_labels_finds_what_branch_and_bound_finds(seed):
     if seed % 5 == 0:
         n[:-1] = n[0]  # ties, where the likelihood rises again along the curve
     level = float(np.log(rng.choice([0.05, 0.3, 0.8, 0.99])))
-    bound, reached = least_entropy_of_counts(n, level, level, 1e-10)
+    bound, reached = least_entropy_of_counts(n, level, level, 1e-10, 100)
     theta = n / n.sum()
     slow_bound, slow, _ = search.least_entropy(
         np.eye(l) / theta[:, None], n, level, level, theta, 0.0, 1e-8, 20_000
@@ -156,8 +156,8 @@ def test_solver_agrees_with_the_function_and_grows():
 
 
 def test_class_bounds_are_those_of_a_fine_grid():
-    P, w = np.array([[0.2, 1.0, 0.5], [1.0, 0.1, 0.0], [0.0, 0.6, 1.0]]), np.array([3.0, 2.0, 4.0])
-    belief, plausibility = class_bounds(P, w, 3, 0.6)
+    P, w = np.array([[0.2, 1.0, 0.5], [1.0, 0.1, 0.0], [0.0, 0.6, 1.0]]), np.array([3, 2, 4])
+    belief, plausibility = IntervalSolver(P, 0.6).class_bounds(w)
     steps = np.linspace(0, 1, 801)
     grid = np.array([(a, b, 1 - a - b) for a in steps for b in steps if a + b <= 1 + 1e-12]).clip(0)
     with np.errstate(divide="ignore"):

@@ -51,7 +51,7 @@ def test_tiny_weights_at_level_one(weight):
 @pytest.mark.parametrize("alpha", [0.05, 0.8, 0.999])
 def test_counts_of_very_different_size(counts, alpha):
     level = float(np.log(alpha))
-    bound, reached = least_entropy_of_counts(np.array(counts), level, level, 1e-10)
+    bound, reached = least_entropy_of_counts(np.array(counts), level, level, 1e-10, 100)
     assert 0.0 <= bound <= reached <= bound + 5e-7
 
 

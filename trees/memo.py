@@ -1,0 +1,109 @@
+"""What was computed of cells, found again by the cell: bounded in memory, compiled look-up (ALGORITHMS §2)."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.solver import sparse
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Shorts = NDArray[np.int32]
+
+T = TypeVar("T", bound=np.generic)
+Sparse = tuple[Ints, Shorts, Array]
+
+CELLS = 200_000  # remembered at the most, and
+ENTRIES = 4_000_000  # entries of theirs (12 bytes each); then all is forgotten
+
+
+class Memo:
+    """Cells over a table of contours, each once, and rows of numbers computed of each."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop everything."""
+        self._size = 0
+        self._start: Ints = np.zeros(65, np.int64)
+        self._columns: Shorts = np.empty(256, np.int32)
+        self._counts: Array = np.empty(256)
+        self._hashes: NDArray[np.uint64] = np.empty(64, np.uint64)
+        self._slots: Shorts = np.full(128, -1, np.int32)
+        self._values: dict[str, Array] = {}
+        self._known: dict[str, NDArray[np.bool_]] = {}
+
+    @property
+    def cells(self) -> Sparse:
+        """The cells in compressed rows (start, columns, counts, as in `Cells`), in the order in which they came."""
+        return self._start, self._columns, self._counts
+
+    def recall(self, cells: Sparse, name: str, width: int, compute: Callable[["Memo", Ints], Array]) -> Array:
+        """Return the numbers `name` (m, width) of cells, computed where they are not known.
+
+        Parameters
+        ----------
+        cells : start, columns, counts; the columns rise in each cell
+        compute : given this memo and numbers of cells in it, returns (k, width)
+        """
+        start, columns, counts = cells
+        self._make_room(len(start) - 1, len(columns))
+        numbers = np.empty(len(start) - 1, np.int64)
+        self._size = sparse.enter(
+            start,
+            columns,
+            counts,
+            self._slots,
+            self._hashes,
+            self._start,
+            self._columns,
+            self._counts,
+            self._size,
+            numbers,
+        )
+        values, known = self._rows(name, width)
+        missing = numbers[~known[numbers]]
+        if missing.size:
+            todo = np.unique(missing)
+            values[todo] = compute(self, todo)
+            known[todo] = True
+        return values[numbers]
+
+    def _make_room(self, cells: int, entries: int) -> None:
+        used = int(self._start[self._size])
+        if self._size > 0 and (self._size + cells > CELLS or used + entries > ENTRIES):
+            self.forget()
+            used = 0
+        if used + entries > len(self._columns):
+            room = 2 * (used + entries)
+            self._columns = grown(self._columns, room)
+            self._counts = grown(self._counts, room)
+        if self._size + cells > len(self._hashes):
+            room = 2 * (self._size + cells)
+            self._start = grown(self._start, room + 1)
+            self._hashes = grown(self._hashes, room)
+            self._slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
+            sparse.place(self._hashes[: self._size], self._slots)
+
+    def _rows(self, name: str, width: int) -> tuple[Array, NDArray[np.bool_]]:
+        room = len(self._hashes)
+        values = self._values.get(name)
+        if values is None:
+            self._values[name], self._known[name] = np.empty((room, width)), np.zeros(room, np.bool_)
+        elif len(values) < room:
+            fresh = np.empty((room, width))
+            fresh[: len(values)] = values
+            known = np.zeros(room, np.bool_)
+            known[: len(values)] = self._known[name]
+            self._values[name], self._known[name] = fresh, known
+        return self._values[name], self._known[name]
+
+
+def grown(array: NDArray[T], room: int) -> NDArray[T]:
+    """Copy of an array, with room for more."""
+    larger: NDArray[T] = np.empty(room, array.dtype)
+    larger[: len(array)] = array
+    return larger
