@@ -39,7 +39,9 @@ def run(arguments: list[str]) -> list[str]:
 
 
 def table(reports: list[dict[str, Any]]) -> str:
-    lines = [HEADER, _line(COLUMNS), _line("---" for _ in COLUMNS)]
+    judged = [row["reached"] for report in reports for row in report["rows"] if row["reached"] is not None]
+    tally = f"{sum(judged)} of {len(judged)} rows with a target reach it.\n"
+    lines = [HEADER, tally, _line(COLUMNS), _line("---" for _ in COLUMNS)]
     for report in reports:
         for row in report["rows"]:
             reached = {None: "", True: "yes", False: "**no**"}[row["reached"]]

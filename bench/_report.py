@@ -124,6 +124,27 @@ def axes(count: int = 1) -> tuple[Figure, list[Axes]]:
     return figure, list(figure.subplots(down, across, squeeze=False).flat)
 
 
+def dots(axis: Axes, rates: dict[str, float], colours: Sequence[str], label: str) -> None:
+    """Draw named figures that lie orders of magnitude apart; a bar would have no foot to stand on."""
+    places = range(len(rates))
+    axis.scatter(list(rates.values()), places, c=list(colours), zorder=2)
+    for place, figure in zip(places, rates.values(), strict=True):
+        axis.annotate(
+            f"{figure:,.0f}",
+            (figure, place),
+            xytext=(0, 5),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7,
+        )
+    axis.set_yticks(places, list(rates), fontsize=7)
+    axis.set(xscale="log", xlabel=label)
+    axis.set_xlim(min(rates.values()) / 2.5, max(rates.values()) * 2.5)
+    axis.grid(axis="both", alpha=0.3)
+    axis.margins(y=0.1)
+    axis.invert_yaxis()
+
+
 def _show(report: Report) -> None:
     table = Table(title=report.title, caption="; ".join(report.facts.values()))
     for column in ("work", "Quercus", "peer", "ratio", "target"):

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from _measure import rate, times
 from _peers import MIN_INSTANCES, Run, best_refit, run_quercus, run_river
-from _report import Report, Row, axes, options, reporting
+from _report import Report, Row, axes, dots, options, reporting
 from _streams import dictionaries, doubtful, hold_out, nominal, precise, train
 from river import tree
 
@@ -115,13 +115,12 @@ def draw(report: Report, runs: dict[str, Run], refits, seconds: dict[str, float]
         list(refits), [accuracy for accuracy, _, _ in refits.values()], "k^:", label="scikit-learn, refit"
     )
     left.set(xscale="log", xlabel="rows", ylabel="hold-out accuracy", title="Stream A")
-    left.legend(fontsize=7)
+    left.legend(fontsize=7, loc="lower right")
+    left.grid(alpha=0.3)
     rates = {name: n / taken for name, taken in seconds.items()}
     rates |= {name: n / runs[name].seconds for name in rivers()}
-    right.barh(list(rates), list(rates.values()), color=["C0"] * len(seconds) + ["C7"] * len(rivers()))
-    right.set(xscale="log", xlabel="rows a CPU second", title=f"Learning {n:,} rows")
-    right.tick_params(axis="y", labelsize=7)
-    right.invert_yaxis()
+    dots(right, rates, ["C0"] * len(seconds) + ["C7"] * len(rivers()), "rows a CPU second")
+    right.set_title(f"Learning {n:,} rows")
     report.plot("growth", figure)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from _measure import times
-from _report import Report, Row, axes, options, reporting
+from _report import Report, Row, axes, dots, options, reporting
 from scipy.optimize import minimize
 
 from quercus.trees.cells import Cells
@@ -151,15 +151,21 @@ def add(report: Report, work: Work, kind: str, us: float, gap: float, them: floa
 
 
 def draw(report: Report, rates: dict[str, tuple[float, float, float]]) -> None:
-    figure, (axis,) = axes()
-    places = np.arange(len(rates))
-    labels = ("Quercus, proved", "Quercus over one table, proved", f"SLSQP × {STARTS}, no proof")
-    for number, (label, line) in enumerate(zip(labels, zip(*rates.values(), strict=True), strict=True)):
-        axis.barh(places + 0.27 * (number - 1), line, 0.27, label=label, color=("C0", "C1", "C7")[number])
-    axis.set_yticks(places, list(rates), fontsize=7)
-    axis.set(xscale="log", xlabel="intervals a CPU second")
-    axis.invert_yaxis()
-    axis.legend(fontsize=7)
+    figure, panels = axes(3)
+    titles = (
+        "Quercus, each of its own contours",
+        "Quercus, all over one table",
+        f"SLSQP × {STARTS}, no proof",
+    )
+    for number, (axis, title) in enumerate(zip(panels, titles, strict=False)):
+        dots(
+            axis,
+            {name: found[number] for name, found in rates.items()},
+            [f"C{number}"],
+            "intervals a CPU second",
+        )
+        axis.set_title(title, fontsize=9)
+    panels[-1].remove()
     report.plot("intervals", figure)
 
 

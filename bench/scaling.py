@@ -144,6 +144,10 @@ def draw(report: Report, found: dict[str, dict[str, dict[int, float]]]) -> None:
                 label=f"{name}: n^{exponent(costs):.2f}",
             )
         axis.set(xscale="log", yscale="log", xlabel=panel, ylabel="CPU seconds")
+        axis.minorticks_off()
+        sizes = sorted({size for costs in lines.values() for size in costs})
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
+        axis.grid(alpha=0.3)
         axis.legend(fontsize=7)
     report.plot("scaling", figure)
 
