@@ -269,7 +269,8 @@ def _correct(state: GrowthState, event: Corrected) -> None:
 
 
 def _rules(specification: Specification) -> Rules:
-    return Rules(specification.alpha, specification.min_instances, specification.max_depth)
+    frugal = specification.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
+    return Rules(specification.alpha, specification.min_instances, specification.max_depth, frugal)
 
 
 def _declared(specification: Specification) -> tuple[int, ...]:

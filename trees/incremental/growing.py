@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from quercus.trees.cells import Cells
 from quercus.trees.dominance import TIE
 from quercus.trees.incremental import kernels
+from quercus.trees.incremental.ends import CountedEnds, KeptEnds, verdicts
 from quercus.trees.incremental.evidence import Evidence
 from quercus.trees.incremental.kernels import NONE, Bools, Deltas, Ids, Ints
 from quercus.trees.incremental.layout import Layout
 from quercus.trees.incremental.nodes import Nodes
 from quercus.trees.incremental.tally import Tally
-from quercus.trees.incremental.verdicts import Verdicts, judge, populated
+from quercus.trees.incremental.verdicts import Verdicts
 from quercus.trees.interval import IntervalSolver
 from quercus.trees.sample import ContourTable
 from quercus.trees.tree import Stop
@@ -74,11 +75,21 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a tree is grown; see `quercus.trees.specification.Specification`."""
+    """How a tree is grown.
+
+    Parameters
+    ----------
+    alpha, min_instances, max_depth
+        See `quercus.trees.specification.Specification`.
+    frugal
+        Of an attribute that cheap outer bounds prove dominated, no exact interval is computed, and these bounds are
+        what is reported. The tree is the same.
+    """
 
     alpha: float
     min_instances: int
     max_depth: int | None
+    frugal: bool = False
 
 
 class GrowingTree:
@@ -142,10 +153,9 @@ class GrowingTree:
         """Return the ends of the gain ratio (K,) of every attribute at a node, whether it is a leaf or not."""
         rows = self.rows(node)
         unchanged = np.full(rows.size, NONE, np.int32), np.zeros(rows.size, np.int8)
-        verdicts = self._verdicts(
-            Changes(np.array([node], np.int32), np.array([0, rows.size]), rows, *unchanged)
-        )
-        return verdicts.lower[0], verdicts.upper[0]
+        changes = Changes(np.array([node], np.int32), np.array([0, rows.size]), rows, *unchanged)
+        found = self._counted_verdicts(changes, frugal=False)
+        return found.lower[0], found.upper[0]
 
     def _down(self, changes: Changes) -> Changes:
         """Decide the nodes of a level; return what changed on the next one."""
@@ -207,15 +217,9 @@ class GrowingTree:
         tally.add(changes.rows, changes.was, changes.start, blocks)
         going = self._weigh(changes.nodes, tally.cells(blocks, np.zeros_like(blocks)))
         blocks = blocks[going]
-        stale = tally.dirty[blocks]
-        stale[:, 1:] &= populated(self.layout, tally.size[blocks])[:, self.layout.attribute_of]
-        where, at = np.nonzero(stale)
-        of, slot = blocks[where], at.astype(np.int32)
-        found = self.solver.solve_cells(tally.cells(of, slot))
-        tally.lower[of, slot], tally.upper[of, slot] = found.lower, found.upper
-        tally.dirty[of, slot] = False
-        verdicts = judge(self.layout, tally.size[blocks], tally.lower[blocks], tally.upper[blocks])
-        split[going] = self._settle(changes.nodes[going], verdicts)
+        ends = KeptEnds(self.solver, tally, blocks)
+        found = verdicts(self.layout, tally.size[blocks], ends, frugal=self._rules.frugal)
+        split[going] = self._settle(changes.nodes[going], found)
         return split
 
     def _decide_small(self, changes: Changes) -> Ids:
@@ -230,23 +234,16 @@ class GrowingTree:
         for number in range(int(chunk[-1]) + 1):
             chosen = going & (chunk == number)
             few = changes.of(chosen)
-            split[chosen] = self._settle(few.nodes, self._verdicts(few))
+            split[chosen] = self._settle(few.nodes, self._counted_verdicts(few, frugal=self._rules.frugal))
         return split
 
-    def _verdicts(self, changes: Changes) -> Verdicts:
+    def _counted_verdicts(self, changes: Changes, *, frugal: bool) -> Verdicts:
         """Judge nodes from all their rows."""
         group, slot, rows, cells = self._tally.count(changes.rows, changes.start, whole=True)
-        shape = (changes.nodes.size, self.layout.slots)
-        size = np.zeros(shape, np.int32)
+        size = np.zeros((changes.nodes.size, self.layout.slots), np.int32)
         size[group, slot] = rows
-        wanted = np.ones(shape, bool)
-        wanted[:, 1:] = populated(self.layout, size)[:, self.layout.attribute_of]
-        needed = wanted[group, slot]
-        found = self.solver.solve_cells(cells.of(needed))
-        lower, upper = np.zeros(shape), np.zeros(shape)
-        lower[group[needed], slot[needed]] = found.lower
-        upper[group[needed], slot[needed]] = found.upper
-        return judge(self.layout, size, lower, upper)
+        ends = CountedEnds(self.solver, group, slot, cells, size.shape)
+        return verdicts(self.layout, size, ends, frugal=frugal)
 
     def _weigh(self, nodes: Ids, cells: Cells) -> Bools:
         """Set what nodes predict, given their own cells, and tell which go on to be judged (g,)."""
@@ -265,16 +262,16 @@ class GrowingTree:
         going: Bools = stop == 0
         return going
 
-    def _settle(self, nodes: Ids, verdicts: Verdicts) -> Ids:
+    def _settle(self, nodes: Ids, found: Verdicts) -> Ids:
         """Keep what was found at nodes; return the attribute that splits each, or -1."""
         columns = self.nodes
-        stop = np.where(verdicts.gainless, Stop.NO_GAIN.value, 0)
-        stop[verdicts.attribute < 0] = Stop.NO_ATTRIBUTE.value
+        stop = np.where(found.gainless, Stop.NO_GAIN.value, 0)
+        stop[found.attribute < 0] = Stop.NO_ATTRIBUTE.value
         columns.stop[nodes] = stop
-        columns.judged[nodes] = verdicts.attribute >= 0
-        columns.gain_lower[nodes], columns.gain_upper[nodes] = verdicts.lower, verdicts.upper
-        columns.rivals[nodes] = verdicts.rivals
-        return np.where(stop == 0, verdicts.attribute, NONE).astype(np.int32)
+        columns.judged[nodes] = found.attribute >= 0
+        columns.gain_lower[nodes], columns.gain_upper[nodes] = found.lower, found.upper
+        columns.rivals[nodes] = found.rivals
+        return np.where(stop == 0, found.attribute, NONE).astype(np.int32)
 
     def _apply(self, changes: Changes, split: Ids) -> Changes:
         """Split nodes anew or let them stand, list the rows that reached a leaf, and send the others down."""

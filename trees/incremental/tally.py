@@ -25,6 +25,13 @@ class Tally:
         The slots.
     evidence, table
         The rows and their contours.
+
+    Attributes
+    ----------
+    size : (blocks, S) rows in each cell
+    dirty : (blocks, S) whether the counts changed since the cell was last looked at
+    solved, lower, upper : (blocks, S) whether its entropy is known, and its ends
+    enclosed, outer_lower, outer_upper : (blocks, S) the same of outer bounds
     """
 
     def __init__(self, layout: Layout, evidence: Evidence, table: ContourTable) -> None:
@@ -37,11 +44,19 @@ class Tally:
         self._width = np.zeros(0, np.int32)
         self._used = np.zeros(0, np.int32)
         self._free: list[int] = []
+        self._columns: tuple[str, ...] = (
+            "_at", "_width", "_used", "dirty", "size",
+            "solved", "lower", "upper", "enclosed", "outer_lower", "outer_upper",
+        )  # fmt: skip
         self._column = np.zeros(0, np.int32)
         self.dirty = np.zeros((0, layout.slots), bool)
         self.size = np.zeros((0, layout.slots), np.int32)
+        self.solved = np.zeros((0, layout.slots), bool)
+        self.enclosed = np.zeros((0, layout.slots), bool)
         self.lower = np.zeros((0, layout.slots))
         self.upper = np.zeros((0, layout.slots))
+        self.outer_lower = np.zeros((0, layout.slots))
+        self.outer_upper = np.zeros((0, layout.slots))
 
     def open(self, count: int) -> Ids:
         """Return the numbers of `count` empty blocks."""
@@ -50,10 +65,10 @@ class Tally:
         blocks = np.array([self._free.pop() for _ in range(count)], np.int32)
         self._width[blocks] = 0
         self._used[blocks] = 0
-        self.dirty[blocks] = False
-        self.size[blocks] = 0
-        self.lower[blocks] = 0.0
-        self.upper[blocks] = 0.0
+        for column in (self.dirty, self.solved, self.enclosed, self.size):
+            column[blocks] = 0
+        for ends in (self.lower, self.upper, self.outer_lower, self.outer_upper):
+            ends[blocks] = 0.0
         return blocks
 
     def close(self, blocks: Ids) -> None:
@@ -66,7 +81,7 @@ class Tally:
         known = self._at.size
         total = max(16, 2 * known)
         self._free.extend(range(total - 1, known - 1, -1))
-        for name in ("_at", "_width", "_used", "dirty", "size", "lower", "upper"):
+        for name in self._columns:
             old = getattr(self, name)
             new = np.zeros((total, *old.shape[1:]), old.dtype)
             new[:known] = old
