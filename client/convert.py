@@ -120,6 +120,7 @@ def model(message: model_pb2.Model) -> Model:
         queries_refused=message.queries_refused,
         queries_open=message.queries_open,
         conflicts=message.conflicts,
+        lag_s=message.lag.ToNanoseconds() / 1e9,
     )
 
 

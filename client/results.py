@@ -75,7 +75,10 @@ class Specification:
 
 @dataclass(frozen=True)
 class Model:
-    """A model as the server sees it now."""
+    """A model as the server sees it now.
+
+    ``lag_s``: how long the oldest event that the tree does not know yet has been in the log, in seconds.
+    """
 
     name: str
     specification: Specification
@@ -89,6 +92,7 @@ class Model:
     queries_refused: int
     queries_open: int
     conflicts: int
+    lag_s: float
 
     @property
     def budget(self) -> int:

@@ -16,7 +16,7 @@ from typing import Final
 
 from quercus.belief.errors import shown
 from quercus.server.errors import BadStart
-from quercus.server.limits import MAX_MESSAGE_BYTES
+from quercus.server.limits import MAX_MESSAGE_BYTES, MAX_SNAPSHOT_INTERVAL_S, SNAPSHOT_INTERVAL_S
 from quercus.storage import KEPT_VERSIONS, file_url
 
 PREFIX: Final = "QUERCUS_"
@@ -43,6 +43,8 @@ class Config:
     max_message_bytes : largest message received.
     grower : whether to run the grower process.
     keep_trees : tree versions of each model that are kept; the log is kept whole.
+    snapshot_interval_s : while rows arrive the tree of a model is published at most this often, in seconds; 0: as often
+        as there is something new. What labellers say, and what comes after a rest, is published at once.
     """
 
     store: str = "quercus.db"
@@ -55,6 +57,7 @@ class Config:
     max_message_bytes: int = MAX_MESSAGE_BYTES
     grower: bool = True
     keep_trees: int = KEPT_VERSIONS
+    snapshot_interval_s: float = SNAPSHOT_INTERVAL_S
 
     def __post_init__(self) -> None:
         for key, low, high in _BOUNDS:
@@ -119,6 +122,7 @@ _BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
     ("poll_ms", 1, 10_000),
     ("read_threads", 1, 64),
     ("keep_trees", 1, 1_000_000_000),
+    ("snapshot_interval_s", 0.0, MAX_SNAPSHOT_INTERVAL_S),
     ("max_message_bytes", 1024, 1024**3),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from quercus.belief.errors import InvalidInput, shown
@@ -158,7 +159,15 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         queries_refused=record.queries_refused,
         queries_open=record.queries_open,
         conflicts=record.conflicts,
+        lag=duration(record.lag_s),
     )
+
+
+def duration(seconds: float) -> Duration:
+    """Convert a length of time to the wire."""
+    length = Duration()
+    length.FromMicroseconds(round(seconds * 1e6))
+    return length
 
 
 def timestamp(seconds: float) -> Timestamp:

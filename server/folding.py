@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from itertools import groupby
-
-import numpy as np
 
 from quercus.belief.codec import decode, decode_contours
 from quercus.belief.label import contour
@@ -18,8 +15,15 @@ from quercus.server import snapshots
 from quercus.server.convert_agenda import decode_asked, encode_asked, encode_reason
 from quercus.server.convert_models import decode_specification
 from quercus.server.convert_trees import encode_head
-from quercus.server.limits import AGENDA_LENGTH, GROWTH_CHUNK, PUBLISH_EVERY_S, PUBLISH_SHARE
-from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord
+from quercus.server.limits import (
+    AGENDA_LENGTH,
+    GROWTH_BYTES,
+    GROWTH_ROWS,
+    LAG_NOTICE_S,
+    LARGE_LAG_S,
+    PUBLISH_SHARE,
+)
+from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord, Rows
 from quercus.storage.store import Store
 from quercus.trees import stream
 from quercus.trees.flat import FlatTree
@@ -31,22 +35,35 @@ _log = logging.getLogger(__name__)
 class Folding:
     """The fold of one model's log.
 
+    When a tree is published: at once when a labeller or a specification has spoken and the log is folded, since
+    somebody waits for the next query; otherwise at most every `interval_s`, so at once after a rest. And never so
+    often that publishing, which makes the tree follow the evidence, starves the folding: with a backlog, folding gets
+    `PUBLISH_SHARE` times the time of the last publication; without one, as much time again, for the other models.
+
     Parameters
     ----------
     store : open in this process.
     record : the model when it was first seen.
     keep : tree versions that are kept.
+    interval_s : between two trees while rows arrive, in seconds.
     """
 
-    def __init__(self, store: Store, record: ModelRecord, keep: int) -> None:
+    def __init__(self, store: Store, record: ModelRecord, keep: int, interval_s: float) -> None:
         self._store = store
         self._keep = keep
+        self._interval_s = interval_s
         self._model = record.name
         self.key = record.key
         self._state = stream.GrowthState.initial(_specification(record.initial_specification))
         self._instances = array("q")  # sequence of each instance, by ordinal
         self._folded = 0  # newest sequence in the state
-        self._publish_at = 0.0  # not before this time while there is a backlog
+        self._awaited = False  # somebody waits for the tree of what is folded
+        self._outdated = _is_outdated(store, record)
+        self._published_at = -math.inf
+        self._cost_s = 0.0  # of the last publication
+        self._told_at = -math.inf  # that the tree lags
+        self.wake_at = math.inf
+        """When the next step has something to do, though the store may not change until then (monotonic time)."""
 
     def step(self, record: ModelRecord) -> bool:
         """Fold one chunk of what is new and publish when it is time.
@@ -59,24 +76,52 @@ class Folding:
         -------
         bool : whether anything was done.
         """
+        self._tell_lag(record)
         behind = record.sequence_committed > self._folded
-        if behind:
-            events = self._store.read_events(self._model, self._folded, GROWTH_CHUNK)
-            if not events:  # the model was replaced since it was listed
-                return False
-            self._state = stream.grow(self._state, self._convert(events))
-            self._folded = events[-1].sequence
-        unpublished = self._folded > record.sequence_grown or record.tree_version == 0
-        caught_up = self._folded >= record.sequence_committed
-        if unpublished and (caught_up or time.monotonic() >= self._publish_at):
-            started = time.monotonic()
+        if behind and not self._fold():  # the model was replaced since it was listed
+            return False
+        self.wake_at = self._due_at(record)
+        if time.monotonic() >= self.wake_at:
             self._publish()
-            now = time.monotonic()
-            self._publish_at = now + max(PUBLISH_EVERY_S, PUBLISH_SHARE * (now - started))
+            self.wake_at = math.inf
             return True
         return behind
 
+    def _fold(self) -> bool:
+        stretch = self._store.read_log(self._model, self._folded, rows=GROWTH_ROWS, size_bytes=GROWTH_BYTES)
+        size = self._state.specification.frame.size
+        events = [self._convert(part, size) for part in stretch.parts]
+        if not events:
+            return False
+        self._state = stream.grow(self._state, events)
+        self._folded = stretch.last
+        self._awaited |= any(isinstance(part, Event) for part in stretch.parts)
+        return True
+
+    def _due_at(self, record: ModelRecord) -> float:
+        news = self._folded - record.sequence_grown
+        if news < 0 or (news == 0 and record.tree_version > 0 and not self._outdated):
+            return math.inf
+        caught_up = self._folded >= record.sequence_committed
+        if caught_up and self._awaited:
+            return -math.inf
+        share = 1 if caught_up else PUBLISH_SHARE
+        return self._published_at + max(self._interval_s, share * self._cost_s)
+
+    def _tell_lag(self, record: ModelRecord) -> None:
+        now, told = time.monotonic(), self._told_at > -math.inf
+        if record.lag_s >= LARGE_LAG_S and now - self._told_at >= LAG_NOTICE_S:
+            lag = record.sequence_committed - record.sequence_grown
+            _log.warning(
+                "model %s: the tree lags %d events and %.1f s behind", self._model, lag, record.lag_s
+            )
+            self._told_at = now
+        elif told and record.lag_s == 0.0:
+            _log.info("model %s: the tree has caught up", self._model)
+            self._told_at = -math.inf
+
     def _publish(self) -> None:
+        started = time.monotonic()
         state, specification = self._state, self._state.specification
         names = state.names(self._store.vocabulary(self._model))
         attributes = [attribute.name for attribute in specification.attributes]
@@ -93,26 +138,19 @@ class Folding:
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep
         )
+        self._awaited = self._outdated = False
+        self._published_at = time.monotonic()
+        self._cost_s = self._published_at - started
         _log.debug(
-            "model %s: version %d as of %d, %d nodes, %d queries",
-            self._model, version, self._folded, flat.size, len(agenda),
+            "model %s: version %d as of %d, %d nodes, %d queries, in %.0f ms",
+            self._model, version, self._folded, flat.size, len(agenda), 1000 * self._cost_s,
         )  # fmt: skip
 
-    def _convert(self, events: Sequence[Event]) -> Iterator[stream.Event]:
-        size = self._state.specification.frame.size
-        for kind, group in groupby(events, key=lambda event: event.kind):
-            if kind is EventKind.INSTANCE:
-                yield self._observed(list(group), size)
-                continue
-            for event in group:
-                yield self._settled(event, size)
-
-    def _observed(self, events: Sequence[Event], size: int) -> stream.Observed:
-        self._instances.extend(event.sequence for event in events)
-        flat = np.frombuffer(b"".join(event.values or b"" for event in events), dtype="<f8")
-        return stream.Observed(
-            flat.reshape(len(events), -1), decode_contours([event.label or b"" for event in events], size)
-        )
+    def _convert(self, part: Rows | Event, size: int) -> stream.Event:
+        if isinstance(part, Event):
+            return self._settled(part, size)
+        self._instances.extend(range(part.first, part.first + len(part.labels)))
+        return stream.Observed(part.values, decode_contours(part.labels, size))
 
     def _settled(self, event: Event, size: int) -> stream.Event:
         if event.kind is EventKind.SPECIFICATION:
@@ -123,6 +161,11 @@ class Folding:
             return stream.Refused(ordinal, asked)
         said = contour(decode(event.label, size), size)
         return stream.Answered(ordinal, said, event.reliability, asked)
+
+
+def _is_outdated(store: Store, record: ModelRecord) -> bool:
+    """Whether the newest tree is stored in a format of another version: then it is grown and stored anew."""
+    return record.tree_version > 0 and not snapshots.is_current(store.snapshot(record.name).data)
 
 
 def _specification(data: bytes) -> Specification:

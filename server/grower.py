@@ -10,16 +10,18 @@ from __future__ import annotations
 import argparse
 import ctypes
 import logging
+import math
 import os
 import signal
 import sys
 import threading
 import time
+from itertools import chain
 from typing import Final
 
 from quercus.server.config import set_up_logging
 from quercus.server.folding import Folding
-from quercus.server.limits import MAX_PAGE
+from quercus.server.limits import MAX_PAGE, SNAPSHOT_INTERVAL_S
 from quercus.storage import KEPT_VERSIONS
 from quercus.storage.errors import NotFound, StorageError
 from quercus.storage.records import ModelRecord
@@ -41,11 +43,15 @@ class Grower:
     ----------
     store : open in this process.
     keep : tree versions of each model that are kept.
+    interval_s : between two trees of a model while rows arrive, in seconds.
     """
 
-    def __init__(self, store: Store, keep: int = KEPT_VERSIONS) -> None:
+    def __init__(
+        self, store: Store, keep: int = KEPT_VERSIONS, interval_s: float = SNAPSHOT_INTERVAL_S
+    ) -> None:
         self._store = store
         self._keep = keep
+        self._interval_s = interval_s
         self._models: dict[int, Folding] = {}  # by key, as the others
         self._failures: dict[int, int] = {}
         self._retry_at: dict[int, float] = {}
@@ -70,14 +76,16 @@ class Grower:
         return worked
 
     @property
-    def waiting_to_retry(self) -> bool:
-        """Whether some model failed and is to be tried again."""
-        return bool(self._failures)
+    def wake_at(self) -> float:
+        """When the next round has something to do, though the store may not change until then (monotonic time)."""
+        trees = (folding.wake_at for key, folding in self._models.items() if key not in self._failures)
+        retries = (self._retry_at[key] for key in self._failures)
+        return min(chain(trees, retries), default=math.inf)
 
     def _folding(self, record: ModelRecord) -> Folding:
         folding = self._models.get(record.key)
         if folding is None:
-            folding = self._models[record.key] = Folding(self._store, record, self._keep)
+            folding = self._models[record.key] = Folding(self._store, record, self._keep, self._interval_s)
         return folding
 
     def _failed(self, record: ModelRecord, error: Exception) -> None:
@@ -89,6 +97,7 @@ class Grower:
         except StorageError:
             gone = False
         if gone:
+            self._models.pop(record.key, None)
             return
         count = self._failures[record.key] = self._failures.get(record.key, 0) + 1
         delay = min(FIRST_RETRY_S * 2 ** min(count - 1, 30), LAST_RETRY_S)
@@ -108,16 +117,16 @@ class Grower:
                 return records
 
 
-def run(store: Store, poll_s: float, keep: int) -> None:
+def run(store: Store, poll_s: float, keep: int, interval_s: float) -> None:
     """Grow for ever: rounds while there is work, then wait for the store to change."""
-    grower = Grower(store, keep)
+    grower = Grower(store, keep, interval_s)
     delay = FIRST_RETRY_S
     while True:
         try:
             token = store.change_token()
             while grower.round():
                 token = store.change_token()
-            _wait_for_change(store, token, poll_s, grower.waiting_to_retry)
+            _wait_for_change(store, token, poll_s, grower.wake_at)
             delay = FIRST_RETRY_S
         except StorageError as error:
             _log.error("the store cannot be read: %s; trying again in %.1f s", error, delay)
@@ -125,10 +134,9 @@ def run(store: Store, poll_s: float, keep: int) -> None:
             delay = min(2 * delay, LAST_RETRY_S)
 
 
-def _wait_for_change(store: Store, token: int, poll_s: float, retry: bool) -> None:
-    until = time.monotonic() + (FIRST_RETRY_S if retry else float("inf"))
-    while store.change_token() == token and time.monotonic() < until:
-        time.sleep(poll_s)
+def _wait_for_change(store: Store, token: int, poll_s: float, until: float) -> None:
+    while store.change_token() == token and (left := until - time.monotonic()) > 0:
+        time.sleep(min(poll_s, left))
 
 
 def end_with_parent() -> None:
@@ -169,13 +177,15 @@ def main() -> None:
     parser.add_argument("--poll-ms", type=int, default=5)
     parser.add_argument("--log-level", default="info")
     parser.add_argument("--keep-trees", type=int, default=KEPT_VERSIONS)
+    parser.add_argument("--snapshot-interval-s", type=float, default=SNAPSHOT_INTERVAL_S)
     arguments = parser.parse_args()
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
     set_up_logging(arguments.log_level)
     threading.Thread(target=_prepare, name="prepare", daemon=True).start()
-    run(Store.open(arguments.url), arguments.poll_ms / 1000, arguments.keep_trees)
+    store = Store.open(arguments.url)
+    run(store, arguments.poll_ms / 1000, arguments.keep_trees, arguments.snapshot_interval_s)
 
 
 if __name__ == "__main__":

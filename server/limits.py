@@ -52,14 +52,28 @@ GROUP_ROWS: Final = 20_000
 AGENDA_LENGTH: Final = 100
 """Queries that growth publishes at most."""
 
-GROWTH_CHUNK: Final = 2000
-"""Events that the grower folds before it looks at the next model."""
+GROWTH_ROWS: Final = 20_000
+"""Events that the grower reads and folds at once, before it looks at the next model: some tenths of a second."""
 
-PUBLISH_EVERY_S: Final = 1.0
-"""While a model has a backlog its tree is published at most this often."""
+GROWTH_BYTES: Final = 16 * 1024 * 1024
+"""And it reads no further once their values and labels exceed this: memory is bounded whatever the backlog."""
 
 PUBLISH_SHARE: Final = 4
-"""And while it has, publishing (which grows the tree) waits this many times as long as it last took."""
+"""While a model has a backlog its tree is published only after this many times as long as that last took.
+
+Publishing makes the tree follow the evidence, which may take longer than `snapshot_interval_s`: so four fifths of the
+time go into the backlog, whatever the tree costs.
+"""
+
+SNAPSHOT_INTERVAL_S: Final = 0.2
+MAX_SNAPSHOT_INTERVAL_S: Final = 60.0
+"""Time between two snapshots while rows arrive, unless configured; and the longest that can be."""
+
+LARGE_LAG_S: Final = 10.0
+"""A tree that lags so far behind the log is worth a line in the log file,"""
+
+LAG_NOTICE_S: Final = 60.0
+"""and again after so long."""
 
 MAX_ERROR_BYTES: Final = 800
 """Length of an error message: trailing metadata above 8 KiB would break the call itself.

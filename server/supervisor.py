@@ -32,7 +32,7 @@ class Supervisor:
         self._command = [
             sys.executable, "-m", "quercus.server.grower", config.store_url,
             "--poll-ms", str(config.poll_ms), "--log-level", config.log_level,
-            "--keep-trees", str(config.keep_trees),
+            "--keep-trees", str(config.keep_trees), "--snapshot-interval-s", str(config.snapshot_interval_s),
         ]  # fmt: skip
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None

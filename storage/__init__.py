@@ -30,7 +30,9 @@ from quercus.storage.records import (
     Push,
     QueryRecord,
     QueryState,
+    Rows,
     Snapshot,
+    Stretch,
 )
 from quercus.storage.snapshots import KEPT_VERSIONS
 from quercus.storage.store import Store
@@ -55,11 +57,13 @@ __all__ = [
     "QueryRecord",
     "QueryState",
     "ReadOnlyStore",
+    "Rows",
     "Snapshot",
     "Stale",
     "StorageError",
     "Store",
     "StoreBusy",
     "StoreError",
+    "Stretch",
     "file_url",
 ]

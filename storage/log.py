@@ -46,6 +46,13 @@ def read_events(connection: Connection, name: str, after: int, limit: int) -> li
     return _as_events(connection.execute(wanted))
 
 
+def others_between(connection: Connection, model_id: int, after: int, last: int) -> list[Event]:
+    """Events of other kinds than INSTANCE behind `after` and up to `last`, in order."""
+    there = (log.c.model_id == model_id, log.c.sequence > after, log.c.sequence <= last)
+    wanted = _events().where(*there, log.c.kind != EventKind.INSTANCE).order_by(log.c.sequence)
+    return _as_events(connection.execute(wanted))
+
+
 def list_instances(connection: Connection, name: str, after: int, limit: int) -> list[Event]:
     """INSTANCE events behind sequence number `after`, in order."""
     checks.at_least("limit", limit, 1)

@@ -58,7 +58,7 @@ def get(connection: Connection, name: str, now: float) -> ModelRecord:
     row = connection.execute(_with_counts(now).where(model.c.name == name)).one_or_none()
     if row is None:
         raise NotFound("model", name)
-    return _record(row)
+    return _record(row, now)
 
 
 def page(connection: Connection, after: str, limit: int, now: float) -> list[ModelRecord]:
@@ -67,7 +67,7 @@ def page(connection: Connection, after: str, limit: int, now: float) -> list[Mod
     rows = connection.execute(
         _with_counts(now).where(model.c.name > after).order_by(model.c.name).limit(limit)
     )
-    return [_record(row) for row in rows]
+    return [_record(row, now) for row in rows]
 
 
 def remove(connection: Connection, name: str) -> None:
@@ -110,10 +110,14 @@ def _with_counts(now: float) -> Select[Any]:
     mine = query.c.model_id == model.c.id
     leased = select(func.count()).where(mine, query.c.state == QueryState.LEASED, query.c.expires_at > now)
     live = select(func.count()).where(mine, query.c.state <= QueryState.LEASED)
-    return select(model, leased.scalar_subquery().label("leased"), live.scalar_subquery().label("live"))
+    waiting = select(log.c.created_at).where(
+        log.c.model_id == model.c.id, log.c.sequence == model.c.sequence_grown + 1
+    )
+    counts = {"leased": leased, "live": live, "waiting_since": waiting}
+    return select(model, *(count.scalar_subquery().label(name) for name, count in counts.items()))
 
 
-def _record(row: AnyRow) -> ModelRecord:
+def _record(row: AnyRow, now: float) -> ModelRecord:
     return ModelRecord(
         key=row.id,
         name=row.name,
@@ -130,4 +134,5 @@ def _record(row: AnyRow) -> ModelRecord:
         queries_refused=row.queries_refused,
         queries_open=row.live - row.leased,
         conflicts=row.conflicts,
+        lag_s=0.0 if row.waiting_since is None else max(0.0, now - row.waiting_since),
     )

@@ -60,6 +60,8 @@ class ModelRecord:
         A lease that has expired counts as open.
     conflicts : int
         Answers that contradicted totally what was known.
+    lag_s : float
+        How long the oldest event that the newest tree does not know has been in the log; 0 when it knows all.
     """
 
     key: int
@@ -77,6 +79,7 @@ class ModelRecord:
     queries_refused: int
     queries_open: int
     conflicts: int
+    lag_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +173,41 @@ class Event:
     conflict: bool
     specification: bytes | None
     created_at: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """INSTANCE events that follow each other in the log, as columns.
+
+    Attributes
+    ----------
+    first : int
+        Sequence of the first; the others' are the next ones.
+    values : float64 (n, K)
+        NaN = missing.
+    labels : list of bytes
+        The source's, one a row; `belief.codec`.
+    """
+
+    first: int
+    values: Float64
+    labels: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A piece of the log, in order.
+
+    Attributes
+    ----------
+    parts : list of Rows or Event
+        Events are of the other kinds.
+    last : int
+        Sequence of the last event.
+    """
+
+    parts: list[Rows | Event]
+    last: int
 
 
 @dataclass(frozen=True, slots=True)

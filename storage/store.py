@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from quercus.storage import agenda as agendas
-from quercus.storage import answers, checks, leases, log, models, queries, snapshots
+from quercus.storage import answers, checks, leases, log, models, queries, reading, snapshots
 from quercus.storage.agenda import Publication
 from quercus.storage.answers import Statement
 from quercus.storage.append import Outcome, append_all
@@ -28,6 +28,7 @@ from quercus.storage.records import (
     QueryRecord,
     QueryState,
     Snapshot,
+    Stretch,
 )
 from quercus.storage.snapshots import KEPT_VERSIONS
 
@@ -189,6 +190,19 @@ class Store:
         """Events behind sequence number `after`, in order."""
         with self._database.read() as connection:
             return log.read_events(connection, model, after, limit)
+
+    def read_log(self, model: str, after: int = 0, *, rows: int = 20_000, size_bytes: int = 2**24) -> Stretch:
+        """Read the log behind sequence number `after`, instances as columns: for those who read all of it.
+
+        Parameters
+        ----------
+        rows : int
+            Most events in the answer.
+        size_bytes : int
+            The answer ends soon after its values and labels exceed this; it has one event at least, if the log has.
+        """
+        with self._database.read() as connection:
+            return reading.read_log(connection, model, after, rows, size_bytes)
 
     def get_instance(self, model: str, id: str) -> list[Event]:  # noqa: A002 - its name on the wire
         """Everything said about one instance, oldest first; its INSTANCE event leads."""

@@ -109,7 +109,16 @@ def model_json(model: Model) -> dict[str, Any]:
         "queries_refused": model.queries_refused,
         "queries_open": model.queries_open,
         "conflicts": model.conflicts,
+        "lag": model.lag,
+        "lag_s": model.lag_s,
     }
+
+
+def lag_text(model: Model) -> str:
+    """How far a model's tree is behind its log: events, and seconds where there are any."""
+    if not model.lag:
+        return "up to date"
+    return f"{model.lag:,} event{'' if model.lag == 1 else 's'} and {model.lag_s:.1f} s behind"
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from quercus.client.commands.common import (
     ServerOption,
     attribute_text,
     connect,
+    lag_text,
     model_json,
     out,
     print_json,
@@ -48,7 +49,8 @@ MaxDepthOption = Annotated[
 def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
     """List the models.
 
-    For each: classes, rows, answers spent, queries open, the newest tree, and how many events it lags.
+    For each: classes, rows, answers spent, queries open, the newest tree, how many events it lags, and for how long
+    the oldest of them has waited.
 
     Try:
 
@@ -65,6 +67,7 @@ def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = Fal
     table = RichTable("model", "classes", *(_right("rows"), _right("answers"), _right("open")), box=None)
     table.add_column("tree", justify="right")
     table.add_column("lag", justify="right")
+    table.add_column("behind", justify="right")
     for model in models:
         table.add_row(
             model.name,
@@ -74,6 +77,7 @@ def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = Fal
             f"{model.queries_open:,}",
             f"v{model.tree_version}",
             f"{model.lag:,}",
+            f"{model.lag_s:.1f} s",
         )
     out.print(table)
 
@@ -125,7 +129,7 @@ def _print_model(model: Model) -> None:
             "",
             f"{model.queries_refused:,} refused, {model.queries_open:,} open, {model.conflicts:,} conflicts",
         ),
-        ("tree", f"version {model.tree_version}, {model.lag:,} event{'' if model.lag == 1 else 's'} behind"),
+        ("tree", f"version {model.tree_version}, {lag_text(model)}"),
     ]
     for key, value in rows:
         grid.add_row(key, Text(str(value)))

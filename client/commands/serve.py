@@ -33,6 +33,15 @@ def serve(
         float | None,
         typer.Option("--grace-s", min=0, help="Longest wait for calls under way when stopped (10)."),
     ] = None,
+    snapshot_interval_s: Annotated[
+        float | None,
+        typer.Option(
+            "--snapshot-interval-s",
+            min=0,
+            max=60,
+            help="Between two trees of a model while rows arrive (0.2).",
+        ),
+    ] = None,
 ) -> None:
     """Run a server until Ctrl-C or SIGTERM.
 
@@ -48,7 +57,14 @@ def serve(
         from quercus.server.app import serve as run  # noqa: PLC0415  (the server extra)
         from quercus.server.config import Config  # noqa: PLC0415
         from quercus.server.errors import BadStart  # noqa: PLC0415
-    flags = {"store": store, "host": host, "port": port, "log_level": log_level, "grace_s": grace_s}
+    flags = {
+        "store": store,
+        "host": host,
+        "port": port,
+        "log_level": log_level,
+        "grace_s": grace_s,
+        "snapshot_interval_s": snapshot_interval_s,
+    }
     try:
         settings = Config.load(flags, file=config)
         err.print(

@@ -20,6 +20,7 @@ from quercus.client.commands.common import (
     bar,
     connect,
     err,
+    lag_text,
     out,
     print_json_line,
 )
@@ -77,22 +78,23 @@ class _View:
     def __init__(self, client: Client, model: str, as_json: bool) -> None:
         self._client, self._model, self._json = client, model, as_json
         self.live = out.is_terminal and not as_json
-        self._history: list[tuple[float, TreeUpdate]] = []
+        self._history: list[tuple[float, TreeUpdate, Model]] = []
         self._started = time.monotonic()
 
     def show(self, update: TreeUpdate, live: Live | None) -> None:
         """Show one update."""
-        self._history = [*self._history[-MOST_VERSIONS + 1 :], (time.monotonic() - self._started, update)]
         model = self._client.get_model(self._model)
+        now = time.monotonic() - self._started
+        self._history = [*self._history[-MOST_VERSIONS + 1 :], (now, update, model)]
         if self._json:
             print_json_line(_numbers(update, model))
         elif live is None:
             out.print(_line(update, model), markup=False, soft_wrap=True)
         else:
-            live.update(self._drawing(model), refresh=True)
+            live.update(self._drawing(), refresh=True)
 
-    def _drawing(self, model: Model) -> RenderableType:
-        update = self._history[-1][1]
+    def _drawing(self) -> RenderableType:
+        _, update, model = self._history[-1]
         head = RichTable(box=None, show_header=False, pad_edge=False)
         spent = model.queries_answered / model.budget if model.budget else 0.0
         refused = f", {model.queries_refused:,} refused" if model.queries_refused else ""
@@ -104,14 +106,17 @@ class _View:
         head.add_row("queries", f"{model.queries_open:,} open, {model.queries_leased:,} leased")
         root = update.tree.root
         head.add_row("root", root.attribute or f"a leaf: {root.class_name}")
-        table = RichTable("after", "version", "log", "lag", "nodes", "leaves", "depth", "undecided", box=None)
+        head.add_row("tree", lag_text(model))
+        columns = ("after", "version", "log", "lag", "behind", "nodes", "leaves", "depth", "undecided")
+        table = RichTable(*columns, box=None)
         for column in table.columns:
             column.justify = "right"
-        for seconds, each in self._history:
+        for seconds, each, then in self._history:
             tree = each.tree
+            stands = (f"{number:,}" for number in (tree.version, tree.as_of, each.lag))
             sizes = (len(tree.nodes), len(tree.leaves), tree.depth, len(tree.undecided))
-            numbers = (tree.version, tree.as_of, each.lag, *sizes)
-            table.add_row(f"{seconds:.1f} s", *(f"{number:,}" for number in numbers))
+            behind = f"{then.lag_s:.1f} s"
+            table.add_row(f"{seconds:.1f} s", *stands, behind, *(f"{size:,}" for size in sizes))
         return Group(head, Text(), table)
 
 
@@ -122,6 +127,7 @@ def _numbers(update: TreeUpdate, model: Model) -> dict[str, object]:
         "version": tree.version,
         "as_of": tree.as_of,
         "lag": update.lag,
+        "lag_s": round(model.lag_s, 3),
         "rows": model.instance_count,
         "answers": model.queries_answered,
         "budget": model.budget,

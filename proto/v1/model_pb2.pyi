@@ -5,6 +5,7 @@ Models: what is learned, from which attributes, with which method and budget."""
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -209,12 +210,13 @@ class Model(_message.Message):
     QUERIES_REFUSED_FIELD_NUMBER: _builtins.int
     QUERIES_OPEN_FIELD_NUMBER: _builtins.int
     CONFLICTS_FIELD_NUMBER: _builtins.int
+    LAG_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """models/{model}"""
     sequence_committed: _builtins.int
     """Sequence number of the newest committed event of the log."""
     sequence_grown: _builtins.int
-    """Sequence number the newest tree is a function of; committed - grown is the lag."""
+    """Sequence number the newest tree is a function of; committed - grown events are not in it yet."""
     tree_version: _builtins.int
     """Newest tree version, 0 when none is grown yet."""
     instance_count: _builtins.int
@@ -230,6 +232,10 @@ class Model(_message.Message):
     def specification(self) -> Global___Specification: ...
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def lag(self) -> _duration_pb2.Duration:
+        """How long the oldest event that the newest tree does not know has been in the log; zero when it knows all."""
+
     def __init__(
         self,
         *,
@@ -245,10 +251,11 @@ class Model(_message.Message):
         queries_refused: _builtins.int = ...,
         queries_open: _builtins.int = ...,
         conflicts: _builtins.int = ...,
+        lag: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "specification", b"specification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "lag", b"lag", "specification", b"specification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conflicts", b"conflicts", "create_time", b"create_time", "instance_count", b"instance_count", "name", b"name", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "specification", b"specification", "tree_version", b"tree_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conflicts", b"conflicts", "create_time", b"create_time", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "specification", b"specification", "tree_version", b"tree_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -14,6 +14,22 @@ def test_a_new_model_is_empty(store, clock):
     assert made.queries_answered == made.queries_leased == made.queries_refused == made.queries_open == 0
 
 
+def test_the_lag_is_the_age_of_the_oldest_event_that_no_tree_knows(store, helper, clock):
+    helper.create()
+    assert helper.store.get_model("m").lag_s == 0.0
+    for name in ("a", "b", "c"):
+        helper.push(name)
+        clock.now += 10.0
+    assert [m.lag_s for m in store.list_models()] == [30.0]
+    helper.publish(as_of=1)
+    assert store.get_model("m").lag_s == 20.0
+    clock.now -= 25.0  # a clock that steps back
+    assert store.get_model("m").lag_s == 0.0
+    clock.now += 25.0
+    helper.publish(as_of=3)
+    assert store.get_model("m").lag_s == 0.0
+
+
 def test_a_taken_name_is_refused(store):
     store.create_model("wine", b"one", budget=0)
     with pytest.raises(AlreadyExists, match="model wine already exists") as caught:

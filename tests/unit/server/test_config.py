@@ -29,6 +29,16 @@ def test_the_nearest_source_wins(tmp_path: Path) -> None:
     assert config.grower is False
 
 
+def test_the_snapshot_interval_comes_from_any_source(tmp_path: Path) -> None:
+    assert Config.load(environ={}).snapshot_interval_s == 0.2
+    file = tmp_path / "quercus.toml"
+    file.write_text("[server]\nsnapshot_interval_s = 3\n")
+    assert Config.load(environ={}, file=file).snapshot_interval_s == 3.0
+    environ = {"QUERCUS_SNAPSHOT_INTERVAL_S": "0.5"}
+    assert Config.load(environ=environ, file=file).snapshot_interval_s == 0.5
+    assert Config.load({"snapshot_interval_s": 0.0}, environ=environ, file=file).snapshot_interval_s == 0.0
+
+
 def test_file_given_by_flag_beats_the_one_of_the_environment(tmp_path: Path) -> None:
     for name, port in (("a", 1), ("b", 2)):
         (tmp_path / name).write_text(f"[server]\nport = {port}\n")
@@ -60,6 +70,19 @@ def test_a_path_may_have_any_characters(name: str, tmp_path: Path) -> None:
     [
         ({"port": 70_000}, {}, "port: is 70000, must lie in [0, 65535] (from flag --port)"),
         ({"keep_trees": 0}, {}, "keep_trees: is 0, must lie in [1, 1000000000] (from flag --keep-trees)"),
+        (
+            {},
+            {"QUERCUS_SNAPSHOT_INTERVAL_S": "61"},
+            (
+                "snapshot_interval_s: is 61.0, must lie in [0.0, 60.0] "
+                "(from environment variable QUERCUS_SNAPSHOT_INTERVAL_S)"
+            ),
+        ),
+        (
+            {"snapshot_interval_s": "soon"},
+            {},
+            "snapshot_interval_s: is 'soon', must be a number (from flag --snapshot-interval-s)",
+        ),
         ({"grace_s": -1}, {}, "grace_s: is -1.0, must lie in [0.0, 3600.0] (from flag --grace-s)"),
         ({"grace_s": float("nan")}, {}, "grace_s: is nan, must lie in [0.0, 3600.0] (from flag --grace-s)"),
         (

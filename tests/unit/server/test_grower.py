@@ -1,6 +1,8 @@
 """The grower goes on whatever happens to one model, and says so once a try."""
 
 import logging
+import math
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from quercus.server import grower
 from quercus.server.convert_models import complete
 from quercus.server.grower import Grower
 from quercus.storage.errors import StoreError
-from quercus.storage.records import Event, ModelRecord
+from quercus.storage.records import ModelRecord, Stretch
 from quercus.storage.store import Store
 
 POISON = b"\xff\xff\xff"
@@ -40,7 +42,7 @@ class Unlucky(Store):
 
     after_listing: Any = None
     publishes_that_fail = 0
-    reads: tuple[int, ...] = ()
+    reads: tuple[tuple[int, Stretch], ...] = ()
 
     def list_models(self, after: str = "", limit: int = 1000) -> list[ModelRecord]:
         found = super().list_models(after, limit)
@@ -49,9 +51,10 @@ class Unlucky(Store):
             then()
         return found
 
-    def read_events(self, model: str, after: int = 0, limit: int = 10_000) -> list[Event]:
-        self.reads = (*self.reads, after)
-        return super().read_events(model, after, limit)
+    def read_log(self, model: str, after: int = 0, **bounds: int) -> Stretch:
+        found = super().read_log(model, after, **bounds)
+        self.reads = (*self.reads, (after, found))
+        return found
 
     def publish(self, model: str, **fields: Any) -> int:
         if self.publishes_that_fail:
@@ -75,6 +78,15 @@ def rounds(running: Grower) -> None:
         pass
 
 
+def until_published(running: Grower) -> None:
+    """As `grower.run` does until nothing is left to do."""
+    while True:
+        rounds(running)
+        if running.wake_at == math.inf:
+            return
+        time.sleep(max(0.0, running.wake_at - time.monotonic()))
+
+
 def test_a_poisoned_model_is_logged_once_a_try(
     store: Unlucky, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,10 +102,10 @@ def test_a_poisoned_model_is_logged_once_a_try(
     for _ in range(10):
         rounds(running)
     assert messages(caplog)[1:] == ["model poisoned cannot be grown; trying again in 1.0 s"]
-    assert (store.get_model("sound").tree_version, running.waiting_to_retry) == (1, True)
+    assert (store.get_model("sound").tree_version, running.wake_at) == (1, now[0] + 1.0)
     store.delete_model("poisoned")
     rounds(running)
-    assert not running.waiting_to_retry  # nothing is left that would wake it up
+    assert running.wake_at == math.inf  # nothing is left that would wake it up
 
 
 def test_a_model_that_is_deleted_meanwhile_is_no_failure(
@@ -103,7 +115,7 @@ def test_a_model_that_is_deleted_meanwhile_is_no_failure(
     running = Grower(store)
     store.after_listing = lambda: store.delete_model("m")
     rounds(running)
-    assert (messages(caplog), running.waiting_to_retry) == ([], False)
+    assert (messages(caplog), running.wake_at) == ([], math.inf)
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])
@@ -122,7 +134,7 @@ def test_a_model_that_is_replaced_meanwhile_is_no_failure(
     store.after_listing = replace
     rounds(running)
     rounds(running)  # the store changed since the round began, so there is another
-    assert (messages(caplog), running.waiting_to_retry) == ([], False)
+    assert (messages(caplog), running.wake_at) == ([], math.inf)
     model = store.get_model("m")
     assert (model.sequence_grown, model.tree_version) == (count, 1)
 
@@ -143,16 +155,16 @@ def test_a_store_that_fails_does_not_cost_what_is_folded(
         "model m cannot be grown: no space is left on the disk; trying again in 0.5 s",
         "model m cannot be grown: no space is left on the disk; trying again in 1.0 s",
     ]
-    assert store.reads == (0,)
+    assert [after for after, _ in store.reads] == [0]
     assert store.get_model("m").sequence_grown == 5
 
 
 def test_old_trees_are_removed(store: Unlucky) -> None:
     store.create_model("m", specification(), budget=0)
-    running = Grower(store, keep=2)
+    running = Grower(store, keep=2, interval_s=0.0)
     for i in range(4):
         store.append_instances("m", [f"{i}"], np.zeros((1, 1)), [encode(ClassSet(1))])
-        rounds(running)
+        until_published(running)
     assert store.snapshot("m").version == 4
     with pytest.raises(Exception, match="3 to 4 are kept"):
         store.snapshot("m", 2)

@@ -1,0 +1,304 @@
+"""When trees are published, how much is read at once, what is said of a lag, what a restart does."""
+
+import logging
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quercus.belief.codec import encode, encode_sets
+from quercus.belief.label import ClassSet
+from quercus.proto.v1 import model_pb2
+from quercus.server import folding, snapshots
+from quercus.server.convert_models import complete
+from quercus.server.grower import Grower
+from quercus.server.limits import LAG_NOTICE_S, LARGE_LAG_S, PUBLISH_SHARE
+from quercus.storage.records import Rows, Snapshot, Stretch
+from quercus.storage.store import Store
+
+INTERVAL_S = 0.25
+COST_S = 2.0
+
+
+class Clock:
+    """Both clocks of a grower, which stand until they are moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Watched(Store):
+    """A store that remembers what was read, and whose publications take a while."""
+
+    stretches: tuple[Stretch, ...] = ()
+    publishing: Callable[[], None] = staticmethod(lambda: None)
+
+    def read_log(self, model: str, after: int = 0, **bounds: int) -> Stretch:
+        found = super().read_log(model, after, **bounds)
+        self.stretches = (*self.stretches, found)
+        return found
+
+    def publish(self, model: str, **fields: Any) -> int:
+        self.publishing()
+        return super().publish(model, **fields)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(folding.time, "monotonic", made)
+    return made
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: Clock) -> Iterator[Watched]:
+    with Watched.open(f"sqlite:///{tmp_path / 'store.db'}", clock=clock) as opened:
+        specification = model_pb2.Specification(
+            attributes=[
+                model_pb2.Attribute(name=name, nominal=model_pb2.NominalAttribute(values=["a", "b"]))
+                for name in ("X", "Y")
+            ],
+            classes=["p", "q"],
+            budget=5,
+        )
+        opened.create_model(
+            "m", complete(specification).SerializeToString(deterministic=True), budget=specification.budget
+        )
+        yield opened
+
+
+@pytest.fixture
+def grower(store: Watched) -> Grower:
+    made = Grower(store, interval_s=INTERVAL_S)
+    rounds(made)
+    assert store.get_model("m").tree_version == 1
+    return made
+
+
+def rounds(running: Grower) -> None:
+    while running.round():
+        pass
+
+
+def push(store: Store, count: int) -> None:
+    """Rows whose class is X where it is known; that of each fourth is not."""
+    first = store.get_model("m").instance_count
+    numbers = np.arange(first, first + count)
+    values = np.column_stack([numbers % 2, numbers // 2 % 2]).astype(np.float64)
+    masks = np.where(numbers % 4 == 3, 3, 1 << numbers % 2).astype(np.uint64)
+    store.append_instances("m", [f"i{i}" for i in numbers], values, encode_sets(masks))
+
+
+def grown(store: Store) -> tuple[int, int]:
+    """Version of the newest tree, and up to where it is grown."""
+    model = store.get_model("m")
+    return model.tree_version, model.sequence_grown
+
+
+def test_rows_are_published_once_an_interval(grower: Grower, store: Watched, clock: Clock) -> None:
+    for _ in range(4):
+        push(store, 3)
+        clock.now += INTERVAL_S / 5
+        rounds(grower)
+    assert grown(store) == (1, 0)
+    assert grower.wake_at == pytest.approx(1000.0 + INTERVAL_S)
+    clock.now = grower.wake_at
+    rounds(grower)
+    assert grown(store) == (2, 12)
+    assert grower.wake_at == math.inf
+
+
+def test_rows_that_come_after_a_rest_are_published_at_once(
+    grower: Grower, store: Watched, clock: Clock
+) -> None:
+    clock.now += 2 * INTERVAL_S
+    push(store, 3)
+    rounds(grower)
+    assert grown(store) == (2, 3)
+
+
+def test_what_a_labeller_says_is_published_at_once(grower: Grower, store: Watched, clock: Clock) -> None:
+    clock.now += INTERVAL_S
+    push(store, 8)
+    rounds(grower)
+    assert grown(store) == (2, 8)
+    (query,) = store.lease("m", "ann", 1, 60.0).queries
+    store.answer("m", query.number, query.token, encode(ClassSet(1)), 1.0, False)
+    rounds(grower)
+    assert grown(store) == (3, 9)
+    (query,) = store.lease("m", "ann", 1, 60.0).queries
+    store.refuse("m", query.number, query.token)
+    rounds(grower)
+    assert grown(store) == (4, 10)
+    push(store, 1)
+    rounds(grower)
+    assert grown(store) == (4, 10)  # that was a row again
+
+
+def test_a_new_specification_is_published_at_once(grower: Grower, store: Watched) -> None:
+    specification = model_pb2.Specification.FromString(store.get_model("m").specification)
+    specification.alpha = 0.5
+    store.respecify("m", specification.SerializeToString(deterministic=True), budget=5)
+    rounds(grower)
+    assert grown(store) == (2, 1)
+
+
+def test_a_backlog_is_folded_in_bounded_pieces_between_publications(
+    grower: Grower, store: Watched, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "GROWTH_ROWS", 10)
+    push(store, 95)
+    for step in range(1, 6):
+        assert grower.round()
+        assert grown(store) == (1, 0), step
+    clock.now += INTERVAL_S
+    assert grower.round()
+    assert grown(store) == (2, 60)
+    rounds(grower)
+    assert grown(store) == (2, 60)
+    clock.now = grower.wake_at
+    rounds(grower)
+    assert grown(store) == (3, 95)
+    sizes = [
+        [len(part.labels) for part in stretch.parts if isinstance(part, Rows)] for stretch in store.stretches
+    ]
+    assert sizes == [[10]] * 9 + [[5]]
+
+
+def test_a_backlog_of_large_labels_is_folded_in_bounded_pieces(
+    grower: Grower, store: Watched, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "GROWTH_BYTES", 20_000)
+    push(store, 5000)  # 25 bytes each
+    rounds(grower)
+    clock.now = grower.wake_at
+    rounds(grower)
+    assert grown(store) == (2, 5000)
+    assert all(len(part.labels) <= 1500 for stretch in store.stretches for part in stretch.parts)
+    assert len(store.stretches) >= 4
+
+
+@pytest.mark.parametrize(("backlog", "share"), [(True, PUBLISH_SHARE), (False, 1)])
+def test_publishing_leaves_time_for_folding(
+    grower: Grower,
+    store: Watched,
+    clock: Clock,
+    backlog: bool,
+    share: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def publishing() -> None:
+        clock.now += COST_S
+
+    monkeypatch.setattr(folding, "GROWTH_ROWS", 10)
+    store.publishing = publishing
+    clock.now += INTERVAL_S
+    push(store, 10)
+    rounds(grower)
+    assert grown(store)[0] == 2
+    again = clock.now + share * COST_S
+    clock.now = again - 0.01
+    push(store, 15 if backlog else 5)
+    grower.round()
+    assert grown(store)[0] == 2
+    assert grower.wake_at == pytest.approx(again)
+    push(store, 10 if backlog else 0)
+    clock.now = again
+    grower.round()
+    assert grown(store)[0] == 3
+
+
+def test_a_restart_in_the_middle_of_a_backlog(
+    grower: Grower, store: Watched, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(store, 70)
+    monkeypatch.setattr(folding, "GROWTH_ROWS", 20)
+    clock.now += INTERVAL_S
+    grower.round()
+    assert grown(store) == (2, 20)
+    grower.round()  # folded, not published: the next one does not know of it
+    second = Grower(store, interval_s=INTERVAL_S)
+    assert second.round()
+    assert grown(store) == (2, 20)  # no tree older than, or the same as, what is there
+    rounds(second)
+    clock.now = max(clock.now, second.wake_at) if second.wake_at < math.inf else clock.now
+    rounds(second)
+    assert grown(store)[1] == 70
+
+    third = Watched.open(f"sqlite:///{store._database.dialect.path.with_name('whole.db')}", clock=clock)
+    with third:
+        model = store.get_model("m")
+        third.create_model("m", model.initial_specification, budget=5)
+        monkeypatch.undo()
+        push(third, 70)
+        rounds(Grower(third))
+        assert stored(third) == stored(store)
+
+
+def stored(store: Store) -> bytes:
+    data: bytes = store.snapshot("m").data
+    return data
+
+
+def test_a_restart_with_nothing_new_publishes_nothing(grower: Grower, store: Watched, clock: Clock) -> None:
+    clock.now += INTERVAL_S
+    push(store, 5)
+    rounds(grower)
+    second = Grower(store, interval_s=INTERVAL_S)
+    rounds(second)
+    clock.now += INTERVAL_S
+    rounds(second)
+    assert grown(store) == (2, 5)
+
+
+def test_a_tree_in_the_format_of_another_version_is_stored_anew(grower: Grower, store: Watched) -> None:
+    push(store, 5)
+    other = bytes([1]) + stored(store)[1:]
+    store.publish("m", as_of=5, snapshot=other, agenda=[])
+    assert store.snapshot("m") == Snapshot(2, 5, other, 1000.0)
+    second = Grower(store, interval_s=INTERVAL_S)
+    rounds(second)
+    assert grown(store) == (3, 5)
+    head, flat = snapshots.read(stored(store))
+    assert (list(head.classes), flat.count[0]) == (["p", "q"], 5)
+    rounds(second)
+    assert grown(store) == (3, 5)
+
+
+def test_a_large_lag_is_said_now_and_then(
+    grower: Grower, store: Watched, clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: Any
+) -> None:
+    def said() -> list[str]:
+        found = [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO]
+        caplog.clear()
+        return found
+
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(folding, "GROWTH_ROWS", 10)
+    monkeypatch.setattr(folding, "PUBLISH_SHARE", 10**9)
+    store.publishing = lambda: setattr(clock, "now", clock.now + 0.001)
+    clock.now += INTERVAL_S
+    push(store, 10)
+    rounds(grower)
+    push(store, 45)
+    clock.now += LARGE_LAG_S - 1
+    grower.round()
+    assert said() == []
+    clock.now += 1
+    grower.round()
+    grower.round()
+    assert said() == ["model m: the tree lags 45 events and 10.0 s behind"]
+    clock.now += LAG_NOTICE_S
+    grower.round()
+    assert said() == ["model m: the tree lags 45 events and 70.0 s behind"]
+    rounds(grower)
+    grower.round()
+    assert said() == ["model m: the tree has caught up"]
+    grower.round()
+    assert said() == []
