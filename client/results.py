@@ -92,7 +92,7 @@ class Model:
     queries_refused: int
     queries_open: int
     conflicts: int
-    lag_s: float
+    lag_s: float = 0.0
 
     @property
     def budget(self) -> int:

@@ -26,7 +26,6 @@ from quercus.server.limits import (
 from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord, Rows
 from quercus.storage.store import Store
 from quercus.trees import stream
-from quercus.trees.flat import FlatTree
 from quercus.trees.specification import Specification
 
 _log = logging.getLogger(__name__)
@@ -125,7 +124,7 @@ class Folding:
         state, specification = self._state, self._state.specification
         names = state.names(self._store.vocabulary(self._model))
         attributes = [attribute.name for attribute in specification.attributes]
-        flat = FlatTree.of(state.tree)
+        flat = state.flat
         data = snapshots.encode(encode_head(specification, state.edges, names), flat)
         agenda = [
             AgendaEntry(

@@ -14,7 +14,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from quercus.proto.v1 import classify_pb2, instance_pb2, query_pb2, tree_pb2
+from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 from quercus.server.errors import BadStart
 from quercus.server.services.trees import TreeService
 from quercus.storage.store import Store
@@ -445,3 +445,42 @@ def test_bad_push_in_a_group_does_not_harm_the_others(start_live: Any, tools: An
     assert [ack.rows_stored for call in good for ack in call] == [1] * 5
     with tools.refused(grpc.StatusCode.ALREADY_EXISTS, "taken"):
         list(bad)
+
+
+def test_a_steady_push_is_published_once_an_interval(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    interval_s, lasting_s = 0.5, 3.0
+    api = start_live(tmp_path / "store.db", snapshot_interval_s=interval_s).api
+    api.create("m", budget=0)
+    api.grown("m", 0)
+    started = time.monotonic()
+
+    def batches() -> Any:
+        number = 0
+        while time.monotonic() - started < lasting_s:
+            yield tools.batch("m", [[number % 3, number % 2]], batch_id=f"{number}")
+            number += 1
+
+    acks = 0
+    for ack in api.instances.PushInstances(batches(), timeout=60):
+        acks = ack.committed_sequence
+    during = api.get("m").tree_version
+    took_s = time.monotonic() - started
+    assert 2 <= during <= 2 + took_s / interval_s
+    assert acks > 20 * during  # there was something new all the time
+    assert api.grown("m", acks).as_of == acks  # and the last of it, without another push
+
+
+def test_the_lag_is_seen_and_ends(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    idle = start_live(tmp_path / "store.db", grower=False)
+    idle.api.create("m", budget=0)
+    assert not idle.api.get("m").lag.ToNanoseconds()
+    idle.api.push(tools.table_t("m"))
+    first = idle.api.get("m")
+    assert (first.sequence_committed, first.sequence_grown, first.tree_version) == (21, 0, 0)
+    (listed,) = idle.api.models.ListModels(model_pb2.ListModelsRequest()).models
+    assert 0 < first.lag.ToNanoseconds() < listed.lag.ToNanoseconds() < 60e9
+    idle.close()
+    api = start_live(tmp_path / "store.db").api
+    assert api.grown("m", 21).as_of == 21
+    last = api.get("m")
+    assert (last.sequence_grown, last.lag.ToNanoseconds()) == (21, 0)
