@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -124,23 +124,20 @@ def axes(count: int = 1) -> tuple[Figure, list[Axes]]:
     return figure, list(figure.subplots(down, across, squeeze=False).flat)
 
 
-def dots(axis: Axes, rates: dict[str, float], colours: Sequence[str], label: str) -> None:
+def dots(axis: Axes, names: Sequence[str], series: Mapping[str, Sequence[float]], label: str) -> None:
     """Draw named figures that lie orders of magnitude apart; a bar would have no foot to stand on."""
-    places = range(len(rates))
-    axis.scatter(list(rates.values()), places, c=list(colours), zorder=2)
-    for place, figure in zip(places, rates.values(), strict=True):
-        axis.annotate(
-            f"{figure:,.0f}",
-            (figure, place),
-            xytext=(0, 5),
-            textcoords="offset points",
-            ha="center",
-            fontsize=7,
-        )
-    axis.set_yticks(places, list(rates), fontsize=7)
+    for title, figures in series.items():
+        axis.scatter(figures, range(len(names)), label=title, zorder=2)
+        for place, figure in enumerate(figures):
+            axis.annotate(
+                f"{figure:,.0f}", (figure, place), (0, 5), textcoords="offset points", ha="center", fontsize=6
+            )
+    axis.set_yticks(range(len(names)), names, fontsize=7)
     axis.set(xscale="log", xlabel=label)
-    axis.set_xlim(min(rates.values()) / 2.5, max(rates.values()) * 2.5)
-    axis.grid(axis="both", alpha=0.3)
+    figures = [figure for line in series.values() for figure in line]
+    axis.set_xlim(min(figures) / 2.5, max(figures) * 2.5)
+    axis.xaxis.minorticks_off()
+    axis.grid(alpha=0.3)
     axis.margins(y=0.1)
     axis.invert_yaxis()
 

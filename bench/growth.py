@@ -119,7 +119,7 @@ def draw(report: Report, runs: dict[str, Run], refits, seconds: dict[str, float]
     left.grid(alpha=0.3)
     rates = {name: n / taken for name, taken in seconds.items()}
     rates |= {name: n / runs[name].seconds for name in rivers()}
-    dots(right, rates, ["C0"] * len(seconds) + ["C7"] * len(rivers()), "rows a CPU second")
+    dots(right, list(rates), {"": list(rates.values())}, "rows a CPU second")
     right.set_title(f"Learning {n:,} rows")
     report.plot("growth", figure)
 
@@ -132,7 +132,7 @@ def main() -> None:
     test = hold_out(STREAM, 4_000 if quick else 20_000)
     with reporting("Growth on stream A", ("numba", "scikit-learn", "river"), quick=quick) as report:
         for alpha, contours, _, _ in KINDS.values():  # compiles what is needed
-            run_quercus(model(alpha), X[:2_000], contours(y[:2_000], STREAM.classes), (1_000, 2_000))
+            run_quercus(model(alpha), X, contours(y, STREAM.classes), (1_000, n))
         seconds, river = measure_rates(X, y, every, repeats)
         rate_rows(report, n, seconds, river)
         runs = measure_accuracy(X, y, sizes, test)

@@ -64,9 +64,9 @@ def main() -> None:
     quick = options().quick
     test = hold_out(STREAM, 4_000 if quick else 20_000)
     with reporting("Growth on stream B", ("numba", "scikit-learn", "river"), quick=quick) as report:
-        X, y = train(STREAM, 2_000)
+        X, y = train(STREAM, 20_000)
         for alpha in LEVELS:  # compiles what is needed
-            run_quercus(model(4, alpha), X, precise(y, STREAM.classes), (2_000,))
+            run_quercus(model(4, alpha), X, precise(y, STREAM.classes), (1_000, 20_000))
         measure(report, 20_000 if quick else 100_000, 1 if quick else 3, test)
 
 

@@ -151,21 +151,15 @@ def add(report: Report, work: Work, kind: str, us: float, gap: float, them: floa
 
 
 def draw(report: Report, rates: dict[str, tuple[float, float, float]]) -> None:
-    figure, panels = axes(3)
+    figure, (axis,) = axes()
     titles = (
         "Quercus, each of its own contours",
         "Quercus, all over one table",
         f"SLSQP × {STARTS}, no proof",
     )
-    for number, (axis, title) in enumerate(zip(panels, titles, strict=False)):
-        dots(
-            axis,
-            {name: found[number] for name, found in rates.items()},
-            [f"C{number}"],
-            "intervals a CPU second",
-        )
-        axis.set_title(title, fontsize=9)
-    panels[-1].remove()
+    series = dict(zip(titles, zip(*rates.values(), strict=True), strict=True))
+    dots(axis, list(rates), series, "intervals a CPU second")
+    axis.legend(fontsize=6)
     report.plot("intervals", figure)
 
 

@@ -97,6 +97,9 @@ def main() -> None:
         )
         works = [(small, 1.0, "precise"), (large, 1.0, "precise"), (large, 0.8, "doubtful")]
         for n, alpha, kind in works:
+            child(
+                "quercus", f"{2 * CHUNK}", f"{alpha}", kind
+            )  # whoever compiles pays in memory too: not this once
             ours = child("quercus", f"{n}", f"{alpha}", kind)
             own = ours["after"] - ours["before"]
             per_row = (ours["after"] - ours["before"]) * 1e6 / n
