@@ -36,8 +36,8 @@ class Folding:
 
     When a tree is published: at once when a labeller or a specification has spoken and the log is folded, since
     somebody waits for the next query; otherwise at most every `interval_s`, so at once after a rest. And never so
-    often that publishing, which makes the tree follow the evidence, starves the folding: with a backlog, folding gets
-    `PUBLISH_SHARE` times the time of the last publication; without one, as much time again, for the other models.
+    often that publishing, which makes the tree follow the evidence, starves the folding: as long as anything is left
+    to fold, of this model or of another, folding gets `PUBLISH_SHARE` times the time of the last publication.
 
     Parameters
     ----------
@@ -64,22 +64,27 @@ class Folding:
         self.wake_at = math.inf
         """When the next step has something to do, though the store may not change until then (monotonic time)."""
 
-    def step(self, record: ModelRecord) -> bool:
+    def is_behind(self, record: ModelRecord) -> bool:
+        """Whether there is anything to fold."""
+        return record.sequence_committed > self._folded
+
+    def step(self, record: ModelRecord, others_behind: bool = False) -> bool:
         """Fold one chunk of what is new and publish when it is time.
 
         Parameters
         ----------
         record : the model now.
+        others_behind : whether there is anything to fold of other models.
 
         Returns
         -------
         bool : whether anything was done.
         """
         self._tell_lag(record)
-        behind = record.sequence_committed > self._folded
+        behind = self.is_behind(record)
         if behind and not self._fold():  # the model was replaced since it was listed
             return False
-        self.wake_at = self._due_at(record)
+        self.wake_at = self._due_at(record, others_behind)
         if time.monotonic() >= self.wake_at:
             self._publish()
             self.wake_at = math.inf
@@ -97,14 +102,14 @@ class Folding:
         self._awaited |= any(isinstance(part, Event) for part in stretch.parts)
         return True
 
-    def _due_at(self, record: ModelRecord) -> float:
+    def _due_at(self, record: ModelRecord, others_behind: bool) -> float:
         news = self._folded - record.sequence_grown
         if news < 0 or (news == 0 and record.tree_version > 0 and not self._outdated):
             return math.inf
-        caught_up = self._folded >= record.sequence_committed
-        if caught_up and self._awaited:
+        behind = self.is_behind(record)
+        if self._awaited and not behind:
             return -math.inf
-        share = 1 if caught_up else PUBLISH_SHARE
+        share = PUBLISH_SHARE if behind or others_behind else 0
         return self._published_at + max(self._interval_s, share * self._cost_s)
 
     def _tell_lag(self, record: ModelRecord) -> None:

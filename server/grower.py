@@ -64,11 +64,11 @@ class Grower:
         for known in (self._models, self._failures, self._retry_at):
             for gone in known.keys() - keys:
                 del known[gone]
-        for record in records:
-            if time.monotonic() < self._retry_at.get(record.key, 0.0):
-                continue
+        due = [record for record in records if time.monotonic() >= self._retry_at.get(record.key, 0.0)]
+        behind = {record.key for record in due if self._is_behind(record)}
+        for record in due:
             try:
-                worked |= self._folding(record).step(record)
+                worked |= self._folding(record).step(record, bool(behind - {record.key}))
             except Exception as error:
                 self._failed(record, error)
             else:
@@ -81,6 +81,10 @@ class Grower:
         trees = (folding.wake_at for key, folding in self._models.items() if key not in self._failures)
         retries = (self._retry_at[key] for key in self._failures)
         return min(chain(trees, retries), default=math.inf)
+
+    def _is_behind(self, record: ModelRecord) -> bool:
+        folding = self._models.get(record.key)
+        return record.sequence_committed > 0 if folding is None else folding.is_behind(record)
 
     def _folding(self, record: ModelRecord) -> Folding:
         folding = self._models.get(record.key)

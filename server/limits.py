@@ -59,10 +59,10 @@ GROWTH_BYTES: Final = 16 * 1024 * 1024
 """And it reads no further once their values and labels exceed this: memory is bounded whatever the backlog."""
 
 PUBLISH_SHARE: Final = 4
-"""While a model has a backlog its tree is published only after this many times as long as that last took.
+"""While anything is left to fold a tree is published only after this many times as long as that last took.
 
 Publishing makes the tree follow the evidence, which may take longer than `snapshot_interval_s`: so four fifths of the
-time go into the backlog, whatever the tree costs.
+time go into folding, whatever the tree costs.
 """
 
 SNAPSHOT_INTERVAL_S: Final = 0.2

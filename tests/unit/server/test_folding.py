@@ -86,13 +86,13 @@ def rounds(running: Grower) -> None:
         pass
 
 
-def push(store: Store, count: int) -> None:
+def push(store: Store, count: int, model: str = "m") -> None:
     """Rows whose class is X where it is known; that of each fourth is not."""
-    first = store.get_model("m").instance_count
+    first = store.get_model(model).instance_count
     numbers = np.arange(first, first + count)
     values = np.column_stack([numbers % 2, numbers // 2 % 2]).astype(np.float64)
     masks = np.where(numbers % 4 == 3, 3, 1 << numbers % 2).astype(np.uint64)
-    store.append_instances("m", [f"i{i}" for i in numbers], values, encode_sets(masks))
+    store.append_instances(model, [f"i{i}" for i in numbers], values, encode_sets(masks))
 
 
 def grown(store: Store) -> tuple[int, int]:
@@ -184,34 +184,47 @@ def test_a_backlog_of_large_labels_is_folded_in_bounded_pieces(
     assert len(store.stretches) >= 4
 
 
-@pytest.mark.parametrize(("backlog", "share"), [(True, PUBLISH_SHARE), (False, 1)])
+@pytest.mark.parametrize("whose", ["m", "other"])
 def test_publishing_leaves_time_for_folding(
-    grower: Grower,
-    store: Watched,
-    clock: Clock,
-    backlog: bool,
-    share: int,
-    monkeypatch: pytest.MonkeyPatch,
+    grower: Grower, store: Watched, clock: Clock, whose: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def publishing() -> None:
-        clock.now += COST_S
-
-    monkeypatch.setattr(folding, "GROWTH_ROWS", 10)
-    store.publishing = publishing
+    costly(store, clock)
     clock.now += INTERVAL_S
     push(store, 10)
     rounds(grower)
-    assert grown(store)[0] == 2
-    again = clock.now + share * COST_S
-    clock.now = again - 0.01
-    push(store, 15 if backlog else 5)
-    grower.round()
-    assert grown(store)[0] == 2
-    assert grower.wake_at == pytest.approx(again)
-    push(store, 10 if backlog else 0)
-    clock.now = again
+    assert grown(store) == (2, 10)
+    monkeypatch.setattr(folding, "GROWTH_ROWS", 10)
+    if whose == "other":
+        store.create_model("other", store.get_model("m").specification, budget=0)
+        push(store, 5)
+    push(store, 1000, whose)
+    finished = clock.now
+    while clock.now < finished + PUBLISH_SHARE * COST_S:
+        assert grower.round()
+        assert grown(store)[0] == 2
+        clock.now += COST_S / 4
     grower.round()
     assert grown(store)[0] == 3
+
+
+def test_without_a_backlog_the_interval_is_all_that_counts(
+    grower: Grower, store: Watched, clock: Clock
+) -> None:
+    costly(store, clock)
+    for version in (2, 3, 4):
+        clock.now += INTERVAL_S
+        push(store, 5)
+        rounds(grower)
+        assert grown(store)[0] == version
+
+
+def costly(store: Watched, clock: Clock) -> None:
+    """From now on each publication takes `COST_S`."""
+
+    def publishing() -> None:
+        clock.now += COST_S
+
+    store.publishing = publishing
 
 
 def test_a_restart_in_the_middle_of_a_backlog(
