@@ -200,7 +200,7 @@ def induce(
     max_depth = None if max_depth is None else check_count(max_depth, "max_depth", 0)
     sample = _sample(codes, arities, contours)
     live = LiveTree(sample.arities, sample.table.contours.shape[1], Rules(alpha, min_instances, max_depth))
-    live.append(sample.codes.T, sample.table.contours[sample.ids])
+    live.append(sample.codes, sample.table.contours[sample.ids])
     queries: list[Query] = []
     answers = 0
     while oracle is not None and answers < budget:

@@ -250,8 +250,8 @@ def _observe(state: GrowthState, events: list[Observed]) -> None:
         edges = edges_in_force(spec, state._warmup)
         if edges != state._edges:
             state._edges = edges
-            live.recode(state.encoder.codes(state._warmup[: live.count]).T)
-    live.append(state.encoder.codes(values).T, np.concatenate([event.contours for event in events]))
+            live.recode(state.encoder.codes(state._warmup[: live.count]))
+    live.append(state.encoder.codes(values), np.concatenate([event.contours for event in events]))
 
 
 def _learn(state: GrowthState, instance: int, contour: Floats) -> None:

@@ -19,7 +19,7 @@ class Evidence:
     Attributes
     ----------
     count : rows, ``n``
-    codes : (K, n) branch codes
+    codes : (n, K) branch codes, row by row
     ids : (n,) number of each row's contour
     askable : (n,) whether an oracle may still be asked
     after : (n,) next row in the list of a leaf, -1 at its end
@@ -27,7 +27,7 @@ class Evidence:
 
     def __init__(self, attributes: int) -> None:
         self.count = 0
-        self._codes = np.empty((attributes, 0), np.int16)
+        self._codes = np.empty((0, attributes), np.int16)
         self._ids = np.empty(0, np.int32)
         self._askable = np.empty(0, bool)
         self._after = np.empty(0, np.int32)
@@ -35,7 +35,7 @@ class Evidence:
     @property
     def codes(self) -> NDArray[np.int16]:
         """The codes: a view that ends with the last row, as the other three are."""
-        return self._codes[:, : self.count]
+        return self._codes[: self.count]
 
     @property
     def ids(self) -> NDArray[np.int32]:
@@ -53,11 +53,11 @@ class Evidence:
         return self._after[: self.count]
 
     def append(self, codes: NDArray[np.int16], ids: NDArray[np.int32]) -> None:
-        """Append rows: (K, m) codes and (m,) contours."""
+        """Append rows: (m, K) codes and (m,) contours."""
         total = self.count + ids.size
         if total > self._ids.size:
             self._widen(max(FIRST_ROOM, total + total // 4))
-        self._codes[:, self.count : total] = codes
+        self._codes[self.count : total] = codes
         self._ids[self.count : total] = ids
         self._askable[self.count : total] = True
         self._after[self.count : total] = NONE
@@ -66,6 +66,6 @@ class Evidence:
     def _widen(self, room: int) -> None:
         for name in ("_codes", "_ids", "_askable", "_after"):
             old = getattr(self, name)
-            new = np.empty((*old.shape[:-1], room), old.dtype)
-            new[..., : self.count] = old[..., : self.count]
+            new = np.empty((room, *old.shape[1:]), old.dtype)
+            new[: self.count] = old[: self.count]
             setattr(self, name, new)

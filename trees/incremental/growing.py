@@ -150,11 +150,17 @@ class GrowingTree:
         return rows
 
     def gains(self, node: int) -> tuple[Floats, Floats]:
-        """Return the ends of the gain ratio (K,) of every attribute at a node, whether it is a leaf or not."""
-        rows = self.rows(node)
-        unchanged = np.full(rows.size, NONE, np.int32), np.zeros(rows.size, np.int8)
-        changes = Changes(np.array([node], np.int32), np.array([0, rows.size]), rows, *unchanged)
-        found = self._counted_verdicts(changes, frugal=False)
+        """Return the exact ends of the gain ratio (K,) of every attribute at a node, whether it is a leaf or not."""
+        here = np.array([node], np.int32)
+        blocks = self.nodes.block[here]
+        if blocks[0] >= 0:
+            ends = KeptEnds(self.solver, self._tally, blocks)
+            found = verdicts(self.layout, self._tally.size[blocks], ends, frugal=False)
+        else:
+            rows = self.rows(node)
+            unchanged = np.full(rows.size, NONE, np.int32), np.zeros(rows.size, np.int8)
+            changes = Changes(here, np.array([0, rows.size]), rows, *unchanged)
+            found = self._counted_verdicts(changes, frugal=False)
         return found.lower[0], found.upper[0]
 
     def _down(self, changes: Changes) -> Changes:
@@ -227,7 +233,7 @@ class GrowingTree:
         split = np.full(changes.nodes.size, NONE, np.int32)
         if not split.size:
             return split
-        _, _, _, cells = self._tally.count(changes.rows, changes.start, whole=False)
+        cells = self._tally.nodes(changes.rows, changes.start)
         going = self._weigh(changes.nodes, cells)
         counted = np.diff(changes.start) * (len(self.layout.widths) + 1) + self.layout.slots
         chunk = np.cumsum(counted * going) // MAX_CELLS
@@ -239,7 +245,10 @@ class GrowingTree:
 
     def _counted_verdicts(self, changes: Changes, *, frugal: bool) -> Verdicts:
         """Judge nodes from all their rows."""
-        group, slot, rows, cells = self._tally.count(changes.rows, changes.start, whole=True)
+        nodes = self.nodes
+        group, slot, rows, cells = self._tally.count(
+            changes.rows, changes.start, changes.nodes, nodes.parent, nodes.attribute
+        )
         size = np.zeros((changes.nodes.size, self.layout.slots), np.int32)
         size[group, slot] = rows
         ends = CountedEnds(self.solver, group, slot, cells, size.shape)

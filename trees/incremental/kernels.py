@@ -62,11 +62,11 @@ def unborn(
         if split[g] < 0:
             continue
         for i in range(start[g], start[g + 1]):
-            at = kids[nodes[g]] + codes[split[g], rows[i]]
+            at = kids[nodes[g]] + codes[rows[i], split[g]]
             if kid[at] == NONE:
                 kid[at] = NONE - 1  # met, and about to be
                 parent[count] = nodes[g]
-                code[count] = codes[split[g], rows[i]]
+                code[count] = codes[rows[i], split[g]]
                 place[count] = at
                 count += 1
     return parent[:count], code[:count], place[:count]
@@ -97,7 +97,7 @@ def descend(
         if split[g] < 0:
             continue
         for i in range(start[g], start[g + 1]):
-            at = kids[nodes[g]] + codes[split[g], rows[i]]
+            at = kids[nodes[g]] + codes[rows[i], split[g]]
             if rank[at] < 0:
                 rank[at] = count
                 places[count] = at
@@ -116,7 +116,7 @@ def descend(
         if split[g] < 0:
             continue
         for i in range(start[g], start[g + 1]):
-            c = rank[kids[nodes[g]] + codes[split[g], rows[i]]]
+            c = rank[kids[nodes[g]] + codes[rows[i], split[g]]]
             to = sizes[c]
             sizes[c] += 1
             to_rows[to] = rows[i]
@@ -199,7 +199,7 @@ def add(
 
     Parameters
     ----------
-    codes : (K, n)
+    codes : (n, K), a row together: they are read one row at a time
     offsets : (K,) first slot of each attribute
     ids : (n,) contour of each row now
     rows, was : (m,) rows, group by group, and their contours before; -1 for a row that is new here
@@ -208,7 +208,7 @@ def add(
     column : (d,) scratch, all -1
     dirty, size : (blocks, S) cells whose counts change are marked; number of rows in each cell
     """
-    K = codes.shape[0]
+    K = codes.shape[1]
     for g in range(blocks.shape[0]):
         b = blocks[g]
         w = width[b]
@@ -227,7 +227,7 @@ def add(
             to = column[new]
             back = column[was[i]] if was[i] >= 0 else NONE
             for k in range(-1, K):
-                slot = 0 if k < 0 else offsets[k] + codes[k, row]
+                slot = 0 if k < 0 else offsets[k] + codes[row, k]
                 dirty[b, slot] = True
                 counts[slot * w + to] += 1
                 if back >= 0:
@@ -290,87 +290,134 @@ def gather(blocks: Ids, slots: Ids, pool: Ids, at: Ints, width: Ids, used: Ids) 
 
 
 @compiled
+def unspent(node: int, parent: Ids, attribute: Ids, free: Ids) -> int:
+    """Write the attributes that no node above tests into `free`, and return how many they are."""
+    K = free.shape[0]
+    for k in range(K):
+        free[k] = k
+    above = parent[node]
+    while above >= 0:
+        free[attribute[above]] = NONE
+        above = parent[above]
+    count = 0
+    for k in range(K):
+        if free[k] >= 0:
+            free[count] = k
+            count += 1
+    return count
+
+
+@compiled
+def sorted_columns(ids: Ids, rows: Ids, column: Ids, held: Ids) -> int:
+    """List the contours of rows in `held`, rising, and where each stands in `column`; return how many they are."""
+    d = 0
+    for row in rows:
+        contour = ids[row]
+        if column[contour] < 0:
+            column[contour] = 0
+            j = d
+            while j > 0 and held[j - 1] > contour:
+                held[j] = held[j - 1]
+                j -= 1
+            held[j] = contour
+            d += 1
+    for j in range(d):
+        column[held[j]] = j
+    return d
+
+
+@compiled
+def count_nodes(ids: Ids, rows: Ids, start: Ints, column: Ids) -> tuple[Ints, Ids, Ints]:
+    """Contours of rows, group by group, in sparse form; `column` is scratch (d,), all -1."""
+    groups = start.shape[0] - 1
+    first = np.zeros(groups + 1, np.int64)
+    out_ids = np.empty(rows.shape[0], np.int32)
+    out_counts = np.empty(rows.shape[0], np.int64)
+    for g in range(groups):
+        here = rows[start[g] : start[g + 1]]
+        out = first[g]
+        d = sorted_columns(ids, here, column, out_ids[out:])
+        out_counts[out : out + d] = 0
+        for row in here:
+            out_counts[out + column[ids[row]]] += 1
+        for j in range(d):
+            column[out_ids[out + j]] = NONE
+        first[g + 1] = out + d
+    return first, out_ids[: first[groups]], out_counts[: first[groups]]
+
+
+@compiled
 def count_cells(
-    codes: Codes, offsets: Ints, slots: int, ids: Ids, rows: Ids, start: Ints, whole: bool, column: Ids
+    codes: Codes,
+    offsets: Ints,
+    slots: int,
+    ids: Ids,
+    rows: Ids,
+    start: Ints,
+    nodes: Ids,
+    parent: Ids,
+    attribute: Ids,
+    column: Ids,
 ) -> tuple[Ids, Ids, Ids, Ints, Ids, Ints]:
-    """Count rows group by group, storing nothing.
+    """Count the rows of nodes, storing nothing; attributes that are spent are left out.
 
     Parameters
     ----------
     codes, offsets, ids, column : see `add`
     slots : ``S``
-    rows, start : rows, group by group
-    whole : count every slot, or slot 0 alone
+    rows, start, nodes : rows, node by node
+    parent, attribute : of all nodes
 
     Returns
     -------
     group, slot, size : (m,) of each populated cell
     start, ids, counts : the cells in sparse form
     """
-    K = codes.shape[0]
-    groups = start.shape[0] - 1
+    K = codes.shape[1]
+    groups = nodes.shape[0]
     most_cells = 0
-    most = 0
     widest = 0
     for g in range(groups):
         m = start[g + 1] - start[g]
-        most_cells += min(slots, m * K + 1) if whole else 1
-        most += m * (K + 1) if whole else m
+        most_cells += min(slots, m * K + 1)
         widest = max(widest, m)
     widest = min(widest, column.shape[0])
     cell_group = np.empty(most_cells, np.int32)
     cell_slot = np.empty(most_cells, np.int32)
     cell_size = np.empty(most_cells, np.int32)
     cell_start = np.zeros(most_cells + 1, np.int64)
-    out_ids = np.empty(most, np.int32)
-    out_counts = np.empty(most, np.int64)
+    out_ids = np.empty(rows.shape[0] * (K + 1), np.int32)
+    out_counts = np.empty(rows.shape[0] * (K + 1), np.int64)
     held = np.empty(widest, np.int32)
     table = np.empty(slots * widest, np.int32)
-    sizes = np.zeros(slots, np.int32)
+    free = np.empty(K, np.int32)
     cells = 0
     out = 0
     for g in range(groups):
-        d = 0
-        for i in range(start[g], start[g + 1]):
-            contour = ids[rows[i]]
-            if column[contour] < 0:
-                column[contour] = 0
-                j = d
-                while j > 0 and held[j - 1] > contour:
-                    held[j] = held[j - 1]
-                    j -= 1
-                held[j] = contour
-                d += 1
-        for j in range(d):
-            column[held[j]] = j
-        top = slots if whole else 1
-        for i in range(top * d):
-            table[i] = 0
-        for s in range(top):
-            sizes[s] = 0
-        for i in range(start[g], start[g + 1]):
-            row = rows[i]
+        here = rows[start[g] : start[g + 1]]
+        d = sorted_columns(ids, here, column, held)
+        left = unspent(nodes[g], parent, attribute, free)
+        table[: slots * d] = 0
+        for row in here:
             j = column[ids[row]]
             table[j] += 1
-            sizes[0] += 1
-            if whole:
-                for k in range(K):
-                    slot = offsets[k] + codes[k, row]
-                    table[slot * d + j] += 1
-                    sizes[slot] += 1
-        for s in range(top):
-            if sizes[s] == 0:
-                continue
+            for f in range(left):
+                table[(offsets[free[f]] + codes[row, free[f]]) * d + j] += 1
+        for slot in range(slots):
+            size = 0
             for j in range(d):
-                if table[s * d + j] > 0:
+                count = table[slot * d + j]
+                if count > 0:
                     out_ids[out] = held[j]
-                    out_counts[out] = table[s * d + j]
+                    out_counts[out] = count
                     out += 1
-            cell_group[cells] = g
-            cell_slot[cells] = s
-            cell_size[cells] = sizes[s]
-            cells += 1
-            cell_start[cells] = out
+                    size += count
+            if size > 0:
+                cell_group[cells] = g
+                cell_slot[cells] = slot
+                cell_size[cells] = size
+                cells += 1
+                cell_start[cells] = out
         for j in range(d):
             column[held[j]] = NONE
     return (

@@ -52,20 +52,20 @@ class LiveTree:
     def sample(self) -> Sample:
         """The rows as of now; a later change may write into these arrays."""
         rows = self._rows
-        return Sample(rows.codes.T, self._arities, rows.ids, rows.askable, self.table)
+        return Sample(rows.codes, self._arities, rows.ids, rows.askable, self.table)
 
     def contour_id(self, row: int) -> int:
         """Return the number of what is known of a row's class."""
         return int(self._rows.ids[row])
 
     def append(self, codes: Codes, contours: Floats) -> None:
-        """Append rows: codes (K, m), none negative, and contours (m, l)."""
+        """Append rows: codes (m, K), none negative, and contours (m, l)."""
         self._arities = _with_codes(self._arities, codes)
         self._rows.append(codes, self.table.intern(contours))
         self._flat = None
 
     def recode(self, codes: Codes) -> None:
-        """Replace the codes (K, n) of all rows."""
+        """Replace the codes (n, K) of all rows."""
         self._rows.codes[:] = codes
         self._arities = _with_codes(self._declared, codes)
         self._fell()
@@ -130,5 +130,5 @@ class LiveTree:
 
 
 def _with_codes(arities: tuple[int, ...], codes: Codes) -> tuple[int, ...]:
-    seen = codes.max(axis=1, initial=0) + 1
+    seen = codes.max(axis=0, initial=0) + 1
     return tuple(max(a, int(b)) for a, b in zip(arities, seen, strict=True))

@@ -41,6 +41,8 @@ def flat_tree(tree: GrowingTree) -> FlatTree:
 class Standing:
     """The tree as it stands, for `quercus.trees.query`: places are made when they are asked for.
 
+    Good until the tree takes up the next change.
+
     Parameters
     ----------
     tree
@@ -49,6 +51,7 @@ class Standing:
 
     def __init__(self, tree: GrowingTree) -> None:
         self._tree = tree
+        self._gains: dict[int, Mapping[int, Interval]] = {}
 
     def find(self, path: Path) -> Place | None:
         """Return the place at `path`, or None when the tree has no such node."""
@@ -66,13 +69,13 @@ class Standing:
             )
 
     def gains(self, place: Place) -> Mapping[int, Interval]:
-        """Return the gain-ratio interval of every candidate at a place, also where the tree did not need them."""
-        nodes, node = self._tree.nodes, self._node(place.path)
-        if nodes.judged[node]:
-            lower, upper = nodes.gain_lower[node], nodes.gain_upper[node]
-        else:
+        """Return the exact gain-ratio interval of every candidate at a place, whether the tree needed it or not."""
+        node = self._node(place.path)
+        if node not in self._gains:
             lower, upper = self._tree.gains(node)
-        return {int(k): (float(lower[k]), float(upper[k])) for k in np.flatnonzero(~np.isnan(lower))}
+            known = np.flatnonzero(~np.isnan(lower))
+            self._gains[node] = {int(k): (float(lower[k]), float(upper[k])) for k in known}
+        return self._gains[node]
 
     def _node(self, path: Path) -> int:
         nodes, node = self._tree.nodes, self._tree.root

@@ -105,15 +105,21 @@ class Tally:
             self._pool, self._at, self._width, self._used, column, self.dirty, self.size,
         )  # fmt: skip
 
-    def count(self, rows: Ids, start: Ints, *, whole: bool) -> tuple[Ids, Ids, Ids, Cells]:
-        """Count rows group by group without keeping the counts: group, slot, size and contents of each cell.
+    def nodes(self, rows: Ids, start: Ints) -> Cells:
+        """Count the rows of nodes, node by node, without keeping the counts: their own cells."""
+        return Cells(*kernels.count_nodes(self._evidence.ids, rows, start, self._scratch()))
 
-        Without `whole`, slot 0 alone is counted.
+    def count(
+        self, rows: Ids, start: Ints, nodes: Ids, parent: Ids, attribute: Ids
+    ) -> tuple[Ids, Ids, Ids, Cells]:
+        """Count the rows of nodes without keeping the counts: node (0 to m - 1), slot, size and contents of cells.
+
+        `parent` and `attribute` are those of all nodes: what is tested above is not counted.
         """
         column, codes, ids = self._scratch(), self._evidence.codes, self._evidence.ids
         layout = self.layout
         group, slot, size, first, contours, counts = kernels.count_cells(
-            codes, layout.offsets, layout.slots, ids, rows, start, whole, column
+            codes, layout.offsets, layout.slots, ids, rows, start, nodes, parent, attribute, column
         )
         return group, slot, size, Cells(first, contours, counts)
 
