@@ -11,7 +11,6 @@ from sklearn.tree import DecisionTreeClassifier
 from quercus.trees.specification import Specification
 from quercus.trees.stream import GrowthState, grow
 
-MIN_INSTANCES = 30  # the one stopping rule of every measurement on streams A and B, at every size
 LEAST_LEAVES = (1, 2, 3, 5, 10, 20, 30)  # scikit-learn's min_samples_leaf: all are tried, the best counts
 
 

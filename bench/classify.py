@@ -5,9 +5,8 @@ scikit-learn's tree has as many leaves as Quercus's.
 
 import numpy as np
 from _measure import cpu, in_turn, rate, times
-from _peers import MIN_INSTANCES
 from _report import Row, options, reporting
-from _streams import batches, dictionaries, nominal, precise, train
+from _streams import STOPPING, batches, dictionaries, nominal, precise, train
 from river import tree
 from sklearn.tree import DecisionTreeClassifier
 
@@ -19,7 +18,7 @@ TARGET = 0.5
 
 
 def grown(X, y):
-    spec = STREAM.specification(alpha=1.0, min_instances=MIN_INSTANCES)
+    spec = STREAM.specification(alpha=1.0, **STOPPING)
     state = grow(GrowthState.initial(spec), batches(X, precise(y, STREAM.classes)))
     return state.flat, state.encoder
 

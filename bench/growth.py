@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 from _measure import rate, times
-from _peers import MIN_INSTANCES, Run, best_refit, run_quercus, run_river
+from _peers import Run, best_refit, run_quercus, run_river
 from _report import Report, Row, axes, dots, options, reporting
-from _streams import dictionaries, doubtful, hold_out, nominal, precise, train
+from _streams import STOPPED, STOPPING, UNLIMITED, dictionaries, doubtful, hold_out, nominal, precise, train
 from river import tree
 
 STREAM = nominal()
@@ -48,7 +48,7 @@ def measure_rates(X, y, every, repeats) -> tuple[dict[str, float], float]:
 
 
 def model(alpha: float):
-    return STREAM.specification(alpha=alpha, min_instances=MIN_INSTANCES)
+    return STREAM.specification(alpha=alpha, **STOPPING)
 
 
 def measure_accuracy(X, y, sizes, test) -> dict[str, Run]:
@@ -95,7 +95,7 @@ def accuracy_rows(report: Report, runs: dict[str, Run], refits: dict[int, tuple[
             )  # the peers learn from precise labels, so the others cannot be held to them
             report.add(
                 Row(
-                    f"hold-out accuracy after {size:,} rows, {name}, min_instances {MIN_INSTANCES}",
+                    f"hold-out accuracy after {size:,} rows, {name}, {STOPPED}",
                     f"{ours:.4f}",
                     f"River {best} {peers[best]:.4f}; scikit-learn {accuracy:.4f} "
                     f"(min_samples_leaf {least}, refit {seconds * 1e3:.0f} ms)",
@@ -136,6 +136,13 @@ def main() -> None:
         seconds, river = measure_rates(X, y, every, repeats)
         rate_rows(report, n, seconds, river)
         runs = measure_accuracy(X, y, sizes, test)
+        free = run_quercus(
+            STREAM.specification(alpha=1.0, **UNLIMITED), X, precise(y, STREAM.classes), sizes, test
+        )
+        figures = ", ".join(f"{accuracy:.4f}" for accuracy in free.accuracy.values())
+        report.note(
+            f"Accuracy at α = 1 with {UNLIMITED} and no limit of depth: {figures}; {free.nodes:,} nodes."
+        )
         for name in rivers():
             report.note(f"River {name}: {rate(n, runs[name].seconds)}, one run.")
         refits = {size: best_refit(X[:size], y[:size], test) for size in sizes}

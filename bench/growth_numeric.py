@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 from _measure import rate, times
-from _peers import MIN_INSTANCES, Run, best_refit, run_quercus, run_river
+from _peers import Run, best_refit, run_quercus, run_river
 from _report import Report, Row, options, reporting
-from _streams import dictionaries, hold_out, numeric, precise, train
+from _streams import STOPPING, dictionaries, hold_out, numeric, precise, train
 from river.tree import HoeffdingTreeClassifier
 
 STREAM = numeric()
@@ -19,7 +19,7 @@ EVERY = 10_000
 
 
 def model(bins: int, alpha: float):
-    spec = STREAM.specification(alpha=alpha, min_instances=MIN_INSTANCES, warmup_rows=1_000)
+    spec = STREAM.specification(alpha=alpha, **STOPPING, warmup_rows=1_000)
     return replace(spec, attributes=tuple(replace(attribute, bins=bins) for attribute in spec.attributes))
 
 

@@ -8,9 +8,8 @@ from functools import partial
 
 import numpy as np
 from _measure import cpu, milliseconds, times
-from _peers import MIN_INSTANCES
 from _report import Report, Row, options, reporting
-from _streams import NOISE, nominal, train
+from _streams import NOISE, STOPPED, STOPPING, nominal, train
 from sklearn.tree import DecisionTreeClassifier
 
 from quercus.trees.stream import GrowthState, Observed, grow
@@ -63,8 +62,8 @@ def main() -> None:
         measure(report, name, four, X, y, contours, repeats, TARGET_S)
         X, y = train(stream, 10_000 if quick else 100_000)
         for alpha in (1.0, 0.8):
-            name = f"stream A, {len(X):,} rows, precise labels, α = {alpha:g}, min_instances {MIN_INSTANCES}"
-            settings = stream.specification(alpha=alpha, min_instances=MIN_INSTANCES)
+            name = f"stream A, {len(X):,} rows, precise labels, α = {alpha:g}, {STOPPED}"
+            settings = stream.specification(alpha=alpha, **STOPPING)
             measure(report, name, settings, X, y, np.eye(stream.classes)[y], max(1, repeats // 3))
 
 

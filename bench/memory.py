@@ -28,13 +28,13 @@ def peak_mb() -> float:
 def grow_quercus(n: int, alpha: float, kind: str) -> dict[str, float]:
     """Grow n rows with a look at the tree every 10,000, and measure."""
     import numpy as np  # noqa: PLC0415 - the child process loads what it measures, and nothing else
-    from _streams import TRAIN_SEED, doubtful, nominal, precise  # noqa: PLC0415
+    from _streams import STOPPING, TRAIN_SEED, doubtful, nominal, precise  # noqa: PLC0415
 
     from quercus.trees.stream import GrowthState, Observed, grow  # noqa: PLC0415
 
     stream, rng = nominal(), np.random.default_rng(TRAIN_SEED)
     contours = {"precise": precise, "doubtful": doubtful}[kind]
-    spec = stream.specification(alpha=alpha, min_instances=30)
+    spec = stream.specification(alpha=alpha, **STOPPING)
 
     def learn(state, rows):
         X, y = stream.draw(rng, rows)

@@ -1,16 +1,28 @@
 """How the cost of growth grows: with rows, attributes, classes and distinct contours; fitted exponents and a plot.
 
-Rows in batches of 1,000, the whole tree looked at every 10,000 (and at the end); CPU seconds. A cost of 1.0 as the
-exponent of the rows means that a row costs the same in a long stream as in a short one.
+Rows in batches of 1,000, the whole tree looked at every 10,000 (and at the end); CPU seconds. An exponent of 1 for the
+rows means that a row costs the same in a long stream as in a short one. A tree without a limit of depth goes on splitting
+noise as rows come, splits that turn over again and again.
 """
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from _measure import Clock
-from _peers import MIN_INSTANCES, run_quercus
+from _peers import run_quercus
 from _report import Report, Row, axes, options, reporting
-from _streams import TRAIN_SEED, batches, doubtful, nominal, numeric, precise, soft, train
+from _streams import (
+    STOPPING,
+    TRAIN_SEED,
+    UNLIMITED,
+    batches,
+    doubtful,
+    nominal,
+    numeric,
+    precise,
+    soft,
+    train,
+)
 
 from quercus.trees.stream import GrowthState, grow
 
@@ -21,9 +33,9 @@ LINEAR = 1.05  # an exponent up to this one counts as linear: what is left is th
 Cost = Callable[[int], float]
 
 
-def of_rows(stream, alpha: float, contours) -> Cost:
+def of_rows(stream, alpha: float, contours, stopping=STOPPING) -> Cost:
     """Return the cost of n rows, drawn in chunks so that their number does not show in the memory."""
-    spec = stream.specification(alpha=alpha, min_instances=MIN_INSTANCES)
+    spec = stream.specification(alpha=alpha, **stopping)
 
     def cost(n: int) -> float:
         rng, clock, state = np.random.default_rng(TRAIN_SEED), Clock(), GrowthState.initial(spec)
@@ -41,7 +53,7 @@ def of_rows(stream, alpha: float, contours) -> Cost:
 
 def of_batch(stream, n, alpha, contours) -> float:
     X, y = train(stream, n)
-    spec = stream.specification(alpha=alpha, min_instances=MIN_INSTANCES)
+    spec = stream.specification(alpha=alpha, **STOPPING)
     looks = {*range(EVERY, n, EVERY), n}
     return run_quercus(spec, X, contours(y, stream.classes), looks).seconds
 
@@ -95,6 +107,7 @@ def measure(report: Report, quick: bool) -> dict[str, dict[str, dict[int, float]
             "A, α = 1, precise": (of_rows(nominal(), 1.0, precise), rows),
             "A, α = .8, precise": (of_rows(nominal(), 0.8, precise), rows),
             "A, α = .8, half vacuous, a quarter sets": (of_rows(nominal(), 0.8, doubtful), rows),
+            "A, α = 1, precise, no limit of depth": (of_rows(nominal(), 1.0, precise, UNLIMITED), rows),
             "B (4 bins), α = .8, precise": (of_rows(numeric(), 0.8, precise), rows),
         },
         "attributes": {f"{n:,} rows, α = .8, precise": (of_attributes(n), (5, 10, 20, 40, 80))},
