@@ -20,8 +20,8 @@ TRAIN_SEED, TEST_SEED, LABEL_SEED = 1, 2, 3
 
 # The one stopping rule of Quercus in every measurement on these streams, at every size. The tree is not pruned: below
 # the truth's depth 5 (and one wrong turn) it would split noise, the more of it the more rows there are.
-STOPPING = {"min_instances": 20, "max_depth": 6}
-UNLIMITED = {"min_instances": 30}  # the best without a limit of depth, to show what it costs
+STOPPING = {"min_instances": 30, "max_depth": 6}
+UNLIMITED = {"min_instances": 30}  # shows what the limit of depth is for
 STOPPED = ", ".join(f"{name} {value}" for name, value in STOPPING.items())
 
 Ints = NDArray[np.int64]

@@ -140,9 +140,7 @@ def main() -> None:
             STREAM.specification(alpha=1.0, **UNLIMITED), X, precise(y, STREAM.classes), sizes, test
         )
         figures = ", ".join(f"{accuracy:.4f}" for accuracy in free.accuracy.values())
-        report.note(
-            f"Accuracy at α = 1 with {UNLIMITED} and no limit of depth: {figures}; {free.nodes:,} nodes."
-        )
+        report.note(f"Accuracy at α = 1 without the limit of depth: {figures}; {free.nodes:,} nodes.")
         for name in rivers():
             report.note(f"River {name}: {rate(n, runs[name].seconds)}, one run.")
         refits = {size: best_refit(X[:size], y[:size], test) for size in sizes}

@@ -1,8 +1,8 @@
 """How the cost of growth grows: with rows, attributes, classes and distinct contours; fitted exponents and a plot.
 
 Rows in batches of 1,000, the whole tree looked at every 10,000 (and at the end); CPU seconds. An exponent of 1 for the
-rows means that a row costs the same in a long stream as in a short one. A tree without a limit of depth goes on splitting
-noise as rows come, splits that turn over again and again.
+rows means that a row costs the same in a long stream as in a short one. A tree without a limit of depth goes on
+splitting noise as rows come, splits that turn over again and again.
 """
 
 from collections.abc import Callable, Sequence
