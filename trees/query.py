@@ -1,20 +1,17 @@
 """Which label to ask for next (ALGORITHMS §3.3)."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from quercus.belief.errors import InvalidInput
-from quercus.trees.dominance import TIE, Interval
-from quercus.trees.growth import Place, Rows
+from quercus.trees.candidate import Child
+from quercus.trees.dominance import Interval
+from quercus.trees.growth import Place
 from quercus.trees.interval import IntervalSolver
 from quercus.trees.sample import Sample
 from quercus.trees.tree import Path
-
-MAX_CELLS = 4_000_000  # of a matrix of counts: leaving each label out in turn must not fill the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,30 +117,78 @@ def agenda(desk: Desk, last: Asked | None, limit: int) -> tuple[Query, ...]:
     limit
         Most queries to return.
     """
-    free = desk.sample.askable.copy()
-    desk = replace(desk, sample=replace(desk.sample, askable=free))
-    queries: list[Query] = []
-    while len(queries) < limit:
-        query = _next_query(desk, last)
-        if query is None:
-            break
-        queries.append(query)
-        free[query.instance] = False  # being asked
-        last = query.asked
-    return tuple(queries)
+    return tuple(islice(_Agenda(desk, limit).queries(last), limit))
 
 
-def _next_query(desk: Desk, last: Asked | None) -> Query | None:
-    if last is not None:
-        place = desk.growth.find(last.path)
-        query = None if place is None else _ask(desk, place, _rest(desk.sample, last), last.rivals)
-        if query is not None:
-            return query
-    for place, rivals in desk.growth.contested():
-        query = _ask(desk, place, _children(desk.sample, rivals), rivals)
-        if query is not None:
-            return query
-    return None
+class _Agenda:
+    """One agenda in the making. Whoever is listed is being asked; nothing else changes meanwhile.
+
+    Hence the scores of a child are found once, and a node without candidates stays so.
+    """
+
+    def __init__(self, desk: Desk, limit: int) -> None:
+        self._desk = desk
+        self._limit = limit
+        self._free = desk.sample.askable.copy()
+        self._children: dict[tuple[Path, int, int], Child | None] = {}
+
+    def queries(self, last: Asked | None) -> Iterator[Query]:
+        """Yield the queries in order."""
+        sample, growth = self._desk.sample, self._desk.growth
+        place = None if last is None else growth.find(last.path)
+        if last is not None and place is not None:
+            yield from self._round(place, last.rivals, _rest(sample, last))
+        for place, rivals in growth.contested():
+            yield from self._rounds(place, rivals)
+
+    def _rounds(self, place: Place, rivals: tuple[int, ...]) -> Iterator[Query]:
+        """Yield the queries of round after round at a node, until it has no candidate left."""
+        asked = bool(self._desk.sample.candidates(place.rows).size)
+        while asked:
+            asked = False
+            for query in self._round(place, rivals, _children(self._desk.sample, rivals)):
+                asked = True
+                yield query
+
+    def _round(
+        self, place: Place, rivals: tuple[int, ...], children: Iterable[tuple[int, int]]
+    ) -> Iterator[Query]:
+        """Yield a query for each of the children that has a candidate."""
+        intervals = None
+        for attribute, code in children:
+            child = self._child(place, attribute, code)
+            best = None if child is None else child.best(self._free)
+            if best is None:
+                continue
+            instance, score = best
+            self._free[instance] = False
+            if intervals is None:
+                known = self._desk.growth.gains(place)
+                intervals = tuple((k, *known[k]) for k in rivals if k in known)
+            yield Query(
+                instance=instance,
+                path=place.path,
+                attribute=attribute,
+                code=code,
+                score=score,
+                rivals=intervals,
+                asked=Asked(place.path, attribute, code, rivals),
+                node_count=int(place.rows.size),
+            )
+
+    def _child(self, place: Place, attribute: int, code: int) -> Child | None:
+        """Return the child, or None when it had no candidate when first looked at."""
+        key = (place.path, attribute, code)
+        if key not in self._children:
+            sample = self._desk.sample
+            rows = sample.with_value(place.rows, attribute, code)
+            candidates = sample.candidates(rows)
+            candidates = candidates[self._free[candidates]]
+            solver = self._desk.solver
+            self._children[key] = (
+                Child(sample, solver, rows, candidates, self._limit) if candidates.size else None
+            )
+        return self._children[key]
 
 
 def _children(sample: Sample, rivals: tuple[int, ...]) -> Iterator[tuple[int, int]]:
@@ -157,88 +202,3 @@ def _rest(sample: Sample, last: Asked) -> Iterator[tuple[int, int]]:
         for attribute, code in _children(sample, last.rivals)
         if (last.rivals.index(attribute), code) > here
     )
-
-
-def _ask(
-    desk: Desk, place: Place, children: Iterator[tuple[int, int]], rivals: tuple[int, ...]
-) -> Query | None:
-    """Return the query of the first of the children that has a candidate."""
-    sample = desk.sample
-    if not sample.candidates(place.rows).size:
-        return None
-    for attribute, code in children:
-        rows = sample.with_value(place.rows, attribute, code)
-        candidates = sample.candidates(rows)
-        if candidates.size:
-            instance, score = best_candidate(sample, desk.solver, rows, candidates)
-            known = desk.growth.gains(place)
-            return Query(
-                instance=instance,
-                path=place.path,
-                attribute=attribute,
-                code=code,
-                score=score,
-                rivals=tuple((k, *known[k]) for k in rivals if k in known),
-                asked=Asked(place.path, attribute, code, rivals),
-                node_count=int(place.rows.size),
-            )
-    return None
-
-
-def best_candidate(sample: Sample, solver: IntervalSolver, rows: Rows, candidates: Rows) -> tuple[int, float]:
-    """Return the candidate whose removal narrows the child most, and its score (ALGORITHMS §3.3, ties §3.5).
-
-    Parameters
-    ----------
-    sample
-        Holds the labels.
-    solver
-        Entropy intervals over the sample's contours.
-    rows
-        The child.
-    candidates
-        Those of its rows that may be asked about; at least one.
-
-    Returns
-    -------
-    instance : int
-        Number of the row.
-    score : float
-        ``w(S(T_h)) - w(S(T_h without i)) + 1[vacuous]``, bits.
-    """
-    distinct = np.unique(sample.ids[candidates])  # rows of equal labels score the same
-    scores = _scores(sample, solver, rows, distinct)
-    tied = scores >= scores.max() - TIE
-    totals = sample.table.contours[distinct].sum(axis=1)
-    tied &= totals >= totals[tied].max() - TIE
-    instance = int(candidates[np.isin(sample.ids[candidates], distinct[tied])].min())
-    return instance, float(scores[distinct == sample.ids[instance]][0])
-
-
-def _scores(
-    sample: Sample, solver: IntervalSolver, rows: Rows, distinct: NDArray[np.int32]
-) -> NDArray[np.float64]:
-    vacuous = sample.table.vacuous[distinct]
-    scores = vacuous.astype(np.float64)
-    # A vacuous label constrains nothing, so without it the width is the same, unless it was the only
-    # row: then nothing is left.
-    solved = np.ones(distinct.size, dtype=bool) if rows.size == 1 else ~vacuous
-    if solved.any():
-        counts = sample.counts(rows)
-        width = _widths(solver, counts[np.newaxis])[0]
-        step = max(1, MAX_CELLS // counts.size)
-        chunks = [distinct[solved][start : start + step] for start in range(0, int(solved.sum()), step)]
-        widths_without = [_widths(solver, _without_each(counts, chunk)) for chunk in chunks]
-        scores[solved] += width - np.concatenate(widths_without)
-    return scores
-
-
-def _without_each(counts: NDArray[np.int64], distinct: NDArray[np.int32]) -> NDArray[np.int64]:
-    without = np.repeat(counts[np.newaxis], distinct.size, axis=0)
-    without[np.arange(distinct.size), distinct] -= 1
-    return without
-
-
-def _widths(solver: IntervalSolver, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    lower, upper = solver.intervals(counts)
-    return upper - lower

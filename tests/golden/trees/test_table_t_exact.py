@@ -7,7 +7,7 @@ import pytest
 from golden.trees.table_t import ARITIES, CODES, CONTOURS, VALUES, X, Y, numbers, oracle
 
 from quercus.trees.abc45 import Induction, induce
-from quercus.trees.query import best_candidate
+from quercus.trees.candidate import best_candidate
 from quercus.trees.sample import ContourTable, Sample
 from quercus.trees.tree import Stop
 

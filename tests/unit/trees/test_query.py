@@ -2,10 +2,8 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import query
 from quercus.trees.abc45 import induce, open_desk
-from quercus.trees.interval import entropy_interval
-from quercus.trees.query import Asked, agenda, best_candidate
+from quercus.trees.query import Asked, agenda
 from quercus.trees.sample import ContourTable, Sample
 from quercus.trees.tree import Stop
 
@@ -18,48 +16,6 @@ def sample(contours: object, codes: object = None) -> Sample:
     table = ContourTable(labels.shape[1])
     arities = tuple((values.max(axis=0) + 1).tolist())
     return Sample(values, arities, table.intern(labels), np.ones(len(labels), dtype=bool), table)
-
-
-def best(contours: object, alpha: float = 0.8) -> tuple[int, float]:
-    rows = sample(contours)
-    every = np.arange(len(rows.ids))
-    return best_candidate(rows, rows.table.solver(alpha), every, rows.candidates(every))
-
-
-def width(contours: object, alpha: float = 0.8) -> float:
-    return entropy_interval(np.array(contours, dtype=float), None, alpha).width
-
-
-def test_a_score_is_what_leaving_the_row_out_changes() -> None:
-    rows = [(1, 0), (1, 0), (0, 1), (0.4, 1.0)]
-    assert best(rows) == (3, pytest.approx(width(rows) - width(rows[:3])))
-
-
-def test_a_vacuous_row_scores_one() -> None:
-    assert best([(1, 0), (0.3, 0.3), (0, 1)]) == (1, 1.0)
-
-
-def test_without_the_last_row_nothing_is_left() -> None:
-    assert best([EVERYTHING]) == (0, pytest.approx(1.0 + 1.0))  # width log2 l, and 1 for being vacuous
-    assert best([(1.0, 0.5)]) == (0, pytest.approx(width([(1.0, 0.5)])))
-
-
-def test_of_equal_scores_the_less_committed_then_the_earlier_row() -> None:
-    assert best([(1, 0), (0.5, 0.5), (1, 1), (1, 1)])[0] == 2
-    assert best([(1, 0), (1, 1), (1, 1)])[0] == 1
-
-
-def test_precise_rows_are_no_candidates() -> None:
-    rows = sample([(0, 0.5), (1, 0), (1, 0.1)])
-    assert rows.candidates(np.arange(3)).tolist() == [2]
-
-
-def test_scores_do_not_depend_on_how_the_work_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(3)
-    rows = rng.random((40, 3))
-    whole = best(rows)
-    monkeypatch.setattr(query, "MAX_CELLS", 200)
-    assert best(rows) == whole
 
 
 def overlapping() -> Sample:
