@@ -91,7 +91,7 @@ class Nodes:
 
     def _more(self) -> None:
         known = self.attribute.size
-        total = max(16, 2 * known)
+        total = max(16, known + known // 2)
         self._free.extend(range(total - 1, known - 1, -1))
         for name in self._columns:
             old = getattr(self, name)
@@ -114,7 +114,7 @@ class Nodes:
         if free:
             return free.pop()
         if self._kid_top + width > self.kid.size:
-            grown = np.zeros(2 * (self._kid_top + width), np.int32)
+            grown = np.zeros(16 + (self._kid_top + width) * 3 // 2, np.int32)
             grown[: self._kid_top] = self.kid[: self._kid_top]
             self.kid = grown
             self.rank = np.full(grown.size, NONE, np.int32)
