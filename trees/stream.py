@@ -26,7 +26,7 @@ from quercus.trees.encoding import (
     edges_in_force,
 )
 from quercus.trees.flat import FlatTree
-from quercus.trees.incremental.growing import SMALL, Rules
+from quercus.trees.incremental.growing import Rules
 from quercus.trees.incremental.live import LiveTree
 from quercus.trees.query import Asked, Query, agenda
 from quercus.trees.sample import Sample
@@ -99,10 +99,11 @@ class GrowthState:
     specification
         In force now.
     small
-        Nodes with fewer rows are grown again rather than updated; the tree is the same whatever it is.
+        Nodes with fewer rows are grown again rather than updated; the tree is the same whatever it is. A number
+        fit for the attributes unless given.
     """
 
-    def __init__(self, specification: Specification, small: int = SMALL) -> None:
+    def __init__(self, specification: Specification, small: int | None = None) -> None:
         self.specification = specification
         self.answers = 0
         self.asked: Asked | None = None

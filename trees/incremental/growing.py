@@ -28,7 +28,10 @@ from quercus.trees.interval import IntervalSolver
 from quercus.trees.sample import ContourTable
 from quercus.trees.tree import Stop
 
-SMALL = 128  # rows; nodes with fewer keep no counts
+SMALL = 128  # rows; nodes with fewer keep no counts,
+THIN = (
+    16  # nor do those with fewer rows than this for each value of an attribute: theirs would be mostly zeros
+)
 MAX_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
 
 Floats = NDArray[np.float64]
@@ -108,11 +111,11 @@ class GrowingTree:
     rules
         How the tree is grown.
     small
-        Nodes with fewer rows keep no counts; the tree is the same whatever it is.
+        Nodes with fewer rows keep no counts, `SMALL` and `THIN` unless given; the tree is the same whatever it is.
     """
 
     def __init__(
-        self, evidence: Evidence, table: ContourTable, layout: Layout, rules: Rules, small: int = SMALL
+        self, evidence: Evidence, table: ContourTable, layout: Layout, rules: Rules, small: int | None = None
     ) -> None:
         self.nodes = Nodes(layout.widths, table.contours.shape[1])
         self.layout = layout
@@ -120,7 +123,8 @@ class GrowingTree:
         self._table = table
         self._rules = rules
         self._deepest = np.iinfo(np.int32).max if rules.max_depth is None else rules.max_depth
-        self._small = small
+        thin = THIN * layout.slots // len(layout.widths)
+        self._small = max(SMALL, thin) if small is None else small
         self._tally = Tally(layout, evidence, table)
         none = np.array([NONE], np.int32)
         self.root = int(self.nodes.add(none, none, np.zeros(1, np.int32))[0])

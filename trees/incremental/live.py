@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.flat import FlatTree
 from quercus.trees.incremental.evidence import Evidence
-from quercus.trees.incremental.growing import SMALL, GrowingTree, Rules
+from quercus.trees.incremental.growing import GrowingTree, Rules
 from quercus.trees.incremental.kernels import NONE
 from quercus.trees.incremental.layout import Layout
 from quercus.trees.incremental.reading import Standing, flat_tree
@@ -28,10 +28,12 @@ class LiveTree:
     rules
         How the tree is grown.
     small
-        Nodes with fewer rows are grown again rather than updated; the tree is the same whatever it is.
+        Nodes with fewer rows are grown again rather than updated, see `GrowingTree`.
     """
 
-    def __init__(self, arities: tuple[int, ...], classes: int, rules: Rules, small: int = SMALL) -> None:
+    def __init__(
+        self, arities: tuple[int, ...], classes: int, rules: Rules, small: int | None = None
+    ) -> None:
         self.table = ContourTable(classes)
         self._declared = arities
         self._arities = arities

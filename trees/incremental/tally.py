@@ -79,7 +79,7 @@ class Tally:
 
     def _more(self) -> None:
         known = self._at.size
-        total = max(16, known + known // 2)
+        total = known + max(1, known // 2)  # a block may be large
         self._free.extend(range(total - 1, known - 1, -1))
         for name in self._columns:
             old = getattr(self, name)
