@@ -132,5 +132,5 @@ class LiveTree:
 
 
 def _with_codes(arities: tuple[int, ...], codes: Codes) -> tuple[int, ...]:
-    seen = codes.max(axis=0, initial=0) + 1
+    seen = codes.max(axis=0, initial=-1) + 1
     return tuple(max(a, int(b)) for a, b in zip(arities, seen, strict=True))
