@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import time
 from typing import Any, Final
 
 from grpc import aio
@@ -51,6 +52,8 @@ SERVICES: Final = (
 )
 PING_EVERY_MS: Final = 30_000
 PING_TIMEOUT_MS: Final = 20_000
+LINGER_S: Final = 0.2
+"""Connections stay open for so long after their last stream has ended."""
 
 
 class Health(health.aio.HealthServicer):  # type: ignore[misc]
@@ -85,6 +88,7 @@ class Server:
         self.core = Core(self._store, config)
         self.supervisor = Supervisor(config)
         self._health = Health(self.core.stopping)
+        self._calls = CatchAll()
         self._server = self._make_server()
         self._watch: asyncio.Task[None] | None = None
         self.port = 0
@@ -150,14 +154,25 @@ class Server:
             self._watch.cancel()
         await self._health.enter_graceful_shutdown()
         self.core.stopping.set()
-        await self._server.stop(self._config.grace_s)
+        until = time.monotonic() + self._config.grace_s
+        await self._end_streams()
+        await self._server.stop(max(0.0, until - time.monotonic()))
         await self.supervisor.close()
         await self.core.close()
+
+    async def _end_streams(self) -> None:
+        """Let clients read that their streams end, and why, before connections are closed.
+
+        A connection that is closed while a client still sends on it is reset, and what the client has not read by
+        then, such as acknowledgements, is lost.
+        """
+        if self._calls.has_streams and await self._calls.streams_end(self._config.grace_s):
+            await asyncio.sleep(min(LINGER_S, self._config.grace_s))
 
     def _make_server(self) -> aio.Server:
         size = self._config.max_message_bytes
         server = aio.server(
-            interceptors=[CatchAll()],
+            interceptors=[self._calls],
             maximum_concurrent_rpcs=MAX_CALLS,
             options=[
                 ("grpc.so_reuseport", 0),

@@ -27,8 +27,26 @@ class CatchAll(aio.ServerInterceptor):
 
     Bytes that are no message of the method's type are an invalid argument (gRPC would answer UNKNOWN). An
     exception that no servicer is expected to raise is a bug: it is logged with its trace under a reference,
-    and the client sees the reference only.
+    and the client sees the reference only. Made and used in one event loop.
     """
+
+    def __init__(self) -> None:
+        self._streams = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    async def streams_end(self, timeout_s: float) -> bool:
+        """Wait until no stream to a client is open; False when the time was up first."""
+        try:
+            await asyncio.wait_for(self._quiet.wait(), timeout_s)
+        except TimeoutError:
+            return False
+        return True
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether a stream to a client is open."""
+        return self._streams > 0
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
@@ -45,7 +63,8 @@ class CatchAll(aio.ServerInterceptor):
                 if handler.request_streaming
                 else grpc.unary_stream_rpc_method_handler
             )
-            wrapped: Any = _guard_stream(method, _checked(behaviour, handler.request_streaming))
+            guarded = _guard_stream(method, _checked(behaviour, handler.request_streaming))
+            wrapped: Any = self._counted(guarded)
         else:
             behaviour = handler.stream_unary or handler.unary_unary
             make = (
@@ -55,6 +74,20 @@ class CatchAll(aio.ServerInterceptor):
             )
             wrapped = _guard_unary(method, _checked(behaviour, handler.request_streaming))
         return make(wrapped, _lenient(handler.request_deserializer), handler.response_serializer)
+
+    def _counted(self, behaviour: Any) -> Any:
+        async def counted(request: Any, context: Any) -> AsyncIterator[Any]:
+            self._streams += 1
+            self._quiet.clear()
+            try:
+                async for response in behaviour(request, context):
+                    yield response
+            finally:
+                self._streams -= 1
+                if not self._streams:
+                    self._quiet.set()
+
+        return counted
 
 
 @dataclass(frozen=True)

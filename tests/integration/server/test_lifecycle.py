@@ -56,7 +56,7 @@ class Pusher:
                 if len(self.acked) == 50:
                     self.some.set()
         except grpc.RpcError as error:
-            self.code = error.code()
+            self.code, self.details = error.code(), error.details() or ""
 
     def join(self) -> None:
         self._thread.join(60)
@@ -484,3 +484,18 @@ def test_the_lag_is_seen_and_ends(start_live: Any, tools: Any, tmp_path: Path) -
     assert api.grown("m", 21).as_of == 21
     last = api.get("m")
     assert (last.sequence_grown, last.lag.ToNanoseconds()) == (21, 0)
+
+
+def test_a_stop_waits_for_the_ends_of_streams_to_be_read(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    """The connection stays while a client reads, though it sends without end; then every acknowledgement arrives."""
+    live = start_live(tmp_path / "store.db", grower=False)
+    live.api.create("m", budget=0)
+    pushers = [Pusher(live.api, tools, "m", f"p{i}") for i in range(3)]
+    for pusher in pushers:
+        assert pusher.some.wait(60)
+    live.stop()
+    for pusher in pushers:
+        pusher.join()
+        assert "the server is stopping" in pusher.details
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
+        assert store.get_model("m").instance_count == sum(len(pusher.acked) for pusher in pushers)
