@@ -1,0 +1,140 @@
+"""The evidence of a log, kept in the plainest way, and what batch induction makes of it.
+
+Nothing here knows of `quercus.trees.stream` but its events: the rows are Python lists, every look starts over.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from quercus.belief.evidence import update
+from quercus.trees.abc45 import open_desk
+from quercus.trees.encoding import Edges, Encoder, declared_count, edges_in_force
+from quercus.trees.query import Asked, Desk, Query, agenda
+from quercus.trees.sample import ContourTable, Sample
+from quercus.trees.specification import Specification
+from quercus.trees.stream import Answered, Corrected, Event, Observed, Refused, Respecified
+from quercus.trees.tree import Node, Path
+
+Contour = tuple[float, ...]
+
+
+@dataclass
+class Evidence:
+    """What the events so far say."""
+
+    specification: Specification
+    values: list[list[float]] = field(default_factory=list)
+    pushed: list[Contour] = field(default_factory=list)
+    said: list[list[tuple[Contour, float]]] = field(default_factory=list)  # answers in effect, by instance
+    closed: set[int] = field(default_factory=set)  # answered or refused: not to be asked again
+    answers: int = 0
+    asked: Asked | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    def take(self, event: Event) -> None:
+        match event:
+            case Observed():
+                self.values += event.values.tolist()
+                self.pushed += [tuple(contour) for contour in event.contours.tolist()]
+                self.said += [[] for _ in event.contours]
+            case Answered():
+                self.said[event.instance].append((tuple(event.contour.tolist()), event.reliability))
+                self.closed.add(event.instance)
+                self.answers += 1
+                self.asked = event.asked
+            case Refused():
+                self.closed.add(event.instance)
+                self.asked = event.asked
+            case Corrected():
+                said = [] if event.contour is None else [(tuple(event.contour.tolist()), event.reliability)]
+                self.said[event.instance] = said
+                self.closed = self.closed | {event.instance} if said else self.closed - {event.instance}
+            case Respecified():
+                self.specification = event.specification
+
+    def known(self, instance: int) -> Contour:
+        """The contour as pushed, and every answer in effect, one after the other."""
+        if not self.said[instance]:
+            return self.pushed[instance]
+        known = np.array(self.pushed[instance])
+        for contour, reliability in self.said[instance]:
+            known = update(known, np.array(contour), reliability).contour
+        return tuple(known.tolist())
+
+    def sampled(self) -> list[int]:
+        """Instances to look at one by one: a thousand, and all that someone spoke of."""
+        spoken = {instance for instance in range(self.size) if self.said[instance]}
+        return sorted(spoken | self.closed | set(range(0, self.size, 1 + self.size // 1000)))
+
+    def induce(self) -> "Batch":
+        """Look at it all, from scratch."""
+        spec = self.specification
+        values = np.array(self.values, dtype=float).reshape(self.size, len(spec.attributes))
+        edges = edges_in_force(spec, values)
+        codes = Encoder(spec.attributes, edges).codes(values)
+        declared = [declared_count(a) + (a.missing == "branch") for a in spec.attributes]
+        arities = np.maximum(codes.max(axis=0, initial=0) + 1, declared)
+        table = ContourTable(spec.frame.size)
+        known = [self.known(instance) for instance in range(self.size)]
+        sample = Sample(
+            codes=codes,
+            arities=tuple(arities.tolist()),
+            ids=table.intern(np.array(known).reshape(self.size, spec.frame.size)),
+            askable=np.array([instance not in self.closed for instance in range(self.size)], dtype=bool),
+            table=table,
+        )
+        desk = open_desk(sample, spec.alpha, spec.min_instances, spec.max_depth)
+        return Batch(desk, edges, self.asked, max(0, spec.budget - self.answers), known)
+
+
+@dataclass(eq=False)
+class Batch:
+    """Tree and agenda of all the evidence at once, by the skeleton every learner stands on."""
+
+    desk: Desk
+    edges: Edges
+    asked: Asked | None
+    budget_left: int
+    known: list[Contour]
+
+    @cached_property
+    def tree(self) -> Node:
+        return self.desk.growth.tree()
+
+    def agenda(self, limit: int) -> tuple[Query, ...]:
+        return agenda(self.desk, self.asked, min(limit, self.budget_left))
+
+    def scores(self, query: Query, before: tuple[Query, ...]) -> dict[Contour, float]:
+        """Score of every contour that could be asked about in the child of `query`, after those `before`.
+
+        By ALGORITHMS §3.3 as it stands: the width with and without one label.
+        """
+        sample, place = self.desk.sample, self.desk.growth.find(query.path)
+        assert place is not None
+        rows = sample.with_value(place.rows, query.attribute, query.code)
+        being_asked = [earlier.instance for earlier in before]
+        candidates = [row for row in sample.candidates(rows).tolist() if row not in being_asked]
+        scores = {}
+        for row in candidates:
+            contour = self.known[row]
+            if contour not in scores:
+                without = self._width(rows[rows != row])
+                scores[contour] = self._width(rows) - without + (len(set(contour)) == 1)
+        return scores
+
+    def _width(self, rows: np.ndarray) -> float:
+        lower, upper = self.desk.solver.intervals(self.desk.sample.counts(rows)[np.newaxis])
+        return float(upper[0] - lower[0])
+
+    def rivalries(self) -> dict[Path, dict[int, tuple[float, float]]]:
+        """Gain-ratio intervals of every node that was judged."""
+        return {
+            decision.place.path: dict(decision.verdict.intervals)
+            for decision, _, _ in self.desk.growth.preorder()
+            if decision.verdict is not None
+        }
