@@ -26,7 +26,7 @@ from quercus.storage import KEPT_VERSIONS
 from quercus.storage.errors import NotFound, StorageError
 from quercus.storage.records import ModelRecord
 from quercus.storage.store import Store
-from quercus.trees.interval import prepare
+from quercus.trees.prepare import prepare
 
 _log = logging.getLogger("quercus.server.grower")  # also when it is run as __main__
 NICENESS: Final = 5  # where they compete for a core, answering goes before growing

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-KERNELS = sorted((ROOT / "trees" / "solver").glob("*.py"))
+KERNELS = sorted([*(ROOT / "trees" / "solver").glob("*.py"), ROOT / "trees" / "incremental" / "kernels.py"])
 
 
 def pytest_configure() -> None:
@@ -19,6 +19,6 @@ def pytest_configure() -> None:
 
 def pytest_sessionstart() -> None:
     """Compile the kernels once, before any test starts servers that would all do it at the same time."""
-    from quercus.trees.interval import prepare  # after pytest_configure has named the cache
+    from quercus.trees.prepare import prepare  # after pytest_configure has named the cache
 
     prepare()

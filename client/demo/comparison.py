@@ -25,7 +25,7 @@ from quercus.client.results import Floats
 from quercus.trees.abc45 import induce
 from quercus.trees.encoding import Codes, Encoder, branch_names, edges_in_force
 from quercus.trees.flat import FlatTree
-from quercus.trees.interval import prepare
+from quercus.trees.prepare import prepare
 from quercus.trees.specification import Numeric, Specification
 from quercus.trees.tree import Node
 
