@@ -1,4 +1,4 @@
-"""Run every measurement of this folder, one process each, and write RESULTS.md: ``python bench [--quick]``.
+"""Run every measurement of this folder, one process each, and write RESULTS.md: ``python bench [--quick] [--table]``.
 
 What a script kept of an earlier run stays in the table until that script runs again; ``--table`` runs none of them.
 """
@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results"
+from _report import HERE, kept_folder, table_folder
+
 HEADER = """# What was measured
 
 Written by `make bench`; each row says which command measures it again. Figures are CPU time of one core of the machine
@@ -61,11 +61,13 @@ def _line(cells) -> str:
 
 def main() -> None:
     arguments = sys.argv[1:]
+    quick = "--quick" in arguments
     failed = [] if "--table" in arguments else run(arguments)
-    kept = [RESULTS / f"{script.stem}.json" for script in scripts()]
+    kept = [kept_folder(quick) / f"{script.stem}.json" for script in scripts()]
     reports = [json.loads(path.read_text(encoding="utf-8")) for path in kept if path.exists()]
-    (HERE / "RESULTS.md").write_text(table(reports), encoding="utf-8")
-    print(f"wrote {HERE / 'RESULTS.md'}")
+    written = table_folder(quick) / "RESULTS.md"
+    written.write_text(table(reports), encoding="utf-8")
+    print(f"wrote {written}")
     if failed:
         sys.exit(f"these ended in an error, their rows are missing or old: {', '.join(failed)}")
 

@@ -1,7 +1,8 @@
 """What a measurement leaves behind: rows of the one table, and plots.
 
 A script prints its own table and keeps the rows in ``bench/results/<script>.json``, from which ``python bench`` writes
-RESULTS.md; so one script can be run again without the others.
+RESULTS.md; so one script can be run again without the others. What ``--quick`` finds stays in ``bench/results/quick/``:
+a look must not take a measurement's place.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
-RESULTS, PLOTS = HERE / "results", HERE / "plots"
+RESULTS = HERE / "results"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Report:
     title: str
     script: str
     command: str
+    quick: bool
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     plots: list[str] = field(default_factory=list)
@@ -78,11 +80,22 @@ class Report:
         print(f"  {text}", flush=True)
 
     def plot(self, name: str, figure: Figure) -> None:
-        """Write ``bench/plots/<name>.svg``."""
-        PLOTS.mkdir(exist_ok=True)
+        """Write ``plots/<name>.svg`` beside the table."""
+        folder = table_folder(self.quick) / "plots"
+        folder.mkdir(parents=True, exist_ok=True)
         with mpl.rc_context({"svg.hashsalt": name}):  # the same drawing gives the same file
-            FigureCanvasSVG(figure).print_svg(PLOTS / f"{name}.svg", metadata={"Date": None})
+            FigureCanvasSVG(figure).print_svg(folder / f"{name}.svg", metadata={"Date": None})
         self.plots.append(f"plots/{name}.svg")
+
+
+def table_folder(quick: bool) -> Path:
+    """Return where RESULTS.md and its plots go."""
+    return RESULTS / "quick" if quick else HERE
+
+
+def kept_folder(quick: bool) -> Path:
+    """Return where the scripts keep their rows."""
+    return RESULTS / "quick" if quick else RESULTS
 
 
 def options() -> argparse.Namespace:
@@ -99,7 +112,7 @@ def reporting(title: str, packages: Sequence[str], *, quick: bool) -> Iterator[R
     """Collect a script's rows, then print and keep them."""
     script = Path(sys.argv[0]).name
     command = f"python bench/{script}" + (" --quick" if quick else "")
-    report = Report(title, script, command, packages=["quercus", "numpy", *packages])
+    report = Report(title, script, command, quick, packages=["quercus", "numpy", *packages])
     print(f"{title} ({command})", flush=True)
     started, before = time.monotonic(), os.getloadavg()[0]
     yield report
@@ -111,17 +124,21 @@ def reporting(title: str, packages: Sequence[str], *, quick: bool) -> Iterator[R
         "versions": ", ".join([f"Python {platform.python_version()}", *map(_version, report.packages)]),
     }
     _show(report)
-    RESULTS.mkdir(exist_ok=True)
-    kept = RESULTS / f"{Path(script).stem}.json"
+    folder = kept_folder(quick)
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / f"{Path(script).stem}.json"
     kept.write_text(json.dumps(asdict(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def axes(count: int = 1) -> tuple[Figure, list[Axes]]:
-    """Return a figure of so many panels side by side, two a line at most four."""
-    across = count if count <= 2 else 2
+    """Return a figure of so many panels, two a line."""
+    across = min(count, 2)
     down = -(-count // across)
     figure = Figure(figsize=(5.2 * across, 3.8 * down), layout="constrained")
-    return figure, list(figure.subplots(down, across, squeeze=False).flat)
+    panels = list(figure.subplots(down, across, squeeze=False).flat)
+    for spare in panels[count:]:
+        spare.remove()
+    return figure, panels[:count]
 
 
 def dots(axis: Axes, names: Sequence[str], series: Mapping[str, Sequence[float]], label: str) -> None:
