@@ -29,6 +29,7 @@ from quercus.trees.stream import GrowthState, grow
 
 EVERY = 10_000
 NEVER = 2**31  # so many rows that there is no look but the one at the end
+WARM = 30_000  # rows of the run that is not measured: several looks
 LIMIT_S = 60.0  # a line of points ends after one that took longer
 LINEAR = 1.05  # an exponent up to this one counts as linear: what is left is the noise of a fit
 
@@ -75,7 +76,7 @@ def of_contours(n: int) -> Cost:
 
 def line(cost: Cost, sizes: Sequence[int]) -> dict[int, float]:
     """Return the cost at each size, as far as the limit allows."""
-    cost(max(size for size in sizes if size <= max(sizes[0], EVERY)))  # compiles what is needed
+    cost(max(size for size in sizes if size <= WARM))  # compiles what is needed
     found: dict[int, float] = {}
     for size in sizes:
         found[size] = cost(size)
