@@ -6,7 +6,7 @@ Pure mathematics on numbers and NumPy arrays, no input or output. Import from th
 ``errors``     :class:`InvalidInput`, which every bad input of the project raises
 ``frame``      :class:`Frame`: the classes, in declared order, and their bit masks
 ``mass``       :class:`MassFunction`: masses on focal sets (bit masks)
-``measures``   belief, plausibility, commonality, pignistic probability
+``measures``   belief, plausibility, commonality, pignistic probability, nonspecificity, entropies
 ``rules``      conjunctive, Dempster's and the disjunctive rule, discounting
 ``contour``    checks and questions about contours (plausibilities of the single classes)
 ``label``      the three kinds of label and their contours

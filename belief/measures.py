@@ -70,3 +70,70 @@ def pignistic(m: MassFunction) -> NDArray[np.float64]:
     shares: NDArray[np.float64] = (masses[populated] / cardinality[populated]) @ inside[populated]
     normalised: NDArray[np.float64] = shares / shares.sum()
     return normalised
+
+
+def nonspecificity(m: MassFunction) -> float:
+    """Return ``N(m) = Σ m(A) log2 |A|``, in bits: 0 when every focal set is one class, at most ``log2 l``.
+
+    Mass on the empty set is normalised away first.
+
+    Raises
+    ------
+    TotalConflict
+        When all mass is on the empty set.
+
+    Examples
+    --------
+    >>> nonspecificity(MassFunction(4, ((0b0001, 0.5), (0b1111, 0.5))))
+    1.0
+    """
+    masses, inside = _populated(m)
+    return float(masses @ np.log2(inside.sum(axis=1)))
+
+
+def discord(m: MassFunction) -> float:
+    """Return ``D(m) = -Σ m(A) log2 BetP(A)``, in bits: Shannon's entropy when every focal set is one class.
+
+    Mass on the empty set is normalised away first.
+
+    Raises
+    ------
+    TotalConflict
+        When all mass is on the empty set.
+
+    Examples
+    --------
+    >>> discord(MassFunction(2, ((0b01, 0.5), (0b10, 0.5))))
+    1.0
+    """
+    masses, inside = _populated(m)
+    return float(-masses @ np.log2(np.minimum(inside @ pignistic(m), 1.0))) + 0.0  # never -0.0
+
+
+def deng_entropy(m: MassFunction) -> float:
+    """Return ``E(m) = -Σ m(A) log2(m(A) / (2^|A| - 1))``, in bits: Shannon's entropy of a Bayesian mass.
+
+    Mass on the empty set is normalised away first.
+
+    Raises
+    ------
+    TotalConflict
+        When all mass is on the empty set.
+
+    Examples
+    --------
+    >>> round(deng_entropy(MassFunction.vacuous(3)), 6)  # log2 7
+    2.807355
+    """
+    masses, inside = _populated(m)
+    subsets = np.exp2(inside.sum(axis=1)) - 1.0
+    return float(masses @ (np.log2(subsets) - np.log2(masses))) + 0.0
+
+
+def _populated(m: MassFunction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the masses of the non-empty focal sets, normalised, and which classes are in each."""
+    masks, masses = m.arrays()
+    masks, masses = masks[masks != 0], masses[masks != 0]
+    if not masks.size:
+        raise TotalConflict("all mass is on the empty set: nothing is left to measure")
+    return masses / masses.sum(), membership(masks, m.size)
