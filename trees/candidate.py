@@ -96,29 +96,31 @@ class Scores:
                 winner = of_best[np.lexsort((first[of_best], -totals[of_best]))[0]]
                 behind = (totals <= totals[winner]) & (first >= first[winner])
                 doubtful &= (bounds > best) | ~(behind | (totals < totals[winner] - TIE))
-            if not doubtful.any():
+            open_ = np.flatnonzero(doubtful)
+            if not open_.size:
                 break
-            order = np.lexsort((first, -totals, -bounds))
-            nearest = order[doubtful[order]][0]
-            self._look_closer(int(places[nearest]), int(doubtful.sum()))
+            nearest = np.lexsort((first[open_], -totals[open_], -bounds[open_]))[0]
+            self._look_closer(places[open_], int(nearest))
         tied = solved & (bounds >= best - TIE)
         tied &= totals >= totals[tied].max() - TIE
         chosen = np.flatnonzero(tied)[first[tied].argmin()]
         return int(places[chosen]), float(bounds[chosen])
 
-    def _look_closer(self, place: int, doubtful: int) -> None:
-        """Find out more about one of the `doubtful` scores: bound all, bound it alone, or solve it."""
+    def _look_closer(self, doubtful: Ints, nearest: int) -> None:
+        """Find out more about the `nearest` of some scores: bound all, bound it alone, or solve it."""
+        place = int(doubtful[nearest])
         stage = self._stage[place]
-        if stage == TRIVIAL and doubtful > FEW and self._is_wide:
+        if stage == TRIVIAL and doubtful.size > FEW and self._is_wide:
             level = float(np.log(self._solver.alpha))
-            counts = self._counts[self._telling]
-            self._points = LeaveOneOut(self._contours, counts, level, self._lower)
+            self._points = LeaveOneOut(self._contours, self._counts[self._telling], level, self._lower)
             self._stage[self._telling[self._stage[self._telling] == TRIVIAL]] = BOUNDED
-            self._bound()
+            self._bound(slice(None))
         elif stage == BOUNDED and self._points is not None:
-            self._points.refine(int(np.searchsorted(self._telling, place)))
-            self._stage[place] = REFINED
-            self._bound()
+            while self._stage[place] == BOUNDED:
+                self._stage[place] = REFINED
+                k = int(np.searchsorted(self._telling, place))
+                self._bound(slice(None) if self._points.refine(k) else slice(k, k + 1))
+                place = int(doubtful[self._bounds[doubtful].argmax()])
         else:
             self._solve(place)
 
@@ -127,18 +129,19 @@ class Scores:
         alpha = self._solver.alpha
         return not self._alone and alpha > 0.0 and -np.log(alpha) > FLAT
 
-    def _bound(self) -> None:
-        """Take over what is known of the widths."""
+    def _bound(self, which: slice) -> None:
+        """Take over what is known of the widths without `which` of the labels that tell something."""
         if self._points is None:
             return
         top = np.log2(self._contours.shape[1])
-        widths = self._points.widths
+        widths = self._points.widths(which)
         full = widths >= top - FULL  # and no interval is wider
         bounds = self._width - np.where(full, top, np.maximum(widths - SLACK, 0.0))
-        open_ = self._stage[self._telling] < SOLVED
-        places = self._telling[open_]
-        self._bounds[places] = np.minimum(self._bounds[places], bounds[open_])
-        self._stage[self._telling[open_ & full]] = SOLVED
+        places = self._telling[which]
+        open_ = self._stage[places] < SOLVED
+        bounded = places[open_]
+        self._bounds[bounded] = np.minimum(self._bounds[bounded], bounds[open_])
+        self._stage[places[open_ & full]] = SOLVED
 
     def _solve(self, place: int) -> None:
         bound, stage = self._bounds[place], self._stage[place]
@@ -150,7 +153,7 @@ class Scores:
         if stage == REFINED and bound - self._bounds[place] > MISSED and self._points is not None:
             self._points.learn(int(np.searchsorted(self._telling, place)), lower)
             self._stage[self._stage == REFINED] = BOUNDED
-            self._bound()
+            self._bound(slice(None))
 
 
 class Memory:

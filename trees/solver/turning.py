@@ -116,10 +116,9 @@ class LeaveOneOut:
         for _, x, mu in self._minima.found:
             move(*self._problem, x, mu, self._tops, False, self._low)
 
-    @property
-    def widths(self) -> Array:
-        """(n,) bits; they grow as more is found out."""
-        return np.maximum(self._high - self._low, 0.0) / LN2
+    def widths(self, which: slice = slice(None)) -> Array:
+        """Widths without one row of each of some contours, at the least, in bits; they grow as more is found out."""
+        return np.maximum(self._high[which] - self._low[which], 0.0) / LN2
 
     def _without(self, k: int) -> tuple[tuple[Array, Array, float], Array]:
         """Problem and maximiser without one row of contour `k`; the level is 0 where the cut is but a point."""
@@ -133,20 +132,24 @@ class LeaveOneOut:
         level = min(self._level + w.sum() * (worst + EPS), 0.0)
         return (contours / (contours @ theta)[:, np.newaxis], w, level), theta
 
-    def refine(self, k: int) -> None:
-        """Find better points for contour `k`, with all rows looked at."""
+    def refine(self, k: int) -> bool:
+        """Find better points for contour `k`, with all rows looked at; True: for other contours too."""
         problem, theta = self._without(k)
+        known = len(self._minima.found)
         if not len(problem[1]):
             self._low[k], self._high[k] = 0.0, np.log(len(theta))
         elif problem[2] < 0.0:
             top, _ = greatest_point(*problem, theta, self._top)
             self._high[k] = max(self._high[k], entropy(top))
             self._low[k] = min(self._low[k], self._least(problem, theta))
+        return len(self._minima.found) > known
 
     def _least(self, problem: tuple[Array, Array, float], theta: Array) -> float:
         """Least entropy found."""
         P, w, level = problem
-        if any(loglik(P, w, vertex) >= level for vertex in np.eye(len(theta))):
+        with np.errstate(divide="ignore"):
+            at_vertices = w @ np.log(P)
+        if at_vertices.max() >= level:
             return 0.0
         near = Minima()
         for _, start, mu in self._minima.found:
