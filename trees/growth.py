@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.mass import MassFunction
 from quercus.trees.tree import Node, Path, Stop
 
 Rows = NDArray[np.int64]  # numbers of rows, ascending
@@ -29,11 +30,15 @@ class Place:
         The rows that pass them.
     attributes
         What may still be tested, in declared order.
+    weights
+        How much each row counts here, where a learner sends parts of rows down its branches; None where every
+        row counts as it does in the data.
     """
 
     path: Path
     rows: Rows
     attributes: tuple[int, ...]
+    weights: NDArray[np.float64] | None = None
 
     @property
     def depth(self) -> int:
@@ -45,7 +50,7 @@ class Place:
 class Verdict:
     """What a criterion found.
 
-    A learner that must tell its branching more (a threshold, say) returns a subclass.
+    A learner that must tell its branching more returns a subclass.
 
     Parameters
     ----------
@@ -57,12 +62,15 @@ class Verdict:
         Attributes that may be the best, in declared order.
     undecided
         There is more than one rival, and labels could still settle it.
+    threshold
+        Where a numeric attribute is split; None for a split by codes.
     """
 
     attribute: int
     intervals: Mapping[int, tuple[float, float]]
     rivals: tuple[int, ...]
     undecided: bool = False
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +81,20 @@ class Summary:
     theta: tuple[float, ...]
     belief: tuple[float, ...]
     plausibility: tuple[float, ...]
+    mass: MassFunction | None = None
+    conflict: bool = False
+    weight: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """A child to be: the test it passed, its rows, and what is left to test below."""
+    """A child to be: the test it passed, its rows, what is left to test below, and weights as of `Place`."""
 
     attribute: int
     code: int
     rows: Rows
     left: tuple[int, ...]
+    weights: NDArray[np.float64] | None = None
 
 
 class Criterion(Protocol):
@@ -150,7 +162,8 @@ class Decision:
     def children(self) -> Iterator[Place]:
         """Yield the places below, in order of code."""
         for branch in self.branches:
-            yield Place((*self.place.path, (branch.attribute, branch.code)), branch.rows, branch.left)
+            path = (*self.place.path, (branch.attribute, branch.code))
+            yield Place(path, branch.rows, branch.left, branch.weights)
 
 
 @dataclass(slots=True, eq=False)
@@ -249,6 +262,10 @@ class Growth:
             stop=decision.stop,
             belief=summary.belief,
             plausibility=summary.plausibility,
+            threshold=verdict.threshold if verdict is not None and split else None,
+            mass=summary.mass,
+            conflict=summary.conflict,
+            weight=summary.weight,
         )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from quercus.belief.mass import MassFunction
+
 Path = tuple[tuple[int, int], ...]  # (attribute, code) of each test from the root
 
 
@@ -40,7 +42,21 @@ class Node:
     stop
         Why the node is a leaf, None for an inner node.
     belief, plausibility
-        (l,) bounds of each class's probability over the likelihood cut.
+        (l,) bounds of each class's probability: over the likelihood cut, or of `mass` where there is one.
+    threshold
+        Where the node splits a number: code 0 below it, code 1 at or above it. None for a split by codes.
+    mass
+        What the node says of the class, for learners whose leaves hold mass functions.
+    conflict
+        The labels of the node contradict each other wholly, so that `mass` is their mean.
+    weight
+        Weight of the instances that reached the node, where it is not their number: weighted rows, and parts
+        of rows whose value at a split above is missing.
+
+    Notes
+    -----
+    `quercus.trees.flat.FlatTree`, and with it snapshots, the wire and drawings, do not carry threshold, mass,
+    conflict and weight yet: a tree that went through it has lost them.
     """
 
     attribute: int | None
@@ -53,6 +69,15 @@ class Node:
     stop: Stop | None = None
     belief: tuple[float, ...] = ()
     plausibility: tuple[float, ...] = ()
+    threshold: float | None = None
+    mass: MassFunction | None = None
+    conflict: bool = False
+    weight: float | None = None
+
+    @property
+    def size(self) -> float:
+        """Weight of the instances that reached the node; their number, where they all count 1."""
+        return self.count if self.weight is None else self.weight
 
     @property
     def is_leaf(self) -> bool:
@@ -98,4 +123,8 @@ def _values(node: Node) -> tuple[object, ...]:
         node.stop,
         node.belief,
         node.plausibility,
+        node.threshold,
+        node.mass,
+        node.conflict,
+        node.weight,
     )

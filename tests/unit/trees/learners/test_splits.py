@@ -1,0 +1,150 @@
+from math import log2
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees.growth import Place, Verdict
+from quercus.trees.learners.splits import (
+    ByCode,
+    LargestGain,
+    branch_codes,
+    candidates,
+    class_entropy,
+    entropy,
+    gains,
+    root,
+    thresholds,
+    weighted,
+)
+from quercus.trees.learners.table import Table
+from quercus.trees.specification import Nominal, Numeric
+
+COLOUR = Nominal("colour", ("red", "blue", "green"))
+SIZE = Numeric("size")
+NAN = np.nan
+
+
+def slow_entropy(parts):
+    total = sum(parts)
+    return -sum(p / total * log2(p / total) for p in parts if p)
+
+
+def slow_gain(codes, weights, shares):
+    def info(rows):
+        return slow_entropy([sum(weights[i] * shares[i][c] for i in rows) for c in range(len(shares[0]))])
+
+    rows = range(len(codes))
+    total = sum(weights)
+    groups = [[i for i in rows if codes[i] == code] for code in sorted(set(codes))]
+    return info(rows) - sum(sum(weights[i] for i in g) / total * info(g) for g in groups)
+
+
+def test_codes_of_values_thresholds_and_missing_ones():
+    assert branch_codes(COLOUR, None, np.array([2, NAN, 0])).tolist() == [2, 3, 0]
+    assert branch_codes(SIZE, 1.0, np.array([0.9, 1.0, NAN, 1.1])).tolist() == [0, 1, 2, 1]
+    with pytest.raises(InvalidInput, match="threshold"):
+        branch_codes(SIZE, None, np.array([0.0]))
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=False), max_size=12))
+def test_every_threshold_tells_two_neighbours_apart(values):
+    column = np.array(values, dtype=np.float64)
+    distinct = sorted(set(column[~np.isnan(column)].tolist()))
+    cuts = thresholds(column).tolist()
+    assert len(cuts) == max(len(distinct) - 1, 0)
+    assert all(a < t <= b for a, t, b in zip(distinct, cuts, distinct[1:], strict=False))
+
+
+def test_a_cap_keeps_the_thresholds_nearest_to_the_quantiles():
+    column = np.array([0.0] * 90 + [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    assert thresholds(column, 1).tolist() == [0.5]
+    assert thresholds(np.arange(100.0), 4).tolist() == [19.5, 39.5, 59.5, 79.5]
+    assert thresholds(np.arange(5.0), 4).tolist() == thresholds(np.arange(5.0)).tolist()
+    assert len(thresholds(column, 3)) <= 3
+    with pytest.raises(InvalidInput, match="cap"):
+        thresholds(np.arange(5.0), 0)
+
+
+def test_entropy_of_shares():
+    assert entropy(np.array([1.0, 1.0, 1.0, 1.0])) == 2.0
+    assert entropy(np.array([[3.0, 0.0], [0.0, 0.0]])).tolist() == [0.0, 0.0]
+    assert entropy(np.array([0.2, 0.3, 0.5])) == pytest.approx(slow_entropy([0.2, 0.3, 0.5]), abs=1e-12)
+
+
+def random_table(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 15))
+    values = np.column_stack([rng.integers(0, 3, n), rng.integers(0, 6, n) / 2]).astype(float)
+    values[rng.random((n, 2)) < 0.2] = NAN
+    contours = rng.integers(0, 3, (n, 3)) / 2.0
+    contours[np.arange(n), rng.integers(0, 3, n)] = 1.0
+    return Table.of_contours(values, [COLOUR, SIZE], contours, rng.integers(1, 4, n) / 2)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_gains_of_all_splits_are_those_counted_one_by_one(seed):
+    table = random_table(seed)
+    place = root(table)
+    statistics = weighted(table, place, table.pignistic)
+    parent = float(class_entropy(statistics.sum(axis=0)))
+    for k, declared in enumerate(table.attributes):
+        column = table.values[:, k]
+        found = candidates(table, place, k, statistics)
+        if found is None:
+            assert np.unique(column).size == 1  # NaN counts as one value
+            continue
+        for split, gain in enumerate(gains(found, parent, class_entropy)):
+            codes = branch_codes(declared, found.threshold(split), column)
+            slow = slow_gain(codes.tolist(), table.weights.tolist(), table.pignistic.tolist())
+            assert gain == pytest.approx(slow, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_criterion_takes_the_first_of_the_largest_gains(seed):
+    table = random_table(seed)
+    verdict = LargestGain(table, table.pignistic, class_entropy).judge(root(table))
+    if verdict is None:
+        return
+    best = {}
+    for k, declared in enumerate(table.attributes):
+        column = table.values[:, k]
+        cuts = [None] if k == 0 else [*thresholds(column)] or [np.nanmax(column)]
+        for cut in cuts:
+            codes = branch_codes(declared, cut, column).tolist()
+            if len(set(codes)) > 1:
+                best[k, cut] = slow_gain(codes, table.weights.tolist(), table.pignistic.tolist())
+    bar = max(best.values()) - 1e-9
+    assert (verdict.attribute, verdict.threshold) == next(key for key, gain in best.items() if gain >= bar)
+    assert set(verdict.intervals) == {k for k, _ in best}
+
+
+def test_branches_spend_nominal_attributes_and_keep_numbers():
+    table = Table.of_classes([[0, 1.0], [2, 2.0], [NAN, 3.0], [0, NAN]], [COLOUR, SIZE], [0, 1, 0, 1], 2)
+    branching = ByCode(table)
+    below = branching.branches(root(table), Verdict(0, {}, (0,)))
+    assert [(b.code, b.rows.tolist(), b.left) for b in below] == [
+        (0, [0, 3], (1,)),
+        (2, [1], (1,)),
+        (3, [2], (1,)),
+    ]
+    below = branching.branches(root(table), Verdict(1, {}, (1,), threshold=2.0))
+    assert [(b.code, b.rows.tolist(), b.left) for b in below] == [
+        (0, [0], (0, 1)),
+        (1, [1, 2], (0, 1)),
+        (2, [3], (0, 1)),
+    ]
+
+
+def test_branches_take_the_weights_of_parts_of_rows_with_them():
+    table = Table.of_classes([[0, 1.0], [1, 2.0]], [COLOUR, SIZE], [0, 1], 2)
+    place = Place((), np.array([0, 1]), (0, 1), np.array([0.25, 0.5]))
+    below = ByCode(table).branches(place, Verdict(0, {}, (0,)))
+    assert [b.weights.tolist() for b in below] == [[0.25], [0.5]]
+
+
+def test_rows_that_do_not_count_are_not_in_the_tree():
+    table = Table.of_classes([[0], [1], [2]], [COLOUR], [0, 1, 0], 2, [1, 0, 2])
+    assert root(table).rows.tolist() == [0, 2]

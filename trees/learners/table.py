@@ -1,0 +1,247 @@
+"""What the learners learn from: raw values and labels that may be uncertain."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quercus.belief.contour import check_contours, is_precise
+from quercus.belief.errors import InvalidInput, shown
+from quercus.belief.frame import check_size
+from quercus.belief.mass import MassFunction
+from quercus.belief.measures import pignistic
+from quercus.trees.specification import MAX_ATTRIBUTES, Attribute, Nominal
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of attribute values with labels; make it by `of_classes`, `of_contours` or `of_masses`.
+
+    Parameters
+    ----------
+    values
+        (n, K) numbers of numeric attributes, indices of the values of nominal ones; NaN means missing.
+    attributes
+        Their declarations, in order. A `Numeric` is taken as the number it is: its bins are ignored.
+    contours
+        (n, l) plausibility of each class.
+    weights
+        (n,) how much each row counts, finite, not negative, not all 0.
+    given
+        The labels as mass functions, None when they were given as contours.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no row, a value is impossible, or the parts do not fit each other.
+    """
+
+    values: Floats
+    attributes: tuple[Attribute, ...]
+    contours: Floats
+    weights: Floats
+    given: tuple[MassFunction, ...] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        object.__setattr__(self, "values", _check_values(self.values, self.attributes))
+        rows = len(self.values)
+        if len(self.contours) != rows:
+            raise InvalidInput("labels", f"are {len(self.contours)}, must be {rows}, one a row")
+        object.__setattr__(self, "weights", _check_weights(self.weights, rows))
+
+    @classmethod
+    def of_classes(
+        cls,
+        values: ArrayLike,
+        attributes: Sequence[Attribute],
+        classes: ArrayLike,
+        size: int,
+        weights: ArrayLike | None = None,
+    ) -> Self:
+        """Make a table whose labels name one class each.
+
+        Parameters
+        ----------
+        values, attributes, weights
+            As of `Table`; no weights are weights of 1.
+        classes
+            (n,) whole numbers in [0, `size`).
+        size
+            Number of classes.
+
+        Examples
+        --------
+        >>> colour = Nominal("colour", ("red", "blue"))
+        >>> Table.of_classes([[0], [1]], [colour], [1, 0], 2).contours.tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+        """
+        check_size(size, "size")
+        numbers = np.asarray(classes)
+        if numbers.ndim != 1 or not (np.issubdtype(numbers.dtype, np.integer) or not numbers.size):
+            raise InvalidInput("classes", f"must be whole numbers, one a row, have {numbers.dtype}")
+        wrong = (numbers < 0) | (numbers >= size)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise InvalidInput(f"classes[{row}]", f"is {numbers[row]}, must lie in [0, {size})")
+        return cls._of(values, attributes, np.eye(size)[numbers.astype(np.int64)], weights)
+
+    @classmethod
+    def of_contours(
+        cls,
+        values: ArrayLike,
+        attributes: Sequence[Attribute],
+        contours: ArrayLike,
+        weights: ArrayLike | None = None,
+    ) -> Self:
+        """Make a table whose labels are contours (n, l), see `quercus.belief.contour`."""
+        array = np.asarray(contours, dtype=np.float64)
+        size = check_size(array.shape[1] if array.ndim == 2 else 0, "contours")
+        return cls._of(values, attributes, check_contours(array, size), weights)
+
+    @classmethod
+    def of_masses(
+        cls,
+        values: ArrayLike,
+        attributes: Sequence[Attribute],
+        masses: Sequence[MassFunction],
+        weights: ArrayLike | None = None,
+    ) -> Self:
+        """Make a table whose labels are mass functions on one frame, none with mass on the empty set."""
+        given = tuple(masses)
+        sizes = {mass.size for mass in given}
+        if len(sizes) > 1:
+            raise InvalidInput("masses", f"have frames of {sorted(sizes)} classes, must have the same")
+        for row, mass in enumerate(given):
+            if mass.conflict > 0:
+                raise InvalidInput(f"masses[{row}]", f"gives the empty set {mass.conflict!r}, must give it 0")
+        contours = np.array([mass.contour() for mass in given]).reshape(len(given), -1)
+        return cls._of(values, attributes, contours, weights, given)
+
+    @classmethod
+    def _of(
+        cls,
+        values: ArrayLike,
+        attributes: Sequence[Attribute],
+        contours: Floats,
+        weights: ArrayLike | None,
+        given: tuple[MassFunction, ...] | None = None,
+    ) -> Self:
+        counted = np.ones(len(contours)) if weights is None else np.asarray(weights)
+        return cls(np.asarray(values, dtype=np.float64), tuple(attributes), contours, counted, given)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def size(self) -> int:
+        """Number of classes, ``l``."""
+        return int(self.contours.shape[1])
+
+    @cached_property
+    def masses(self) -> tuple[MassFunction, ...]:
+        """The labels as mass functions: as given, else `consonant` of each contour."""
+        if self.given is not None:
+            return self.given
+        known: dict[bytes, MassFunction] = {}
+        for contour in self.contours:
+            if contour.tobytes() not in known:
+                known[contour.tobytes()] = consonant(contour)
+        return tuple(known[contour.tobytes()] for contour in self.contours)
+
+    @cached_property
+    def pignistic(self) -> Floats:
+        """``BetP`` of each row's mass function, (n, l)."""
+        known = {mass: pignistic(mass) for mass in set(self.masses)}
+        return np.array([known[mass] for mass in self.masses])
+
+    @cached_property
+    def precise(self) -> NDArray[np.bool_]:
+        """Which labels name one class, (n,)."""
+        return is_precise(self.contours)
+
+    def take(self, rows: ArrayLike) -> "Table":
+        """Return the table of these rows, in this order; a row may come more than once.
+
+        Parameters
+        ----------
+        rows
+            (m,) numbers of rows, or (n,) bool.
+        """
+        chosen = np.arange(len(self))[np.asarray(rows)]
+        given = None if self.given is None else tuple(self.given[row] for row in chosen)
+        return Table(self.values[chosen], self.attributes, self.contours[chosen], self.weights[chosen], given)
+
+
+def consonant(contour: Floats) -> MassFunction:
+    """Return the mass function with nested focal sets whose contour is `contour`, rescaled to maximum 1.
+
+    A contour does not determine a mass function; of those with this contour, the consonant one is the least
+    committed. Rescaling is harmless: evidence as a contour has no absolute height (ALGORITHMS §1). With
+    plausibilities in falling order ``pl_(1) = 1 ≥ pl_(2) ≥ ...``, the set of the first ``r`` classes gets
+    ``pl_(r) - pl_(r+1)``.
+
+    Examples
+    --------
+    >>> consonant(np.array([1.0, 0.0, 0.25])).focal
+    ((1, 0.75), (5, 0.25))
+    """
+    levels = contour / contour.max()
+    order = np.argsort(-levels, kind="stable")
+    falling = np.append(levels[order], 0.0)
+    masses: dict[int, float] = {}
+    mask = 0
+    for rank, c in enumerate(order):
+        mask |= 1 << int(c)
+        step = float(falling[rank] - falling[rank + 1])
+        if step > 0:
+            masses[mask] = step
+    return MassFunction.of(len(contour), masses)
+
+
+def _check_values(values: Floats, attributes: tuple[Attribute, ...]) -> Floats:
+    if not 1 <= len(attributes) <= MAX_ATTRIBUTES:
+        raise InvalidInput("attributes", f"are {len(attributes)}, must be 1 to {MAX_ATTRIBUTES}")
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != len(attributes) or not len(array):
+        raise InvalidInput("values", f"have shape {array.shape}, must be (rows, {len(attributes)}), rows > 0")
+    for k, attribute in enumerate(attributes):
+        column = array[:, k]
+        missing = np.isnan(column)
+        if attribute.missing == "reject":
+            _refuse(missing, column, attribute.name, "must not be missing")
+        if isinstance(attribute, Nominal):
+            count = len(attribute.values)
+            fine = missing | ((column >= 0) & (column < count) & (column == np.floor(column)))
+            _refuse(~fine, column, attribute.name, f"must be a whole number in [0, {count})")
+        else:
+            _refuse(np.isinf(column), column, attribute.name, "must be finite")
+    return array
+
+
+def _refuse(wrong: NDArray[np.bool_], column: Floats, name: str, rule: str) -> None:
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InvalidInput(f"values[{row}].{name}", f"is {column[row]}, {rule}")
+
+
+def _check_weights(weights: ArrayLike, rows: int) -> Floats:
+    try:
+        array = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput("weights", f"are {shown(weights)}, must be numbers") from None
+    if array.shape != (rows,):
+        raise InvalidInput("weights", f"have shape {array.shape}, must be ({rows},), one a row")
+    fine = np.isfinite(array) & (array >= 0)
+    if not fine.all():
+        row = int(np.argmin(fine))
+        raise InvalidInput(f"weights[{row}]", f"is {array[row]}, must be finite and not negative")
+    if not array.any():
+        raise InvalidInput("weights", "are all 0, at least one row must count")
+    return array
