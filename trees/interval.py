@@ -5,7 +5,7 @@ maximum is a convex program, the minimum a concave one solved globally; both end
 done by compiled kernels (`problem`); here are the types, the checks, and a memory of what was solved.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,15 +15,13 @@ from quercus.belief.errors import InvalidInput
 from quercus.trees import likelihood
 from quercus.trees.cells import Cells
 from quercus.trees.likelihood import Array, Estimate
-from quercus.trees.memo import Memo, Sparse
+from quercus.trees.memo import Memo
 from quercus.trees.solver import cells as cells_kernel
-from quercus.trees.solver import kernels, problem, sparse
-from quercus.trees.solver.maximisers import maximiser_entropies
+from quercus.trees.solver import problem, sparse, stages
 
-EFFORT = 40_000  # boxes the branch and bound may examine; a box costs some tens of microseconds with
-LIGHT = 7  # classes; with more of them fewer boxes, since a box costs as the cube of their number
 SETTLED = 5e-10  # bits; an end proved to this is reported as the value reached, else as the proven bound
 POINT = 1e-6  # bits; the same where alpha is 1, so that a unique maximiser is reported as a point
+SLIP = 1e-12  # bits; rounding of an entropy, of which outer bounds keep clear
 BATCH = 1_000_000  # entries of general cells looked up at once
 RECENT = 500_000  # numbers kept of the count vectors of precise labels solved of late
 
@@ -132,7 +130,10 @@ def entropy_intervals(
         start, empty = np.empty_like(first), np.empty(len(chosen), np.bool_)
         sparse.reduce_rows(contours, weights, first, table, totals, start, empty)
         columns = np.arange(len(table), dtype=np.int32)
-        found = solve(table, (start, columns, totals), np.arange(len(chosen)), alpha, effort)
+        stacked, wanted = (start, columns, totals), np.arange(len(chosen))
+        estimates = stages.estimate(table, stacked, wanted)
+        found = stages.enclose(table, stacked, wanted, estimates, alpha, tight=False)
+        found = stages.finish(table, stacked, wanted, estimates, alpha, effort, found)
         found[empty] = 0.0
         ends[chosen], sizes[chosen] = found, contours.shape[1]
     return report(ends, sizes, alpha)
@@ -142,37 +143,6 @@ def check_alpha(alpha: float) -> None:
     """Raise `InvalidInput` unless `alpha` is a level."""
     if not 0.0 <= alpha <= 1.0:
         raise InvalidInput("alpha", f"is {alpha}; it must lie in [0, 1]")
-
-
-def solve(table: Array, problems: Sparse, wanted: Ints, alpha: float, effort: int | None) -> Array:
-    """Ends (k, 4) in nats of the problems `wanted`, as `problem.solve_problem` writes them.
-
-    Parameters
-    ----------
-    table : (d, l) distinct informative contours, scaled to maximum 1
-    problems : start, rows of the table, and weights, in compressed rows (see `Cells`)
-    """
-    if effort is None:
-        effort = int(EFFORT * min(1.0, LIGHT / table.shape[1]) ** 3)
-    ends, states = np.zeros((len(wanted), 4)), np.zeros(len(wanted), np.int8)
-    problem.solve_counts(table, *problems, wanted, alpha, ends, states)
-    hard = np.flatnonzero(states == problem.SEARCH)
-    if hard.size:
-        found = ends[hard]
-        problem.search_counts(table, *problems, wanted[hard], alpha, effort, found)
-        ends[hard] = found
-    for row in np.flatnonzero(states == problem.MAXIMISERS):
-        ends[row] = of_maximisers(*problem.take(table, *problems, wanted[row]), alpha)
-    return ends
-
-
-def of_maximisers(P: Array, w: Array, alpha: float) -> tuple[float, float, float, float]:
-    """Ends (as `problem.solve_problem` writes them) where the cut is the set of maximisers, and they may be many."""
-    theta, excess = kernels.maximise(P, w)
-    scaled = np.ascontiguousarray(P / (P @ theta)[:, None])
-    slack = float(w.sum() * (excess + problem.EPS) - np.log(alpha))
-    lower, upper, gap = maximiser_entropies(scaled, w, theta, slack)
-    return lower - gap, lower, upper, upper + gap
 
 
 def report(ends: Array, sizes: Ints, alpha: float) -> EntropyIntervals:
@@ -297,14 +267,27 @@ class IntervalSolver:
         self._check(
             cells_kernel.solve_precise(*arrays, self.contours.shape[1], self.alpha, *recent, kinds, ends)
         )
-        for chosen, found in self._general(cells, kinds, "interval", 3, self._solve):
-            ends[:, chosen] = found.T
+        for chosen, numbers in self._general(cells, kinds):
+            ends[:, chosen] = self._memo.recall(numbers, "interval", 3, self._solve).T
         return EntropyIntervals(ends[0], ends[1], ends[2])
 
     def enclose_cells(self, cells: Cells) -> tuple[Array, Array]:
-        """Proven outer bounds (bits) of the intervals of cells: lower (m,), upper (m,)."""
-        found = self.solve_cells(cells)
-        return found.lower - found.gap, found.upper + found.gap
+        """Proven outer bounds (bits) of the intervals of cells: lower (m,), upper (m,).
+
+        Those of precise labels are exact; else the least entropy is not searched for: what one box proves is told.
+        """
+        ends, kinds = np.empty((3, len(cells))), np.empty(len(cells), np.int8)
+        recent = self._recent_counts, self._recent_ends
+        arrays = cells.start, cells.ids, cells.counts, self._klass
+        self._check(
+            cells_kernel.solve_precise(*arrays, self.contours.shape[1], self.alpha, *recent, kinds, ends)
+        )
+        lower, upper = ends[0] - ends[2], ends[1] + ends[2]
+        for chosen, numbers in self._general(cells, kinds):
+            bits = self._memo.recall(numbers, "enclosure", 5, self._enclose) / np.log(2.0)
+            lower[chosen] = bits[:, :2].min(axis=1) - SLIP
+            upper[chosen] = bits[:, 2:4].max(axis=1) + SLIP
+        return np.maximum(lower, 0.0), np.minimum(upper, np.log2(self.contours.shape[1]))
 
     def estimate_cells(self, cells: Cells) -> tuple[Array, NDArray[np.bool_]]:
         """Maximum likelihood estimates of cells (m, l), and which of them are the only maximisers (m,)."""
@@ -313,8 +296,9 @@ class IntervalSolver:
         kinds = np.empty(len(cells), np.int8)
         arrays = cells.start, cells.ids, cells.counts, self._klass
         self._check(cells_kernel.estimate_precise(*arrays, kinds, theta, unique))
-        for chosen, found in self._general(cells, kinds, "estimate", l + 1, self._estimate):
-            theta[chosen], unique[chosen] = found[:, :l], found[:, l] > 0.0
+        for chosen, numbers in self._general(cells, kinds):
+            found = self._estimates(numbers)
+            theta[chosen], unique[chosen] = found[:, :l], found[:, l + 1] > 0.0
         return theta, unique
 
     def bound_classes_cells(self, cells: Cells) -> tuple[Array, Array]:
@@ -324,7 +308,8 @@ class IntervalSolver:
         kinds = np.empty(len(cells), np.int8)
         arrays = cells.start, cells.ids, cells.counts, self._klass
         self._check(cells_kernel.bound_precise(*arrays, self.alpha, kinds, lower, upper))
-        for chosen, found in self._general(cells, kinds, "bounds", 2 * l, self._bound):
+        for chosen, numbers in self._general(cells, kinds):
+            found = self._memo.recall(numbers, "bounds", 2 * l, self._bound)
             lower[chosen], upper[chosen] = found[:, :l], found[:, l:]
         return lower, upper
 
@@ -335,15 +320,8 @@ class IntervalSolver:
                 f"is malformed; ids must rise from 0 to {len(self._klass) - 1}, and counts be above 0",
             )
 
-    def _general(
-        self,
-        cells: Cells,
-        kinds: NDArray[np.int8],
-        name: str,
-        width: int,
-        compute: Callable[[Memo, Ints], Array],
-    ) -> Iterator[tuple[Ints, Array]]:
-        """What is computed of the cells that have labels of more than one class: their numbers, and (k, width)."""
+    def _general(self, cells: Cells, kinds: NDArray[np.int8]) -> Iterator[tuple[Ints, Ints]]:
+        """The cells that have labels of more than one class: their numbers, and those in the memo; in batches."""
         general = np.flatnonzero(kinds == cells_kernel.GENERAL)
         sizes = cells.start[general + 1] - cells.start[general]
         for chosen in np.split(general, np.flatnonzero(np.diff(np.cumsum(sizes) // BATCH)) + 1):
@@ -352,24 +330,35 @@ class IntervalSolver:
             room = int((cells.start[chosen + 1] - cells.start[chosen]).sum())
             start = np.empty(chosen.size + 1, np.int64)
             columns, counts = np.empty(room, np.int32), np.empty(room)
-            sparse.merge(cells.start, cells.ids, cells.counts, chosen, self._column, start, columns, counts)
-            used = slice(int(start[-1]))
-            yield chosen, self._memo.recall((start, columns[used], counts[used]), name, width, compute)
+            arrays = cells.start, cells.ids, cells.counts
+            sparse.merge(*arrays, chosen, self._column, start, columns, counts)
+            yield chosen, self._memo.enter(start, columns[: start[-1]], counts[: start[-1]])
 
-    def _solve(self, memo: Memo, wanted: Ints) -> Array:
-        ends = solve(self._table, memo.cells, wanted, self.alpha, self.effort)
+    def _estimate(self, wanted: Ints) -> Array:
+        l = self.contours.shape[1]
+        found = stages.estimate(self._table, self._memo.cells, wanted)
+        for row in np.flatnonzero(found[:, l + 1] == 0.0):
+            P, w = problem.take(self._table, *self._memo.cells, wanted[row])
+            found[row, l + 1] = likelihood.is_unique(P, w, found[row, :l])
+        return found
+
+    def _estimates(self, wanted: Ints) -> Array:
+        return self._memo.recall(wanted, "estimate", self.contours.shape[1] + 2, self._estimate)
+
+    def _enclose(self, wanted: Ints) -> Array:
+        return stages.enclose(
+            self._table, self._memo.cells, wanted, self._estimates(wanted), self.alpha, tight=True
+        )
+
+    def _solve(self, wanted: Ints) -> Array:
+        known = self._memo.recall(wanted, "enclosure", 5, self._enclose)
+        problems = self._table, self._memo.cells, wanted, self._estimates(wanted)
+        ends = stages.finish(*problems, self.alpha, self.effort, known)
         found = report(ends, np.full(len(wanted), self.contours.shape[1]), self.alpha)
         return np.stack([found.lower, found.upper, found.gap], axis=1)
 
-    def _estimate(self, memo: Memo, wanted: Ints) -> Array:
-        theta, unique = np.empty((len(wanted), self.contours.shape[1])), np.empty(len(wanted), np.bool_)
-        problem.estimate_counts(self._table, *memo.cells, wanted, theta, unique)
-        for row in np.flatnonzero(~unique):
-            P, w = problem.take(self._table, *memo.cells, wanted[row])
-            unique[row] = likelihood.is_unique(P, w, theta[row])
-        return np.concatenate([theta, unique[:, np.newaxis]], axis=1)
-
-    def _bound(self, memo: Memo, wanted: Ints) -> Array:
-        lower, upper = np.empty((2, len(wanted), self.contours.shape[1]))
-        problem.bound_counts(self._table, *memo.cells, wanted, self.alpha, lower, upper)
-        return np.concatenate([lower, upper], axis=1)
+    def _bound(self, wanted: Ints) -> Array:
+        bounds = np.empty((len(wanted), 2 * self.contours.shape[1]))
+        problems = self._table, *self._memo.cells, wanted, self._estimates(wanted)
+        problem.bound_counts(*problems, self.alpha, bounds)
+        return bounds

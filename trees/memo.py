@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.solver import sparse
+from quercus.trees.solver.stages import Sparse
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 
 T = TypeVar("T", bound=np.generic)
-Sparse = tuple[Ints, Shorts, Array]
 
 CELLS = 200_000  # remembered at the most, and
 ENTRIES = 4_000_000  # entries of theirs (12 bytes each); then all is forgotten
@@ -41,34 +41,21 @@ class Memo:
         """The cells in compressed rows (start, columns, counts, as in `Cells`), in the order in which they came."""
         return self._start, self._columns, self._counts
 
-    def recall(self, cells: Sparse, name: str, width: int, compute: Callable[["Memo", Ints], Array]) -> Array:
-        """Return the numbers `name` (m, width) of cells, computed where they are not known.
-
-        Parameters
-        ----------
-        cells : start, columns, counts; the columns rise in each cell
-        compute : given this memo and numbers of cells in it, returns (k, width)
-        """
-        start, columns, counts = cells
+    def enter(self, start: Ints, columns: Shorts, counts: Array) -> Ints:
+        """Return the numbers of cells (m,), old or new; columns rise in each. What is older may be forgotten."""
         self._make_room(len(start) - 1, len(columns))
         numbers = np.empty(len(start) - 1, np.int64)
-        self._size = sparse.enter(
-            start,
-            columns,
-            counts,
-            self._slots,
-            self._hashes,
-            self._start,
-            self._columns,
-            self._counts,
-            self._size,
-            numbers,
-        )
+        table = self._slots, self._hashes, *self.cells, self._size
+        self._size = sparse.enter(start, columns, counts, *table, numbers)
+        return numbers
+
+    def recall(self, numbers: Ints, name: str, width: int, compute: Callable[[Ints], Array]) -> Array:
+        """Return what is called `name` of cells, (m, width); `compute` is asked for the cells where it is not known."""
         values, known = self._rows(name, width)
         missing = numbers[~known[numbers]]
         if missing.size:
             todo = np.unique(missing)
-            values[todo] = compute(self, todo)
+            values[todo] = compute(todo)
             known[todo] = True
         return values[numbers]
 

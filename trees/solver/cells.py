@@ -157,7 +157,7 @@ def solve_precise(
         ):  # no more than this, and no memory: it is cheaper than looking there
             k = sort_positive(n, x)
             ends_of_counts(x[:k], l - k, 0.0, 0.0, scribble)
-            ends[0, i] = ends[1, i] = scribble[0] / bit
+            ends[0, i] = ends[1, i] = min(scribble[0] / bit, top)
             ends[2, i] = 0.0
         elif kind == PRECISE:
             k = sort_positive(n, x)

@@ -8,11 +8,11 @@ uniform point inside it the maximum ``ln l``; precise labels have a solution of 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.solver.boxes import outer_box
+from quercus.trees.solver.boxes import chord_bound, convex_bound, outer_box, tighten
 from quercus.trees.solver.cells import ends_of_counts, sort_positive
 from quercus.trees.solver.compiled import compiled, inlined
 from quercus.trees.solver.cut import minimise_over_cut
-from quercus.trees.solver.descent import entropy
+from quercus.trees.solver.descent import entropy, leap
 from quercus.trees.solver.kernels import Array, excess, factor, maximise
 from quercus.trees.solver.precise import MOST, ROUNDING, least_entropy_of_counts
 from quercus.trees.solver.precise import SHARP as SHARP_PRECISE
@@ -28,17 +28,17 @@ SHARP = 16.0  # a cut nearer to the maximum than this many rounding errors is se
 
 
 @compiled
-def undominated(P: Array) -> NDArray[np.bool_]:
-    """Mark the classes that the minimum needs: no other is as plausible in every row (of equals, the first stays).
+def heirs(P: Array) -> Ints:
+    """Return of each class the one that may take its place at a minimum: itself, unless another dominates it.
 
-    Moving the probability of a dominated class onto the class that dominates it loses no likelihood and, since
-    ``-x ln x`` is subadditive, no entropy is gained.
+    Moving the probability of a class onto one that is as plausible in every row (of equals, the first stays) loses no
+    likelihood and, since ``-x ln x`` is subadditive, no entropy is gained.
     """
     n, l = P.shape
-    keep = np.ones(l, np.bool_)
+    heir = np.arange(l)
     for j in range(l):
         for k in range(l):
-            if k == j or not keep[k]:
+            if k == j or heir[k] != k:
                 continue
             below = True
             equal = True
@@ -49,9 +49,12 @@ def undominated(P: Array) -> NDArray[np.bool_]:
                 if P[i, j] < P[i, k]:
                     equal = False
             if below and (not equal or k < j):
-                keep[j] = False
+                heir[j] = k
                 break
-    return keep
+    for j in range(l):
+        while heir[heir[j]] != heir[j]:
+            heir[j] = heir[heir[j]]
+    return heir
 
 
 @compiled
@@ -84,22 +87,25 @@ def rescale(P: Array, theta: Array) -> Array:
 
 @compiled
 def without_dominated(P: Array, theta: Array) -> tuple[Array, Array]:
-    """Return the columns of the undominated classes (n, m), and what `theta` gives them (m,)."""
-    keep = undominated(P)
+    """Return the columns of the undominated classes (n, m), rescaled, and a maximiser over these (m,)."""
     n, l = P.shape
+    heir = heirs(P)
+    place = np.zeros(l, np.int64)
     m = 0
     for j in range(l):
-        m += keep[j]
+        if heir[j] == j:
+            place[j] = m
+            m += 1
     Q = np.empty((n, m))
-    x = np.empty(m)
-    s = 0
+    x = np.zeros(m)
+    total = theta.sum()
     for j in range(l):
-        if keep[j]:
+        s = place[heir[j]]
+        x[s] += theta[j] / total
+        if heir[j] == j:
             for i in range(n):
                 Q[i, s] = P[i, j]
-            x[s] = theta[j]
-            s += 1
-    return Q, x
+    return rescale(Q, x), x
 
 
 @compiled
@@ -186,12 +192,50 @@ def precise_counts(P: Array, w: Array) -> Array:
     return sorted_totals[: sort_positive(totals, sorted_totals)]
 
 
+@compiled
+def first_bound(
+    Q: Array, w: Array, outer: float, inner: float, x: Array, worst: float, tight: bool
+) -> tuple[float, float]:
+    """Lower bound of the entropy over the level set from one box around it, and an entropy reached (nats).
+
+    Where both agree the search is over before it begins: most often, with 30 labels or more. `x` is the maximiser,
+    ``Q @ x`` 1 in every row; `outer` and `inner` enclose ``ln alpha``; `worst` is the KKT excess of `x`. Where they do
+    not agree, a convex program makes the most of the bound if `tight`.
+    """
+    n, l = Q.shape
+    for j in range(l):
+        value = 0.0
+        for i in range(n):
+            value += w[i] * np.log(Q[i, j]) if Q[i, j] > 0.0 else -np.inf
+        if value >= inner:
+            return 0.0, 0.0
+    a = np.empty(l)
+    b = np.empty(l)
+    top = np.empty(n)
+    outer_box(Q, w, outer, x, worst, a, b, top)
+    tighten(a, b)
+    y = x.copy()
+    mu = leap(Q, w, inner, x, y)
+    reached = entropy(y)
+    bound = 0.0
+    if mu > 0.0:
+        bound, _ = convex_bound(Q, w, outer, a, b, top, y, mu, y.copy())
+        if bound >= reached - TOLERANCE:
+            return min(max(bound, 0.0), reached), reached
+    chords = 0.0
+    if tight:
+        chords, _, _ = chord_bound(Q, w, outer, a, b, y.copy(), np.inf)
+    return min(max(bound, chords, 0.0), reached), reached
+
+
 @inlined
-def solve_problem(P: Array, w: Array, alpha: float, ends: Array) -> int:
+def solve_problem(
+    P: Array, w: Array, theta: Array, worst: float, alpha: float, tight: bool, ends: Array
+) -> int:
     """Write lower bound, reached least, reached greatest entropy and upper bound (nats) into `ends`; return the state.
 
-    `SOLVED`; or `SEARCH` where the first two are left to `search_counts`; or `MAXIMISERS` where the maximisers may be
-    many and the cut is so near to them that only `maximisers` can tell.
+    The bounds always hold. `SOLVED`; or `SEARCH` where the first two are left to `search_counts`; or `MAXIMISERS` where
+    the maximisers may be many and the cut is so near to them that only `maximisers` can tell.
     """
     c = np.log(alpha)
     all_precise = is_precise(P)
@@ -201,7 +245,6 @@ def solve_problem(P: Array, w: Array, alpha: float, ends: Array) -> int:
         if c == 0.0 or -c > SHARP_PRECISE * slack:
             ends_of_counts(n, P.shape[1] - n.shape[0], c - slack, c + slack, ends)
             return SOLVED
-    theta, worst = maximise(P, w)
     scaled = rescale(P, theta)
     error = w.sum() * (worst + EPS)
     if -c <= SHARP * error:
@@ -217,10 +260,45 @@ def solve_problem(P: Array, w: Array, alpha: float, ends: Array) -> int:
     Q, x = without_dominated(scaled, theta)
     if x.shape[0] == 1:
         return SOLVED
-    if not is_precise(Q):
-        return SEARCH
-    ends[0], ends[1] = least_entropy_of_counts(precise_counts(Q, w), outer, inner, TOLERANCE, MOST)
-    return SOLVED
+    if is_precise(Q):
+        ends[0], ends[1] = least_entropy_of_counts(precise_counts(Q, w), outer, inner, TOLERANCE, MOST)
+        return SOLVED
+    worst = excess(Q, w, x, np.empty(x.shape[0]))
+    inner = max(inner, c + w.sum() * (worst + EPS))
+    ends[0], ends[1] = first_bound(Q, w, outer, inner, x, worst, tight)
+    return SOLVED if ends[0] >= ends[1] - TOLERANCE else SEARCH
+
+
+@compiled
+def estimate_counts(
+    table: Array, start: Ints, columns: Shorts, counts: Array, wanted: Ints, found: Array
+) -> None:
+    """Find the maximisers of the problems `wanted` of a sparse table of counts.
+
+    Parameters
+    ----------
+    table : (d, l) distinct informative contours, scaled to maximum 1
+    start, columns, counts : the rows of the table that occur in each problem, and how often, as in `Cells`
+    found : (m, l + 2), receives theta, its KKT excess, and 1 where it is plain that there is no other maximiser
+    """
+    l = table.shape[1]
+    for i in range(wanted.shape[0]):
+        P, w = take(table, start, columns, counts, wanted[i])
+        if P.shape[0] == 0:
+            found[i] = 0.0
+        elif is_precise(P):
+            found[i] = 0.0
+            for k in range(P.shape[0]):
+                for j in range(l):
+                    if P[k, j] > 0.0:
+                        found[i, j] += w[k]
+            found[i] /= w.sum()
+            found[i, l + 1] = 1.0
+        else:
+            theta, worst = maximise(P, w)
+            found[i, :l] = theta
+            found[i, l] = worst
+            found[i, l + 1] = 1.0 if is_certainly_unique(rescale(P, theta), w, theta) else 0.0
 
 
 @compiled
@@ -230,27 +308,24 @@ def solve_counts(
     columns: Shorts,
     counts: Array,
     wanted: Ints,
+    estimates: Array,
     alpha: float,
+    tight: bool,
     ends: Array,
     states: NDArray[np.int8],
 ) -> None:
-    """Solve the problems `wanted` of a sparse table of counts into `ends` (m, 4) and `states` (m,).
-
-    Parameters
-    ----------
-    table : (d, l) distinct informative contours, scaled to maximum 1
-    start, columns, counts : the rows of the table that occur in each problem, and how often, as in `Cells`
-    """
+    """Solve the problems `wanted` into `ends` (m, 4) and `states` (m,), see `solve_problem`, from their `estimates`."""
+    l = table.shape[1]
     for i in range(wanted.shape[0]):
         if (
             start[wanted[i]] == start[wanted[i] + 1] or alpha == 0.0
         ):  # constant contours only: nothing is known
             ends[i, 0] = ends[i, 1] = 0.0
-            ends[i, 2] = ends[i, 3] = np.log(table.shape[1])
+            ends[i, 2] = ends[i, 3] = np.log(l)
             states[i] = SOLVED
         else:
             P, w = take(table, start, columns, counts, wanted[i])
-            states[i] = solve_problem(P, w, alpha, ends[i])
+            states[i] = solve_problem(P, w, estimates[i, :l], estimates[i, l], alpha, tight, ends[i])
 
 
 @compiled
@@ -260,6 +335,7 @@ def search_counts(
     columns: Shorts,
     counts: Array,
     wanted: Ints,
+    estimates: Array,
     alpha: float,
     effort: int,
     ends: Array,
@@ -268,38 +344,17 @@ def search_counts(
 
     A unit of its own because it takes long to compile, and precise and vacuous labels never need it.
     """
+    l = table.shape[1]
     for i in range(wanted.shape[0]):
         P, w = take(table, start, columns, counts, wanted[i])
-        theta, worst = maximise(P, w)
         W = w.sum()
         outer = np.log(alpha) - W * EPS
-        inner = np.log(alpha) + W * (worst + EPS)
-        Q, x = without_dominated(rescale(P, theta), theta)
-        if abs(x.sum() - 1.0) > 1e-15:  # a dominated class held probability
-            x, worst = maximise(Q, w)
-            Q = rescale(Q, x)
-        else:
-            worst = excess(Q, w, x, np.empty(x.shape[0]))
-        inner = max(inner, np.log(alpha) + W * (worst + EPS))
-        ends[i, 0], ends[i, 1], _ = least_entropy(Q, w, outer, inner, x, worst, TOLERANCE, effort)
-
-
-@compiled
-def estimate_counts(
-    table: Array,
-    start: Ints,
-    columns: Shorts,
-    counts: Array,
-    wanted: Ints,
-    theta: Array,
-    unique: NDArray[np.bool_],
-) -> None:
-    """Write the maximisers (m, l) of the problems `wanted`, and of which it is plain that there is no other (m,)."""
-    for i in range(wanted.shape[0]):
-        P, w = take(table, start, columns, counts, wanted[i])
-        found, _ = maximise(P, w)
-        theta[i] = found
-        unique[i] = is_certainly_unique(rescale(P, found), w, found)
+        Q, x = without_dominated(rescale(P, estimates[i, :l]), estimates[i, :l])
+        worst = excess(Q, w, x, np.empty(x.shape[0]))
+        inner = np.log(alpha) + W * (max(worst, estimates[i, l]) + EPS)
+        low, reached, _ = least_entropy(Q, w, outer, inner, x, worst, TOLERANCE, effort)
+        ends[i, 0] = max(ends[i, 0], low)
+        ends[i, 1] = max(reached, ends[i, 0])
 
 
 @compiled
@@ -309,30 +364,26 @@ def bound_counts(
     columns: Shorts,
     counts: Array,
     wanted: Ints,
+    estimates: Array,
     alpha: float,
-    lower: Array,
-    upper: Array,
+    bounds: Array,
 ) -> None:
-    """Write proven bounds (m, l) of each class probability over the likelihood cut of the problems `wanted`."""
+    """Write proven lower and upper bounds (m, 2 l) of the class probabilities over the likelihood cuts of `wanted`."""
     l = table.shape[1]
     cost = np.zeros(l)
     zeros = np.zeros(l)
     ones = np.ones(l)
-    start_at = np.empty(l)
+    point = np.empty(l)
     for i in range(wanted.shape[0]):
         P, w = take(table, start, columns, counts, wanted[i])
-        theta, worst = maximise(P, w)
+        theta = estimates[i, :l]
         P = rescale(P, theta)
-        c = np.log(alpha) - w.sum() * (worst + EPS)
-        for j in range(l):
+        c = np.log(alpha) - w.sum() * (estimates[i, l] + EPS)
+        for side in range(2 * l):
+            j = side % l
+            cost[j] = 1.0 if side < l else -1.0
             for k in range(l):
-                start_at[k] = 0.9 * theta[k] + 0.1 / l
-            cost[j] = 1.0
-            bound, _ = minimise_over_cut(P, w, c, cost, zeros, ones, start_at, np.inf)
-            lower[i, j] = min(max(bound, 0.0), theta[j])
-            for k in range(l):
-                start_at[k] = 0.9 * theta[k] + 0.1 / l
-            cost[j] = -1.0
-            bound, _ = minimise_over_cut(P, w, c, cost, zeros, ones, start_at, np.inf)
-            upper[i, j] = max(min(-bound, 1.0), theta[j])
+                point[k] = 0.9 * theta[k] + 0.1 / l
+            bound, _ = minimise_over_cut(P, w, c, cost, zeros, ones, point, np.inf)
+            bounds[i, side] = min(max(bound, 0.0), theta[j]) if side < l else max(min(-bound, 1.0), theta[j])
             cost[j] = 0.0

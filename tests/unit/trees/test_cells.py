@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
+from quercus.trees import memo
 from quercus.trees.interval import Cells, IntervalSolver, entropy_interval
 from quercus.trees.likelihood import estimate
 
@@ -95,3 +96,45 @@ def test_arrays_that_do_not_fit_are_named(start, ids, counts, field):
 def test_arrays_of_another_type_are_named():
     with pytest.raises(InvalidInput, match="ids: is float64"):
         Cells(np.array([0, 1]), np.array([0.0]), np.array([1]))
+
+
+@pytest.mark.parametrize(
+    ("ids", "counts"),
+    [([1, 0], [1, 1]), ([0, 0], [1, 1]), ([-1, 2], [1, 1]), ([0, 8], [1, 1]), ([0, 2], [1, 0])],
+)
+@pytest.mark.parametrize("method", ["solve_cells", "enclose_cells", "estimate_cells", "bound_classes_cells"])
+def test_a_malformed_cell_is_named(method, ids, counts):
+    cells = Cells(np.array([0, 0, 2]), np.array(ids, np.int32), np.array(counts))
+    with pytest.raises(InvalidInput, match=r"cells\[1\]: is malformed"):
+        getattr(IntervalSolver(CONTOURS, 0.8), method)(cells)
+
+
+def test_what_is_forgotten_is_computed_again(monkeypatch):
+    counts = random_counts(4)
+    expected = IntervalSolver(CONTOURS, 0.8).solve_cells(Cells.of_dense(counts))
+    monkeypatch.setattr(memo, "CELLS", 7)
+    solver = IntervalSolver(CONTOURS, 0.8)
+    for _ in range(2):
+        for first in range(0, len(counts), 5):
+            part = slice(first, first + 5)
+            found = solver.solve_cells(Cells.of_dense(counts[part]))
+            assert np.array_equal(found.lower, expected.lower[part])
+            assert np.array_equal(found.upper, expected.upper[part])
+
+
+def test_contours_that_are_proportional_count_together():
+    table = np.array([[1.0, 0.5, 0.2], [0.0, 1.0, 0.3], [0.5, 0.25, 0.1], [0.0, 0.5, 0.15]])
+    merged = IntervalSolver(table, 0.8).solve_cells(Cells.of_dense(np.array([[5, 2, 0, 0], [1, 2, 3, 1]])))
+    plain = IntervalSolver(table, 0.8).solve_cells(Cells.of_dense(np.array([[5, 2, 0, 0], [4, 3, 0, 0]])))
+    assert np.array_equal(merged.lower, plain.lower)
+    assert np.array_equal(merged.upper, plain.upper)
+
+
+def test_a_thousand_contours_in_a_cell():
+    rng = np.random.default_rng(9)
+    table = rng.integers(0, 101, (1_500, 3)) / 100  # many of them proportional, none in order
+    table = table[table.any(axis=1)]
+    counts = rng.integers(0, 3, (1, len(table)))
+    found = IntervalSolver(table, 0.8).solve_cells(Cells.of_dense(counts))
+    single = entropy_interval(table, counts[0].astype(float), 0.8)
+    assert (found.lower[0], found.upper[0]) == pytest.approx((single.lower, single.upper), abs=1e-9)
