@@ -261,7 +261,7 @@ class IntervalSolver:
         InvalidInput
             Where the ids of a cell do not rise or name no contour, or a count is not above 0; so do the other methods.
         """
-        ends, kinds = np.empty((3, len(cells))), np.empty(len(cells), np.int8)
+        ends, kinds = np.zeros((3, len(cells))), np.empty(len(cells), np.int8)
         recent = self._recent_counts, self._recent_ends
         arrays = cells.start, cells.ids, cells.counts, self._klass
         self._check(
@@ -276,7 +276,7 @@ class IntervalSolver:
 
         Those of precise labels are exact; else the least entropy is not searched for: what one box proves is told.
         """
-        ends, kinds = np.empty((3, len(cells))), np.empty(len(cells), np.int8)
+        ends, kinds = np.zeros((3, len(cells))), np.empty(len(cells), np.int8)
         recent = self._recent_counts, self._recent_ends
         arrays = cells.start, cells.ids, cells.counts, self._klass
         self._check(
