@@ -1,7 +1,7 @@
 """The certified solver behind `quercus.trees.likelihood` and `quercus.trees.interval` (ALGORITHMS §2).
 
 In order of dependence: `compiled` (how kernels are compiled), `kernels` (likelihood and its maximiser), `cut` (convex
-programs over a likelihood cut), `descent` (local minima of the entropy), `boxes` (lower bounds in a box), `search`
-(global minimum), `precise` (precise labels, any number of classes), `problem` (whole problems), `maximisers` (the cut
-at level 1 when maximisers are many).
+programs over a likelihood cut), `enclosure` (boxes that hold a cut), `descent` (local minima of the entropy),
+`curvature` and `boxes` (lower bounds in a box), `search` (global minimum), `precise` (precise labels, any number of
+classes), `problem` (whole problems), `maximisers` (the cut at level 1 when maximisers are many).
 """

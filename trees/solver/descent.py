@@ -30,8 +30,11 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
     n, l = P.shape
     reach = 1e6
     move = 0.0
+    total = outer.sum()  # programs leave the simplex by their rounding, which a short ray would magnify
+    direction = np.empty(l)
     for j in range(l):
-        d = outer[j] - inner[j]
+        d = outer[j] / total - inner[j]
+        direction[j] = d
         move = max(move, abs(d))
         if d < 0.0:
             reach = min(reach, -inner[j] / d)
@@ -45,7 +48,7 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
         slope[i] = 0.0
         for j in range(l):
             here[i] += P[i, j] * inner[j]
-            slope[i] += P[i, j] * (outer[j] - inner[j])
+            slope[i] += P[i, j] * direction[j]
     lo = 0.0
     hi = reach
     t = reach
@@ -81,7 +84,7 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
         t = new if lo < new < hi else 0.5 * (lo + hi)
     total = 0.0
     for j in range(l):
-        point[j] = max(inner[j] + lo * (outer[j] - inner[j]), 0.0)
+        point[j] = max(inner[j] + lo * direction[j], 0.0)
         total += point[j]
     for j in range(l):
         point[j] /= total

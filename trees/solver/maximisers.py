@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.likelihood import RANK, Array, active
 from quercus.trees.solver import descent, search
-from quercus.trees.solver.boxes import largest_move
+from quercus.trees.solver.enclosure import largest_move
 from quercus.trees.solver.problem import EPS, wobble
 
 VERTEX_LIMIT = 20_000  # bases tried before the search for the least vertex falls back to branch and bound
@@ -37,7 +37,7 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     """
     classes = active(P, w, theta)
     slack = max(slack, EPS * w.sum())
-    # every maximiser t has sum_i r_i (p_i . t - 1)^2 <= 2 slack (see `boxes.outer_box`), whence the weights of rows
+    # every maximiser t has sum_i r_i (p_i . t - 1)^2 <= 2 slack (see `enclosure.outer_box`), whence the weights of rows
     weights = w / (
         1.0 + 2.0 / 3.0 * np.array([largest_move(p, slack / each) for p, each in zip(P, w, strict=True)])
     )

@@ -8,15 +8,16 @@ uniform point inside it the maximum ``ln l``; precise labels have a solution of 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.solver.boxes import chord_bound, convex_bound, outer_box, tighten
+from quercus.trees.solver.boxes import bound_in_box
 from quercus.trees.solver.cells import ends_of_counts, sort_positive
 from quercus.trees.solver.compiled import compiled, inlined
 from quercus.trees.solver.cut import minimise_over_cut
-from quercus.trees.solver.descent import entropy, leap
+from quercus.trees.solver.descent import entropy, leap, multiplier_at
+from quercus.trees.solver.enclosure import outer_box, tighten
 from quercus.trees.solver.kernels import Array, excess, factor, maximise
 from quercus.trees.solver.precise import MOST, ROUNDING, least_entropy_of_counts
 from quercus.trees.solver.precise import SHARP as SHARP_PRECISE
-from quercus.trees.solver.search import greatest_entropy, least_entropy
+from quercus.trees.solver.search import MARGIN, greatest_entropy, least_entropy
 
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
@@ -199,8 +200,8 @@ def first_bound(
     """Lower bound of the entropy over the level set from one box around it, and an entropy reached (nats).
 
     Where both agree the search is over before it begins: most often, with 30 labels or more. `x` is the maximiser,
-    ``Q @ x`` 1 in every row; `outer` and `inner` enclose ``ln alpha``; `worst` is the KKT excess of `x`. Where they do
-    not agree, a convex program makes the most of the bound if `tight`.
+    ``Q @ x`` 1 in every row; `outer` and `inner` enclose ``ln alpha``; `worst` is the KKT excess of `x`. A guess
+    that Newton's method cannot mend is used only if `tight`.
     """
     n, l = Q.shape
     for j in range(l):
@@ -217,15 +218,12 @@ def first_bound(
     y = x.copy()
     mu = leap(Q, w, inner, x, y)
     reached = entropy(y)
-    bound = 0.0
-    if mu > 0.0:
-        bound, _ = convex_bound(Q, w, outer, a, b, top, y, mu, y.copy())
-        if bound >= reached - TOLERANCE:
-            return min(max(bound, 0.0), reached), reached
-    chords = 0.0
-    if tight:
-        chords, _, _ = chord_bound(Q, w, outer, a, b, y.copy(), np.inf)
-    return min(max(bound, chords, 0.0), reached), reached
+    if not mu > 0.0 and tight:
+        mu = multiplier_at(Q, w, y)
+    if not mu > 0.0:
+        return 0.0, reached
+    bound, _, _ = bound_in_box(Q, w, outer, top, a, b, y, mu, y.copy(), reached - TOLERANCE, reached + MARGIN)
+    return min(max(bound, 0.0), reached), reached
 
 
 @inlined

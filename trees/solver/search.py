@@ -1,29 +1,155 @@
 """Compiled kernels: least and greatest entropy over a level set of the evidential likelihood, with proof.
 
 Notation as in `kernels`. The greatest entropy is one convex program. The least is a concave minimisation, solved
-globally by branch and bound over boxes. A descent finds the minimum early; on a box around it a Lagrangian that is
-convex there proves it at once (`convex_bound`: most problems end with this, in one box that provably holds the whole
-level set); elsewhere chords are the underestimators (Falk, Soland 1969).
+globally by branch and bound over boxes: Newton's method finds a local minimum, and a quadratic underestimator that is
+exact there (`boxes`) mostly proves it at once, in one box that provably holds the whole level set; where it does not,
+the box is shrunk to what may hold less, and cut.
 """
 
 import numpy as np
 
-from quercus.trees.solver.boxes import (
-    chord_bound,
-    contains,
-    convex_bound,
-    cut_beside,
-    locally_convex,
-    nearest,
-    outer_box,
-    tighten,
-)
+from quercus.trees.solver.boxes import bound_in_box
 from quercus.trees.solver.compiled import compiled
 from quercus.trees.solver.cut import entropy_bound, minimise_over_cut
 from quercus.trees.solver.descent import descend, entropy, leap, multiplier_at, settle, to_boundary
+from quercus.trees.solver.enclosure import contains, nearest, outer_box, tighten
 from quercus.trees.solver.kernels import Array, loglik
 
 ROUNDING = 5e-7  # nats; the most that rounding in the likelihood may loosen the tolerance
+MARGIN = 1e-9  # nats above the reached value that shrinking a box must leave in it
+
+
+@compiled
+def has_vertex(P: Array, w: Array, c: float) -> bool:
+    """Tell whether a vertex of the simplex lies in the level set."""
+    n, l = P.shape
+    for j in range(l):
+        total = 0.0
+        for i in range(n):
+            if P[i, j] <= 0.0:
+                total = -np.inf
+                break
+            total += w[i] * np.log(P[i, j])
+        if total >= c:
+            return True
+    return False
+
+
+@compiled
+def cut_at(a: float, b: float, x: float) -> float:
+    """Where to cut ``[a, b]`` around a minimum at `x`: curvature is measured in ratios near 0."""
+    if x > 0.0 and b > 3.0 * x and b - x >= x - a:
+        return max(float(np.sqrt(x * b)), 1.5 * x)
+    return 0.5 * (a + x) if x - a >= b - x else 0.5 * (x + b)
+
+
+@compiled
+def push_node(heap: Array, count: int, node: Array) -> Array:
+    """Insert a row into a binary heap of `count` rows ordered by column 0; return the heap, grown if it was full."""
+    if count == heap.shape[0]:
+        larger = np.empty((2 * count, heap.shape[1]))
+        larger[:count] = heap
+        heap = larger
+    k = count
+    while k > 0 and heap[(k - 1) // 2, 0] > node[0]:
+        heap[k] = heap[(k - 1) // 2]
+        k = (k - 1) // 2
+    heap[k] = node
+    return heap
+
+
+@compiled
+def pop_node(heap: Array, count: int, node: Array) -> None:
+    """Move the first row of a heap of `count` rows to `node`; ``count - 1`` rows remain."""
+    node[:] = heap[0]
+    last = heap[count - 1]
+    k = 0
+    while True:
+        child = 2 * k + 1
+        if child >= count - 1:
+            break
+        if child + 1 < count - 1 and heap[child + 1, 0] < heap[child, 0]:
+            child += 1
+        if heap[child, 0] >= last[0]:
+            break
+        heap[k] = heap[child]
+        k = child
+    heap[k] = last
+
+
+@compiled
+def first_minimum(
+    P: Array, w: Array, c: float, inner_c: float, top: Array, a: Array, b: Array, theta: Array, x: Array
+) -> float:
+    """Write a local minimum into `x`, and return its multiplier; the box is shrunk to what can be no worse."""
+    mu = leap(P, w, inner_c, theta, x)
+    if mu > 0.0:
+        return mu
+    reached = entropy(x)
+    mu = multiplier_at(P, w, x)
+    y = np.empty(x.shape[0])
+    nearest(a, b, x, y)
+    point = np.empty(x.shape[0])
+    if mu > 0.0:
+        _, _, mu = bound_in_box(P, w, c, top, a, b, x, mu, y, np.inf, reached + MARGIN)
+        to_boundary(P, w, inner_c, theta, y, point)
+        if entropy(point) < reached:
+            mu = settle(P, w, inner_c, point, mu)
+            if mu > 0.0:
+                x[:] = point
+                return mu
+    _, mu = descend(P, w, c, inner_c, theta, x)
+    return mu if mu > 0.0 else 1.0
+
+
+@compiled
+def examine(
+    P: Array,
+    w: Array,
+    c: float,
+    inner_c: float,
+    theta: Array,
+    top: Array,
+    x: Array,
+    mu: float,
+    reached: float,
+    tolerance: float,
+    node: Array,
+) -> tuple[float, float]:
+    """Bound the entropy in the box of `node` and look for a better minimum there; return `mu` and `reached`.
+
+    `x`, `mu` and `reached` are the best minimum, its multiplier and its value. What is written into `node` is explained
+    in `least_entropy`.
+    """
+    l = x.shape[0]
+    a = node[3 : 3 + l]
+    b = node[3 + l :]
+    y = np.empty(l)
+    point = np.empty(l)
+    nearest(a, b, x, y)
+    bound, cut, m = bound_in_box(P, w, c, top, a, b, x, mu, y, reached - tolerance, reached + MARGIN)
+    at = cut_at(a[cut], b[cut], x[cut])
+    if bound < reached - tolerance and not contains(a, b, x):
+        at = min(max(y[cut], 0.8 * a[cut] + 0.2 * b[cut]), 0.2 * a[cut] + 0.8 * b[cut])
+        to_boundary(P, w, inner_c, theta, y, point)
+        if entropy(point) < reached - MARGIN:
+            value, other = descend(P, w, c, inner_c, theta, point)
+            if value < reached:
+                reached = value
+                x[:] = point
+                mu = other if other > 0.0 else 1.0
+        elif contains(a, b, point):  # minima often come in families: perhaps another as good
+            other = settle(P, w, inner_c, point, m)
+            if other > 0.0 and contains(a, b, point):
+                y[:] = point
+                new, _, _ = bound_in_box(
+                    P, w, c, top, a, b, point, other, y, reached - tolerance, reached + MARGIN
+                )
+                bound = max(bound, new)
+    node[0] = max(bound, node[0])
+    node[1] = cut
+    node[2] = at
+    return mu, reached
 
 
 @compiled
@@ -32,142 +158,47 @@ def least_entropy(
 ) -> tuple[float, float, int]:
     """Global minimum of the entropy over the level set, in nats: proven bound, reached value, boxes examined.
 
-    Branch and bound over boxes: the box around the best local minimum by `convex_bound`, the others by `chord_bound`;
-    best bound first; stops when bound and reached value are within `tolerance`, or after `effort` boxes.
-    ``P @ theta`` must be 1 in every row (`theta` the maximiser, `worst` its KKT excess). `c` defines the level set that
-    the bound holds for, `inner_c >= c` the one that the reached point lies in: rounding in the maximum likelihood is
-    accounted for between them.
+    Branch and bound over boxes, best bound first; stops when bound and reached value are within `tolerance`, or after
+    `effort` boxes. ``P @ theta`` must be 1 in every row (`theta` the maximiser, `worst` its KKT excess). `c` defines
+    the level set that the bound holds for, `inner_c >= c` the one that the reached point lies in: rounding in the
+    maximum likelihood is accounted for between them.
+
+    A box waits as one row of a heap: its bound, the coordinate to cut it at and where, its sides ``a`` and ``b``.
     """
+    if has_vertex(P, w, inner_c):
+        return 0.0, 0.0, 0
     l = P.shape[1]
-    for j in range(l):
-        total = 0.0
-        for i in range(P.shape[0]):
-            if P[i, j] <= 0.0:
-                total = -np.inf
-                break
-            total += w[i] * np.log(P[i, j])
-        if total >= inner_c:
-            return 0.0, 0.0, 0
-    a = np.empty(l)
-    b = np.empty(l)
+    node = np.empty(3 + 2 * l)
     top = np.empty(P.shape[0])
-    outer_box(P, w, c, theta, worst, a, b, top)
-    tighten(a, b)
+    outer_box(P, w, c, theta, worst, node[3 : 3 + l], node[3 + l :], top)
+    tighten(node[3 : 3 + l], node[3 + l :])
     x = theta.copy()
-    mu = leap(P, w, inner_c, theta, x)
-    if mu > 0.0:  # whatever way it was found: if it can be proved, that is it
-        reached = entropy(x)
-        bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x.copy())
-        if bound >= reached - tolerance:
-            return min(max(bound, 0.0), reached), reached, 1
-    x[:] = theta
-    reached, mu = descend(P, w, c, inner_c, theta, x)
+    mu = first_minimum(P, w, c, inner_c, top, node[3 : 3 + l], node[3 + l :], theta, x)
+    reached = entropy(x)
     # between both levels the entropy differs by mu (inner_c - c): no effort proves more than that
     tolerance = max(tolerance, min(2.0 * mu * (inner_c - c), ROUNDING))
-    bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x.copy())
-    if bound >= reached - tolerance or effort < 3:
-        return min(max(bound, 0.0), reached), reached, 1
-    A = np.empty((effort + 2, l))
-    B = np.empty((effort + 2, l))
-    bounds = np.empty(effort + 2)
-    cuts = np.empty(effort + 2, np.int64)
-    points = np.empty(effort + 2)
-    guess = np.empty(l)
-    point = np.empty(l)
-    A[0] = a
-    B[0] = b
-    convex = locally_convex(P, w, c, x, mu)
-    at = cut_beside(a[cut], b[cut], x[cut])
-    if not convex:
-        other, cut, at = chord_bound(P, w, c, a, b, guess, reached - tolerance)
-        bound = max(bound, other)
-    bounds[0] = max(bound, 0.0)
-    cuts[0] = cut
-    points[0] = at
-    count = 1
+    node[0] = 0.0
+    mu, reached = examine(P, w, c, inner_c, theta, top, x, mu, reached, tolerance, node)
+    heap = np.empty((16, node.shape[0]))
+    count = 0
     examined = 1
-    while count > 0:
-        first = 0
-        for k in range(1, count):
-            if bounds[k] < bounds[first]:
-                first = k
-        if bounds[first] >= reached - tolerance or examined + 2 > effort:
-            return min(bounds[first], reached), reached, examined
-        a0 = A[first].copy()
-        b0 = B[first].copy()
-        parent = bounds[first]
-        j = cuts[first]
-        at = points[first]
-        count -= 1
-        A[first] = A[count]
-        B[first] = B[count]
-        bounds[first] = bounds[count]
-        cuts[first] = cuts[count]
-        points[first] = points[count]
+    while node[0] < reached - tolerance and examined + 2 <= effort:
+        parent = node.copy()
+        cut = int(parent[1])
         for side in range(2):
-            a[:] = a0
-            b[:] = b0
-            if side == 0:
-                b[j] = at
-            else:
-                a[j] = at
-            if not tighten(a, b):
-                continue
-            examined += 1
-            if contains(a, b, x):
-                bound, cut = convex_bound(P, w, c, a, b, top, x, mu, x.copy())
-                at_next = cut_beside(a[cut], b[cut], x[cut])
-            else:
-                nearest(a, b, x, guess)
-                bound, cut = convex_bound(P, w, c, a, b, top, x, mu, guess)
-                at_next = 0.5 * (a[cut] + b[cut])
-            if bound < reached - tolerance:
-                other, cut_chord, at_chord = chord_bound(P, w, c, a, b, guess, reached - tolerance)
-                if not (convex and contains(a, b, x)) or other > bound:
-                    cut = cut_chord
-                    at_next = at_chord
-                bound = max(bound, other)
-                if bound == np.inf:
-                    continue
-                to_boundary(P, w, inner_c, theta, guess, point)
-                if entropy(point) < reached - 1e-9:
-                    value, multiplier = descend(P, w, c, inner_c, theta, point)
-                    if value < reached:
-                        reached = value
-                        mu = multiplier
-                        x[:] = point
-                        convex = locally_convex(P, w, c, x, mu)
-                if bound < reached - tolerance:
-                    other, cut_local = local_bound(P, w, c, inner_c, a, b, top, point, guess)
-                    if other > bound:
-                        bound = other
-                        cut = cut_local
-                        at_next = cut_beside(a[cut], b[cut], guess[cut])
-            bound = max(bound, parent)
-            if bound < reached - tolerance:
-                A[count] = a
-                B[count] = b
-                bounds[count] = bound
-                cuts[count] = cut
-                points[count] = at_next
-                count += 1
-    return reached - tolerance, reached, examined
-
-
-@compiled
-def local_bound(
-    P: Array, w: Array, c: float, inner_c: float, a: Array, b: Array, top: Array, point: Array, y: Array
-) -> tuple[float, int]:
-    """As `convex_bound`, from the local minimum near `point` rather than the best one: minima often come in families.
-
-    `point` receives the local minimum, `y` the last point of the box whose tangent was taken.
-    """
-    mu = multiplier_at(P, w, point)
-    if not mu > 0.0:
-        return -np.inf, 0
-    mu = max(settle(P, w, inner_c, point, mu), 0.0) or mu
-    nearest(a, b, point, y)
-    return convex_bound(P, w, c, a, b, top, point, mu, y)
+            node[:] = parent
+            node[3 + l + cut if side == 0 else 3 + cut] = parent[2]
+            if tighten(node[3 : 3 + l], node[3 + l :]):
+                examined += 1
+                mu, reached = examine(P, w, c, inner_c, theta, top, x, mu, reached, tolerance, node)
+                if node[0] < reached - tolerance:
+                    heap = push_node(heap, count, node)
+                    count += 1
+        if count == 0:
+            return max(reached - tolerance, 0.0), reached, examined
+        pop_node(heap, count, node)
+        count -= 1
+    return min(node[0], reached), reached, examined
 
 
 @compiled

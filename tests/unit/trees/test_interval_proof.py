@@ -5,7 +5,7 @@ import pytest
 
 from quercus.trees.interval import entropy_interval
 from quercus.trees.likelihood import estimate
-from quercus.trees.solver import boxes, kernels, problem, search
+from quercus.trees.solver import boxes, curvature, enclosure, kernels, problem, search
 from quercus.trees.solver.descent import entropy
 from quercus.trees.solver.precise import least_entropy_of_counts
 
@@ -68,7 +68,7 @@ def members(rng, P, w, c, theta, size):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_bounds_in_boxes_hold_wherever_the_tangent_is_taken(seed):
+def test_bounds_in_boxes_hold_wherever_the_quadratic_is_taken(seed):
     rng = np.random.default_rng(seed)
     l, n = int(rng.integers(2, 6)), int(rng.integers(2, 12))
     P, w = rng.random((n, l)) * rng.choice([0.01, 1.0], (n, l)), rng.integers(1, 9, n).astype(float)
@@ -77,7 +77,7 @@ def test_bounds_in_boxes_hold_wherever_the_tangent_is_taken(seed):
     c = float(np.log(rng.choice([0.1, 0.6, 0.95, 0.999])))
     points = members(rng, P, w, c, theta, 300)
     outer_a, outer_b, top = np.empty(l), np.empty(l), np.empty(n)
-    boxes.outer_box(P, w, c, theta, 1e-12, outer_a, outer_b, top)
+    enclosure.outer_box(P, w, c, theta, 1e-12, outer_a, outer_b, top)
     assert (points >= outer_a - 1e-12).all()
     assert (points <= outer_b + 1e-12).all()
     assert (points @ P.T <= top * (1 + 1e-12)).all()
@@ -85,21 +85,47 @@ def test_bounds_in_boxes_hold_wherever_the_tangent_is_taken(seed):
         x = points[rng.integers(len(points))]
         a = np.maximum(x - rng.random(l) * rng.choice([0.01, 0.3]), outer_a)
         b = np.minimum(x + rng.random(l) * rng.choice([0.01, 0.3]), outer_b)
-        if not boxes.tighten(a, b):
+        if not enclosure.tighten(a, b):
             continue
+        x = (
+            points[rng.integers(len(points))] if rng.random() < 0.5 else x
+        )  # in the box or not, a minimum or not
+        limit = rng.choice([np.inf, entropy(points[0])])
         here = points[((points >= a) & (points <= b)).all(axis=1)]
+        here = here[[bool(entropy(point) <= limit) for point in here]]
         y = np.empty(l)
-        boxes.nearest(a, b, rng.dirichlet(np.ones(l)), y)  # often outside the level set
+        enclosure.nearest(a, b, rng.dirichlet(np.ones(l)), y)  # often outside the level set
         mu = float(10 ** rng.uniform(-3, 1)) / w.sum()
-        bound, cut = boxes.convex_bound(P, w, c, a, b, top, x, mu, y)
+        bound, cut, _ = boxes.bound_in_box(P, w, c, top, a, b, x, mu, y, np.inf, limit)
         assert 0 <= cut < l
         assert all(entropy(point) >= bound - 1e-12 for point in here)
+        assert (here >= a - 1e-12).all(), "the box lost a point that it should keep"
+        assert (here <= b + 1e-12).all(), "the box lost a point that it should keep"
 
 
-def test_no_tangent_where_a_row_is_impossible():
+@pytest.mark.parametrize("seed", range(10))
+def test_the_entropy_lies_above_its_envelope(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(100):
+        a, b = np.sort(rng.random(2) ** rng.choice([1, 4]))
+        a = a if rng.random() < 0.7 else 0.0
+        y = rng.choice([a, b, a + (b - a) * rng.random()])
+        f = rng.choice([-1.0, 1.0]) * 10 ** rng.uniform(-2, 4)
+        if y > 0 and rng.random() < 0.3:
+            f = curvature.least_curvature(y, a)
+        value, slope = curvature.envelope(f, y, a, b)
+        t = np.append(np.linspace(a, b, 200), a + (b - a) * np.geomspace(1e-9, 1, 50))
+        h = -t * np.log(np.maximum(t, 1e-300))
+        assert (h >= value + slope * (t - y) - f / 2 * (t - y) ** 2 - 1e-12).all(), (f, y, a, b)
+        if y > 0 and f >= curvature.least_curvature(y, a):
+            assert value == pytest.approx(-y * np.log(y), abs=1e-12)
+
+
+def test_no_bound_where_a_row_is_impossible():
     P, w = np.eye(2) * 2.0, np.ones(2)
     a, b, top, y = np.array([0.9, 0.0]), np.array([1.0, 0.1]), np.full(2, 2.0), np.array([1.0, 0.0])
-    bound, _ = boxes.convex_bound(P, w, np.log(0.1), a, b, top, np.array([0.95, 0.05]), 0.1, y)
+    x = np.array([0.8, 0.2])
+    bound, _, _ = boxes.bound_in_box(P, w, np.log(0.1), top, a, b, x, 0.1, y, np.inf, np.inf)
     assert bound == -np.inf
 
 

@@ -1,0 +1,177 @@
+"""Compiled kernels: how much of the entropy's curvature an underestimator in a box can keep.
+
+Notation as in `boxes`: ``f_j`` is the curvature that the underestimator of ``h(t) = -t ln t`` keeps for class ``j``.
+"""
+
+import numpy as np
+
+from quercus.trees.solver.compiled import compiled
+from quercus.trees.solver.kernels import Array
+
+STEEPEST = 4.0  # over b_j: most curvature wanted away from a local minimum; touches h at half of [0, b_j]
+
+
+@compiled
+def least_curvature(y: float, a: float) -> float:
+    """Least ``f`` for which ``h(t) + f (t - y)^2 / 2`` lies above its tangent at `y` for all ``t >= a`` (``a <= y``).
+
+    It is ``2 (a ln(a / y) + y - a) / (y - a)^2``: between ``1 / y`` (a near y) and ``2 / y`` (``a = 0``). Rounded up.
+    """
+    if a <= 0.0:
+        return 2.0 / y
+    d = (y - a) / y
+    if d <= 1e-3:
+        return (1.0 + 0.34 * d) / y  # the series is 1 + d / 3 + d^2 / 6 + ...
+    return float(2.0 * (1.0 + 1e-9) * (a * np.log(a / y) + y - a) / ((y - a) * (y - a)))
+
+
+@compiled
+def envelope(f: float, y: float, a: float, b: float) -> tuple[float, float]:
+    """Value and slope at `y` of a convex function below ``h(t) + f (t - y)^2 / 2`` on ``[a, b]``: its envelope."""
+    here = -y * np.log(y) if y > 0.0 else 0.0
+    if y > 0.0 and f >= least_curvature(y, min(a, y)):
+        return here, -np.log(y) - 1.0
+    t = b  # where the line from a touches
+    if f * b > 1.0:
+        if a <= 0.0:
+            t = min(b, 2.0 / f)
+        else:
+            low = max(a, 1.0 / f)
+            t = min(b, 2.0 / f)
+            while t - low > 1e-7 * t:
+                middle = 0.5 * (low + t)
+                if least_curvature(middle, a) <= f:
+                    t = middle
+                else:
+                    low = middle
+    at_a = (-a * np.log(a) if a > 0.0 else 0.0) + 0.5 * f * (a - y) * (a - y)
+    at_t = -t * np.log(t) + 0.5 * f * (t - y) * (t - y)
+    slope = (at_t - at_a) / (t - a)
+    return min(at_a + slope * (y - a) - 1e-13, here), slope
+
+
+@compiled
+def is_convex(M: Array, f: Array, A: Array) -> bool:
+    """Tell whether ``M - diag(f)`` is positive definite for ``sum d = 0`` (lower triangle; `A` is working space)."""
+    l = f.shape[0]
+    free = 0.0  # on the simplex, adding a multiple of 11' changes nothing
+    for j in range(l):
+        free = max(free, M[j, j], abs(f[j]))
+    for j in range(l):
+        for k in range(j + 1):
+            A[j, k] = M[j, k] + 10.0 * free
+        A[j, j] -= f[j]
+        for k in range(j):
+            s = A[j, k]
+            for i in range(k):
+                s -= A[j, i] * A[k, i]
+            A[j, k] = s / A[k, k]
+            A[j, j] -= A[j, k] * A[j, k]
+        if A[j, j] <= 1e-9 * free:
+            return False
+        A[j, j] = np.sqrt(A[j, j])
+    return True
+
+
+@compiled
+def give_way(e: Array, tau: float, a: Array, b: Array, f: Array) -> None:
+    """Write ``e_j - tau / (b_j - a_j)^2`` into `f`, but nothing below 0 that was above.
+
+    What each class then loses against `e` within its side of the box is the same.
+    """
+    for j in range(e.shape[0]):
+        width = b[j] - a[j]
+        f[j] = max(e[j] - tau / (width * width), min(e[j], 0.0))
+
+
+@compiled
+def afford(M: Array, e: Array, a: Array, b: Array, f: Array, A: Array) -> float:
+    """Write into `f` the curvatures nearest to those wanted `e` that `M` can pay for; return what they give way.
+
+    0 when ``M - diag(e)`` is convex; else the least ``tau`` of `give_way`, found by bisection.
+    """
+    l = e.shape[0]
+    f[:] = e
+    if is_convex(M, f, A):
+        return 0.0
+    high = 0.0
+    for j in range(l):
+        high = max(high, 1.01 * e[j] * (b[j] - a[j]) * (b[j] - a[j]))
+    low = 1e-4 * high
+    for _ in range(7):
+        middle = np.sqrt(low * high)
+        give_way(e, middle, a, b, f)
+        if is_convex(M, f, A):
+            high = middle
+        else:
+            low = middle
+    give_way(e, high, a, b, f)
+    return high
+
+
+@compiled
+def want(y: Array, a: Array, b: Array, mu: float, g: Array, exact: bool, e: Array) -> None:
+    """Write into `e` the curvatures with which the envelopes touch at `y`, or as good as that.
+
+    At a local minimum (`exact`) a class without probability needs what makes the slope of its envelope at 0 no less
+    than the common slope of the others, ``h(t) + e t^2 / 2 >= slope t`` on ``[0, b]``.
+    """
+    l = y.shape[0]
+    slope = 0.0
+    for j in range(l):
+        if y[j] > 0.0:
+            slope -= (np.log(y[j]) + 1.0 + mu * g[j]) * y[j]
+    for j in range(l):
+        if y[j] > 0.0:
+            e[j] = least_curvature(y[j], min(a[j], y[j]))
+        else:
+            short = slope + mu * g[j] + np.log(b[j])
+            e[j] = 2.0 / b[j] * (short if short <= 1.0 else np.exp(min(short, 50.0) - 1.0))
+        if not exact:
+            e[j] = min(e[j], STEEPEST / b[j])
+
+
+@compiled
+def across(
+    mu: float, K: Array, gx: Array, width: float, e: Array, a: Array, b: Array, M: Array, f: Array, A: Array
+) -> tuple[float, float, float]:
+    """Choose ``phi`` and ``kappa``: write the curvature before ``diag(f)`` into `M`, and `f`.
+
+    `width` is ``s_hi - s_lo``. Returns what `f` gives way (`afford`), phi and kappa.
+    """
+    l = e.shape[0]
+    for j in range(l):
+        for k in range(j + 1):
+            M[j, k] = mu * K[j, k]
+    best = afford(M, e, a, b, f, A)
+    phi = 0.0
+    kappa = 0.0
+    if best == 0.0 or not width > 1e-300:
+        return best, phi, kappa
+    T = np.empty((l, l))
+    trial_f = np.empty(l)
+    for trial in (0.4, 0.1, 0.8):
+        push = 2.0 * trial * mu / width
+        for j in range(l):
+            for k in range(j + 1):
+                T[j, k] = (1.0 - trial) * mu * K[j, k] + push * gx[j] * gx[k]
+        tau = afford(T, e, a, b, trial_f, A)
+        if tau < 0.95 * best:
+            best = tau
+            phi = trial
+            kappa = 0.5 * push
+            f[:] = trial_f
+            M[:] = T
+        if tau == 0.0:
+            break
+    return best, phi, kappa
+
+
+@compiled
+def widest_loss(f: Array, a: Array, b: Array) -> int:
+    """Coordinate whose entropy term costs most in the box: largest wanted curvature times squared width."""
+    worst = 0
+    for j in range(f.shape[0]):
+        if f[j] * (b[j] - a[j]) ** 2 > f[worst] * (b[worst] - a[worst]) ** 2:
+            worst = j
+    return worst
