@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-KERNELS = sorted([*(ROOT / "trees" / "solver").glob("*.py"), ROOT / "trees" / "incremental" / "kernels.py"])
+KERNELS = sorted(path for part in ("solver", "incremental") for path in (ROOT / "trees" / part).glob("*.py"))
 
 
 def pytest_configure() -> None:

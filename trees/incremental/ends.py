@@ -5,10 +5,10 @@ from typing import Protocol
 import numpy as np
 
 from quercus.trees.cells import Cells
-from quercus.trees.incremental.kernels import Bools, Ids
+from quercus.trees.incremental.arrays import Bools, Floats, Ids
 from quercus.trees.incremental.layout import Layout
 from quercus.trees.incremental.tally import Tally
-from quercus.trees.incremental.verdicts import Floats, Verdicts, judge, populated
+from quercus.trees.incremental.verdicts import Verdicts, judge, populated
 from quercus.trees.interval import IntervalSolver
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.incremental.kernels import NONE
+from quercus.trees.incremental.arrays import NONE
 
 FIRST_ROOM = 1024
 

@@ -12,14 +12,13 @@ them, whenever a row of theirs changes: counting their rows costs no more than l
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quercus.trees.cells import Cells
 from quercus.trees.dominance import TIE
-from quercus.trees.incremental import kernels
+from quercus.trees.incremental import routing
+from quercus.trees.incremental.arrays import NONE, Bools, Deltas, Floats, Ids, Ints
 from quercus.trees.incremental.ends import CountedEnds, KeptEnds, verdicts
 from quercus.trees.incremental.evidence import Evidence
-from quercus.trees.incremental.kernels import NONE, Bools, Deltas, Ids, Ints
 from quercus.trees.incremental.layout import Layout
 from quercus.trees.incremental.nodes import Nodes
 from quercus.trees.incremental.tally import Tally
@@ -33,8 +32,6 @@ THIN = (
     16  # nor do those with fewer rows than this for each value of an attribute: theirs would be mostly zeros
 )
 MAX_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +146,7 @@ class GrowingTree:
         if node == self.root:
             return np.arange(self._evidence.count, dtype=np.int32)
         _, leaves, owner = self.nodes.below(np.array([node], np.int32))
-        rows, _ = kernels.listed(leaves, owner, self.nodes.first, self._evidence.after)
+        rows, _ = routing.listed(leaves, owner, self.nodes.first, self._evidence.after)
         rows.sort()
         return rows
 
@@ -189,7 +186,7 @@ class GrowingTree:
             return changes
         folded = changes.nodes[chosen]
         inner, leaves, owner = self.nodes.below(folded)
-        rows, whose = kernels.listed(leaves, owner, self.nodes.first, self._evidence.after)
+        rows, whose = routing.listed(leaves, owner, self.nodes.first, self._evidence.after)
         below = np.concatenate([inner, leaves[~np.isin(leaves, folded)]])
         blocks = self.nodes.block[below]
         self._tally.close(blocks[blocks >= 0])
@@ -212,7 +209,7 @@ class GrowingTree:
 
     @staticmethod
     def _grouped(nodes: Ids, group: Ints, rows: Ids, was: Ids, opened: Deltas) -> Changes:
-        order, start = kernels.group(group, nodes.size)
+        order, start = routing.group(group, nodes.size)
         return Changes(nodes, start, rows[order], was[order], opened[order])
 
     def _decide_large(self, changes: Changes) -> Ids:
@@ -293,13 +290,13 @@ class GrowingTree:
         nodes.split(changes.nodes[anew], split[anew])
         codes, after = self._evidence.codes, self._evidence.after
         rows, was, start, at = changes.rows, changes.was, changes.start, changes.nodes
-        kernels.link(rows, was, start, at, split, nodes.first, after)
-        parent, code, place = kernels.unborn(
+        routing.link(rows, was, start, at, split, nodes.first, after)
+        parent, code, place = routing.unborn(
             codes, rows, start, at, split, nodes.kids, nodes.kid, nodes.width
         )
         nodes.kid[place] = nodes.add(parent, code, nodes.depth[parent] + 1)
         return Changes(
-            *kernels.descend(
+            *routing.descend(
                 codes, rows, was, changes.opened, start, at, split, nodes.kids, nodes.kid, nodes.rank
             )
         )

@@ -4,16 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.flat import FlatTree
+from quercus.trees.incremental.arrays import NONE, Codes, Floats
 from quercus.trees.incremental.evidence import Evidence
 from quercus.trees.incremental.growing import GrowingTree, Rules
-from quercus.trees.incremental.kernels import NONE
 from quercus.trees.incremental.layout import Layout
 from quercus.trees.incremental.reading import Standing, flat_tree
 from quercus.trees.query import Desk
 from quercus.trees.sample import ContourTable, Sample
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int16]
 
 
 class LiveTree:

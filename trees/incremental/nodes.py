@@ -1,13 +1,8 @@
 """The tree as growing columns: nodes are numbers, given back when a subtree falls."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from quercus.trees.incremental.kernels import NONE, Ids
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from quercus.trees.incremental.arrays import NONE, Bools, Ids, Ints
 
 
 class Nodes:

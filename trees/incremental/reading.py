@@ -7,8 +7,8 @@ import numpy as np
 from quercus.trees.dominance import TIE, Interval
 from quercus.trees.flat import FlatTree
 from quercus.trees.growth import Place
+from quercus.trees.incremental.arrays import NONE
 from quercus.trees.incremental.growing import GrowingTree
-from quercus.trees.incremental.kernels import NONE
 from quercus.trees.tree import Path
 
 

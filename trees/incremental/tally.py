@@ -3,9 +3,9 @@
 import numpy as np
 
 from quercus.trees.cells import Cells
-from quercus.trees.incremental import kernels
+from quercus.trees.incremental import counting
+from quercus.trees.incremental.arrays import NONE, Ids, Ints
 from quercus.trees.incremental.evidence import Evidence
-from quercus.trees.incremental.kernels import Ids, Ints
 from quercus.trees.incremental.layout import Layout
 from quercus.trees.sample import ContourTable
 
@@ -98,16 +98,16 @@ class Tally:
             Of each group.
         """
         column, codes, ids = self._scratch(), self._evidence.codes, self._evidence.ids
-        fresh = kernels.new_columns(ids, rows, start, blocks, self._pool, self._at, self._used, column)
+        fresh = counting.new_columns(ids, rows, start, blocks, self._pool, self._at, self._used, column)
         self._widen(blocks, self._used[blocks] + fresh)
-        kernels.add(
+        counting.add(
             codes, self.layout.offsets, ids, rows, was, start, blocks,
             self._pool, self._at, self._width, self._used, column, self.dirty, self.size,
         )  # fmt: skip
 
     def nodes(self, rows: Ids, start: Ints) -> Cells:
         """Count the rows of nodes, node by node, without keeping the counts: their own cells."""
-        return Cells(*kernels.count_nodes(self._evidence.ids, rows, start, self._scratch()))
+        return Cells(*counting.count_nodes(self._evidence.ids, rows, start, self._scratch()))
 
     def count(
         self, rows: Ids, start: Ints, nodes: Ids, parent: Ids, attribute: Ids
@@ -118,18 +118,18 @@ class Tally:
         """
         column, codes, ids = self._scratch(), self._evidence.codes, self._evidence.ids
         layout = self.layout
-        group, slot, size, first, contours, counts = kernels.count_cells(
+        group, slot, size, first, contours, counts = counting.count_cells(
             codes, layout.offsets, layout.slots, ids, rows, start, nodes, parent, attribute, column
         )
         return group, slot, size, Cells(first, contours, counts)
 
     def cells(self, blocks: Ids, slots: Ids) -> Cells:
         """Return cells of blocks, in sparse form."""
-        return Cells(*kernels.gather(blocks, slots, self._pool, self._at, self._width, self._used))
+        return Cells(*counting.gather(blocks, slots, self._pool, self._at, self._width, self._used))
 
     def _scratch(self) -> Ids:
         if self._column.size < self._table.size:
-            self._column = np.full(2 * self._table.size, kernels.NONE, np.int32)
+            self._column = np.full(2 * self._table.size, NONE, np.int32)
         return self._column
 
     def _widen(self, blocks: Ids, needed: Ids) -> None:
@@ -142,7 +142,7 @@ class Tally:
         lengths = new_width.astype(np.int64) * (1 + self.layout.slots)
         self._reserve(int(lengths.sum()))
         new_at = self._top + np.cumsum(lengths) - lengths
-        kernels.relocate(
+        counting.relocate(
             self._pool,
             self._at[moved],
             old_width,
@@ -163,7 +163,7 @@ class Tally:
         needed = int(lengths.sum()) + length
         pool = np.zeros(max(self._pool.size, needed + needed // 2), np.int32)
         at = np.cumsum(lengths) - lengths
-        kernels.relocate(
+        counting.relocate(
             self._pool, self._at[live], self._width[live], pool, at, self._width[live], self._used[live],
             self.layout.slots,
         )  # fmt: skip

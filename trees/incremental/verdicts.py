@@ -6,11 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.dominance import TIE
+from quercus.trees.incremental.arrays import Bools, Floats, Ints
 from quercus.trees.incremental.layout import Layout
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

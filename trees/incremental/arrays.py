@@ -1,0 +1,13 @@
+"""The kinds of arrays that the modules of this package pass to one another."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int16]
+Deltas = NDArray[np.int8]
+Ids = NDArray[np.int32]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+NONE = -1  # no contour, no node, no row
