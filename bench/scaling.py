@@ -76,7 +76,7 @@ def of_contours(n: int) -> Cost:
 
 def line(cost: Cost, sizes: Sequence[int]) -> dict[int, float]:
     """Return the cost at each size, as far as the limit allows."""
-    cost(max(size for size in sizes if size <= WARM))  # compiles what is needed
+    cost(WARM if WARM in sizes else sizes[0])  # compiles what is needed
     found: dict[int, float] = {}
     for size in sizes:
         found[size] = cost(size)
