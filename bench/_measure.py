@@ -39,7 +39,7 @@ def rate(count: float, seconds: float, unit: str = "rows/s") -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:,.3g} ms"
+    return f"{seconds * 1e3:,.0f} ms" if seconds >= 0.1 else f"{seconds * 1e3:.3g} ms"
 
 
 def times(ratio: float) -> str:

@@ -105,6 +105,9 @@ def main() -> None:
                 [str(JAVA), "-version"], capture_output=True, text=True, check=True
             ).stderr
             report.note(f"Weka: {JAR.resolve().name}; Java: {printed.splitlines()[0]}")
+            report.note(
+                "Weka's time is wall time: on a busy machine the ratio flatters Quercus, whose time is CPU time."
+            )
         for n in (10_000,) if quick else (10_000, 100_000):
             measure(report, n, 1 if quick else 3)
 
