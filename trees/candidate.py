@@ -16,14 +16,14 @@ from quercus.trees.cells import Cells
 from quercus.trees.dominance import TIE
 from quercus.trees.growth import Rows
 from quercus.trees.interval import SETTLED, IntervalSolver
-from quercus.trees.sample import Bools, Floats, Ids, Ints, Sample
+from quercus.trees.sample import Bools, ContourTable, Floats, Ids, Ints, Sample
 from quercus.trees.solver.turning import LeaveOneOut
 
 SLACK = (
     2.0 * SETTLED + 2e-10
 )  # bits; the solver may report an interval this much narrower than points of it show
 FLAT = 1e-7  # nats; a cut this near to the maximum is left to the solver
-ENTRIES = 1_000_000  # scores of distinct contours that are remembered for one solver
+ENTRIES = 200_000  # scores of distinct contours remembered for one solver, some 100 bytes each
 FULL = 1e-12  # bits; an interval this near to the whole range is the whole range
 MISSED = 1e-7  # bits; a bound this far from the score has missed a minimum
 FEW = 3  # contours; so few are solved at once, for bounding costs as much
@@ -38,18 +38,16 @@ class Scores:
     ----------
     solver
         Entropy intervals.
-    contours
-        (n, l) of the child, distinct.
-    vacuous
-        (n,) which of them say nothing.
+    table
+        The distinct contours.
     ids, counts
-        (n,) their numbers, rising, and how many rows have each.
+        (n,) numbers of the child's contours, rising, and how many rows have each.
     """
 
-    def __init__(
-        self, solver: IntervalSolver, contours: Floats, vacuous: Bools, ids: Ids, counts: Ints
-    ) -> None:
+    def __init__(self, solver: IntervalSolver, table: ContourTable, ids: Ids, counts: Ints) -> None:
+        vacuous = table.vacuous[ids]
         self._solver = solver
+        self._table = table
         self._ids, self._counts = ids, counts
         self._lower, upper = self._interval(counts)
         self._width = upper - self._lower
@@ -58,9 +56,8 @@ class Scores:
         # Leaving out a label that says nothing changes no width, unless it was the only row.
         known = vacuous & (not self._alone)
         self._bounds = np.where(known, 1.0, self._width + vacuous)
-        self._stage = np.where(known, SOLVED, TRIVIAL)
+        self._stage = np.where(known, SOLVED, TRIVIAL).astype(np.int8)
         self._telling = np.flatnonzero(~vacuous)
-        self._contours = contours[self._telling]
         self._points: LeaveOneOut | None = None
 
     def __len__(self) -> int:
@@ -112,7 +109,8 @@ class Scores:
         stage = self._stage[place]
         if stage == TRIVIAL and doubtful.size > FEW and self._is_wide:
             level = float(np.log(self._solver.alpha))
-            self._points = LeaveOneOut(self._contours, self._counts[self._telling], level, self._lower)
+            contours = self._table.contours[self._ids[self._telling]]
+            self._points = LeaveOneOut(contours, self._counts[self._telling], level, self._lower)
             self._stage[self._telling[self._stage[self._telling] == TRIVIAL]] = BOUNDED
             self._bound(slice(None))
         elif stage == BOUNDED and self._points is not None:
@@ -133,7 +131,7 @@ class Scores:
         """Take over what is known of the widths without `which` of the labels that tell something."""
         if self._points is None:
             return
-        top = np.log2(self._contours.shape[1])
+        top = np.log2(self._table.contours.shape[1])
         widths = self._points.widths(which)
         full = widths >= top - FULL  # and no interval is wider
         bounds = self._width - np.where(full, top, np.maximum(widths - SLACK, 0.0))
@@ -171,8 +169,7 @@ class Memory:
         key = ids.tobytes() + counts.tobytes()
         known = self._known.get(key)
         if known is None:
-            table = sample.table
-            known = Scores(solver, table.contours[ids], table.vacuous[ids], ids, counts)
+            known = Scores(solver, sample.table, ids, counts)
             self._known[key] = known
             self._entries += len(ids)
             while self._entries > ENTRIES and len(self._known) > 1:
@@ -217,6 +214,9 @@ class Child:
         self._at = self._end - kept
         self._rows = candidates[order[rank < limit]]
         self._totals = sample.table.contours[ids].sum(axis=1)
+
+    def __len__(self) -> int:
+        return len(self._totals) + len(self._rows)
 
     def best(self, free: Bools) -> tuple[int, float] | None:
         """Return the best candidate among the rows that are `free` (n,) still, and its score; None without one."""

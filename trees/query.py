@@ -13,6 +13,10 @@ from quercus.trees.interval import IntervalSolver
 from quercus.trees.sample import Sample
 from quercus.trees.tree import Path
 
+ENTRIES = (
+    1_000_000  # contours and candidates of children kept for one agenda, some 100 bytes each at the most
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -131,6 +135,7 @@ class _Agenda:
         self._limit = limit
         self._free = desk.sample.askable.copy()
         self._children: dict[tuple[Path, int, int], Child | None] = {}
+        self._entries = 0
 
     def queries(self, last: Asked | None) -> Iterator[Query]:
         """Yield the queries in order."""
@@ -184,10 +189,14 @@ class _Agenda:
             rows = sample.with_value(place.rows, attribute, code)
             candidates = sample.candidates(rows)
             candidates = candidates[self._free[candidates]]
-            solver = self._desk.solver
-            self._children[key] = (
-                Child(sample, solver, rows, candidates, self._limit) if candidates.size else None
+            child = (
+                Child(sample, self._desk.solver, rows, candidates, self._limit) if candidates.size else None
             )
+            self._entries += 0 if child is None else len(child)
+            if self._entries > ENTRIES:  # they can be made again
+                self._children.clear()
+                self._entries = 0 if child is None else len(child)
+            self._children[key] = child
         return self._children[key]
 
 

@@ -98,14 +98,11 @@ class LeaveOneOut:
     """
 
     def __init__(self, contours: Array, counts: NDArray[np.int64], level: float, lower: float) -> None:
-        self._contours = np.ascontiguousarray(contours)
-        self._counts = counts.astype(np.float64)
-        self._level = level
-        theta, worst = maximise(self._contours, self._counts)
-        P = self._contours / (self._contours @ theta)[:, np.newaxis]
-        self._problem = (P, self._counts, level)
+        w = counts.astype(np.float64)
+        theta, worst = maximise(contours, w)
+        self._problem = (contours / (contours @ theta)[:, np.newaxis], w, level)
         self._tops, self._low, self._high = np.empty((3, len(counts)))
-        highest_without(P, self._counts, theta, worst, self._tops)
+        highest_without(*self._problem[:2], theta, worst, self._tops)
         known_ends(*self._problem, theta, self._tops, self._low, self._high)
         self._top, mu = greatest_point(*self._problem, theta)
         if mu <= 0.0:
@@ -122,15 +119,16 @@ class LeaveOneOut:
 
     def _without(self, k: int) -> tuple[tuple[Array, Array, float], Array]:
         """Problem and maximiser without one row of contour `k`; the level is 0 where the cut is but a point."""
-        counts = self._counts.copy()
+        P, counts, level = self._problem
+        counts = counts.copy()
         counts[k] -= 1.0
         left = counts > 0.0
-        contours, w = self._contours[left], counts[left]
+        P, w = P[left], counts[left]
         if not len(w):
-            return (contours, w, 0.0), self._top
-        theta, worst = maximise(contours, w)
-        level = min(self._level + w.sum() * (worst + EPS), 0.0)
-        return (contours / (contours @ theta)[:, np.newaxis], w, level), theta
+            return (P, w, 0.0), self._top
+        theta, worst = maximise(P, w)
+        level = min(level + w.sum() * (worst + EPS), 0.0)
+        return (P / (P @ theta)[:, np.newaxis], w, level), theta
 
     def refine(self, k: int) -> bool:
         """Find better points for contour `k`, with all rows looked at; True: for other contours too."""

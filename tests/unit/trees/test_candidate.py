@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
+from quercus.trees import candidate, query
 from quercus.trees.abc45 import open_desk
 from quercus.trees.candidate import Child, best_candidate
 from quercus.trees.cells import Cells
@@ -209,9 +210,19 @@ def test_an_agenda_is_what_is_asked_one_by_one(alpha: float) -> None:
     rows = sample(mixed(rng, 60, 3), rng.integers(0, 3, (60, 3)))
     listed = agenda(open_desk(rows, alpha, 2, None), None, 60)
     last, free = None, np.ones(60, dtype=bool)
-    for query in listed:
+    for entry in listed:
         desk = open_desk(replace(rows, askable=free.copy()), alpha, 2, None)
-        assert agenda(desk, last, 1) == (query,)
-        last, free[query.instance] = query.asked, False
+        assert agenda(desk, last, 1) == (entry,)
+        last, free[entry.instance] = entry.asked, False
     assert agenda(open_desk(replace(rows, askable=free), alpha, 2, None), last, 1) == ()
     assert alpha == 1.0 or len(listed) > 10
+
+
+def test_an_agenda_does_not_depend_on_what_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(17)
+    rows = sample(mixed(rng, 60, 3), rng.integers(0, 3, (60, 3)))
+    listed = agenda(open_desk(rows, 0.8, 2, None), None, 60)
+    monkeypatch.setattr(query, "ENTRIES", 0)
+    monkeypatch.setattr(candidate, "ENTRIES", 0)
+    assert agenda(open_desk(rows, 0.8, 2, None), None, 60) == listed
+    assert len(listed) > 10
