@@ -130,12 +130,22 @@ class Leaf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A learner: its four pieces."""
+    """A learner: its four pieces.
+
+    Parameters
+    ----------
+    criterion, branching, stopping, leaf
+        The pieces.
+    inner
+        What a node predicts that is split, for rows whose branch is empty or was never seen; None where that is
+        what it would predict as a leaf.
+    """
 
     criterion: Criterion
     branching: Branching
     stopping: Stopping
     leaf: Leaf
+    inner: Leaf | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,8 +259,9 @@ class Growth:
         return self._node(rows[0][0], below[0])
 
     def _node(self, decision: Decision, below: list[tuple[int, Node]]) -> Node:
-        summary = self.method.leaf.summary(decision.place)
         verdict, split = decision.verdict, decision.stop is None
+        rule = self.method.inner if split and self.method.inner is not None else self.method.leaf
+        summary = rule.summary(decision.place)
         return Node(
             attribute=verdict.attribute if verdict is not None and split else None,
             klass=summary.klass,

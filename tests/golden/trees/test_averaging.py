@@ -1,0 +1,104 @@
+"""The worked case of Elouedi, Mellouli and Smets 2000 (ALGORITHMS §4)."""
+
+import numpy as np
+import pytest
+
+from quercus.belief.mass import MassFunction
+from quercus.trees.growth import Place
+from quercus.trees.learners.averaging import averaging, mean_mass
+from quercus.trees.learners.predicting import Prediction, predict
+from quercus.trees.learners.splits import LargestGain, class_entropy
+from quercus.trees.learners.table import Table
+from quercus.trees.specification import Nominal
+from quercus.trees.tree import Stop
+
+EYES, HAIR, HEIGHT = 0, 1, 2
+BROWN, BLUE, DARK, BLOND, SHORT, TALL = 0, 1, 0, 1, 0, 1
+ATTRIBUTES = (
+    Nominal("Eyes", ("Br", "Bl")),
+    Nominal("Hair", ("Da", "Bo")),
+    Nominal("Height", ("S", "T")),
+)
+VALUES = [
+    [BROWN, DARK, SHORT],
+    [BROWN, DARK, TALL],
+    [BLUE, BLOND, TALL],
+    [BLUE, DARK, TALL],
+    [BLUE, DARK, SHORT],
+]
+C1, C2, C3, WHOLE = 1, 2, 4, 7
+MASSES = [
+    MassFunction.of(3, {C1: 0.3, C1 | C2: 0.4, WHOLE: 0.3}),
+    MassFunction.of(3, {C2: 0.5, C1 | C2: 0.2, WHOLE: 0.3}),
+    MassFunction.of(3, {C1: 0.8, WHOLE: 0.2}),
+    MassFunction.of(3, {C2: 0.1, C3: 0.3, C2 | C3: 0.2, WHOLE: 0.4}),
+    MassFunction.of(3, {C2: 0.7, WHOLE: 0.3}),
+]
+TABLE = Table.of_masses(VALUES, ATTRIBUTES, MASSES)
+
+
+def near(values: object, tolerance: float = 1e-12) -> object:
+    return pytest.approx(values, abs=tolerance)
+
+
+def test_the_root_holds_the_mean_mass():
+    root = averaging(TABLE)
+    assert root.mass is not None
+    assert dict(root.mass.focal) == near(
+        {C1: 0.22, C2: 0.26, C3: 0.06, C1 | C2: 0.12, C2 | C3: 0.04, WHOLE: 0.3}
+    )
+    assert root.mass == mean_mass(dict.fromkeys(MASSES, 1.0))
+    assert root.theta == near((0.38, 0.44, 0.18))
+    assert root.belief == near((0.22, 0.26, 0.06))
+    assert root.plausibility == near((0.64, 0.72, 0.4))
+    assert root.klass == 1
+
+
+def test_the_information_of_the_training_set():
+    assert class_entropy(np.array([1.0, 0.38, 0.44, 0.18])) == near(1.496907, 5e-7)
+
+
+def test_the_gains_at_the_root():
+    gains = averaging(TABLE).intervals
+    expected = {EYES: 0.022883, HAIR: 0.189270, HEIGHT: 0.032602}
+    assert {k: low for k, (low, _) in gains.items()} == near(expected, 5e-7)
+    assert all(low == high for low, high in gains.values())
+
+
+def test_the_gains_among_dark_hair():
+    place = Place(((HAIR, DARK),), np.array([0, 1, 3, 4]), (EYES, HEIGHT))
+    verdict = LargestGain(TABLE, TABLE.pignistic, class_entropy).judge(place)
+    assert verdict is not None
+    assert verdict.attribute == EYES
+    assert {k: low for k, (low, _) in verdict.intervals.items()} == near(
+        {EYES: 0.103458, HEIGHT: 0.067058}, 5e-7
+    )
+
+
+def test_the_tree():
+    root = averaging(TABLE)
+    dark, blond = root.children[DARK], root.children[BLOND]
+    assert (root.attribute, dark.attribute) == (HAIR, EYES)
+    assert blond.mass == MASSES[2]
+    assert blond.stop is Stop.FEW_INSTANCES
+    for eyes, short, tall in ((BROWN, 0, 1), (BLUE, 4, 3)):
+        node = dark.children[eyes]
+        assert node.attribute == HEIGHT
+        assert (node.children[SHORT].mass, node.children[TALL].mass) == (MASSES[short], MASSES[tall])
+    assert not any(node.conflict for node, _, _ in root.preorder())
+
+
+@pytest.mark.parametrize("eyes", [frozenset({BROWN, BLUE}), None, float("nan")])
+def test_classification_with_uncertain_eyes(eyes):
+    found = predict(averaging(TABLE), (eyes, DARK, TALL), ATTRIBUTES)
+    assert isinstance(found, Prediction)
+    assert found.mass is not None
+    assert dict(found.mass.focal) == near({C2: 0.05, C1 | C2: 0.02, C2 | C3: 0.25, WHOLE: 0.68})
+    assert found.theta == near((0.236667, 0.411667, 0.351667), 5e-7)
+    assert found.klass == 1
+    assert found.belief == near((0, 0.05, 0))
+    assert found.plausibility == near((0.70, 1.0, 0.93))
+
+
+def test_classification_with_certain_values_is_the_leaf():
+    assert predict(averaging(TABLE), (BLUE, DARK, SHORT), ATTRIBUTES).mass == MASSES[4]

@@ -1,0 +1,168 @@
+"""Belief decision trees, averaging approach (ALGORITHMS §4; Elouedi, Mellouli, Smets 2000)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from quercus.belief.errors import TotalConflict
+from quercus.belief.mass import MassFunction
+from quercus.belief.measures import pignistic
+from quercus.belief.rules import dempster
+from quercus.trees.dominance import first_largest
+from quercus.trees.growth import Method, Place, Summary, grow_tree
+from quercus.trees.learners.pieces import Limits, UntilPure, node_weight
+from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root
+from quercus.trees.learners.table import Table
+from quercus.trees.tree import Node
+
+
+def averaging(
+    table: Table,
+    *,
+    min_instances: int = 2,
+    max_depth: int | None = None,
+    stop_without_gain: bool = True,
+    cap: int | None = None,
+) -> Node:
+    """Grow a belief decision tree by the averaging approach.
+
+    A node holds the mean of its rows' mass functions, ``m_S``; ``Info(S) = H(BetP[m_S])``. It is split by the
+    attribute of largest gain, ``Info(T) - Σ f_h Info(T_h)``. A leaf combines its rows by Dempster's rule.
+
+    Parameters
+    ----------
+    table
+        The rows. Numeric attributes, which the paper has not, are split in two at the threshold of largest
+        gain; a missing value is a branch of its own.
+    min_instances, max_depth, stop_without_gain
+        See `Limits`. The paper's leaves are of one row, or have no attribute left, or nothing to gain: the
+        defaults.
+    cap
+        Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
+
+    Returns
+    -------
+    Node
+        Every node has a mass: the combination in a leaf (the mean and `Node.conflict`, where its rows are in
+        total conflict), the mean in an inner node, for rows whose branch was never seen. ``theta`` is its BetP,
+        belief and plausibility are those of the mass.
+
+    Examples
+    --------
+    >>> from quercus.trees.specification import Nominal
+    >>> sky = Nominal("sky", ("clear", "grey"))
+    >>> masses = [MassFunction.of(2, {1: 0.6, 3: 0.4}), MassFunction.of(2, {2: 0.5, 3: 0.5})]
+    >>> tree = averaging(Table.of_masses([[0], [1]], [sky], masses))
+    >>> tree.mass.focal, tree.children[0].mass.focal
+    (((1, 0.3), (2, 0.25), (3, 0.45)), ((1, 0.6), (3, 0.4)))
+    """
+    shares = table.pignistic  # BetP is linear: the mean's BetP is the mean of the rows' BetP
+    limits = Limits(min_instances, max_depth, stop_without_gain)
+    method = Method(
+        criterion=LargestGain(table, shares, class_entropy, cap),
+        branching=ByCode(table),
+        stopping=UntilPure(table, shares, limits),
+        leaf=Combined(table),
+        inner=Averaged(table),
+    )
+    return grow_tree(root(table), method)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Averaged:
+    """Rule of inner nodes: the mean mass function."""
+
+    table: Table
+
+    def summary(self, place: Place) -> Summary:
+        """Return the prediction."""
+        weights = _weights(self.table, place)
+        return mass_summary(mean_mass(weights), place, sum(weights.values()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combined:
+    """Leaf rule: Dempster's rule over the rows; where they are in total conflict, their mean.
+
+    A row is combined as often as its weight says, rounded, and at least once.
+    """
+
+    table: Table
+
+    def summary(self, place: Place) -> Summary:
+        """Return the prediction."""
+        weights = _weights(self.table, place)
+        size = sum(weights.values())
+        try:
+            mass = reduce(dempster, (power(m, max(1, round(w))) for m, w in weights.items()))
+        except TotalConflict:
+            return mass_summary(mean_mass(weights), place, size, conflict=True)
+        return mass_summary(mass, place, size)
+
+
+def mass_summary(mass: MassFunction, place: Place, size: float, *, conflict: bool = False) -> Summary:
+    """Return what a node with this mass and this weight predicts: its BetP, and its belief and plausibility.
+
+    Parameters
+    ----------
+    mass
+        Of the node.
+    place
+        The node.
+    size
+        Its weight.
+    conflict
+        See `Node.conflict`.
+    """
+    theta = tuple(pignistic(mass).tolist())
+    known = dict(mass.focal)
+    belief = tuple(known.get(1 << c, 0.0) for c in range(mass.size))
+    plausibility = tuple(mass.contour().tolist())
+    weight = node_weight(place, size)
+    return Summary(first_largest(theta), theta, belief, plausibility, mass, conflict, weight)
+
+
+def mean_mass(weights: Mapping[MassFunction, float]) -> MassFunction:
+    """Return the weighted mean of mass functions on one frame.
+
+    Examples
+    --------
+    >>> a, b = MassFunction.of(2, {1: 1.0}), MassFunction.vacuous(2)
+    >>> mean_mass({a: 3.0, b: 1.0}).focal
+    ((1, 0.75), (3, 0.25))
+    """
+    sums: dict[int, float] = {}
+    for mass, weight in weights.items():
+        for focal, value in mass.focal:
+            sums[focal] = sums.get(focal, 0.0) + weight * value
+    total = sum(sums.values())
+    return MassFunction.of(next(iter(weights)).size, {focal: value / total for focal, value in sums.items()})
+
+
+def power(mass: MassFunction, times: int) -> MassFunction:
+    """Return `mass` combined with itself by Dempster's rule, `times` in all; by squares, as the rule associates.
+
+    Raises
+    ------
+    TotalConflict
+        When no digit of the combination is left.
+    """
+    result, square = None, mass
+    while True:
+        if times & 1:
+            result = square if result is None else dempster(result, square)
+        times >>= 1
+        if not times:
+            return mass if result is None else result
+        square = dempster(square, square)
+
+
+def _weights(table: Table, place: Place) -> dict[MassFunction, float]:
+    return _totals((table.masses[row], float(table.weights[row])) for row in place.rows)
+
+
+def _totals(pairs: Iterable[tuple[MassFunction, float]]) -> dict[MassFunction, float]:
+    totals: dict[MassFunction, float] = {}
+    for mass, weight in pairs:
+        totals[mass] = totals.get(mass, 0.0) + weight
+    return totals

@@ -1,0 +1,55 @@
+"""ID3 (ALGORITHMS §7; Quinlan 1986): information gain, a branch a value."""
+
+from quercus.trees.growth import Method, grow_tree
+from quercus.trees.learners.pieces import Limits, MeanShares, UntilPure, precise_shares
+from quercus.trees.learners.pruning import prune_chi_square
+from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root
+from quercus.trees.learners.table import Table
+from quercus.trees.tree import Node
+
+
+def id3(
+    table: Table,
+    *,
+    min_instances: int = 2,
+    max_depth: int | None = None,
+    stop_without_gain: bool = False,
+    cap: int | None = None,
+    significance: float | None = None,
+) -> Node:
+    """Grow a tree by information gain, ``H(T) - Σ f_h H(T_h)`` in bits.
+
+    Parameters
+    ----------
+    table
+        The rows; every label names one class. Numeric attributes, which ID3 has not, are split in two at the
+        threshold of largest gain; a missing value is a branch of its own.
+    min_instances, max_depth, stop_without_gain
+        See `Limits`. Quinlan goes on until a node is of one class or has no attribute left: the defaults.
+    cap
+        Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
+    significance
+        Level of χ² pruning, see `pruning.prune_chi_square`; None for no pruning.
+
+    Raises
+    ------
+    InvalidInput
+        When a label does not name one class, or a parameter is out of bounds.
+
+    Examples
+    --------
+    >>> from quercus.trees.specification import Nominal
+    >>> attributes = [Nominal("sky", ("clear", "grey")), Nominal("wind", ("weak", "strong"))]
+    >>> tree = id3(Table.of_classes([[0, 0], [0, 1], [1, 0], [1, 1]], attributes, [0, 0, 1, 0], 2))
+    >>> tree.attribute, tree.children[1].attribute, tree.children[0].theta
+    (0, 1, (1.0, 0.0))
+    """
+    shares = precise_shares(table)
+    method = Method(
+        criterion=LargestGain(table, shares, class_entropy, cap),
+        branching=ByCode(table),
+        stopping=UntilPure(table, shares, Limits(min_instances, max_depth, stop_without_gain)),
+        leaf=MeanShares(table, shares),
+    )
+    tree = grow_tree(root(table), method)
+    return tree if significance is None else prune_chi_square(tree, significance)
