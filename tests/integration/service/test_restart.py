@@ -76,7 +76,8 @@ def push_through(client: Client, problem: Problem, mortal: Mortal, restart_after
                     on_progress=heard,
                 )
             except QuercusError as error:
-                acknowledged = max(acknowledged, error.report.rows)  # type: ignore[attr-defined]
+                if error.report is not None:  # None: the server was away already when the push began
+                    acknowledged = max(acknowledged, error.report.rows)  # type: ignore[attr-defined]
                 restarting.join(WAIT_S)
             else:
                 assert report.rows == len(problem.rows)
