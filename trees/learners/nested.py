@@ -150,8 +150,8 @@ def normalised(log_commonalities: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     size = sets.bit_length() - 1
     top = log_commonalities[..., 1 << np.arange(size)].max(axis=-1)
     conflict = np.isneginf(top)
-    q = np.exp(log_commonalities - np.where(conflict, 0.0, top)[..., np.newaxis])
-    q[..., 0] = 0.0
+    q = np.zeros(log_commonalities.shape)  # the empty set has none: it would only overflow
+    q[..., 1:] = np.exp(log_commonalities[..., 1:] - np.where(conflict, 0.0, top)[..., np.newaxis])
     for c in range(size):
         pairs = q.reshape(*q.shape[:-1], -1, 2, 1 << c)
         pairs[..., 0, :] -= pairs[..., 1, :]

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.learners.mixture import FLOOR_SHARE, column_floor, fit_mixtures
+from quercus.trees.learners.mixture import FLOOR_SHARE, FREE_SHARE, column_floor, fit_mixtures
 
 Array = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def test_the_likelihood_never_falls_and_is_that_of_the_parameters(seed: int) -> 
 def test_a_step_is_that_of_the_formulas(seed: int) -> None:
     values, contours, weights = some(seed)
     values[3, 1] = values[9, 1] = np.nan
-    floor = column_floor(values, weights)
+    floor = column_floor(values, contours, weights)
     fits = [fit_mixtures(values, contours, weights, epsilon=1e-300, max_steps=steps) for steps in (4, 5)]
     for k in range(3):
         state = (fits[0].proportions[k], fits[0].means[k], fits[0].deviations[k])
@@ -156,10 +156,21 @@ def test_missing_values_do_not_count_and_say_nothing() -> None:
 
 def test_the_floor_is_a_share_of_the_column_and_never_zero() -> None:
     values = np.array([[0.0, 7.0, 0.0], [2.0, 7.0, 0.0], [4.0, 7.0, 0.0], [np.nan, 7.0, 0.0]])
-    floor = column_floor(values)
-    assert floor[0] == pytest.approx(FLOOR_SHARE * math.sqrt(8 / 3))
+    precise, deviation = np.eye(2)[[0, 1, 1, 0]], math.sqrt(8 / 3)
+    floor = column_floor(values, precise)
+    assert floor[0] == pytest.approx(FLOOR_SHARE * deviation)
     assert (floor > 0).all()
-    assert fit_mixtures(values, np.eye(2)[[0, 1, 1, 0]]).deviations[1].tolist() == [floor[1], floor[1]]
+    assert fit_mixtures(values, precise).deviations[1].tolist() == [floor[1], floor[1]]
+
+
+def test_the_floor_is_higher_the_freer_the_labels() -> None:
+    values, precise = np.array([[0.0], [2.0], [4.0], [2.0]]), np.eye(2)[[0, 1, 1, 0]]
+    free = precise.copy()
+    free[0], free[1] = [0.5, 0.5], [0.2, 0.4]
+    share = FLOOR_SHARE + FREE_SHARE * (1 + 0.5) / 4
+    assert column_floor(values, free)[0] == pytest.approx(share * math.sqrt(2))
+    once = np.array([0.0, 0.0, 1.0, 1.0])
+    assert column_floor(values, free, once)[0] == pytest.approx(FLOOR_SHARE * 1.0)
 
 
 @pytest.mark.parametrize(

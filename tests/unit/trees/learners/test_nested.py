@@ -91,6 +91,8 @@ def test_ten_thousand_rows_combine_without_underflow() -> None:
     logs = np.tile([[0.0, -0.5, -3.0]], (10_000, 1))
     mass = combined(log_commonalities(Nested.of(logs).log_contours()).sum(axis=0))
     assert dict(mass.focal) == pytest.approx({0b001: 1.0})
+    clash = np.array([[0.0, -500.0, -900.0], [-900.0, -500.0, 0.0], [-900.0, 0.0, -900.0]])
+    assert combined(log_commonalities(Nested.of(clash).log_contours()).sum(axis=0)).focal == ((0b010, 1.0),)
 
 
 def test_total_conflict_is_an_error() -> None:

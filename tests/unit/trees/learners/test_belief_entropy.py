@@ -1,0 +1,219 @@
+"""Belief-entropy trees against slow computations with the rules of `quercus.belief` (ALGORITHMS §6)."""
+
+import pickle
+from functools import reduce
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import norm
+from sklearn.datasets import load_iris
+from sklearn.model_selection import train_test_split
+
+from quercus.belief.errors import InvalidInput
+from quercus.belief.mass import MassFunction
+from quercus.belief.measures import deng_entropy, pignistic
+from quercus.belief.rules import dempster
+from quercus.trees.learners.belief_entropy import BeliefEntropyModel, Kind, fit_belief_entropy
+from quercus.trees.learners.table import Table
+from quercus.trees.specification import Nominal, Numeric
+from quercus.trees.tree import Stop
+
+KINDS: list[Kind] = ["OBE", "LBE", "IBE"]
+Column = NDArray[np.float64]
+IRIS = load_iris()
+NAMES = [Numeric(name) for name in IRIS.feature_names]
+
+
+def iris() -> Table:
+    return Table.of_classes(IRIS.data, NAMES, IRIS.target, 3)
+
+
+def slow_mass(densities: Column) -> MassFunction:
+    """The nested mass of untied densities, by the words of the paper."""
+    share = densities / densities.sum()
+    masses: dict[int, float] = {}
+    mask = 0
+    for c in sorted(range(len(share)), key=lambda c: -share[c]):
+        mask |= 1 << c
+        masses[mask] = float(share[c])
+    return MassFunction.of(len(share), masses)
+
+
+def slow_masses(values: Column, classes: NDArray[np.int64], at: Column) -> list[MassFunction]:
+    """Masses of the values `at` from the normals of the classes, for precise labels."""
+    parts = [values[classes == c] for c in range(3)]
+    return [
+        slow_mass(np.array([norm.pdf(x, part.mean(), part.std()) if part.size else 0.0 for part in parts]))
+        for x in at
+    ]
+
+
+def densest(mass: MassFunction) -> int:
+    return next(mask for mask, _ in mass.focal if mask.bit_count() == 1).bit_length() - 1
+
+
+def near(found: MassFunction, expected: MassFunction) -> None:
+    for mask in range(1, 1 << expected.size):
+        assert dict(found.focal).get(mask, 0.0) == pytest.approx(
+            dict(expected.focal).get(mask, 0.0), abs=1e-12
+        )
+
+
+def test_the_attribute_of_least_mean_entropy_splits() -> None:
+    root = fit_belief_entropy(iris(), max_depth=1).root
+    for k in range(4):
+        masses = slow_masses(IRIS.data[:, k], IRIS.target, IRIS.data[:, k])
+        mean = np.mean([deng_entropy(mass) for mass in masses])
+        assert root.intervals[k] == pytest.approx((-mean, -mean))
+    assert root.attribute == 3  # petal width, as in example 4 of the paper
+    petal_width = IRIS.data[:, 3]
+    first = [densest(mass) for mass in slow_masses(petal_width, IRIS.target, petal_width)]
+    assert {code: child.count for code, child in root.children.items()} == {
+        c: first.count(c) for c in range(3)
+    }
+
+
+def test_lbe_combines_the_masses_of_the_rows_that_reach_a_leaf() -> None:
+    rows = np.r_[0:5, 60:65, 120:125, 70, 133]
+    values, classes = IRIS.data[rows] + np.random.default_rng(0).normal(0, 0.05, (17, 4)), IRIS.target[rows]
+    model = fit_belief_entropy(
+        Table.of_classes(values, NAMES, classes, 3), "LBE", max_depth=1, min_instances=2
+    )
+    assert model.root.attribute is not None
+    column = values[:, model.root.attribute]
+    masses = slow_masses(column, classes, column)
+    for code, child in model.root.children.items():
+        here = [mass for mass in masses if densest(mass) == code]
+        expected = reduce(dempster, here)
+        assert (child.count, child.klass) == (len(here), pignistic(expected).argmax())
+        assert child.mass is not None
+        near(child.mass, expected)
+        assert child.theta == pytest.approx(pignistic(expected).tolist(), abs=1e-12)
+        near(model.masses(values[[densest(m) == code for m in masses]])[0], expected)
+
+
+@pytest.mark.parametrize("row", [3, 77, 106, 119, 133])
+def test_ibe_combines_the_masses_of_the_instance_along_its_path(row: int) -> None:
+    model = fit_belief_entropy(iris(), "IBE")
+    node, own, rows = model.root, [], np.arange(150)
+    while node.attribute is not None:
+        column = IRIS.data[:, node.attribute]
+        masses = slow_masses(column[rows], IRIS.target[rows], column[rows])
+        mine = masses[int(np.flatnonzero(rows == row)[0])]
+        own.append(mine)
+        rows = rows[[densest(mass) == densest(mine) for mass in masses]]
+        node = node.children[densest(mine)]
+        assert node.count == len(rows)
+    expected = reduce(dempster, own)
+    near(model.masses(IRIS.data[[row]])[0], expected)
+    np.testing.assert_allclose(model.probabilities(IRIS.data[[row]])[0], pignistic(expected), atol=1e-12)
+
+
+def test_obe_takes_the_largest_sum_of_plausibilities() -> None:
+    contours = [[0.2, 1, 0.9], [1, 0.3, 0.9], [0.1, 0.4, 0.5]]
+    model = fit_belief_entropy(
+        Table.of_contours([[1.0], [2.0], [4.0]], [NAMES[0]], contours), "OBE", max_depth=0
+    )
+    assert (model.root.klass, model.root.stop) == (2, Stop.FEW_INSTANCES)
+    assert model.root.theta == pytest.approx(np.array([1.3, 1.7, 2.3]) / 5.3)
+    assert model.root.plausibility == pytest.approx(np.array([1.3, 1.7, 2.3]) / 3, abs=1e-12)
+    assert model.classify(np.array([[0.0]])).tolist() == [2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_learns_iris(kind: Kind) -> None:
+    train, test = train_test_split(np.arange(150), test_size=0.3, random_state=0, stratify=IRIS.target)
+    model = fit_belief_entropy(iris().take(train), kind)
+    assert (model.classify(IRIS.data[test]) == IRIS.target[test]).mean() >= 0.9
+
+
+@pytest.mark.parametrize("kind", ["LBE", "IBE"])
+def test_four_labels_of_five_may_be_vacuous(kind: Kind) -> None:
+    right = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        train, test = train_test_split(np.arange(150), test_size=0.3, random_state=seed, stratify=IRIS.target)
+        contours = np.eye(3)[IRIS.target[train]]
+        contours[rng.random(len(train)) < 0.8] = 1.0
+        model = fit_belief_entropy(Table.of_contours(IRIS.data[train], NAMES, contours), kind)
+        right.append((model.classify(IRIS.data[test]) == IRIS.target[test]).mean())
+    assert np.mean(right) >= 0.85
+
+
+def paths(model: BeliefEntropyModel) -> list[list[int]]:
+    found, pending = [], [(model.root, [])]
+    while pending:
+        node, above = pending.pop()
+        if node.attribute is not None:
+            above = [*above, node.attribute]
+            pending += [(child, above) for child in node.children.values()]
+        found.append(above)
+    return found
+
+
+def test_no_path_tests_an_attribute_twice_and_pure_nodes_stop() -> None:
+    model = fit_belief_entropy(iris(), "OBE", min_instances=1)
+    assert all(len(set(path)) == len(path) for path in paths(model))
+    stops = {node.stop for node, *_ in model.root.preorder() if node.is_leaf}
+    assert stops == {Stop.PURE, Stop.NO_ATTRIBUTE}
+
+
+def test_weights_are_repeated_rows() -> None:
+    rng = np.random.default_rng(0)
+    times = rng.integers(0, 3, size=150)
+    contours = np.where(rng.random((150, 3)) < 0.3, 0.6, np.eye(3)[IRIS.target])
+    weighted = fit_belief_entropy(Table.of_contours(IRIS.data, NAMES, contours, times), "LBE", max_depth=1)
+    rows = np.repeat(np.arange(150), times)
+    repeated = fit_belief_entropy(
+        Table.of_contours(IRIS.data[rows], NAMES, contours[rows]), "LBE", max_depth=1
+    )
+    assert weighted.root.attribute == repeated.root.attribute
+    np.testing.assert_allclose(
+        weighted.probabilities(IRIS.data), repeated.probabilities(IRIS.data), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nominal_and_missing_values(kind: Kind) -> None:
+    rng = np.random.default_rng(1)
+    classes = rng.integers(2, size=80)
+    colour = np.where(rng.random(80) < 0.1, 1 - classes, classes).astype(float)
+    colour[:5] = np.nan
+    values = np.column_stack([rng.normal(size=80), colour])
+    values[5:9, 0] = np.nan
+    attributes = [Numeric("noise"), Nominal("colour", ("red", "green", "blue"))]
+    model = fit_belief_entropy(Table.of_classes(values, attributes, classes, 2), kind)
+    assert model.root.attribute == 1
+    unseen = model.classify(np.array([[0.0, 2.0], [np.nan, np.nan], [0.1, 0.0], [0.1, 1.0]]))
+    assert unseen.tolist()[2:] == [0, 1]
+    assert np.isfinite(model.probabilities(np.array([[np.nan, np.nan], [9.0, 2.0]]))).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_vacuous_labels_leave_every_class_equally_probable(kind: Kind) -> None:
+    table = Table.of_contours(IRIS.data[::5], NAMES, np.full((30, 3), 0.5))
+    model = fit_belief_entropy(table, kind)
+    np.testing.assert_allclose(model.probabilities(IRIS.data[:4]), 1 / 3)
+    assert model.classify(IRIS.data[:4]).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_travels(kind: Kind) -> None:
+    model = fit_belief_entropy(iris(), kind)
+    back = pickle.loads(pickle.dumps(model))  # noqa: S301
+    assert back.probabilities(IRIS.data).tolist() == model.probabilities(IRIS.data).tolist()
+    assert back.masses(IRIS.data[:9]) == model.masses(IRIS.data[:9])
+
+
+def test_bad_parameters_are_refused() -> None:
+    wide = Table.of_contours([[1.0], [2.0]], [NAMES[0]], np.ones((2, 17)))
+    assert fit_belief_entropy(wide, "OBE").root.is_leaf
+    for call in (
+        lambda: fit_belief_entropy(iris(), "XBE"),  # type: ignore[arg-type]
+        lambda: fit_belief_entropy(iris(), min_instances=0),
+        lambda: fit_belief_entropy(wide, "IBE"),
+        lambda: fit_belief_entropy(wide, "OBE").masses(np.array([[1.0]])),
+    ):
+        with pytest.raises(InvalidInput):
+            call()

@@ -1,0 +1,165 @@
+"""What one attribute says of the class at a node: densities under each class, fitted by E2M (ALGORITHMS §6)."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from quercus.trees.dominance import TIE
+from quercus.trees.learners.mixture import EPSILON, MAX_STEPS, Mixtures, fit_mixtures
+from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.specification import Nominal
+
+
+class Component(Protocol):
+    """Densities of one attribute under each class."""
+
+    @property
+    def proportions(self) -> Floats:
+        """(l,) share of each class."""
+
+    def log_densities(self, column: Floats) -> Floats:
+        """Return the log density of values (n,) under each class, (n, l); zeros where missing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gaussians:
+    """One Gaussian a class, for a numeric attribute; see `quercus.trees.learners.mixture.Mixtures`."""
+
+    proportions: Floats
+    means: Floats
+    deviations: Floats
+
+    @classmethod
+    def of(cls, mixtures: Mixtures, column: int) -> "Gaussians":
+        """Return the mixture of one column."""
+        return cls(mixtures.proportions[column], mixtures.means[column], mixtures.deviations[column])
+
+    def log_densities(self, column: Floats) -> Floats:
+        """Return the log density of values (n,) under each class, (n, l); zeros where missing."""
+        nothing = np.zeros(1)
+        one = Mixtures(
+            self.proportions[None], self.means[None], self.deviations[None], nothing, nothing.astype(np.int64)
+        )
+        return one.log_densities(column[:, None])[:, 0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frequencies:
+    """One distribution over the values a class, for a nominal attribute.
+
+    Parameters
+    ----------
+    proportions
+        (l,) share of each class.
+    log_table
+        (l, r) log probability of each value under each class.
+    """
+
+    proportions: Floats
+    log_table: Floats
+
+    def log_densities(self, column: Floats) -> Floats:
+        """Return the log probability of values (n,) under each class, (n, l); zeros where missing."""
+        missing = np.isnan(column)
+        logs = self.log_table.T[np.where(missing, 0, column).astype(np.int64)]
+        logs = np.where(self.proportions > 0.0, logs, -np.inf)
+        known: Floats = np.where(missing[:, None], 0.0, logs)
+        return known
+
+
+def fit_frequencies(
+    column: Floats,
+    arity: int,
+    contours: Floats,
+    weights: Floats,
+    *,
+    epsilon: float = EPSILON,
+    max_steps: int = MAX_STEPS,
+) -> Frequencies:
+    """Fit the distribution of a nominal attribute under each class by E2M.
+
+    The paper knows numbers only; this is the same mixture with ``φ`` replaced by the probability of the value,
+    ``φ_kv = (Σ_{i: x_i = v} w t_ik + 1/r) / (Σ_i w t_ik + 1)``. The one pseudo-count a class, spread over its
+    ``r`` values, keeps a value that was not seen with a class from ruling the class out. The evidential
+    likelihood times ``Π φ_kv^(1/r)`` never falls.
+
+    Parameters
+    ----------
+    column
+        (n,) indices of values, NaN where missing.
+    arity
+        Number of values, ``r``.
+    contours, weights
+        (n, l) and (n,).
+    epsilon, max_steps
+        As of `quercus.trees.learners.mixture.fit_mixtures`.
+    """
+    known = ~np.isnan(column)
+    codes, pl, w = column[known].astype(np.int64), contours[known], weights[known, None]
+    beyond = pl - pl.min(axis=1, keepdims=True)
+    shares = np.where(beyond.any(axis=1, keepdims=True), beyond, pl)
+    shares = shares / shares.sum(axis=1, keepdims=True)
+    before, size = -np.inf, contours.shape[1]
+    fitted = Frequencies(np.full(size, 1 / size), np.full((size, arity), -np.log(arity)))
+    for _ in range(max_steps):
+        fitted = _maximised(codes, arity, w * shares)
+        with np.errstate(divide="ignore"):
+            joint = pl * fitted.proportions * np.exp(fitted.log_table.T[codes])
+        total = np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        shares = joint / total
+        now = float((w * np.log(total)).sum() + fitted.log_table.sum() / arity)
+        if now - before < epsilon:
+            break
+        before = now
+    return fitted
+
+
+def _maximised(codes: Ints, arity: int, shares: Floats) -> Frequencies:
+    total = shares.sum(axis=0)
+    if not total.any():  # no value is known: nothing to tell classes apart
+        return Frequencies(np.full(len(total), 1 / len(total)), np.full((len(total), arity), -np.log(arity)))
+    counts = np.stack([np.bincount(codes, weights=share, minlength=arity) for share in shares.T])
+    table = (counts + 1.0 / arity) / (total[:, None] + 1.0)
+    return Frequencies(total / total.sum(), np.log(table))
+
+
+def fit_components(
+    table: Table, rows: Ints, attributes: tuple[int, ...], floor: Floats
+) -> tuple[Component, ...]:
+    """Fit every attribute at a node.
+
+    Parameters
+    ----------
+    table
+        All rows.
+    rows
+        Those of the node.
+    attributes
+        Indices of the attributes.
+    floor
+        (K,) least deviation of every column, see `quercus.trees.learners.mixture.column_floor`.
+    """
+    contours, weights = table.contours[rows], table.weights[rows]
+    numeric = [k for k in attributes if not isinstance(table.attributes[k], Nominal)]
+    found: dict[int, Component] = {}
+    if numeric:
+        mixtures = fit_mixtures(table.values[rows][:, numeric], contours, weights, floor=floor[numeric])
+        found = {k: Gaussians.of(mixtures, at) for at, k in enumerate(numeric)}
+    for k in attributes:
+        declared = table.attributes[k]
+        if isinstance(declared, Nominal):
+            found[k] = fit_frequencies(table.values[rows, k], len(declared.values), contours, weights)
+    return tuple(found[k] for k in attributes)
+
+
+def branch_of(component: Component, column: Floats, logs: Floats) -> Ints:
+    """Return the branch of values (n,) with log densities (n, l): the densest class, of tied ones the earliest.
+
+    A missing value takes the branch of the commonest class, which is where most rows are.
+    """
+    with np.errstate(divide="ignore"):
+        prior = np.log(component.proportions)
+    ranked = np.where(np.isnan(column)[:, None], prior, logs)
+    first: Ints = np.argmax(ranked >= ranked.max(axis=1, keepdims=True) - TIE, axis=1)
+    return first
