@@ -85,10 +85,11 @@ def give_way(e: Array, tau: float, a: Array, b: Array, f: Array) -> None:
 
 
 @compiled
-def afford(M: Array, e: Array, a: Array, b: Array, f: Array, A: Array) -> float:
+def afford(M: Array, e: Array, a: Array, b: Array, most: float, f: Array, A: Array) -> float:
     """Write into `f` the curvatures nearest to those wanted `e` that `M` can pay for; return what they give way.
 
-    0 when ``M - diag(e)`` is convex; else the least ``tau`` of `give_way`, found by bisection.
+    0 when ``M - diag(e)`` is convex; else the least ``tau`` of `give_way`, found by bisection; infinity when that is
+    more than `most`.
     """
     l = e.shape[0]
     f[:] = e
@@ -97,6 +98,11 @@ def afford(M: Array, e: Array, a: Array, b: Array, f: Array, A: Array) -> float:
     high = 0.0
     for j in range(l):
         high = max(high, 1.01 * e[j] * (b[j] - a[j]) * (b[j] - a[j]))
+    if most < high:
+        high = most
+        give_way(e, high, a, b, f)
+        if not is_convex(M, f, A):
+            return np.inf
     low = 1e-4 * high
     for _ in range(7):
         middle = np.sqrt(low * high)
@@ -143,7 +149,7 @@ def across(
     for j in range(l):
         for k in range(j + 1):
             M[j, k] = mu * K[j, k]
-    best = afford(M, e, a, b, f, A)
+    best = afford(M, e, a, b, np.inf, f, A)
     phi = 0.0
     kappa = 0.0
     if best == 0.0 or not width > 1e-300:
@@ -155,8 +161,8 @@ def across(
         for j in range(l):
             for k in range(j + 1):
                 T[j, k] = (1.0 - trial) * mu * K[j, k] + push * gx[j] * gx[k]
-        tau = afford(T, e, a, b, trial_f, A)
-        if tau < 0.95 * best:
+        tau = afford(T, e, a, b, 0.95 * best, trial_f, A)
+        if tau <= 0.95 * best:
             best = tau
             phi = trial
             kappa = 0.5 * push

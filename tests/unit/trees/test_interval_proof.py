@@ -5,7 +5,7 @@ import pytest
 
 from quercus.trees.interval import entropy_interval
 from quercus.trees.likelihood import estimate
-from quercus.trees.solver import boxes, curvature, enclosure, kernels, problem, search
+from quercus.trees.solver import boxes, curvature, descent, enclosure, kernels, problem, search
 from quercus.trees.solver.descent import entropy
 from quercus.trees.solver.precise import least_entropy_of_counts
 
@@ -119,6 +119,20 @@ def test_the_entropy_lies_above_its_envelope(seed):
         assert (h >= value + slope * (t - y) - f / 2 * (t - y) ** 2 - 1e-12).all(), (f, y, a, b)
         if y > 0 and f >= curvature.least_curvature(y, a):
             assert value == pytest.approx(-y * np.log(y), abs=1e-12)
+
+
+def test_a_ray_through_a_point_off_the_simplex_ends_in_the_level_set():
+    # what programs leave as a guess may sum to 1 within some rounding only; a short ray magnified that
+    P = np.array([[2.0, 0.0, 0.0], [0.0, 0.0, 2.0], [2.0, 2.0, 0.0], [0.0, 2.0, 2.0]])
+    w, c, centre, point = (
+        np.array([4.0, 4.0, 1.0, 1.0]),
+        float(np.log(0.8)),
+        np.array([0.5, 0.0, 0.5]),
+        np.empty(3),
+    )
+    descent.to_boundary(P, w, c, centre, np.array([0.500860274, 3e-16, 0.499505906]), point)
+    assert point.sum() == pytest.approx(1.0, abs=1e-15)
+    assert np.log(P @ point) @ w >= c - 1e-12
 
 
 def test_no_bound_where_a_row_is_impossible():
