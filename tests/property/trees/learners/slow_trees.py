@@ -18,6 +18,7 @@ class Rules:
     average_gain: bool = False
     penalty: bool = False
     min_branch: float = 0.0
+    min_side: float = 0.0
     min_instances: float = 2.0
     stop_without_gain: bool = True
 
@@ -65,9 +66,9 @@ def information_gain(rows, parts):
 
 def is_enough(rows, parts, k, rules):
     least = rules.min_branch
-    if rules.arities[k] is None and rules.min_branch > 0:
+    if rules.arities[k] is None:
         known = sum(size(part) for part in parts.values())
-        least = max(least, min(25.0, 0.1 * known / len(rows[0][1])))
+        least = max(least, min(25.0, rules.min_side * known / len(rows[0][1])))
     return sum(size(part) >= least - TIE for part in parts.values()) >= 2
 
 
@@ -84,7 +85,7 @@ def attribute_test(rows, k, rules):
     top = max(gain for gain, *_ in tests)
     gain, cut, parts, lost = next(test for test in tests if test[0] >= top - TIE)
     if rules.penalty and rules.arities[k] is None:
-        gain -= log2(len(options)) / size(rows)
+        gain -= log2(len(tests)) / size(rows)
     if not rules.ratio:
         return gain, gain, cut
     spread = [size(part) for part in parts.values()] + ([size(lost)] if rules.fractional and lost else [])

@@ -1,0 +1,120 @@
+"""C4.5 on the golf table of Quinlan 1993, with the numbers that his book works out."""
+
+from math import log2
+
+import pytest
+
+from quercus.trees.growth import Verdict
+from quercus.trees.learners.c45 import Admission, InParts, LargestRatio, c45
+from quercus.trees.learners.pieces import precise_shares
+from quercus.trees.learners.predicting import predict
+from quercus.trees.learners.splits import root
+from quercus.trees.learners.table import Table
+from quercus.trees.specification import Nominal, Numeric
+
+OUTLOOK, TEMPERATURE, HUMIDITY, WINDY = range(4)
+SUNNY, OVERCAST, RAIN = range(3)
+NO, YES = 0, 1
+PLAY, STAY = 0, 1
+ATTRIBUTES = (
+    Nominal("outlook", ("sunny", "overcast", "rain")),
+    Numeric("temperature"),
+    Numeric("humidity"),
+    Nominal("windy", ("no", "yes")),
+)
+_ROWS = """
+sunny 75 70 yes play | sunny 80 90 yes stay | sunny 85 85 no stay | sunny 72 95 no stay | sunny 69 70 no play
+overcast 72 90 yes play | overcast 83 78 no play | overcast 64 65 yes play | overcast 81 75 no play
+rain 71 80 yes stay | rain 65 70 yes stay | rain 75 80 no play | rain 68 80 no play | rain 70 96 no play
+"""
+_WORDS = [row.split() for row in _ROWS.replace("\n", "|").split("|") if row.strip()]
+VALUES = [
+    [("sunny", "overcast", "rain").index(o), float(t), float(h), ("no", "yes").index(w)]
+    for o, t, h, w, _ in _WORDS
+]
+CLASSES = [("play", "stay").index(words[4]) for words in _WORDS]
+FIRST_OVERCAST = 5
+
+
+def golf(*, lost: bool = False) -> Table:
+    """The table; or without the outlook of its sixth row, as in the book's chapter on missing values."""
+    values = [list(row) for row in VALUES]
+    if lost:
+        values[FIRST_OVERCAST][OUTLOOK] = float("nan")
+    return Table.of_classes(values, ATTRIBUTES, CLASSES, 2)
+
+
+def criterion(table: Table) -> LargestRatio:
+    return LargestRatio(
+        table, precise_shares(table), Admission(1, 0, threshold_cost=False, average_gain=False)
+    )
+
+
+def test_gain_ratios_of_the_nominal_attributes():
+    verdict = criterion(golf()).judge(root(golf()))
+    assert verdict is not None
+    # book: gain .246 bits, split information 1.577 bits
+    assert verdict.intervals[OUTLOOK][0] == pytest.approx(0.246 / 1.577, abs=1e-3)
+    assert verdict.intervals[WINDY][0] == pytest.approx(0.048 / 0.985, abs=1e-3)
+
+
+def test_the_tree():
+    tree = c45(golf(), confidence=None)
+    assert tree.attribute == OUTLOOK
+    sunny, overcast, rain = (tree.children[code] for code in (SUNNY, OVERCAST, RAIN))
+    assert (sunny.attribute, sunny.threshold) == (HUMIDITY, 77.5)  # between 70 and 85; the book prints 75
+    assert [(child.klass, child.count) for child in sunny.children.values()] == [(PLAY, 2), (STAY, 3)]
+    assert (overcast.klass, overcast.count, overcast.attribute) == (PLAY, 4, None)
+    assert rain.attribute == WINDY
+    assert [(child.klass, child.count) for child in rain.children.values()] == [(PLAY, 3), (STAY, 2)]
+
+
+def test_a_missing_outlook_lowers_gain_and_raises_split_information():
+    table = golf(lost=True)
+    verdict = criterion(table).judge(root(table))
+    assert verdict is not None
+    # book: gain 13/14 (.961 - .747) = .199 bits; split information over sunny, overcast, rain, ?: 1.809 bits
+    assert verdict.intervals[OUTLOOK][0] == pytest.approx(0.199 / 1.809, abs=5e-4)
+
+
+def test_a_row_without_outlook_goes_down_every_branch_in_parts():
+    table = golf(lost=True)
+    below = InParts(table).branches(root(table), Verdict(OUTLOOK, {}, (OUTLOOK,)))
+    parts = {b.code: dict(zip(b.rows.tolist(), b.weights.tolist(), strict=True)) for b in below}
+    shares = {SUNNY: 5 / 13, OVERCAST: 3 / 13, RAIN: 5 / 13}
+    assert {code: part[FIRST_OVERCAST] for code, part in parts.items()} == pytest.approx(shares)
+    assert all(list(part) == sorted(part) for part in parts.values())
+    assert sum(sum(part.values()) for part in parts.values()) == pytest.approx(14)
+
+
+def test_the_tree_with_a_missing_outlook():
+    tree = c45(golf(lost=True), confidence=None)
+    sunny = tree.children[SUNNY]
+    assert sunny.attribute == HUMIDITY
+    low, high = sunny.children.values()
+    # book: humidity <= 75: play (2.0); humidity > 75: stay (3.4/0.4)
+    assert (low.klass, low.size) == (PLAY, 2)
+    assert (high.klass, high.size) == (STAY, pytest.approx(3.385, abs=5e-4))
+    assert high.size * high.theta[PLAY] == pytest.approx(0.385, abs=5e-4)
+
+
+def test_the_books_case_with_unknown_humidity():
+    # sunny, windy no, humidity unknown: 2 / 5.4 of low humidity, 3.4 / 5.4 of high, where 12 % play
+    tree = c45(golf(lost=True), confidence=None)
+    found = predict(tree, (SUNNY, 70.0, None, NO), ATTRIBUTES)
+    assert found.theta == pytest.approx((0.44, 0.56), abs=5e-3)
+    assert found.klass == STAY
+
+
+def test_naming_a_threshold_costs_bits():
+    free = LargestRatio(golf(), precise_shares(golf()), Admission(1, 0, threshold_cost=False))
+    dear = LargestRatio(golf(), precise_shares(golf()), Admission(1, 0, threshold_cost=True))
+    for k, thresholds in ((TEMPERATURE, 11), (HUMIDITY, 8)):
+        before = free.judge(root(golf())).intervals[k][0]
+        after = dear.judge(root(golf())).intervals[k][0]
+        below = [row[k] for row in VALUES]
+        assert len(set(below)) == thresholds + 1
+        spreads = {
+            -sum(f * log2(f) for f in (p / 14, 1 - p / 14)) for p in range(1, 14)
+        }  # of all splits in two; one of them is the attribute's
+        assert any((before - after) * spread == pytest.approx(log2(thresholds) / 14) for spread in spreads)

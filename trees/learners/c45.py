@@ -1,0 +1,237 @@
+"""C4.5 (Quinlan 1993; thresholds as of release 8, Quinlan 1996): gain ratio, and parts of rows for missing values."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.trees.dominance import TIE, first_largest
+from quercus.trees.growth import Branch, Method, Place, Verdict, grow_tree
+from quercus.trees.learners.pieces import Limits, MeanShares, UntilPure, precise_shares
+from quercus.trees.learners.pruning import prune_pessimistic
+from quercus.trees.learners.splits import (
+    ByCode,
+    Candidates,
+    candidates,
+    class_entropy,
+    entropy,
+    first_best,
+    root,
+    weighted,
+)
+from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.specification import check_count
+from quercus.trees.tree import Node
+
+Bools = NDArray[np.bool_]
+
+MOST_BESIDE_A_THRESHOLD = 25.0  # rows; of C4.5's program
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Which tests C4.5 may choose.
+
+    Parameters
+    ----------
+    min_branch
+        At least two branches must hold this weight of rows (C4.5's ``-m``), 1 or more.
+    min_side
+        Both sides of a threshold must hold this share of the known rows over the number of classes, but never
+        more than 25 rows need be there; in [0, 1], 0 for no such rule.
+    threshold_cost
+        The gain of a number is lowered by ``log2(t) / |T|``, what it costs to name one of its ``t`` admitted
+        thresholds (minimum description length, Quinlan 1996).
+    average_gain
+        Of the tests, only those are looked at whose gain is at least the mean gain of all that gain something or
+        nothing: the ratio alone favours splits that cut off next to nothing.
+    """
+
+    min_branch: int = 2
+    min_side: float = 0.1
+    threshold_cost: bool = True
+    average_gain: bool = True
+
+    def __post_init__(self) -> None:
+        check_count(self.min_branch, "min_branch", 1)
+        if isinstance(self.min_side, bool) or not 0 <= self.min_side <= 1:
+            raise InvalidInput("min_side", f"is {shown(self.min_side)}, must lie in [0, 1]")
+
+
+def c45(
+    table: Table,
+    *,
+    min_instances: int = 2,
+    max_depth: int | None = None,
+    min_branch: int = 2,
+    min_side: float = 0.1,
+    threshold_cost: bool = True,
+    average_gain: bool = True,
+    cap: int | None = None,
+    confidence: float | None = 0.25,
+) -> Node:
+    """Grow a tree by gain ratio.
+
+    The defaults are C4.5's. ``min_branch=1, average_gain=False, confidence=None`` gives on nominal attributes the
+    tree of ABC4.5 at α = 1 without queries; ``min_side=0, threshold_cost=False`` frees numbers as well.
+
+    Parameters
+    ----------
+    table
+        The rows; every label names one class. A nominal attribute makes a branch a value, a number is split in
+        two at the threshold of largest gain. A row whose value is missing goes down every branch, with the share
+        of its weight that the branch has of the rows with a value.
+    min_instances, max_depth
+        See `Limits`.
+    min_branch, min_side, threshold_cost, average_gain
+        See `Admission`.
+    cap
+        Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
+    confidence
+        Of pessimistic pruning, see `pruning.prune_pessimistic`; None for no pruning.
+
+    Raises
+    ------
+    InvalidInput
+        When a label does not name one class, or a parameter is out of bounds.
+
+    Examples
+    --------
+    >>> from quercus.trees.specification import Numeric
+    >>> tree = c45(Table.of_classes([[1.0], [2.0], [3.0], [4.0]], [Numeric("size")], [0, 0, 1, 1], 2))
+    >>> tree.threshold, tree.children[0].theta, tree.children[1].theta
+    (2.5, (1.0, 0.0), (0.0, 1.0))
+    """
+    shares = precise_shares(table)
+    admission = Admission(min_branch, min_side, threshold_cost, average_gain)
+    method = Method(
+        criterion=LargestRatio(table, shares, admission, cap),
+        branching=InParts(table),
+        stopping=UntilPure(table, shares, Limits(min_instances, max_depth)),
+        leaf=MeanShares(table, shares),
+    )
+    tree = grow_tree(root(table), method)
+    return tree if confidence is None else prune_pessimistic(tree, confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class BestTest:
+    """The best test of one attribute: its gain, the gain over the split information, its threshold."""
+
+    gain: float
+    ratio: float
+    threshold: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LargestRatio:
+    """Criterion: the test of largest gain ratio; of tied ones the first attribute, then the lowest threshold.
+
+    With ``K`` the rows of ``T`` whose value is known, the gain is ``|K|/|T| (H(K) - Σ f_h H(K_h))``, and the split
+    information counts the rows without a value as a branch of their own.
+
+    Parameters
+    ----------
+    table
+        The rows.
+    shares
+        (n, l) share of each class in each row.
+    admission
+        Which tests may be chosen.
+    cap
+        Most thresholds of a numeric attribute.
+    """
+
+    table: Table
+    shares: Floats
+    admission: Admission
+    cap: int | None = None
+
+    def judge(self, place: Place) -> Verdict | None:
+        """Return the choice, or None when no test is admitted."""
+        statistics = weighted(self.table, place, self.shares)
+        tests: dict[int, BestTest] = {}
+        for attribute in place.attributes:
+            found = candidates(self.table, place, attribute, statistics, self.cap)
+            test = None if found is None else self._best(found)
+            if test is not None:
+                tests[attribute] = test
+        if not tests:
+            return None
+        bar = self._bar([test.gain for test in tests.values()])
+        able = [k for k, test in tests.items() if test.gain >= bar - TIE]
+        attribute = able[first_largest([tests[k].ratio for k in able])]
+        intervals = {k: (test.ratio, test.ratio) for k, test in tests.items()}
+        return Verdict(attribute, intervals, (attribute,), threshold=tests[attribute].threshold)
+
+    def _best(self, found: Candidates) -> BestTest | None:
+        fit = np.flatnonzero(self._admitted(found))
+        if not fit.size:
+            return None
+        gains = known_gains(found.sums[fit])
+        best = first_best(gains)
+        gain = float(gains[best])
+        if found.thresholds is not None and self.admission.threshold_cost:
+            gain -= math.log2(fit.size) / float(found.sizes[0].sum())
+        split = int(fit[best])
+        return BestTest(gain, gain / float(entropy(found.sizes[split])), found.threshold(split))
+
+    def _admitted(self, found: Candidates) -> Bools:
+        known = found.sizes[:, :-1]
+        least = float(self.admission.min_branch)
+        if found.thresholds is not None:
+            share = self.admission.min_side * float(known[0].sum()) / self.table.size
+            least = max(least, min(share, MOST_BESIDE_A_THRESHOLD))
+        wide = (known > 0) & (known >= least - TIE)
+        admitted: Bools = np.count_nonzero(wide, axis=1) > 1
+        return admitted
+
+    def _bar(self, gains: list[float]) -> float:
+        fair = [gain for gain in gains if gain >= -TIE]
+        return math.fsum(fair) / len(fair) if fair and self.admission.average_gain else -math.inf
+
+
+def known_gains(sums: Floats) -> Floats:
+    """Return ``|K|/|T| (H(K) - Σ f_h H(K_h))`` of splits whose last branch has the rows without a value, (s,).
+
+    Parameters
+    ----------
+    sums
+        (s, branches, 1 + l) weight and weight of each class below each branch.
+    """
+    known = sums[:, :-1]
+    total = known.sum(axis=1)
+    inside = (known[..., 0] * class_entropy(known)).sum(axis=1)
+    gains: Floats = (total[:, 0] * class_entropy(total) - inside) / sums[..., 0].sum(axis=1)
+    return gains
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InParts:
+    """Branching: by code, but a row whose value is missing goes down every branch in parts."""
+
+    table: Table
+
+    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+        """Return the populated branches, in order of code."""
+        column = self.table.values[place.rows, verdict.attribute]
+        lost = np.isnan(column)
+        weights = self.table.weights[place.rows] if place.weights is None else place.weights
+        known = Place(
+            place.path, place.rows[~lost], place.attributes, None if place.weights is None else weights[~lost]
+        )
+        branches = ByCode(self.table).branches(known, verdict)
+        if not lost.any():
+            return branches
+        total = float(weights[~lost].sum())
+        return [self._with(branch, place.rows[lost], weights[lost], total) for branch in branches]
+
+    def _with(self, branch: Branch, rows: Ints, lost: Floats, total: float) -> Branch:
+        own = self.table.weights[branch.rows] if branch.weights is None else branch.weights
+        share = float(own.sum()) / total
+        together = np.concatenate([branch.rows, rows])
+        order = np.argsort(together)
+        weights = np.concatenate([own, lost * share])
+        return Branch(branch.attribute, branch.code, together[order], branch.left, weights[order])
