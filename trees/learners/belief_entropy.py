@@ -27,6 +27,7 @@ from quercus.trees.learners.nested import (
     normalised,
     pignistic_of,
 )
+from quercus.trees.learners.pieces import node_weight
 from quercus.trees.learners.splits import root
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.total_uncertainty import two_class_shares
@@ -100,7 +101,7 @@ class _Stopping:
     max_depth: int | None
 
     def before(self, place: Place) -> Stop | None:
-        if place.rows.size < self.min_instances:
+        if self.table.weights[place.rows].sum() < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
         contours = self.table.contours[place.rows] > 0.0
         if self.table.precise[place.rows].all() and (contours == contours[0]).all():
@@ -130,11 +131,13 @@ class ByLabels:
         """Return the prediction of the node, were it a leaf."""
         weights = self.table.weights[place.rows]
         sums = weights @ self.table.contours[place.rows]
-        share = weights / weights.sum()
+        total = float(weights.sum())
+        share = weights / total
         belief = np.minimum(share @ self.alone[place.rows], 1.0)
         plausibility = np.minimum(share @ self.table.contours[place.rows], 1.0)
         theta = tuple((sums / sums.sum()).tolist())
-        return Summary(first_largest(theta), theta, tuple(belief.tolist()), tuple(plausibility.tolist()))
+        bounds = tuple(belief.tolist()), tuple(plausibility.tolist())
+        return Summary(first_largest(theta), theta, *bounds, weight=node_weight(place, total))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -278,7 +281,7 @@ def fit_belief_entropy(
     kind
         ``"OBE"``, ``"LBE"`` or ``"IBE"``; the latter two for at most 16 classes.
     min_instances
-        A node with fewer rows is a leaf; default 5 a class, for a deviation cannot be told from less.
+        A node of less weight is a leaf; default 5 a class, for a deviation cannot be told from less.
     max_depth
         Depth at which every node is a leaf; None for no limit. No path tests an attribute twice.
     wrap

@@ -153,7 +153,7 @@ def normalised(log_commonalities: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     q = np.zeros(log_commonalities.shape)  # the empty set has none: it would only overflow
     q[..., 1:] = np.exp(log_commonalities[..., 1:] - np.where(conflict, 0.0, top)[..., np.newaxis])
     for c in range(size):
-        pairs = q.reshape(*q.shape[:-1], -1, 2, 1 << c)
+        pairs = q.reshape(*q.shape[:-1], sets >> (c + 1), 2, 1 << c)
         pairs[..., 0, :] -= pairs[..., 1, :]
     q[..., 0] = 0.0
     masses = np.where(q > ROUNDING, q, 0.0)

@@ -26,7 +26,7 @@ def reached(root: Node, attributes: tuple[Attribute, ...], values: Floats) -> tu
     Returns
     -------
     nodes
-        Those where some row ends.
+        Those where some row ends, and the root.
     index
         (n,) number in `nodes` of the node of each row.
     """
@@ -44,7 +44,7 @@ def reached(root: Node, attributes: tuple[Attribute, ...], values: Floats) -> tu
                 if here.any():
                     pending.append((child, rows[here]))
                     stay &= ~here
-        if stay.any():
+        if stay.any() or node is root:
             index[rows[stay]] = len(nodes)
             nodes.append(node)
     return tuple(nodes), index

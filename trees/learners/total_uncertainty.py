@@ -17,6 +17,8 @@ from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
 from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Criterion, Method, Place, Summary, Verdict, grow_tree
+from quercus.trees.learners.nested import log_commonalities_of
+from quercus.trees.learners.pieces import node_weight
 from quercus.trees.learners.routing import reached
 from quercus.trees.learners.splits import ByCode, LargestGain, root, weighted
 from quercus.trees.learners.table import Floats, Ints, Table
@@ -79,11 +81,12 @@ class _Impurity:
 class _Stopping:
     """Stop where nothing is gained: the nonspecificity of small nodes is what prunes the tree."""
 
+    table: Table
     min_instances: int
     max_depth: int | None
 
     def before(self, place: Place) -> Stop | None:
-        if place.rows.size < self.min_instances:
+        if self.table.weights[place.rows].sum() < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
         return Stop.MAX_DEPTH if self.max_depth is not None and place.depth >= self.max_depth else None
 
@@ -104,7 +107,9 @@ class _Leaf:
         mass = MassFunction(2, ((0b01, for_it), (0b10, against), (0b11, both)))
         theta = tuple(pignistic(mass).tolist())
         plausibility = tuple(mass.contour().tolist())
-        return Summary(first_largest(theta), theta, (for_it, against), plausibility, mass)
+        weight = node_weight(place, float(sums[0]))
+        belief = (for_it, against)
+        return Summary(first_largest(theta), theta, belief, plausibility, mass, weight=weight)
 
 
 def two_class_shares(table: Table, klass: int) -> Floats:
@@ -142,7 +147,7 @@ def total_uncertainty_tree(
     klass
         The class ω. The masses of the nodes are on ω (class 0) and its complement (class 1).
     min_instances
-        A node with fewer rows is a leaf.
+        A node of less weight is a leaf.
     max_depth
         Depth at which every node is a leaf; None for no limit.
     cap
@@ -165,7 +170,7 @@ def total_uncertainty_tree(
     method = Method(
         criterion=criterion if wrap is None else wrap(criterion),
         branching=ByCode(table),
-        stopping=_Stopping(min_instances, max_depth),
+        stopping=_Stopping(table, min_instances, max_depth),
         leaf=_Leaf(table, shares),
     )
     return grow_tree(root(table), method)
@@ -207,6 +212,12 @@ class TotalUncertaintyModel:
         masses = self.masses(values)
         known = {mass: first_largest(pignistic(mass).tolist()) for mass in set(masses)}
         return np.array([known[mass] for mass in masses], dtype=np.int64)
+
+    def log_commonalities(self, values: Floats) -> Floats:
+        """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
+        masses = self.masses(values)
+        known = {mass: log_commonalities_of(mass) for mass in set(masses)}
+        return np.array([known[mass] for mass in masses]).reshape(len(masses), 1 << self.size)
 
     def _combined(self, nodes: Sequence[Node]) -> MassFunction:
         masses = [node.mass for node in nodes if node.mass is not None]
