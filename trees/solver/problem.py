@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from quercus.trees.solver.boxes import bound_in_box
 from quercus.trees.solver.cells import ends_of_counts, sort_positive
 from quercus.trees.solver.compiled import compiled, inlined
-from quercus.trees.solver.cut import minimise_over_cut
 from quercus.trees.solver.descent import entropy, leap, multiplier_at
 from quercus.trees.solver.enclosure import outer_box, tighten
+from quercus.trees.solver.extent import least_of_class
 from quercus.trees.solver.kernels import Array, excess, factor, maximise
 from quercus.trees.solver.precise import MOST, ROUNDING, least_entropy_of_counts
 from quercus.trees.solver.precise import SHARP as SHARP_PRECISE
@@ -368,20 +368,12 @@ def bound_counts(
 ) -> None:
     """Write proven lower and upper bounds (m, 2 l) of the class probabilities over the likelihood cuts of `wanted`."""
     l = table.shape[1]
-    cost = np.zeros(l)
-    zeros = np.zeros(l)
-    ones = np.ones(l)
     point = np.empty(l)
     for i in range(wanted.shape[0]):
         P, w = take(table, start, columns, counts, wanted[i])
         theta = estimates[i, :l]
         P = rescale(P, theta)
         c = np.log(alpha) - w.sum() * (estimates[i, l] + EPS)
-        for side in range(2 * l):
-            j = side % l
-            cost[j] = 1.0 if side < l else -1.0
-            for k in range(l):
-                point[k] = 0.9 * theta[k] + 0.1 / l
-            bound, _ = minimise_over_cut(P, w, c, cost, zeros, ones, point, np.inf)
-            bounds[i, side] = min(max(bound, 0.0), theta[j]) if side < l else max(min(-bound, 1.0), theta[j])
-            cost[j] = 0.0
+        for j in range(l):
+            bounds[i, j] = min(max(least_of_class(P, w, c, theta, j, 1.0, point), 0.0), theta[j])
+            bounds[i, l + j] = max(min(-least_of_class(P, w, c, theta, j, -1.0, point), 1.0), theta[j])

@@ -1,0 +1,71 @@
+"""How far a class reaches over the likelihood cut: against the interior-point method, and against points of the cut."""
+
+import numpy as np
+import pytest
+
+from quercus.trees.solver import kernels, problem
+from quercus.trees.solver.cut import minimise_over_cut
+from quercus.trees.solver.extent import least_of_class, newton, quadratic_start
+
+SETS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1.0]])
+
+
+def cut(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """A likelihood cut as the solver sees it: rows with ``P @ theta = 1``, weights, maximiser, level."""
+    rng = np.random.default_rng(seed)
+    if seed % 2:
+        P = SETS[rng.random(6) < 0.8]
+        P = P if len(P) > 1 else SETS
+    else:
+        l, n = int(rng.integers(2, 8)), int(rng.integers(2, 30))
+        P = np.where(rng.random((n, l)) < 0.4, 0.0, rng.random((n, l)))
+        P[np.arange(n), rng.integers(0, l, n)] = 1.0
+    w = np.ceil(rng.random(len(P)) * 10 ** rng.uniform(0, 4))
+    theta, worst = kernels.maximise(np.ascontiguousarray(P), w)
+    level = np.log(rng.choice([0.3, 0.8, 0.99])) - w.sum() * (worst + problem.EPS)
+    return problem.rescale(P, theta), w, theta, float(level)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_agrees_with_the_interior_point_method(seed: int) -> None:
+    P, w, theta, level = cut(seed)
+    l = len(theta)
+    for j in range(l):
+        for sign, trivial in ((1.0, 0.0), (-1.0, -1.0)):
+            cost = np.zeros(l)
+            cost[j] = sign
+            slow, _ = minimise_over_cut(
+                P, w, level, cost, np.zeros(l), np.ones(l), 0.9 * theta + 0.1 / l, np.inf
+            )
+            fast = least_of_class(P, w, level, theta, j, sign, np.empty(l))
+            assert max(fast, trivial) == pytest.approx(max(slow, trivial), abs=2e-7)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_point_of_the_cut_is_beyond(seed: int) -> None:
+    P, w, theta, level = cut(seed)
+    rng = np.random.default_rng(seed)
+    corners = rng.dirichlet(np.full(len(theta), 0.5), 2_000)
+    near = theta + rng.random((2_000, 1)) ** 3 * (corners - theta)
+    inside = np.array([x for x in near if kernels.loglik(P, w, x) >= level])
+    for j in range(len(theta)):
+        least = least_of_class(P, w, level, theta, j, 1.0, np.empty(len(theta)))
+        most = -least_of_class(P, w, level, theta, j, -1.0, np.empty(len(theta)))
+        assert least <= theta[j] + 1e-12 <= most + 2e-12
+        if len(inside):
+            assert least <= inside[:, j].min() + 1e-12
+            assert most >= inside[:, j].max() - 1e-12
+
+
+def test_newton_proves_most_of_it() -> None:
+    proven = tried = 0
+    for seed in range(1, 200, 2):
+        P, w, theta, level = cut(seed)
+        for j in np.flatnonzero(theta > 0.01):
+            y = np.empty(len(theta))
+            mu = quadratic_start(P, w, level, theta, int(j), -1.0, y)
+            if mu > 0.0 and w.sum() > 100:
+                tried += 1
+                proven += newton(P, w, level, int(j), -1.0, y, mu) > -np.inf
+    assert tried > 50
+    assert proven >= 0.9 * tried
