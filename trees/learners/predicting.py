@@ -21,7 +21,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import disjunctive
-from quercus.trees.dominance import first_largest
+from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.learners.splits import ABOVE, BELOW, NO_NUMBER, branch_codes
 from quercus.trees.learners.table import Floats, Ints
 from quercus.trees.specification import Attribute, Nominal
@@ -70,6 +70,15 @@ class Prediction:
     belief: tuple[float, ...]
     plausibility: tuple[float, ...]
     mass: MassFunction | None
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """The set-valued prediction: every class that none dominates, in declared order.
+
+        A class dominates another when its belief exceeds the other's plausibility (interval dominance).
+        """
+        bar = max(self.belief) - TIE
+        return tuple(c for c, upper in enumerate(self.plausibility) if upper >= bar)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

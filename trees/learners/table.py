@@ -101,7 +101,7 @@ class Table:
         weights: ArrayLike | None = None,
     ) -> Self:
         """Make a table whose labels are contours (n, l), see `quercus.belief.contour`."""
-        array = np.asarray(contours, dtype=np.float64)
+        array = _numbers(contours, "contours")
         size = check_size(array.shape[1] if array.ndim == 2 else 0, "contours")
         return cls._of(values, attributes, check_contours(array, size), weights)
 
@@ -116,12 +116,12 @@ class Table:
         """Make a table whose labels are mass functions on one frame, none with mass on the empty set."""
         given = tuple(masses)
         sizes = {mass.size for mass in given}
-        if len(sizes) > 1:
-            raise InvalidInput("masses", f"have frames of {sorted(sizes)} classes, must have the same")
+        if len(sizes) != 1:
+            raise InvalidInput("masses", f"have frames of {sorted(sizes)} classes, must have one frame")
         for row, mass in enumerate(given):
             if mass.conflict > 0:
                 raise InvalidInput(f"masses[{row}]", f"gives the empty set {mass.conflict!r}, must give it 0")
-        contours = np.array([mass.contour() for mass in given]).reshape(len(given), -1)
+        contours = np.array([mass.contour() for mass in given])
         return cls._of(values, attributes, contours, weights, given)
 
     @classmethod
@@ -133,8 +133,8 @@ class Table:
         weights: ArrayLike | None,
         given: tuple[MassFunction, ...] | None = None,
     ) -> Self:
-        counted = np.ones(len(contours)) if weights is None else np.asarray(weights)
-        return cls(np.asarray(values, dtype=np.float64), tuple(attributes), contours, counted, given)
+        counted = np.ones(len(contours)) if weights is None else _numbers(weights, "weights")
+        return cls(_numbers(values, "values"), tuple(attributes), contours, counted, given)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -205,10 +205,18 @@ def consonant(contour: Floats) -> MassFunction:
     return MassFunction.of(len(contour), masses)
 
 
+def _numbers(values: ArrayLike, field: str) -> Floats:
+    """Return a fresh array."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(field, f"are {shown(values)}, must be numbers, as many in every row") from None
+
+
 def _check_values(values: Floats, attributes: tuple[Attribute, ...]) -> Floats:
     if not 1 <= len(attributes) <= MAX_ATTRIBUTES:
         raise InvalidInput("attributes", f"are {len(attributes)}, must be 1 to {MAX_ATTRIBUTES}")
-    array = np.array(values, dtype=np.float64)
+    array = _numbers(values, "values")
     if array.ndim != 2 or array.shape[1] != len(attributes) or not len(array):
         raise InvalidInput("values", f"have shape {array.shape}, must be (rows, {len(attributes)}), rows > 0")
     for k, attribute in enumerate(attributes):
@@ -232,10 +240,7 @@ def _refuse(wrong: NDArray[np.bool_], column: Floats, name: str, rule: str) -> N
 
 
 def _check_weights(weights: ArrayLike, rows: int) -> Floats:
-    try:
-        array = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput("weights", f"are {shown(weights)}, must be numbers") from None
+    array = _numbers(weights, "weights")
     if array.shape != (rows,):
         raise InvalidInput("weights", f"have shape {array.shape}, must be ({rows},), one a row")
     fine = np.isfinite(array) & (array >= 0)

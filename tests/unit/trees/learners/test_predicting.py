@@ -9,7 +9,7 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
 from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.id3 import id3
-from quercus.trees.learners.predicting import Between, predict, probabilities, reach
+from quercus.trees.learners.predicting import Between, Prediction, predict, probabilities, reach
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal, Numeric
 
@@ -64,6 +64,16 @@ def test_unknown_values_average_the_branches_by_weight(seed):
     assert found.mass is None
     shares = [end.share for end in reach(tree, (None, None, None), ATTRIBUTES)]
     assert sum(shares) == pytest.approx(1, abs=1e-12)
+
+
+def test_the_set_of_classes_that_none_dominates():
+    def classes(belief, plausibility):
+        return Prediction(0, plausibility, belief, plausibility, None).classes
+
+    assert classes((0.5, 0.1, 0.0), (0.8, 0.6, 0.4)) == (0, 1)
+    assert classes((0.5, 0.0, 0.0), (1.0, 0.5, 0.5)) == (0, 1, 2)  # a tie dominates nothing
+    assert classes((0.7, 0.3), (0.7, 0.3)) == (0,)
+    assert classes((0.0, 0.0), (1.0, 1.0)) == (0, 1)
 
 
 @pytest.mark.parametrize("learner", [id3, averaging])

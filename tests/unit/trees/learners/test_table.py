@@ -79,6 +79,8 @@ def test_the_table_does_not_share_the_callers_values():
         (([[0, np.inf]], [COLOUR, SIZE], [0], 2), "values[0].size"),
         (([[np.nan]], [Numeric("size", missing="reject")], [0], 2), "values[0].size"),
         (([[0, 0.0]], [COLOUR], [0], 2), "values"),
+        (([["red"]], [COLOUR], [0], 2), "values"),
+        (([[0], [0, 1]], [COLOUR], [0, 0], 2), "values"),
         ((np.empty((0, 1)), [COLOUR], np.empty(0, dtype=int), 2), "values"),
         (([[0]], [], [0], 2), "attributes"),
         (([[0]], [COLOUR], [0, 1], 2), "labels"),
@@ -101,6 +103,10 @@ def test_bad_input_is_refused_by_name(arguments, field):
 def test_bad_labels_are_refused_by_name():
     with pytest.raises(InvalidInput, match=r"contours\[0\]"):
         Table.of_contours([[0]], [COLOUR], [[0, 0]])
+    with pytest.raises(InvalidInput, match="contours"):
+        Table.of_contours([[0]], [COLOUR], [["o", "s"]])
+    with pytest.raises(InvalidInput, match="masses"):
+        Table.of_masses([], [COLOUR], [])
     with pytest.raises(InvalidInput, match="masses"):
         Table.of_masses([[0], [1]], [COLOUR], [MassFunction.vacuous(2), MassFunction.vacuous(3)])
     with pytest.raises(InvalidInput, match=r"masses\[0\]"):
