@@ -26,6 +26,7 @@ from quercus.trees.learners.nested import (
     normalised,
     pignistic_of,
 )
+from quercus.trees.learners.predicting import Prediction, predict
 from quercus.trees.learners.routing import reached
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.specification import Attribute, check_count
@@ -110,14 +111,25 @@ class NodeModel:
     attributes: tuple[Attribute, ...]
 
     def classify(self, values: Floats) -> Ints:
-        """Return the class of rows of values (n, K)."""
-        nodes, index = reached(self.root, self.attributes, values)
-        return np.array([node.klass for node in nodes], dtype=np.int64)[index]
+        """Return the class of rows of values (n, K), NaN where unknown."""
+        known = ~np.isnan(values).any(axis=1)
+        nodes, index = reached(self.root, self.attributes, values[known])
+        found = np.empty(len(values), dtype=np.int64)
+        found[known] = np.array([node.klass for node in nodes], dtype=np.int64)[index]
+        for row in np.flatnonzero(~known):
+            found[row] = predict(self.root, values[row].tolist(), self.attributes).klass
+        return found
 
     def log_commonalities(self, values: Floats) -> Floats:
         """Return the log commonality of every set, (n, 2^l); at most 16 classes."""
-        nodes, index = reached(self.root, self.attributes, values)
-        return np.stack([log_commonalities_of(_mass(node)) for node in nodes])[index]
+        known = ~np.isnan(values).any(axis=1)
+        nodes, index = reached(self.root, self.attributes, values[known])
+        found = np.empty((len(values), 1 << len(self.root.theta)))
+        found[known] = np.stack([log_commonalities_of(_mass(node)) for node in nodes])[index]
+        for row in np.flatnonzero(~known):
+            said = predict(self.root, values[row].tolist(), self.attributes)
+            found[row] = log_commonalities_of(_mass(said))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,5 +374,5 @@ def _first(scores: Floats) -> Ints:
     return first
 
 
-def _mass(node: Node) -> MassFunction:
-    return bayesian(np.array(node.theta)) if node.mass is None else node.mass
+def _mass(said: Node | Prediction) -> MassFunction:
+    return bayesian(np.array(said.theta)) if said.mass is None else said.mass

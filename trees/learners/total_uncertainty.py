@@ -19,6 +19,7 @@ from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Criterion, Method, Place, Summary, Verdict, grow_tree
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.pieces import node_weight
+from quercus.trees.learners.predicting import Value, predict
 from quercus.trees.learners.routing import reached
 from quercus.trees.learners.splits import ByCode, LargestGain, root, weighted
 from quercus.trees.learners.table import Floats, Ints, Table
@@ -198,14 +199,29 @@ class TotalUncertaintyModel:
     combine: Combine = "dempster"
 
     def masses(self, values: Floats) -> tuple[MassFunction, ...]:
-        """Return what the model says of rows of values (n, K), NaN where missing."""
-        ends = [reached(tree, self.attributes, values) for tree in self.trees]
+        """Return what the model says of rows of values (n, K), NaN where unknown (see `predict`)."""
+        unknown = np.isnan(values).any(axis=1)
+        found: dict[int, MassFunction] = {
+            int(row): self.predict(values[row].tolist()) for row in np.flatnonzero(unknown)
+        }
+        rows = np.flatnonzero(~unknown)
+        ends = [reached(tree, self.attributes, values[rows]) for tree in self.trees]
         together = np.column_stack([index for _, index in ends])
         distinct, inverse = np.unique(together, axis=0, return_inverse=True)
-        found = [
-            self._combined([nodes[at] for (nodes, _), at in zip(ends, row, strict=True)]) for row in distinct
+        known = [
+            self._combined([nodes[at].mass for (nodes, _), at in zip(ends, some, strict=True)])
+            for some in distinct
         ]
-        return tuple(found[at] for at in inverse.ravel())
+        found.update({int(row): known[at] for row, at in zip(rows, inverse.ravel(), strict=True)})
+        return tuple(found[row] for row in range(len(values)))
+
+    def predict(self, row: Sequence[Value]) -> MassFunction:
+        """Return what the model says of one row, whose values may be sets or unknown.
+
+        In each tree the masses of all leaves that it may reach are put together by the disjunctive rule
+        (`quercus.trees.learners.predicting.predict`).
+        """
+        return self._combined([predict(tree, row, self.attributes).mass for tree in self.trees])
 
     def classify(self, values: Floats) -> Ints:
         """Return the class of largest ``BetP`` of rows of values; of tied ones the first, (n,)."""
@@ -219,8 +235,8 @@ class TotalUncertaintyModel:
         known = {mass: log_commonalities_of(mass) for mass in set(masses)}
         return np.array([known[mass] for mass in masses]).reshape(len(masses), 1 << self.size)
 
-    def _combined(self, nodes: Sequence[Node]) -> MassFunction:
-        masses = [node.mass for node in nodes if node.mass is not None]
+    def _combined(self, parts: Sequence[MassFunction | None]) -> MassFunction:
+        masses = [mass for mass in parts if mass is not None]  # all of them: every node has one
         if len(self.trees) > 1:
             masses = [extend(mass, self.size, klass) for klass, mass in enumerate(masses)]
         return mean(masses) if self.combine == "mean" else reduce(dempster, masses)

@@ -1,7 +1,7 @@
 """Forests: the same whoever grows them, and what their votes are."""
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from multiprocessing import get_context
 
@@ -29,7 +29,8 @@ from quercus.trees.learners.forest import (
     grow_forest,
     root_of,
 )
-from quercus.trees.learners.nested import log_commonalities_of, mass_function
+from quercus.trees.learners.nested import log_commonalities_of, mass_function, normalised
+from quercus.trees.learners.predicting import predict
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.total_uncertainty import fit_total_uncertainty, total_uncertainty_tree
 from quercus.trees.specification import Numeric
@@ -208,6 +209,20 @@ def test_other_learners_make_forests_too(vote: str) -> None:
     assert (whole.classify(IRIS.data) == (IRIS.target == 1)).mean() > 0.93
     against_rest = grow_forest(iris(), fit_total_uncertainty, 0, vote=vote, trees=4)  # type: ignore[arg-type]
     assert (against_rest.classify(IRIS.data) == IRIS.target).mean() > 0.93
+
+
+def test_unknown_values_spread_over_the_branches() -> None:
+    table = Table.of_classes([[1.0], [2.0], [3.0], [7.0], [8.0], [9.0]], [NAMES[0]], [0, 0, 0, 1, 1, 1], 2)
+    tree = total_uncertainty_tree(table, 0.9)
+    model = NodeModel(tree, table.attributes)
+    values = np.array([[2.0], [np.nan], [8.0]])
+    said = [predict(tree, row.tolist(), table.attributes) for row in values]
+    assert model.classify(values).tolist() == [0, 0, 1] == [one.klass for one in said]
+    for logs, one in zip(model.log_commonalities(values), said, strict=True):
+        assert one.mass is not None
+        assert dict(mass_function(normalised(logs)[0]).focal) == pytest.approx(dict(one.mass.focal))
+    bare = NodeModel(replace(tree, mass=None, children={}, attribute=None), table.attributes)
+    assert np.exp(bare.log_commonalities(values)[1]).tolist() == pytest.approx([1, *tree.theta, 0])
 
 
 def test_rows_without_weight_are_never_drawn() -> None:

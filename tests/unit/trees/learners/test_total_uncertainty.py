@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import discord, nonspecificity, pignistic
-from quercus.belief.rules import dempster
+from quercus.belief.rules import dempster, disjunctive
 from quercus.trees.learners.splits import thresholds
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import (
@@ -181,12 +181,15 @@ def test_two_classes_are_one_tree() -> None:
     assert model.masses(np.array([[3.0]]))[0].size == 2
 
 
-def test_a_value_not_seen_in_training_stays_above() -> None:
+def test_a_value_not_seen_in_training_stays_above_and_an_unknown_one_goes_everywhere() -> None:
     table = Table.of_classes([[0], [0], [0], [1], [1], [1]], [COLOUR], [0, 0, 0, 1, 1, 1], 2)
     model = fit_total_uncertainty(table, 0.9)
-    masses = model.masses(np.array([[2.0], [np.nan], [1.0]]))
-    assert masses[0] == masses[1] == model.trees[0].mass
-    assert masses[2] == model.trees[0].children[1].mass
+    red, green = (model.trees[0].children[code].mass for code in (0, 1))
+    assert red is not None
+    assert green is not None
+    masses = model.masses(np.array([[2.0], [np.nan], [1.0], [0.0]]))
+    assert masses == (model.trees[0].mass, disjunctive(red, green), green, red)
+    assert model.predict([frozenset([0, 1])]) == disjunctive(red, green)
 
 
 def test_vacuous_labels_leave_a_vacuous_root() -> None:
