@@ -85,11 +85,8 @@ def same_node(a: Node, b: Node, path: Path, tally: Tally) -> bool:
     """Compare two nodes; tell whether their children can be compared."""
     assert a.count == b.count, f"{path}: count {a.count}, by batch {b.count}"
     assert_close(a.theta, b.theta, f"{path}: theta")
-    if tally.level < 1:
-        assert_close(a.belief, b.belief, f"{path}: belief")
-        assert_close(a.plausibility, b.plausibility, f"{path}: plausibility")
-    else:  # proven bounds of an unstable problem: all that holds in every order of the contours is that they are bounds
-        assert_encloses(a.belief, a.plausibility, b.theta, b.theta, f"{path}: bounds of theta")
+    assert_close(a.belief, b.belief, f"{path}: belief")
+    assert_close(a.plausibility, b.plausibility, f"{path}: plausibility")
     if a.klass != b.klass:
         near = abs(b.theta[a.klass] - b.theta[b.klass]) < NEAR
         tally.excuse(near, f"{path}: class {a.klass}, by batch {b.klass} of {b.theta}")

@@ -291,12 +291,9 @@ class GrowingTree:
         codes, after = self._evidence.codes, self._evidence.after
         rows, was, start, at = changes.rows, changes.was, changes.start, changes.nodes
         routing.link(rows, was, start, at, split, nodes.first, after)
-        parent, code, place = routing.unborn(
-            codes, rows, start, at, split, nodes.kids, nodes.kid, nodes.width
-        )
-        nodes.kid[place] = nodes.add(parent, code, nodes.depth[parent] + 1)
-        return Changes(
-            *routing.descend(
-                codes, rows, was, changes.opened, start, at, split, nodes.kids, nodes.kid, nodes.rank
-            )
-        )
+        child, place, group, below = routing.meet(codes, rows, start, at, split, nodes.kids, nodes.rank)
+        born = nodes.kid[place] < 0
+        parent = at[group[born]]
+        code = (place[born] - nodes.kids[parent]).astype(np.int32)
+        nodes.kid[place[born]] = nodes.add(parent, code, nodes.depth[parent] + 1)
+        return Changes(nodes.kid[place], below, *routing.descend(rows, was, changes.opened, child, below))

@@ -34,85 +34,68 @@ def link(rows: Ids, was: Ids, start: Ints, nodes: Ids, split: Ids, first: Ids, a
 
 
 @compiled
-def unborn(
-    codes: Codes, rows: Ids, start: Ints, nodes: Ids, split: Ids, kids: Ints, kid: Ids, width: Ints
-) -> tuple[Ids, Ids, Ints]:
-    """Find the children that rows go to and that do not exist yet: parent, code and place of each."""
-    most = 0
-    for g in range(nodes.shape[0]):
-        if split[g] >= 0:
-            most += min(width[split[g]], start[g + 1] - start[g])
-    parent = np.empty(most, np.int32)
-    code = np.empty(most, np.int32)
+def meet(
+    codes: Codes, rows: Ids, start: Ints, nodes: Ids, split: Ids, kids: Ints, rank: Ids
+) -> tuple[Ids, Ints, Ids, Ints]:
+    """Find the children that rows of split nodes go to.
+
+    Parameters
+    ----------
+    codes : (n, K)
+    rows, start, nodes : rows, node by node
+    split : (g,) attribute of each node, -1 for a leaf
+    kids : where the children of each node stand
+    rank : scratch, one for each such place, all -1
+
+    Returns
+    -------
+    child : (m,) child of each row, counted in the order in which they are met; -1 for rows of leaves
+    place, group : (c,) where each child stands, and which of `nodes` is its parent
+    start : (c + 1,) where the rows of each child begin, once sorted by child
+    """
+    most = min(rows.shape[0], rank.shape[0])
+    child = np.empty(rows.shape[0], np.int32)
     place = np.empty(most, np.int64)
+    group = np.empty(most, np.int32)
+    below = np.zeros(most + 1, np.int64)
     count = 0
     for g in range(nodes.shape[0]):
         if split[g] < 0:
+            child[start[g] : start[g + 1]] = NONE
             continue
+        first = kids[nodes[g]]
         for i in range(start[g], start[g + 1]):
-            at = kids[nodes[g]] + codes[rows[i], split[g]]
-            if kid[at] == NONE:
-                kid[at] = NONE - 1  # met, and about to be
-                parent[count] = nodes[g]
-                code[count] = codes[rows[i], split[g]]
+            at = first + codes[rows[i], split[g]]
+            if rank[at] < 0:
+                rank[at] = count
                 place[count] = at
+                group[count] = g
                 count += 1
-    return parent[:count], code[:count], place[:count]
+            child[i] = rank[at]
+            below[rank[at] + 1] += 1
+    for c in range(count):
+        rank[place[c]] = NONE
+        below[c + 1] += below[c]
+    return child, place[:count], group[:count], below[: count + 1]
 
 
 @compiled
-def descend(
-    codes: Codes,
-    rows: Ids,
-    was: Ids,
-    opened: Deltas,
-    start: Ints,
-    nodes: Ids,
-    split: Ids,
-    kids: Ints,
-    kid: Ids,
-    rank: Ids,
-) -> tuple[Ids, Ints, Ids, Ids, Deltas]:
-    """Send the changes of split nodes on to their children; see `quercus.trees.incremental.growing.Changes`.
-
-    `rank` is scratch as long as `kid`, all -1.
-    """
-    most = min(rows.shape[0], kid.shape[0])
-    places = np.empty(most, np.int64)
-    sizes = np.zeros(most + 1, np.int64)
-    count = 0
-    for g in range(nodes.shape[0]):
-        if split[g] < 0:
-            continue
-        for i in range(start[g], start[g + 1]):
-            at = kids[nodes[g]] + codes[rows[i], split[g]]
-            if rank[at] < 0:
-                rank[at] = count
-                places[count] = at
-                count += 1
-            sizes[rank[at] + 1] += 1
-    below = np.empty(count, np.int32)
-    for c in range(count):
-        sizes[c + 1] += sizes[c]
-        below[c] = kid[places[c]]
-    below_start = sizes[: count + 1].copy()
-    total = sizes[count]
+def descend(rows: Ids, was: Ids, opened: Deltas, child: Ids, start: Ints) -> tuple[Ids, Ids, Deltas]:
+    """Sort changes by the `child` they go to, of which `start` says where each one's begin; -1 goes nowhere."""
+    at = start.copy()
+    total = start[start.shape[0] - 1]
     to_rows = np.empty(total, np.int32)
     to_was = np.empty(total, np.int32)
     to_opened = np.empty(total, np.int8)
-    for g in range(nodes.shape[0]):
-        if split[g] < 0:
-            continue
-        for i in range(start[g], start[g + 1]):
-            c = rank[kids[nodes[g]] + codes[rows[i], split[g]]]
-            to = sizes[c]
-            sizes[c] += 1
+    for i in range(rows.shape[0]):
+        c = child[i]
+        if c >= 0:
+            to = at[c]
+            at[c] += 1
             to_rows[to] = rows[i]
             to_was[to] = was[i]
             to_opened[to] = opened[i]
-    for c in range(count):
-        rank[places[c]] = NONE
-    return below, below_start, to_rows, to_was, to_opened
+    return to_rows, to_was, to_opened
 
 
 @compiled

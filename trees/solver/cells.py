@@ -233,6 +233,9 @@ def bound_precise(
             c = np.log(alpha) - N * ROUNDING * 6.0
             for j in range(l):
                 p = n[j] / N
+                if alpha == 1.0:  # nothing but the maximiser, to all that matters
+                    lower[i, j] = upper[i, j] = p
+                    continue
                 lower[i, j] = max(min(1.0 - class_end(N - n[j], N, c) - 4e-16, p), 0.0)
                 upper[i, j] = min(max(class_end(n[j], N, c) + 4e-16, p), 1.0)
     return -1

@@ -25,6 +25,7 @@ Shorts = NDArray[np.int32]
 EPS = 4e-16  # rounding of one term of the log-likelihood, relative to its weight
 TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spent first
 SOLVED, SEARCH, MAXIMISERS = 0, 1, 2  # states of a problem
+HAIR = 1e-9  # nats; least depth of a cut whose extent is asked for
 SHARP = 16.0  # a cut nearer to the maximum than this many rounding errors is searched no further than its box
 
 
@@ -373,7 +374,11 @@ def bound_counts(
         P, w = take(table, start, columns, counts, wanted[i])
         theta = estimates[i, :l]
         P = rescale(P, theta)
-        c = np.log(alpha) - w.sum() * (estimates[i, l] + EPS)
+        if alpha == 1.0 and estimates[i, l + 1] > 0.0:  # the maximiser alone
+            bounds[i, :l] = bounds[i, l:] = theta
+            continue
+        # where the maximisers are many and alone in the cut, a hair more of it keeps the programs away from rounding
+        c = min(np.log(alpha) - w.sum() * (estimates[i, l] + EPS), -HAIR)
         for j in range(l):
             bounds[i, j] = min(max(least_of_class(P, w, c, theta, j, 1.0, point), 0.0), theta[j])
             bounds[i, l + j] = max(min(-least_of_class(P, w, c, theta, j, -1.0, point), 1.0), theta[j])

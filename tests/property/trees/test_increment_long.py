@@ -16,7 +16,7 @@ EVENTS = 100_000  # a row, an answer, a refusal, a correction or a change of the
 MOMENTS = 20
 TALKS = 600  # at random moments: an answer, a refusal, a correction, or a look
 MIN_INSTANCES = 200
-CHANGES = ({"min_instances": 350}, {"max_depth": 4}, {"max_depth": None})
+CHANGES = ({"min_instances": 350}, {"alpha": 0.9}, {"max_depth": 4}, {"max_depth": None})
 ARITIES = [stream_a.VALUES] * stream_a.ATTRIBUTES
 
 
