@@ -15,8 +15,8 @@ Shorts = NDArray[np.int32]
 
 T = TypeVar("T", bound=np.generic)
 
-CELLS = 200_000  # remembered at the most, and
-ENTRIES = 4_000_000  # entries of theirs (12 bytes each); then all is forgotten
+CELLS = 100_000  # remembered at the most, and
+ENTRIES = 2_000_000  # entries of theirs (12 bytes each); then all is forgotten
 
 
 class Memo:
@@ -65,11 +65,11 @@ class Memo:
             self.forget()
             used = 0
         if used + entries > len(self._columns):
-            room = 2 * (used + entries)
+            room = max(used + entries, min(2 * (used + entries), ENTRIES))
             self._columns = grown(self._columns, room)
             self._counts = grown(self._counts, room)
         if self._size + cells > len(self._hashes):
-            room = 2 * (self._size + cells)
+            room = max(self._size + cells, min(2 * (self._size + cells), CELLS))
             self._start = grown(self._start, room + 1)
             self._hashes = grown(self._hashes, room)
             self._slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
