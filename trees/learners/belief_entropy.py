@@ -7,14 +7,19 @@ what they predict: OBE from the labels of the node's rows, LBE from the masses t
 from the masses of the very instance that is classified.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import product
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
+from quercus.belief.rules import disjunctive
 from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Branch, Criterion, Method, Place, Summary, Verdict, grow_tree
 from quercus.trees.learners.components import Component, branch_of, fit_components
@@ -28,13 +33,17 @@ from quercus.trees.learners.nested import (
     pignistic_of,
 )
 from quercus.trees.learners.pieces import node_weight
+from quercus.trees.learners.predicting import Between, Prediction, Value
 from quercus.trees.learners.splits import root
 from quercus.trees.learners.table import Floats, Ints, Table
-from quercus.trees.learners.total_uncertainty import two_class_shares
+from quercus.trees.learners.total_uncertainty import prediction, two_class_shares
 from quercus.trees.specification import check_count
 from quercus.trees.tree import Node, Path, Stop
 
 Kind = Literal["OBE", "LBE", "IBE"]
+MAX_ALTERNATIVES = 4_096
+"""Most combinations of uncertain attribute values of one row."""
+
 Wrap = Callable[[Criterion], Criterion]
 
 
@@ -180,8 +189,8 @@ class BeliefEntropyModel:
     ----------
     kind
         What it predicts with.
-    size
-        Number of classes.
+    size, columns
+        Number of classes, and of attributes.
     root
         The tree. The codes of its branches are classes.
     components
@@ -192,6 +201,7 @@ class BeliefEntropyModel:
 
     kind: Kind
     size: int
+    columns: int
     root: Node
     components: Mapping[Path, Component]
     commonalities: Mapping[Path, Floats]
@@ -214,6 +224,57 @@ class BeliefEntropyModel:
     def masses(self, values: Floats) -> tuple[MassFunction, ...]:
         """Return what the model says of each row; at most 16 classes."""
         return tuple(mass_function(row) for row in normalised(self.log_commonalities(values))[0])
+
+    def predict(self, row: Sequence[Value]) -> Prediction:
+        """Return what the model says of one row, whose values may be sets of numbers or unknown.
+
+        Every combination of the numbers that the tree tests is tried. Their masses are put together by the
+        disjunctive rule: one of them is right. OBE, which has none, averages. An unknown value tells no class
+        from another, and takes the branch of the commonest.
+
+        Raises
+        ------
+        InvalidInput
+            When the row does not have a value an attribute, a value is an interval (over which a density says
+            nothing by itself) or an empty set, or there are more than 4,096 combinations.
+        """
+        values = self._alternatives(row)
+        if self.kind != "OBE":
+            return prediction(reduce(disjunctive, self.masses(values[self._different(values)])))
+        nodes = {id(node): (node, len(rows)) for _, node, rows, _ in self._ends(values)}.values()
+        share = np.array([rows for _, rows in nodes]) / len(values)
+        theta, belief, plausibility = (
+            tuple((share @ np.array([part(node) for node, _ in nodes])).tolist())
+            for part in (attrgetter("theta"), attrgetter("belief"), attrgetter("plausibility"))
+        )
+        return Prediction(first_largest(theta), theta, belief, plausibility, None)
+
+    def _different(self, values: Floats) -> list[int]:
+        """Return one row of each leaf (LBE), or of each choice of the values tested on the way (IBE).
+
+        The disjunctive rule counts what is said twice, so the same must not be said again.
+        """
+        chosen: dict[tuple[Path, bytes], int] = {}
+        for path, node, rows, _ in self._ends(values):
+            tested = [k for k, _ in path] + ([] if node.attribute is None else [node.attribute])
+            for row in rows.tolist():
+                known = values[row, tested].tobytes() if self.kind == "IBE" else b""
+                chosen.setdefault((path, known), row)
+        return sorted(chosen.values())
+
+    def _alternatives(self, row: Sequence[Value]) -> Floats:
+        if len(row) != self.columns:
+            raise InvalidInput("row", f"has {len(row)} values, must have {self.columns}")
+        tested = {node.attribute for node, *_ in self.root.preorder()}
+        choices: list[list[float]] = []
+        for k, value in enumerate(row):
+            if isinstance(value, Between) or value == frozenset():
+                raise InvalidInput(f"row[{k}]", f"is {value}, must be a number, some numbers, or unknown")
+            some = sorted(value) if isinstance(value, frozenset) else [np.nan if value is None else value]
+            choices.append([float(v) for v in (some if k in tested else some[:1])])
+        if math.prod(map(len, choices)) > MAX_ALTERNATIVES:
+            raise InvalidInput("row", f"has more than {MAX_ALTERNATIVES} combinations of values")
+        return np.array(list(product(*choices)))
 
     def log_commonalities(self, values: Floats) -> Floats:
         """Return the log commonalities of each row's mass, up to a constant in a row, (n, 2^l).
@@ -307,7 +368,9 @@ def fit_belief_entropy(
         leaf=paths if kind == "LBE" else labels,
     )
     tree = grow_tree(root(table), method)
-    return BeliefEntropyModel(kind, table.size, tree, branching.components, paths.commonalities)
+    return BeliefEntropyModel(
+        kind, table.size, len(table.attributes), tree, branching.components, paths.commonalities
+    )
 
 
 def _check_size(size: int) -> None:

@@ -19,7 +19,7 @@ from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Criterion, Method, Place, Summary, Verdict, grow_tree
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.pieces import node_weight
-from quercus.trees.learners.predicting import Value, predict
+from quercus.trees.learners.predicting import Prediction, Value, predict
 from quercus.trees.learners.routing import reached
 from quercus.trees.learners.splits import ByCode, LargestGain, root, weighted
 from quercus.trees.learners.table import Floats, Ints, Table
@@ -202,7 +202,7 @@ class TotalUncertaintyModel:
         """Return what the model says of rows of values (n, K), NaN where unknown (see `predict`)."""
         unknown = np.isnan(values).any(axis=1)
         found: dict[int, MassFunction] = {
-            int(row): self.predict(values[row].tolist()) for row in np.flatnonzero(unknown)
+            int(row): self._of(values[row].tolist()) for row in np.flatnonzero(unknown)
         }
         rows = np.flatnonzero(~unknown)
         ends = [reached(tree, self.attributes, values[rows]) for tree in self.trees]
@@ -215,13 +215,13 @@ class TotalUncertaintyModel:
         found.update({int(row): known[at] for row, at in zip(rows, inverse.ravel(), strict=True)})
         return tuple(found[row] for row in range(len(values)))
 
-    def predict(self, row: Sequence[Value]) -> MassFunction:
+    def predict(self, row: Sequence[Value]) -> Prediction:
         """Return what the model says of one row, whose values may be sets or unknown.
 
         In each tree the masses of all leaves that it may reach are put together by the disjunctive rule
         (`quercus.trees.learners.predicting.predict`).
         """
-        return self._combined([predict(tree, row, self.attributes).mass for tree in self.trees])
+        return prediction(self._of(row))
 
     def classify(self, values: Floats) -> Ints:
         """Return the class of largest ``BetP`` of rows of values; of tied ones the first, (n,)."""
@@ -234,6 +234,9 @@ class TotalUncertaintyModel:
         masses = self.masses(values)
         known = {mass: log_commonalities_of(mass) for mass in set(masses)}
         return np.array([known[mass] for mass in masses]).reshape(len(masses), 1 << self.size)
+
+    def _of(self, row: Sequence[Value]) -> MassFunction:
+        return self._combined([predict(tree, row, self.attributes).mass for tree in self.trees])
 
     def _combined(self, parts: Sequence[MassFunction | None]) -> MassFunction:
         masses = [mass for mass in parts if mass is not None]  # all of them: every node has one
@@ -327,6 +330,14 @@ def choose_lambda(
             decided = model.classify(table.values[part])
             errors[at] += table.weights[part] @ (1.0 - table.pignistic[part, decided])
     return tried[first_largest((-errors / table.weights.sum()).tolist())]
+
+
+def prediction(mass: MassFunction) -> Prediction:
+    """Return what a mass function predicts: its BetP, the class of the largest, its belief and plausibility."""
+    theta = tuple(pignistic(mass).tolist())
+    known = dict(mass.focal)
+    belief = tuple(known.get(1 << c, 0.0) for c in range(mass.size))
+    return Prediction(first_largest(theta), theta, belief, tuple(mass.contour().tolist()), mass)
 
 
 def extend(mass: MassFunction, size: int, klass: int) -> MassFunction:

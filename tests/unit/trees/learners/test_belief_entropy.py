@@ -13,12 +13,14 @@ from sklearn.model_selection import train_test_split
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import deng_entropy, pignistic
-from quercus.belief.rules import dempster
+from quercus.belief.rules import dempster, disjunctive
 from quercus.trees.learners.belief_entropy import BeliefEntropyModel, Kind, fit_belief_entropy
+from quercus.trees.learners.predicting import Between, Value
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal, Numeric
 from quercus.trees.tree import Stop
 
+MANY = frozenset(float(v) for v in range(65))
 KINDS: list[Kind] = ["OBE", "LBE", "IBE"]
 Column = NDArray[np.float64]
 IRIS = load_iris()
@@ -204,6 +206,42 @@ def test_a_model_travels(kind: Kind) -> None:
     back = pickle.loads(pickle.dumps(model))  # noqa: S301
     assert back.probabilities(IRIS.data).tolist() == model.probabilities(IRIS.data).tolist()
     assert back.masses(IRIS.data[:9]) == model.masses(IRIS.data[:9])
+
+
+@pytest.mark.parametrize("kind", ["LBE", "IBE"])
+def test_a_value_may_be_a_set_of_numbers(kind: Kind) -> None:
+    model = fit_belief_entropy(iris(), kind)
+    row = [5.0, 3.0, frozenset([4.9, 5.2]), frozenset([0.2, 1.6])]
+    combinations = np.array([[5.0, 3.0, length, width] for length in (4.9, 5.2) for width in (0.2, 1.6)])
+    assert model.root.attribute == 3
+    assert model.root.children[0].is_leaf  # of width .2: the length makes no difference there
+    masses = model.masses(combinations)
+    expected = reduce(disjunctive, masses[1:] if kind == "IBE" else dict.fromkeys(masses))  # each leaf once
+    said = model.predict(row)
+    assert said.mass is not None
+    near(said.mass, expected)
+    assert said.theta == pytest.approx(pignistic(expected).tolist(), abs=1e-12)
+    certain = model.predict([5.0, 3.0, 4.9, 0.2])
+    assert certain.theta == pytest.approx(model.probabilities(combinations[:1])[0].tolist(), abs=1e-12)
+    unknown = model.predict([None, None, None, 0.2])
+    assert unknown.mass == model.masses(np.array([[np.nan, np.nan, np.nan, 0.2]]))[0]
+
+
+def test_obe_averages_over_a_set_of_numbers() -> None:
+    model = fit_belief_entropy(iris(), "OBE")
+    said = model.predict([5.0, 3.0, 4.9, frozenset([0.2, 1.6, 2.5])])
+    combinations = np.array([[5.0, 3.0, 4.9, width] for width in (0.2, 1.6, 2.5)])
+    assert said.theta == pytest.approx(model.probabilities(combinations).mean(axis=0).tolist())
+    assert said.mass is None
+    assert all(b <= p for b, p in zip(said.belief, said.plausibility, strict=True))
+
+
+@pytest.mark.parametrize(
+    "row", [[1.0], [1.0, 1.0, 1.0, Between(1.0, 2.0)], [1.0, 1.0, 1.0, frozenset()], [1.0, 1.0, MANY, MANY]]
+)
+def test_rows_that_cannot_be_classified_are_refused(row: list[Value]) -> None:
+    with pytest.raises(InvalidInput, match="row"):
+        fit_belief_entropy(iris(), "LBE").predict(row)
 
 
 def test_bad_parameters_are_refused() -> None:

@@ -189,7 +189,13 @@ def test_a_value_not_seen_in_training_stays_above_and_an_unknown_one_goes_everyw
     assert green is not None
     masses = model.masses(np.array([[2.0], [np.nan], [1.0], [0.0]]))
     assert masses == (model.trees[0].mass, disjunctive(red, green), green, red)
-    assert model.predict([frozenset([0, 1])]) == disjunctive(red, green)
+    said = model.predict([frozenset([0, 1])])
+    assert said.mass == disjunctive(red, green)
+    assert said.theta == pytest.approx(pignistic(disjunctive(red, green)).tolist())
+    assert said.belief == (0.0, 0.0)
+    assert model.predict([1.0]).belief == pytest.approx((0, 3 / 4))
+    assert model.predict([1.0]).plausibility == pytest.approx((1 / 4, 1))
+    assert model.predict([1.0]).klass == 1
 
 
 def test_vacuous_labels_leave_a_vacuous_root() -> None:
