@@ -160,12 +160,12 @@ def end_with_parent() -> None:
 
 
 def _prepare() -> None:
-    """On a fresh machine the kernels take half a minute to compile: begin before a model asks, and say so."""
+    """On a fresh machine the kernels take a minute to compile: begin before a model asks, and say so."""
     notice = threading.Timer(
         NOTICE_S,
         _log.info,
         (
-            "compiling the numerical kernels, once on this machine; the first trees may wait half a minute for it",
+            "compiling the numerical kernels, once on this machine; the first trees may wait a minute for it",
         ),
     )
     notice.daemon = True

@@ -158,7 +158,7 @@ def report(ends: Array, sizes: Ints, alpha: float) -> EntropyIntervals:
 
 
 def prepare() -> None:
-    """Have every kernel compiled: half a minute on a fresh machine, a moment when the on-disk cache has them.
+    """Have every kernel compiled: a minute on a fresh machine, a moment when the on-disk cache has them.
 
     Processes that must answer in time call this first; nobody else needs to.
     """

@@ -99,7 +99,8 @@ class Nodes(_message.Message):
 
     @_builtins.property
     def interval_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """How many candidate attributes have a gain-ratio interval at each node. The intervals themselves follow each
+        """How many candidate attributes have a gain-ratio interval at each node. Where the level is below 1 that of a
+        dominated attribute is a proven enclosure, those of rivals are exact. The intervals themselves follow each
         other in the three columns below, those of the first node first, within a node in order of attribute.
         """
 
