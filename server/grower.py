@@ -164,9 +164,7 @@ def _prepare() -> None:
     notice = threading.Timer(
         NOTICE_S,
         _log.info,
-        (
-            "compiling the numerical kernels, once on this machine; the first trees may wait a minute for it",
-        ),
+        ("compiling the numerical kernels, once on this machine; the first trees may wait a minute for it",),
     )
     notice.daemon = True
     notice.start()
