@@ -101,8 +101,6 @@ class GrowingTree:
         The rows.
     table
         Their contours.
-    solver
-        Entropy intervals over `table`.
     layout
         Slots of a node; has one for every code.
     rules

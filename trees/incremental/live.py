@@ -111,7 +111,11 @@ class LiveTree:
         opened = self._open(rows).astype(np.int8)
         opened[arrived.size :] -= before[:, 1].astype(np.int8)
         was = np.concatenate([np.full(arrived.size, NONE, np.int32), before[:, 0]])
-        self._tree.take_up(rows, was, opened)
+        try:
+            self._tree.take_up(rows, was, opened)
+        except BaseException:  # out of memory or interrupted: half a sweep is no tree
+            self._fell()
+            raise
         self._taken = self.count
         self._before.clear()
         return self._tree

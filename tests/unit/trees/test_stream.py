@@ -5,6 +5,7 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
+from quercus.trees.incremental.growing import GrowingTree
 from quercus.trees.query import Asked
 from quercus.trees.specification import Nominal, Numeric, Specification
 from quercus.trees.stream import (
@@ -169,3 +170,19 @@ def test_events_that_do_not_fit(event: object, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         state(observed((1, 0)), event)
     assert message in str(caught.value)
+
+
+def test_a_sweep_cut_short_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    grown = state(observed((1, 0), (2, 1), (3, 0), contour=(1.0, 0.2)))
+    grown.agenda(1)
+    grown = grow(grown, [observed((4, 1), (2, 0), contour=(0.1, 1.0))])
+    with monkeypatch.context() as patch:
+        patch.setattr(GrowingTree, "_apply", lambda *_: (_ for _ in ()).throw(MemoryError))
+        with pytest.raises(MemoryError):
+            grown.flat  # noqa: B018
+    assert (
+        grown.tree
+        == state(
+            observed((1, 0), (2, 1), (3, 0), contour=(1.0, 0.2)), observed((4, 1), (2, 0), contour=(0.1, 1.0))
+        ).tree
+    )
