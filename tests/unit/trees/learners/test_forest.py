@@ -27,6 +27,7 @@ from quercus.trees.learners.forest import (
     belief_entropy_forest,
     combine,
     grow_forest,
+    half_of,
     root_of,
 )
 from quercus.trees.learners.nested import log_commonalities_of, mass_function, normalised
@@ -104,6 +105,13 @@ def test_each_tree_sees_as_many_rows_as_there_are() -> None:
 )
 def test_the_customary_number_is_the_root_rounded_up(count: int, drawn: int) -> None:
     assert root_of(count) == drawn
+
+
+def test_half_is_rounded_up_and_draws_that_many() -> None:
+    assert [half_of(count) for count in range(6)] == [0, 1, 1, 2, 2, 3]
+    inner = Recording(set(range(9)))
+    RandomAttributes(inner, np.random.default_rng(0), half_of).judge(Place((), np.arange(3), tuple(range(9))))
+    assert [len(offered) for offered in inner.offered] == [5]
 
 
 class Recording:
