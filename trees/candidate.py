@@ -6,7 +6,6 @@ score, are those of solving all.
 """
 
 from collections import OrderedDict
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,9 +177,6 @@ class Memory:
         return known
 
 
-_memories: WeakKeyDictionary[IntervalSolver, Memory] = WeakKeyDictionary()
-
-
 class Child:
     """One child of an undecided node: its candidates, which become fewer while it is asked about.
 
@@ -202,8 +198,9 @@ class Child:
         self, sample: Sample, solver: IntervalSolver, rows: Rows, candidates: Rows, limit: int
     ) -> None:
         ids, counts = _occurring(sample.ids[rows], sample.table.size)
-        memory = _memories.setdefault(solver, Memory())
-        self._scores = memory.scores(sample, solver, ids, counts)
+        if solver.scores is None:
+            solver.scores = Memory()
+        self._scores = solver.scores.scores(sample, solver, ids, counts)
         place = _places(sample.ids[candidates], ids, sample.table.size)
         order = np.argsort(place, kind="stable")
         asked = np.bincount(place, minlength=len(ids))

@@ -7,6 +7,7 @@ done by compiled kernels (`problem`); here are the types, the checks, and a memo
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,6 +192,7 @@ class IntervalSolver:
         check_alpha(alpha)
         self.alpha = alpha
         self.effort = effort
+        self.scores: Any = None  # what `quercus.trees.candidate` remembers of these cells; it lives as long
         checked = likelihood.check_problem(contours, None)[0]
         self.contours = checked[:0]
         self._table = checked[:0]  # (c, l) informative contours scaled to maximum 1, distinct

@@ -16,14 +16,19 @@ def prepare() -> None:
     """
     interval.prepare()
     attributes = tuple(Nominal(name, ("0", "1", "2"), "reject") for name in "abc")
-    rows = np.random.default_rng(0).integers(0, 3, (24, 3)).astype(float)
-    labels = np.ones((24, 3))
-    labels[:8] = np.eye(3)[rows[:8, 0].astype(int)]
-    labels[8:16, 1:] = [0.3, 0.6]
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 3, (40, 3)).astype(float)
+    classes = np.eye(3)[rows[:, 0].astype(int)]
+    mixed = classes.copy()
+    mixed[10:20], mixed[20:] = [0.0, 1.0, 1.0], 1.0
+    doubtful = np.maximum(
+        classes, rng.random((40, 3))
+    )  # all distinct: candidates whose scores take some work
     for alpha in (0.9, 1.0):
         specification = Specification(attributes, Frame(("x", "y", "z")), alpha, budget=9)
-        for small in (1, 99):  # nodes that keep counts, and nodes that do not
-            state = grow(GrowthState(specification, small), [Observed(rows, labels)])
-            state.agenda(2)
-            told = Answered(20, np.array([0.2, 1.0, 0.5]), 0.9, Asked((), 0, 0, (0,)))
-            grow(state, [told, Observed(rows[:4], labels[10:14])]).agenda(1)
+        for labels in (mixed, doubtful):
+            for small in (1, 99):  # nodes that keep counts, and nodes that do not
+                state = grow(GrowthState(specification, small), [Observed(rows, labels)])
+                state.agenda(2)
+                told = Answered(20, np.array([0.2, 1.0, 0.5]), 0.9, Asked((), 0, 0, (0,)))
+                grow(state, [told, Observed(rows[:4], labels[10:14])]).agenda(1)

@@ -18,6 +18,8 @@ Ints = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
+FIRST_ROOM = 16  # contours; room at least doubles
+
 
 class ContourTable:
     """Distinct contours, numbered as they came; it only grows, so a number stays good.
@@ -32,6 +34,7 @@ class ContourTable:
 
     def __init__(self, size: int) -> None:
         self._numbers: dict[bytes, int] = {}
+        self._size = 0
         self._contours = np.empty((0, size))
         self._precise = np.empty(0, dtype=bool)
         self._vacuous = np.empty(0, dtype=bool)
@@ -58,37 +61,47 @@ class ContourTable:
         return ids
 
     def _append(self, contours: Floats) -> None:
-        self._contours = np.concatenate([self._contours, contours])
-        self._precise = np.concatenate([self._precise, is_precise(contours)])
-        self._vacuous = np.concatenate([self._vacuous, is_vacuous(contours)])
+        total = self._size + len(contours)
+        if total > len(self._contours):
+            room = max(FIRST_ROOM, 2 * total)
+            for name in ("_contours", "_precise", "_vacuous"):
+                old = getattr(self, name)
+                new = np.empty((room, *old.shape[1:]), old.dtype)
+                new[: self._size] = old[: self._size]
+                setattr(self, name, new)
+        fresh = slice(self._size, total)
+        self._contours[fresh] = contours
+        self._precise[fresh] = is_precise(contours)
+        self._vacuous[fresh] = is_vacuous(contours)
+        self._size = total
 
     @property
     def size(self) -> int:
         """Number of distinct contours, ``d``."""
-        return len(self._contours)
+        return self._size
 
     @property
     def contours(self) -> Floats:
         """The contours, (d, l)."""
-        return self._contours
+        return self._contours[: self._size]
 
     @property
     def precise(self) -> Bools:
         """Which contours leave one class, (d,)."""
-        return self._precise
+        return self._precise[: self._size]
 
     @property
     def vacuous(self) -> Bools:
         """Which contours say nothing, (d,)."""
-        return self._vacuous
+        return self._vacuous[: self._size]
 
     def solver(self, alpha: float) -> IntervalSolver:
         """Return the solver at level `alpha` over all contours; it remembers what it has solved."""
         solver, known = self._solvers.get(alpha, (None, 0))
         if solver is None:
-            solver = IntervalSolver(self._contours, alpha)
+            solver = IntervalSolver(self.contours, alpha)
         elif known < self.size:
-            solver.extend(self._contours[known:])
+            solver.extend(self.contours[known:])
         self._solvers = {alpha: (solver, self.size)}  # the level of the past is not needed again
         return solver
 

@@ -236,11 +236,19 @@ def _checked(state: GrowthState, events: Iterable[Event]) -> list[Event]:
             case _:
                 if not 0 <= event.instance < count:
                     raise InvalidInput("instance", f"is {event.instance}, there are {count} instances")
+                if isinstance(event, Answered | Refused):
+                    _check_asked(event.asked, len(spec.attributes))
                 if not isinstance(event, Refused) and event.contour is not None:
                     check_contour(event.contour, spec.frame.size, "answer")
                     check_reliability(event.reliability)
                 checked.append(event)
     return checked
+
+
+def _check_asked(asked: Asked, attributes: int) -> None:
+    for attribute in (*asked.rivals, *(attribute for attribute, _ in asked.path)):
+        if not 0 <= attribute < attributes:
+            raise InvalidInput("asked", f"names attribute {attribute}, there are {attributes}")
 
 
 def _observe(state: GrowthState, events: list[Observed]) -> None:

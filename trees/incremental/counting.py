@@ -9,6 +9,8 @@ import numpy as np
 from quercus.trees.incremental.arrays import NONE, Bools, Codes, Ids, Ints
 from quercus.trees.solver.compiled import compiled
 
+FEW = 32  # contours that are put in order one by one; more of them are sorted afterwards
+
 
 @compiled
 def column_of(column: Ids, held: Ids, used: int) -> None:
@@ -119,7 +121,7 @@ def relocate(
 
 @compiled
 def gather(blocks: Ids, slots: Ids, pool: Ids, at: Ints, width: Ids, used: Ids) -> tuple[Ints, Ids, Ints]:
-    """Cells of blocks in sparse form: start (m + 1,), contours and counts, ascending as the columns are."""
+    """Cells of blocks in sparse form: start (m + 1,), contours and counts; contours rise where a block has few."""
     m = blocks.shape[0]
     start = np.zeros(m + 1, np.int64)
     for c in range(m):
@@ -136,11 +138,12 @@ def gather(blocks: Ids, slots: Ids, pool: Ids, at: Ints, width: Ids, used: Ids) 
         b = blocks[c]
         base = at[b] + width[b] * (slots[c] + 1)
         k = start[c]
+        few = used[b] <= FEW
         for j in range(used[b]):
             if pool[base + j] > 0:
                 value = pool[at[b] + j]
-                i = k  # insertion: mostly in order already
-                while i > start[c] and ids[i - 1] > value:
+                i = k
+                while few and i > start[c] and ids[i - 1] > value:
                     ids[i] = ids[i - 1]
                     counts[i] = counts[i - 1]
                     i -= 1
@@ -170,14 +173,17 @@ def unspent(node: int, parent: Ids, attribute: Ids, free: Ids) -> int:
 
 @compiled
 def sorted_columns(ids: Ids, rows: Ids, column: Ids, held: Ids) -> int:
-    """List the contours of rows in `held`, rising, and where each stands in `column`; return how many they are."""
+    """List the contours of rows in `held` and where each stands in `column`; return how many they are.
+
+    They rise where they are few.
+    """
     d = 0
     for row in rows:
         contour = ids[row]
         if column[contour] < 0:
             column[contour] = 0
             j = d
-            while j > 0 and held[j - 1] > contour:
+            while j > 0 and d < FEW and held[j - 1] > contour:
                 held[j] = held[j - 1]
                 j -= 1
             held[j] = contour

@@ -107,7 +107,7 @@ class Tally:
 
     def nodes(self, rows: Ids, start: Ints) -> Cells:
         """Count the rows of nodes, node by node, without keeping the counts: their own cells."""
-        return Cells(*counting.count_nodes(self._evidence.ids, rows, start, self._scratch()))
+        return in_order(*counting.count_nodes(self._evidence.ids, rows, start, self._scratch()))
 
     def count(
         self, rows: Ids, start: Ints, nodes: Ids, parent: Ids, attribute: Ids
@@ -121,11 +121,11 @@ class Tally:
         group, slot, size, first, contours, counts = counting.count_cells(
             codes, layout.offsets, layout.slots, ids, rows, start, nodes, parent, attribute, column
         )
-        return group, slot, size, Cells(first, contours, counts)
+        return group, slot, size, in_order(first, contours, counts)
 
     def cells(self, blocks: Ids, slots: Ids) -> Cells:
         """Return cells of blocks, in sparse form."""
-        return Cells(*counting.gather(blocks, slots, self._pool, self._at, self._width, self._used))
+        return in_order(*counting.gather(blocks, slots, self._pool, self._at, self._width, self._used))
 
     def _scratch(self) -> Ids:
         if self._column.size < self._table.size:
@@ -168,3 +168,14 @@ class Tally:
             self.layout.slots,
         )  # fmt: skip
         self._pool, self._at[live], self._top = pool, at, int(lengths.sum())
+
+
+def in_order(start: Ints, ids: Ids, counts: Ints) -> Cells:
+    """Return cells with the contours of each rising."""
+    falls = np.diff(ids) < 0
+    ends = start[1:-1]
+    falls[ends[(ends > 0) & (ends < ids.size)] - 1] = False  # from one cell to the next they may
+    if falls.any():
+        order = np.lexsort((ids, np.repeat(np.arange(start.size - 1), np.diff(start))))
+        ids, counts = ids[order], counts[order]
+    return Cells(start, ids, counts)

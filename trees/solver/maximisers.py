@@ -75,7 +75,8 @@ def greatest(A: Array, centre: Array, null: Array, off: float) -> tuple[float, f
         hessian = (null / x[:, None]).T @ null
         step = null @ np.linalg.lstsq(hessian, gradient, rcond=None)[0]
         shrinking = step < 0.0
-        longest = 0.95 * float(np.min(-x[shrinking] / step[shrinking])) if shrinking.any() else 1.0
+        with np.errstate(over="ignore"):  # a step that hardly shrinks anything may be as long as it likes
+            longest = 0.95 * float(np.min(-x[shrinking] / step[shrinking])) if shrinking.any() else 1.0
         t = min(1.0, longest)
         while t > 1e-12 and h(x + t * step).sum() < h(x).sum():
             t *= 0.5

@@ -17,6 +17,7 @@ from quercus.trees.solver.kernels import Array, loglik
 
 ROUNDING = 5e-7  # nats; the most that rounding in the likelihood may loosen the tolerance
 MARGIN = 1e-9  # nats above the reached value that shrinking a box must leave in it
+THIN = 1e-6  # part of the widest side: a side so short is not worth another cut that gains nothing
 
 
 @compiled
@@ -146,6 +147,14 @@ def examine(
                     P, w, c, top, a, b, point, other, y, reached - tolerance, reached + MARGIN
                 )
                 bound = max(bound, new)
+    if bound <= node[0]:  # nothing gained: rather than shave a side that is thin already, halve the widest
+        widest = 0
+        for j in range(1, l):
+            if b[j] - a[j] > b[widest] - a[widest]:
+                widest = j
+        if b[cut] - a[cut] < THIN * (b[widest] - a[widest]):
+            cut = widest
+            at = 0.5 * (a[cut] + b[cut])
     node[0] = max(bound, node[0])
     node[1] = cut
     node[2] = at
