@@ -10,7 +10,7 @@ from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
 from quercus.trees.dominance import first_largest
 from quercus.trees.growth import Method, Place, Summary, grow_tree
-from quercus.trees.learners.pieces import Limits, UntilPure, node_weight
+from quercus.trees.learners.pieces import Limits, UntilPure, Wrap, node_weight, wrapped
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root
 from quercus.trees.learners.table import Table
 from quercus.trees.tree import Node
@@ -23,6 +23,7 @@ def averaging(
     max_depth: int | None = None,
     stop_without_gain: bool = True,
     cap: int | None = None,
+    wrap: Wrap | None = None,
 ) -> Node:
     """Grow a belief decision tree by the averaging approach.
 
@@ -39,6 +40,8 @@ def averaging(
         defaults.
     cap
         Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
+    wrap
+        Put around the criterion by a forest, see `quercus.trees.learners.forest`.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def averaging(
     shares = table.pignistic  # BetP is linear: the mean's BetP is the mean of the rows' BetP
     limits = Limits(min_instances, max_depth, stop_without_gain)
     method = Method(
-        criterion=LargestGain(table, shares, class_entropy, cap),
+        criterion=wrapped(LargestGain(table, shares, class_entropy, cap), wrap),
         branching=ByCode(table),
         stopping=UntilPure(table, shares, limits),
         leaf=Combined(table),

@@ -8,7 +8,7 @@ from the masses of the very instance that is classified.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
@@ -32,7 +32,7 @@ from quercus.trees.learners.nested import (
     normalised,
     pignistic_of,
 )
-from quercus.trees.learners.pieces import node_weight
+from quercus.trees.learners.pieces import Wrap, node_weight
 from quercus.trees.learners.predicting import Between, Prediction, Value
 from quercus.trees.learners.splits import root
 from quercus.trees.learners.table import Floats, Ints, Table
@@ -43,8 +43,6 @@ from quercus.trees.tree import Node, Path, Stop
 Kind = Literal["OBE", "LBE", "IBE"]
 MAX_ALTERNATIVES = 4_096
 """Most combinations of uncertain attribute values of one row."""
-
-Wrap = Callable[[Criterion], Criterion]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput, shown
 from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Branch, Method, Place, Verdict, grow_tree
-from quercus.trees.learners.pieces import Limits, MeanShares, UntilPure, precise_shares
+from quercus.trees.learners.pieces import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped
 from quercus.trees.learners.pruning import prune_pessimistic
 from quercus.trees.learners.splits import (
     ByCode,
@@ -71,6 +71,7 @@ def c45(
     average_gain: bool = True,
     cap: int | None = None,
     confidence: float | None = 0.25,
+    wrap: Wrap | None = None,
 ) -> Node:
     """Grow a tree by gain ratio.
 
@@ -91,6 +92,8 @@ def c45(
         Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
     confidence
         Of pessimistic pruning, see `pruning.prune_pessimistic`; None for no pruning.
+    wrap
+        Put around the criterion by a forest, see `quercus.trees.learners.forest`.
 
     Raises
     ------
@@ -107,7 +110,7 @@ def c45(
     shares = precise_shares(table)
     admission = Admission(min_branch, min_side, threshold_cost, average_gain)
     method = Method(
-        criterion=LargestRatio(table, shares, admission, cap),
+        criterion=wrapped(LargestRatio(table, shares, admission, cap), wrap),
         branching=InParts(table),
         stopping=UntilPure(table, shares, Limits(min_instances, max_depth)),
         leaf=MeanShares(table, shares),

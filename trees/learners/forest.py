@@ -26,6 +26,7 @@ from quercus.trees.learners.nested import (
     normalised,
     pignistic_of,
 )
+from quercus.trees.learners.pieces import Wrap
 from quercus.trees.learners.predicting import Prediction, predict
 from quercus.trees.learners.routing import reached
 from quercus.trees.learners.table import Floats, Ints, Table
@@ -34,7 +35,6 @@ from quercus.trees.tree import Node
 
 Bools = NDArray[np.bool_]
 Vote = Literal["label", "mass"]
-Wrap = Callable[[Criterion], Criterion]
 
 TREES = 50
 MAX_CELLS = 1 << 22  # of rows times sets that are held at once when masses are combined

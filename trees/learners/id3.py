@@ -1,7 +1,7 @@
 """ID3 (ALGORITHMS §7; Quinlan 1986): information gain, a branch a value."""
 
 from quercus.trees.growth import Method, grow_tree
-from quercus.trees.learners.pieces import Limits, MeanShares, UntilPure, precise_shares
+from quercus.trees.learners.pieces import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped
 from quercus.trees.learners.pruning import prune_chi_square
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root
 from quercus.trees.learners.table import Table
@@ -16,6 +16,7 @@ def id3(
     stop_without_gain: bool = False,
     cap: int | None = None,
     significance: float | None = None,
+    wrap: Wrap | None = None,
 ) -> Node:
     """Grow a tree by information gain, ``H(T) - Σ f_h H(T_h)`` in bits.
 
@@ -30,6 +31,8 @@ def id3(
         Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
     significance
         Level of χ² pruning, see `pruning.prune_chi_square`; None for no pruning.
+    wrap
+        Put around the criterion by a forest, see `quercus.trees.learners.forest`.
 
     Raises
     ------
@@ -46,7 +49,7 @@ def id3(
     """
     shares = precise_shares(table)
     method = Method(
-        criterion=LargestGain(table, shares, class_entropy, cap),
+        criterion=wrapped(LargestGain(table, shares, class_entropy, cap), wrap),
         branching=ByCode(table),
         stopping=UntilPure(table, shares, Limits(min_instances, max_depth, stop_without_gain)),
         leaf=MeanShares(table, shares),

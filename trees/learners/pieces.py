@@ -1,16 +1,24 @@
 """Stopping and leaf rules that several learners share; criteria and branching are in `splits`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.dominance import TIE, first_largest
-from quercus.trees.growth import Place, Summary, Verdict
+from quercus.trees.growth import Criterion, Place, Summary, Verdict
 from quercus.trees.learners.splits import weighted
 from quercus.trees.learners.table import Floats, Table
 from quercus.trees.specification import check_count
 from quercus.trees.tree import Stop
+
+Wrap = Callable[[Criterion], Criterion]  # what a forest puts around a criterion
+
+
+def wrapped(criterion: Criterion, wrap: Wrap | None) -> Criterion:
+    """Return the criterion with what a forest puts around it, if it puts anything."""
+    return criterion if wrap is None else wrap(criterion)
 
 
 @dataclass(frozen=True, slots=True)

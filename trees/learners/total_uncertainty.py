@@ -3,7 +3,7 @@
 Two classes make one tree. More make one tree a class, against all others, and their masses are combined.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Literal
@@ -18,7 +18,7 @@ from quercus.belief.rules import dempster
 from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Criterion, Method, Place, Summary, Verdict, grow_tree
 from quercus.trees.learners.nested import log_commonalities_of
-from quercus.trees.learners.pieces import node_weight
+from quercus.trees.learners.pieces import Wrap, node_weight
 from quercus.trees.learners.predicting import Prediction, Value, predict
 from quercus.trees.learners.routing import reached
 from quercus.trees.learners.splits import ByCode, LargestGain, root, weighted
@@ -27,7 +27,6 @@ from quercus.trees.specification import Attribute, check_count
 from quercus.trees.tree import Node, Stop
 
 Combine = Literal["dempster", "mean"]
-Wrap = Callable[[Criterion], Criterion]
 
 LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """What cross-validation tries. At 0 only the size of a node counts, and no split gains."""

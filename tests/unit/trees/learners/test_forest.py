@@ -1,5 +1,6 @@
 """Forests: the same whoever grows them, and what their votes are."""
 
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -15,7 +16,9 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
 from quercus.trees.growth import Place, Verdict
+from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.belief_entropy import BeliefEntropyModel, fit_belief_entropy
+from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.forest import (
     FORESTS,
     Forest,
@@ -30,11 +33,13 @@ from quercus.trees.learners.forest import (
     half_of,
     root_of,
 )
+from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.nested import log_commonalities_of, mass_function, normalised
 from quercus.trees.learners.predicting import predict
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.total_uncertainty import fit_total_uncertainty, total_uncertainty_tree
 from quercus.trees.specification import Numeric
+from quercus.trees.tree import Node
 
 IRIS = load_iris()
 NAMES = [Numeric(name) for name in IRIS.feature_names]
@@ -258,3 +263,15 @@ def test_bad_parameters_are_refused() -> None:
     ):
         with pytest.raises(InvalidInput):
             call()
+
+
+@pytest.mark.parametrize("learner", [id3, c45, averaging])
+def test_a_forest_of_any_learner(learner: Callable[..., Node]) -> None:
+    table = Table.of_classes(IRIS.data[::2], NAMES, IRIS.target[::2], 3)
+    forest = grow_forest(table, OfNodes(partial(learner, max_depth=4)), 7, trees=12)
+    said = forest.predict(IRIS.data[1::2])
+    assert (said.classes == IRIS.target[1::2]).mean() > 0.9
+    again = grow_forest(table, OfNodes(partial(learner, max_depth=4)), 7, trees=12)
+    assert (again.predict(IRIS.data[1::2]).probabilities == said.probabilities).all()
+    other = grow_forest(table, OfNodes(partial(learner, max_depth=4)), 8, trees=12)
+    assert (other.predict(IRIS.data[1::2]).probabilities != said.probabilities).any()
