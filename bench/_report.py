@@ -143,11 +143,12 @@ def axes(count: int = 1) -> tuple[Figure, list[Axes]]:
 
 def dots(axis: Axes, names: Sequence[str], series: Mapping[str, Sequence[float]], label: str) -> None:
     """Draw named figures that lie orders of magnitude apart; a bar would have no foot to stand on."""
-    for title, figures in series.items():
+    for number, (title, figures) in enumerate(series.items()):
         axis.scatter(figures, range(len(names)), label=title, zorder=2)
+        away = (0, -11 if number % 2 else 5)  # figures that lie side by side, above and below in turn
         for place, figure in enumerate(figures):
             axis.annotate(
-                f"{figure:,.0f}", (figure, place), (0, 5), textcoords="offset points", ha="center", fontsize=6
+                f"{figure:,.0f}", (figure, place), away, textcoords="offset points", ha="center", fontsize=6
             )
     axis.set_yticks(range(len(names)), names, fontsize=7)
     axis.set(xscale="log", xlabel=label)
