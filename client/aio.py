@@ -116,8 +116,8 @@ class Client:
             if not request.page_token:
                 return
 
-    async def update_model(self, name: str, **changes: float | None) -> Model:
-        """Change ``alpha``, ``budget``, ``min_instances`` or ``max_depth`` (``max_depth=None``: no limit)."""
+    async def update_model(self, name: str, **changes: requests.Change) -> Model:
+        """Change alpha, budget, min_instances, max_depth (``None``: no limit), strategy or pruning (``None``: none)."""
         return convert.model(await self._call(self._stubs.models.UpdateModel, requests.update(name, changes)))
 
     async def delete_model(self, name: str) -> None:

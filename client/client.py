@@ -118,8 +118,8 @@ class Client:
             if not request.page_token:
                 return
 
-    def update_model(self, name: str, **changes: float | None) -> Model:
-        """Change ``alpha``, ``budget``, ``min_instances`` or ``max_depth`` (``max_depth=None``: no limit)."""
+    def update_model(self, name: str, **changes: requests.Change) -> Model:
+        """Change alpha, budget, min_instances, max_depth (``None``: no limit), strategy or pruning (``None``: none)."""
         return convert.model(self._call(self._stubs.models.UpdateModel, requests.update(name, changes)))
 
     def delete_model(self, name: str) -> None:

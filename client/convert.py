@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -24,6 +24,8 @@ from quercus.client.results import (
     Model,
     Nominal,
     Numeric,
+    Pruning,
+    PruningKind,
     Query,
     Reason,
     Rival,
@@ -34,7 +36,11 @@ from quercus.client.treeview import AttributeBranches, Tree, TreeNode
 from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
 
 RenderFormat = Literal["text", "dot", "svg"]
-UPDATABLE = ("alpha", "budget", "min_instances", "max_depth")
+UPDATABLE = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning")
+_PRUNING: dict[str, model_pb2.PruningKind.ValueType] = {
+    "chi-square": model_pb2.PRUNING_KIND_CHI_SQUARE,
+    "likelihood": model_pb2.PRUNING_KIND_LIKELIHOOD,
+}
 
 
 def model_resource(model: str) -> str:
@@ -67,7 +73,19 @@ def specification_to_proto(specification: Specification) -> model_pb2.Specificat
         min_instances=specification.min_instances,
         max_depth=specification.max_depth,
         warmup_rows=specification.warmup_rows,
+        strategy=specification.strategy,
+        pruning=None if specification.pruning is None else pruning_to_proto(specification.pruning),
     )
+
+
+def pruning_to_proto(pruning: Pruning) -> model_pb2.Pruning:
+    """How a tree is pruned; a kind that does not exist is named here."""
+    kind = _PRUNING.get(pruning.kind)
+    if kind is None:
+        raise invalid(
+            "specification.pruning.kind", f"is {pruning.kind!r}, must be one of {', '.join(_PRUNING)}"
+        )
+    return model_pb2.Pruning(kind=kind, level=pruning.level)
 
 
 def _attribute_to_proto(attribute: Attribute) -> model_pb2.Attribute:
@@ -77,7 +95,7 @@ def _attribute_to_proto(attribute: Attribute) -> model_pb2.Attribute:
     if isinstance(attribute, Nominal):
         nominal = model_pb2.NominalAttribute(values=attribute.values)
         return model_pb2.Attribute(name=attribute.name, nominal=nominal, missing=missing)
-    numeric = model_pb2.NumericAttribute(bins=attribute.bins, edges=attribute.edges)
+    numeric = model_pb2.NumericAttribute(bins=attribute.bins, edges=attribute.edges, cuts=attribute.cuts or 0)
     return model_pb2.Attribute(name=attribute.name, numeric=numeric, missing=missing)
 
 
@@ -95,14 +113,22 @@ def specification(message: model_pb2.Specification) -> Specification:
         min_instances=given("min_instances"),
         max_depth=given("max_depth"),
         warmup_rows=given("warmup_rows"),
+        strategy=given("strategy"),
+        pruning=_pruning(message.pruning) if message.HasField("pruning") else None,
     )
+
+
+def _pruning(message: model_pb2.Pruning) -> Pruning:
+    kind = cast(PruningKind, next(name for name, number in _PRUNING.items() if number == message.kind))
+    return Pruning(kind, message.level)
 
 
 def _attribute(message: model_pb2.Attribute) -> Attribute:
     missing: Missing = "reject" if message.missing == model_pb2.MISSING_POLICY_REJECT else "branch"
     if message.WhichOneof("kind") == "nominal":
         return Nominal(message.name, message.nominal.values, missing)
-    return Numeric(message.name, message.numeric.bins or 4, message.numeric.edges, missing)
+    numeric = message.numeric
+    return Numeric(message.name, numeric.bins or 4, numeric.edges, missing, numeric.cuts or None)
 
 
 def model(message: model_pb2.Model) -> Model:

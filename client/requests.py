@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from quercus.client.convert import UPDATABLE, model_resource, specification_to_proto
+from quercus.client.convert import UPDATABLE, model_resource, pruning_to_proto, specification_to_proto
 from quercus.client.errors import DeadlineExceeded, invalid
 from quercus.client.labels import LabelEncoder, LabelLike
-from quercus.client.results import Lease, Model, Nominal, Numeric, Query, Specification
+from quercus.client.results import Lease, Model, Nominal, Numeric, Pruning, Query, Specification
 from quercus.proto.v1 import model_pb2, query_pb2
 
+Change = float | str | Pruning | None
 SHORTEST_LEASE_S = 1.0
 LONGEST_POLL_S = 10.0
 """Seconds of one long poll; several follow each other, so that a server that went away is noticed."""
@@ -58,14 +59,18 @@ def duration(seconds: float, field: str) -> Duration:
     return message
 
 
-def update(model: str, changes: Mapping[str, float | None]) -> model_pb2.UpdateModelRequest:
+def update(model: str, changes: Mapping[str, Change]) -> model_pb2.UpdateModelRequest:
     """What UpdateModel takes: the fields named and nothing else."""
     for name in changes:
         if name not in UPDATABLE:
             raise invalid(name, f"cannot be changed; what can is {', '.join(UPDATABLE)}")
-        if changes[name] is None and name != "max_depth":
-            raise invalid(name, "is None, must be a number (only max_depth may have no limit)")
-    given = {name: value for name, value in changes.items() if value is not None}
+        if changes[name] is None and name not in ("max_depth", "pruning"):
+            raise invalid(name, "is None, must have a value (only max_depth and pruning may be none)")
+    given = {
+        name: pruning_to_proto(value) if isinstance(value, Pruning) else value
+        for name, value in changes.items()
+        if value is not None
+    }
     try:
         changed = model_pb2.Specification(**given)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError) as error:

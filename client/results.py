@@ -14,6 +14,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Value = str | float | None
 Missing = Literal["branch", "reject"]
+PruningKind = Literal["chi-square", "likelihood"]
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,17 @@ class Nominal:
 
 @dataclass(frozen=True)
 class Numeric:
-    """A numeric attribute, cut into ``bins`` of equal width, or at inner ``edges``, which then set ``bins``."""
+    """A numeric attribute, cut into ``bins`` of equal width, or at inner ``edges``, which then set ``bins``.
+
+    With ``cuts`` a node splits at one threshold instead, chosen among at most so many candidates: the ``edges``, or
+    quantiles of the model's first rows.
+    """
 
     name: str
     bins: int = 4
     edges: Sequence[float] = ()
     missing: Missing = "branch"
+    cuts: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
@@ -51,8 +57,16 @@ Attribute = Nominal | Numeric
 
 
 @dataclass(frozen=True)
+class Pruning:
+    """How a tree is pruned before it is published: by which test, and at which significance level."""
+
+    kind: PruningKind
+    level: float | None = None
+
+
+@dataclass(frozen=True)
 class Specification:
-    """What defines a model; ``None`` leaves the server's default (alpha .8, budget 0, min_instances 2).
+    """What defines a model; ``None`` leaves the server's default (alpha .8, budget 0, min_instances 2, no pruning).
 
     Examples
     --------
@@ -67,6 +81,8 @@ class Specification:
     min_instances: int | None = None
     max_depth: int | None = None
     warmup_rows: int | None = None
+    strategy: str | None = None
+    pruning: Pruning | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))

@@ -13,7 +13,7 @@ other numeric::
 
     [[attributes]]
     name = "age"
-    edges = [18, 40, 65]     # or: bins = 4
+    edges = [18, 40, 65]     # or: bins = 4; or: cuts = 32, thresholds instead of bins
     missing = "reject"       # default: "branch"
 """
 
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from quercus.client.files.errors import FileError
-from quercus.client.results import Attribute, Nominal, Numeric, Specification
+from quercus.client.results import Attribute, Nominal, Numeric, Pruning, Specification
 
 _OPTIONS = {
     "alpha": (int, float),
@@ -34,9 +34,11 @@ _OPTIONS = {
     "min_instances": (int,),
     "max_depth": (int,),
     "warmup_rows": (int,),
+    "strategy": (str,),
 }
-_KEYS = ("attributes", "classes", *_OPTIONS)
-_ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing")
+_KINDS = {float: "a number", int: "a whole number", str: "text"}
+_KEYS = ("attributes", "classes", *_OPTIONS, "pruning")
+_ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing", "cuts")
 
 
 def read_specification(path: Path) -> Specification:
@@ -74,16 +76,25 @@ def from_dict(path: Path, content: Any) -> Specification:
     for key, kinds in _OPTIONS.items():
         value = table.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
-            raise FileError(
-                path, f"{key} must be a {'number' if float in kinds else 'whole number'}, is {value!r}"
-            )
+            raise FileError(path, f"{key} must be {_KINDS[kinds[-1]]}, is {value!r}")
         options[key] = value
     attributes = _list(path, table["attributes"], "attributes")
     return Specification(
         [_attribute(path, each, f"attributes[{i}]") for i, each in enumerate(attributes)],
         _names(path, table["classes"], "classes"),
         **options,
+        pruning=_pruning(path, table["pruning"]) if "pruning" in table else None,
     )
+
+
+def _pruning(path: Path, content: Any) -> Pruning:
+    table = _table(path, content, "pruning", ("kind", "level"))
+    kind, level = table.get("kind"), table.get("level")
+    if kind not in ("chi-square", "likelihood"):
+        raise FileError(path, f'pruning.kind must be "chi-square" or "likelihood", is {kind!r}')
+    if level is not None and (isinstance(level, bool) or not isinstance(level, int | float)):
+        raise FileError(path, f"pruning.level must be a number, is {level!r}")
+    return Pruning(kind, level)
 
 
 def _attribute(path: Path, content: Any, where: str) -> Attribute:
@@ -94,7 +105,7 @@ def _attribute(path: Path, content: Any, where: str) -> Attribute:
     if missing not in ("branch", "reject"):
         raise FileError(path, f'{where}.missing must be "branch" or "reject", is {missing!r}')
     kind = table.get("kind", "nominal" if "values" in table else "numeric")
-    wrong = {"nominal": ("bins", "edges"), "numeric": ("values",)}.get(kind)
+    wrong = {"nominal": ("bins", "edges", "cuts"), "numeric": ("values",)}.get(kind)
     if wrong is None:
         raise FileError(path, f'{where}.kind must be "nominal" or "numeric", is {kind!r}')
     for key in wrong:
@@ -108,7 +119,10 @@ def _attribute(path: Path, content: Any, where: str) -> Attribute:
     for edge in edges:
         if isinstance(edge, bool) or not isinstance(edge, int | float):
             raise FileError(path, f"{where}.edges must be numbers, has {edge!r}")
-    return Numeric(name, bins, edges, missing)
+    cuts = table.get("cuts")
+    if cuts is not None and (isinstance(cuts, bool) or not isinstance(cuts, int) or cuts < 1):
+        raise FileError(path, f"{where}.cuts must be a whole number from 1, is {cuts!r}")
+    return Numeric(name, bins, edges, missing, cuts)
 
 
 def _table(path: Path, content: Any, where: str, keys: Collection[str]) -> dict[str, Any]:
@@ -142,9 +156,13 @@ def to_dict(specification: Specification) -> dict[str, Any]:
             entry["values"] = list(attribute.values)
         elif attribute.edges:
             entry["edges"] = list(attribute.edges)
-        else:
+        elif attribute.cuts is None:
             entry["bins"] = attribute.bins
+        if isinstance(attribute, Numeric) and attribute.cuts is not None:
+            entry["cuts"] = attribute.cuts
         attributes.append(entry | ({"missing": "reject"} if attribute.missing == "reject" else {}))
     given = {key: getattr(specification, key) for key in _OPTIONS}
-    options = {key: value for key, value in given.items() if value is not None}
+    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    if specification.pruning is not None:
+        options["pruning"] = {"kind": specification.pruning.kind, "level": specification.pruning.level}
     return {"classes": list(specification.classes), **options, "attributes": attributes}

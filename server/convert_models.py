@@ -15,16 +15,24 @@ from quercus.server.errors import within
 from quercus.server.limits import MAX_BUDGET, MAX_COUNT
 from quercus.server.names import model_name
 from quercus.storage.records import ModelRecord
-from quercus.trees.specification import Attribute, Nominal, Numeric, Specification
+from quercus.trees.specification import (
+    Attribute,
+    Nominal,
+    Numeric,
+    Pruning,
+    PruningKind,
+    Specification,
+)
 
-CHANGEABLE: Final = ("alpha", "budget", "min_instances", "max_depth")
+CHANGEABLE: Final = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning")
 """Fields of the specification that UpdateModel may change."""
 
-DEFAULTS: Final[dict[str, float | int]] = {
+DEFAULTS: Final[dict[str, float | int | str]] = {
     "alpha": 0.8,
     "budget": 0,
     "min_instances": 2,
     "warmup_rows": 100,
+    "strategy": "published",
 }
 _BOUNDS: Final = {
     "budget": (0, MAX_BUDGET),
@@ -33,6 +41,11 @@ _BOUNDS: Final = {
     "warmup_rows": (1, MAX_COUNT),
 }
 _DEFAULT_BINS: Final = 4
+_DEFAULT_LEVEL: Final = 0.05
+_PRUNING: Final[dict[int, PruningKind]] = {
+    model_pb2.PRUNING_KIND_CHI_SQUARE: "chi-square",
+    model_pb2.PRUNING_KIND_LIKELIHOOD: "likelihood",
+}
 
 
 def complete(message: model_pb2.Specification) -> model_pb2.Specification:
@@ -48,6 +61,8 @@ def complete(message: model_pb2.Specification) -> model_pb2.Specification:
     for field, value in DEFAULTS.items():
         if not full.HasField(field):  # type: ignore[arg-type]  # the keys are optional fields
             setattr(full, field, value)
+    if full.HasField("pruning") and not full.pruning.HasField("level"):
+        full.pruning.level = _DEFAULT_LEVEL
     for attribute in full.attributes:
         if attribute.missing == model_pb2.MISSING_POLICY_UNSPECIFIED:
             attribute.missing = model_pb2.MISSING_POLICY_BRANCH
@@ -84,7 +99,17 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             min_instances=message.min_instances,
             max_depth=message.max_depth if message.HasField("max_depth") else None,
             warmup_rows=message.warmup_rows,
+            strategy=message.strategy or "published",  # stores of version 1 name none
+            pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
         )
+
+
+def _decode_pruning(message: model_pb2.Pruning) -> Pruning:
+    with within("pruning"):
+        kind = _PRUNING.get(message.kind)
+        if kind is None:
+            raise InvalidInput("kind", f"is {message.kind}, which is no kind of pruning")
+        return Pruning(kind, message.level)
 
 
 def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
@@ -104,9 +129,10 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
                 )
             with_prefix = "numeric"
             try:
-                return Numeric(message.name, bins, edges, missing)  # type: ignore[arg-type]
+                cuts = message.numeric.cuts or None
+                return Numeric(message.name, bins, edges, missing, cuts)  # type: ignore[arg-type]
             except InvalidInput as error:
-                if error.field.startswith(("bins", "edges")):
+                if error.field.startswith(("bins", "edges", "cuts")):
                     raise InvalidInput(f"{with_prefix}.{error.field}", error.reason) from error
                 raise
         case _:
@@ -136,7 +162,10 @@ def changed(
                 f"update_mask.paths[{i}]", f"is {shown(path)}, must be one of {', '.join(CHANGEABLE)}"
             )
         merged.ClearField(path)  # type: ignore[arg-type]
-        if request.specification.HasField(path):  # type: ignore[arg-type]
+        if path == "pruning":
+            if request.specification.HasField("pruning"):
+                merged.pruning.CopyFrom(request.specification.pruning)
+        elif request.specification.HasField(path):  # type: ignore[arg-type]
             setattr(merged, path, getattr(request.specification, path))
     return complete(merged)
 

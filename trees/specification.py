@@ -15,10 +15,14 @@ MAX_ATTRIBUTES = 1_000
 MAX_VALUES = 1_000  # of a nominal attribute, learned ones included
 MIN_BINS, MAX_BINS = 2, 256
 MAX_NAME_CHARS = 200
+MAX_CUTS = MAX_BINS - 1  # candidate thresholds of a numeric attribute
 MAX_COUNT = 2**31 - 1  # of budget, min_instances, max_depth, warmup_rows
 MISSING_NAME = "?"  # of the branch that missing values take
 
 Missing = Literal["branch", "reject"]
+PruningKind = Literal["chi-square", "likelihood"]
+
+STRATEGIES = ("published",)  # names of query strategies
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class Nominal:
 
 @dataclass(frozen=True, slots=True)
 class Numeric:
-    """An attribute with numbers, cut into bins.
+    """An attribute with numbers, cut into bins or split at thresholds.
 
     Parameters
     ----------
@@ -74,6 +78,10 @@ class Numeric:
         Inner edges, finite and strictly increasing, at most 255; a value at an edge belongs to the bin above.
     missing
         As of `Nominal`.
+    cuts
+        None: every bin is a branch. A number, 1 to 255: a node splits at one threshold, chosen among at most
+        this many candidate cuts: the declared edges, else quantiles of the model's first rows. Then the bins
+        are what lies between the cuts, and their number is not looked at.
 
     Raises
     ------
@@ -85,11 +93,14 @@ class Numeric:
     bins: int = 4
     edges: tuple[float, ...] | None = None
     missing: Missing = "branch"
+    cuts: int | None = None
 
     def __post_init__(self) -> None:
         _check_name(self.name, "name")
         _check_missing(self.missing)
         check_count(self.bins, "bins", MIN_BINS, MAX_BINS)
+        if self.cuts is not None:
+            check_count(self.cuts, "cuts", 1, MAX_CUTS)
         if self.edges is None:
             return
         edges = tuple(float(edge) for edge in self.edges)
@@ -105,9 +116,41 @@ class Numeric:
                 )
         object.__setattr__(self, "edges", edges)
         object.__setattr__(self, "bins", len(edges) + 1)
+        if self.cuts is not None and self.cuts != len(edges):
+            raise InvalidInput("cuts", f"are {self.cuts}, but {len(edges)} edges are declared")
 
 
 Attribute = Nominal | Numeric
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """How a grown tree is pruned before it is used.
+
+    Parameters
+    ----------
+    kind
+        ``"chi-square"``: a subtree is collapsed when the class counts of its leaves do not differ
+        significantly; ``"likelihood"``: when the evidential likelihood ratio test does not reject the node
+        without it.
+    level
+        Significance level of the test, in (0, 1); a smaller one prunes more.
+
+    Raises
+    ------
+    InvalidInput
+        When one of these rules is broken.
+    """
+
+    kind: PruningKind
+    level: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("chi-square", "likelihood"):
+            raise InvalidInput("kind", f"is {shown(self.kind)}, must be 'chi-square' or 'likelihood'")
+        if isinstance(self.level, bool) or not isinstance(self.level, int | float) or not 0 < self.level < 1:
+            raise InvalidInput("level", f"is {shown(self.level)}, must lie in (0, 1)")
+        object.__setattr__(self, "level", float(self.level))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +173,10 @@ class Specification:
         Depth at which every node is a leaf (the root has depth 0), or no limit.
     warmup_rows
         Rows that set the bins of numeric attributes without declared edges; at least 1.
+    strategy
+        Name of the query strategy, one of `STRATEGIES`.
+    pruning
+        Of the tree that is published; the growing tree stays whole. None: no pruning.
 
     Raises
     ------
@@ -144,6 +191,8 @@ class Specification:
     min_instances: int = 2
     max_depth: int | None = None
     warmup_rows: int = 100
+    strategy: str = "published"
+    pruning: Pruning | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -156,6 +205,9 @@ class Specification:
         if self.max_depth is not None:
             check_count(self.max_depth, "max_depth", 0)
         check_count(self.warmup_rows, "warmup_rows", 1)
+        if self.strategy not in STRATEGIES:
+            names = ", ".join(STRATEGIES)
+            raise InvalidInput("strategy", f"is {shown(self.strategy)}, must be one of {names}")
 
 
 def check_alpha(alpha: float) -> float:

@@ -85,8 +85,11 @@ def attribute_text(attribute: Attribute) -> str:
     if isinstance(attribute, Nominal):
         shown = ", ".join(attribute.values[:8]) + (", ..." if len(attribute.values) > 8 else "")
         text = f"nominal: {shown}" if shown else "nominal"
+    elif attribute.cuts is not None and not attribute.edges:
+        text = f"numeric, thresholds among {attribute.cuts} cuts"
     elif attribute.edges:
         text = f"numeric, edges {', '.join(f'{edge:g}' for edge in attribute.edges)}"
+        text += " as thresholds" if attribute.cuts is not None else ""
     else:
         text = f"numeric, {attribute.bins} bins"
     return text + (" (never missing)" if attribute.missing == "reject" else "")

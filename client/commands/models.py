@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,9 +27,18 @@ from quercus.client.commands.common import (
 )
 from quercus.client.files import open_table
 from quercus.client.files.schema import class_column, infer
-from quercus.client.results import Model, Numeric, Specification
+from quercus.client.results import Model, Numeric, Pruning, Specification
 
 app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
+
+
+class PruningChoice(StrEnum):
+    """What --pruning takes."""
+
+    chi_square = "chi-square"
+    likelihood = "likelihood"
+    none = "none"
+
 
 AlphaOption = Annotated[
     float | None, typer.Option("--alpha", min=0, max=1, help="Level of the likelihood cut (server: 0.8).")
@@ -43,6 +53,28 @@ MaxDepthOption = Annotated[
     int | None,
     typer.Option("--max-depth", min=0, help="Every node at this depth is a leaf (server: no limit)."),
 ]
+
+StrategyOption = Annotated[
+    str | None, typer.Option("--strategy", help="Which instance is asked about next (server: published).")
+]
+PruningOption = Annotated[
+    PruningChoice | None,
+    typer.Option("--pruning", help="Collapse subtrees that a test does not justify (server: none)."),
+]
+LevelOption = Annotated[
+    float | None,
+    typer.Option(
+        "--pruning-level", help="Significance level of that test; smaller prunes more (server: .05)."
+    ),
+]
+
+
+def _pruning(kind: PruningChoice | None, level: float | None) -> Pruning | None:
+    if kind is None or kind is PruningChoice.none:
+        if level is not None:
+            raise typer.BadParameter("--pruning-level needs a test: --pruning likelihood, or chi-square")
+        return None
+    return Pruning(kind.value, level)  # type: ignore[arg-type]  # the other members are kinds
 
 
 @app.command("list")
@@ -120,6 +152,8 @@ def _print_model(model: Model) -> None:
         ("alpha", spec.alpha),
         ("min instances", spec.min_instances),
         ("max depth", depth),
+        ("pruning", _pruning_text(spec.pruning)),
+        ("strategy", spec.strategy),
         ("rows", f"{model.instance_count:,}"),
         (
             "queries",
@@ -139,6 +173,10 @@ def _print_model(model: Model) -> None:
         attributes.add_row(Text(attribute.name), Text(attribute_text(attribute), style="dim"))
     out.print()
     out.print(attributes)
+
+
+def _pruning_text(pruning: Pruning | None) -> str:
+    return "none" if pruning is None else f"{pruning.kind} at level {pruning.level:g}"
 
 
 @app.command("create")
@@ -166,10 +204,22 @@ def create_model(
         list[str] | None, typer.Option("--nominal", metavar="COLUMN", help="Numbers that are names.")
     ] = None,
     bins: Annotated[int, typer.Option("--bins", min=2, max=256, help="Bins of numeric columns.")] = 4,
+    cuts: Annotated[
+        int | None,
+        typer.Option(
+            "--cuts",
+            min=1,
+            max=255,
+            help="Split numeric columns at thresholds, among so many candidates, not into bins.",
+        ),
+    ] = None,
     alpha: AlphaOption = None,
     budget: BudgetOption = None,
     min_instances: MinInstancesOption = None,
     max_depth: MaxDepthOption = None,
+    strategy: StrategyOption = None,
+    pruning: PruningOption = None,
+    pruning_level: LevelOption = None,
     warmup_rows: Annotated[
         int | None, typer.Option("--warmup-rows", min=1, help="Rows that set the bins (server: 100).")
     ] = None,
@@ -196,6 +246,7 @@ def create_model(
             ignore=ignore or [],
             nominal=nominal or [],
             bins=bins,
+            cuts=cuts,
             delimiter=delimiter,
         )
     options = {
@@ -204,6 +255,8 @@ def create_model(
         "min_instances": min_instances,
         "max_depth": max_depth,
         "warmup_rows": warmup_rows,
+        "strategy": strategy,
+        "pruning": _pruning(pruning, pruning_level),
     }
     given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     with connect(server) as client:
@@ -235,6 +288,7 @@ def _from_data(
     ignore: list[str],
     nominal: list[str],
     bins: int,
+    cuts: int | None,
     delimiter: str,
 ) -> Specification:
     table = open_table(file, delimiter=delimiter)
@@ -244,7 +298,9 @@ def _from_data(
             "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
         )
     schema = infer(table, class_column=column, ignore=ignore, nominal=nominal)
-    attributes = [replace(a, bins=bins) if isinstance(a, Numeric) else a for a in schema.attributes]
+    attributes = [
+        replace(a, bins=bins, cuts=cuts) if isinstance(a, Numeric) else a for a in schema.attributes
+    ]
     frame = schema.classes if classes is None else tuple(name.strip() for name in classes.split(","))
     return Specification(attributes, frame)
 
@@ -257,10 +313,13 @@ def update_model(
     budget: BudgetOption = None,
     min_instances: MinInstancesOption = None,
     max_depth: MaxDepthOption = None,
+    strategy: StrategyOption = None,
+    pruning: PruningOption = None,
+    pruning_level: LevelOption = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Change alpha, budget or stopping of a model; the tree grows anew by itself.
+    """Change alpha, budget, stopping, strategy or pruning of a model; the tree grows anew by itself.
 
     Attributes and classes stay as they are: for others, create another model.
 
@@ -268,10 +327,21 @@ def update_model(
 
         quercus models update wine --budget 60
     """
-    options = {"alpha": alpha, "budget": budget, "min_instances": min_instances, "max_depth": max_depth}
-    given = {key: value for key, value in options.items() if value is not None}
+    options = {
+        "alpha": alpha,
+        "budget": budget,
+        "min_instances": min_instances,
+        "max_depth": max_depth,
+        "strategy": strategy,
+    }
+    given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+    changed = _pruning(pruning, pruning_level)
+    if pruning is not None:
+        given["pruning"] = changed
     if not given:
-        raise typer.BadParameter("nothing to change: give --alpha, --budget, --min-instances or --max-depth")
+        raise typer.BadParameter(
+            "nothing to change: give --alpha, --budget, --min-instances, --max-depth, --strategy or --pruning"
+        )
     with connect(server) as client:
         model = client.update_model(name, **given)
     if as_json:

@@ -45,6 +45,27 @@ MISSING_POLICY_REJECT: MissingPolicy.ValueType  # 2
 """A row whose value is missing is refused."""
 Global___MissingPolicy: _TypeAlias = MissingPolicy  # noqa: Y015
 
+class _PruningKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PruningKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PruningKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PRUNING_KIND_UNSPECIFIED: _PruningKind.ValueType  # 0
+    PRUNING_KIND_CHI_SQUARE: _PruningKind.ValueType  # 1
+    """A subtree is collapsed when the class counts of its leaves do not differ significantly."""
+    PRUNING_KIND_LIKELIHOOD: _PruningKind.ValueType  # 2
+    """A subtree is collapsed when the evidential likelihood ratio test does not reject the node without it."""
+
+class PruningKind(_PruningKind, metaclass=_PruningKindEnumTypeWrapper): ...
+
+PRUNING_KIND_UNSPECIFIED: PruningKind.ValueType  # 0
+PRUNING_KIND_CHI_SQUARE: PruningKind.ValueType  # 1
+"""A subtree is collapsed when the class counts of its leaves do not differ significantly."""
+PRUNING_KIND_LIKELIHOOD: PruningKind.ValueType  # 2
+"""A subtree is collapsed when the evidential likelihood ratio test does not reject the node without it."""
+Global___PruningKind: _TypeAlias = PruningKind  # noqa: Y015
+
 @_typing.final
 class NominalAttribute(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -73,8 +94,14 @@ class NumericAttribute(_message.Message):
 
     BINS_FIELD_NUMBER: _builtins.int
     EDGES_FIELD_NUMBER: _builtins.int
+    CUTS_FIELD_NUMBER: _builtins.int
     bins: _builtins.int
     """Number of equal-width bins when edges are not declared; 0 means 4."""
+    cuts: _builtins.int
+    """Instead of bins: every node splits at one threshold (value < threshold, value >= threshold), chosen among at most
+    this many candidate cuts, 1 to 255: the edges where they are declared, else quantiles of the first warmup_rows rows.
+    0: bins.
+    """
     @_builtins.property
     def edges(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Inner edges, strictly increasing; a value at an edge belongs to the bin above. Empty: equal-width bins over
@@ -86,14 +113,42 @@ class NumericAttribute(_message.Message):
         *,
         bins: _builtins.int = ...,
         edges: _abc.Iterable[_builtins.float] | None = ...,
+        cuts: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bins", b"bins", "edges", b"edges"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bins", b"bins", "cuts", b"cuts", "edges", b"edges"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___NumericAttribute: _TypeAlias = NumericAttribute  # noqa: Y015
+
+@_typing.final
+class Pruning(_message.Message):
+    """Which subtrees of a grown tree are collapsed before it is published; the tree grows on whole."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
+    kind: Global___PruningKind.ValueType
+    level: _builtins.float
+    """Significance level of the test, in (0, 1); default 0.05. Smaller prunes more."""
+    def __init__(
+        self,
+        *,
+        kind: Global___PruningKind.ValueType = ...,
+        level: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_level", b"_level", "level", b"level"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_level", b"_level", "kind", b"kind", "level", b"level"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__level: _TypeAlias = _typing.Literal["level"]  # noqa: Y015
+    _WhichOneofArgType__level: _TypeAlias = _typing.Literal["_level", b"_level"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__level) -> _WhichOneofReturnType__level | None: ...
+
+Global___Pruning: _TypeAlias = Pruning  # noqa: Y015
 
 @_typing.final
 class Attribute(_message.Message):
@@ -140,6 +195,8 @@ class Specification(_message.Message):
     MIN_INSTANCES_FIELD_NUMBER: _builtins.int
     MAX_DEPTH_FIELD_NUMBER: _builtins.int
     WARMUP_ROWS_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    PRUNING_FIELD_NUMBER: _builtins.int
     alpha: _builtins.float
     """Level of the likelihood cut, in [0, 1]; default 0.8."""
     budget: _builtins.int
@@ -150,11 +207,17 @@ class Specification(_message.Message):
     """Depth at which every node is a leaf; absent: no limit."""
     warmup_rows: _builtins.int
     """Rows that set the bins of numeric attributes without declared edges; default 100."""
+    strategy: _builtins.str
+    """Which instance is asked about next."""
     @_builtins.property
     def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute]: ...
     @_builtins.property
     def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The frame, in order; 2 to 64 distinct names."""
+
+    @_builtins.property
+    def pruning(self) -> Global___Pruning:
+        """Absent: no pruning."""
 
     def __init__(
         self,
@@ -166,10 +229,12 @@ class Specification(_message.Message):
         min_instances: _builtins.int | None = ...,
         max_depth: _builtins.int | None = ...,
         warmup_rows: _builtins.int | None = ...,
+        strategy: _builtins.str | None = ...,
+        pruning: Global___Pruning | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "budget", b"budget", "max_depth", b"max_depth", "min_instances", b"min_instances", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "budget", b"budget", "max_depth", b"max_depth", "min_instances", b"min_instances", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "min_instances", b"min_instances", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "min_instances", b"min_instances", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
@@ -179,6 +244,8 @@ class Specification(_message.Message):
     _WhichOneofArgType__max_depth: _TypeAlias = _typing.Literal["_max_depth", b"_max_depth"]  # noqa: Y015
     _WhichOneofReturnType__min_instances: _TypeAlias = _typing.Literal["min_instances"]  # noqa: Y015
     _WhichOneofArgType__min_instances: _TypeAlias = _typing.Literal["_min_instances", b"_min_instances"]  # noqa: Y015
+    _WhichOneofReturnType__strategy: _TypeAlias = _typing.Literal["strategy"]  # noqa: Y015
+    _WhichOneofArgType__strategy: _TypeAlias = _typing.Literal["_strategy", b"_strategy"]  # noqa: Y015
     _WhichOneofReturnType__warmup_rows: _TypeAlias = _typing.Literal["warmup_rows"]  # noqa: Y015
     _WhichOneofArgType__warmup_rows: _TypeAlias = _typing.Literal["_warmup_rows", b"_warmup_rows"]  # noqa: Y015
     @_typing.overload
@@ -189,6 +256,8 @@ class Specification(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_depth) -> _WhichOneofReturnType__max_depth | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_instances) -> _WhichOneofReturnType__min_instances | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__strategy) -> _WhichOneofReturnType__strategy | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__warmup_rows) -> _WhichOneofReturnType__warmup_rows | None: ...
 

@@ -20,6 +20,7 @@ from quercus.client import (
     Nominal,
     NotFound,
     Numeric,
+    Pruning,
     PushReport,
     Specification,
     Unavailable,
@@ -31,21 +32,32 @@ ROWS: list[dict[str, object]] = [{"X": "a", "y": 0.5}, {"X": "b", "y": 1.5}, {"X
 
 def test_models_are_created_read_changed_and_deleted(client: Client, name: str) -> None:
     given = Specification(
-        [Nominal("X", ["a", "b"], "reject"), Numeric("y", 5), Numeric("z", edges=[0.0, 1.0])],
+        [
+            Nominal("X", ["a", "b"], "reject"),
+            Numeric("y", 5),
+            Numeric("z", edges=[0.0, 1.0]),
+            Numeric("w", cuts=9),
+        ],
         ["o", "s", "x"],
         alpha=0.5,
         budget=7,
         min_instances=3,
         max_depth=4,
         warmup_rows=50,
+        pruning=Pruning("likelihood", 0.01),
     )
     created = client.create_model(name, given)
     assert (created.name, created.budget, created.instance_count) == (name, 7, 0)
     held = created.specification
     assert held.attributes[:2] == given.attributes[:2]
     assert held.attributes[2].edges == (0.0, 1.0)  # type: ignore[union-attr]
+    assert held.attributes[3] == given.attributes[3]
+    assert (held.pruning, held.strategy) == (given.pruning, "published")
     assert (held.classes, held.alpha, held.max_depth) == (("o", "s", "x"), 0.5, 4)
-    changed = client.update_model(name, budget=9, max_depth=None)
+    kept = client.update_model(name, pruning=Pruning("chi-square")).specification
+    assert (kept.pruning, kept.alpha) == (Pruning("chi-square", 0.05), 0.5)
+    changed = client.update_model(name, budget=9, max_depth=None, pruning=None)
+    assert changed.specification.pruning is None
     assert (changed.budget, changed.specification.max_depth, changed.specification.alpha) == (9, None, 0.5)
     assert name in [each.name for each in client.models()]
     client.delete_model(name)

@@ -297,6 +297,15 @@ BAD_SPECIFICATIONS = {
     "min_instances": ({"min_instances": 0}, "min_instances", ["0", "[1, "]),
     "max_depth": ({"max_depth": 4_294_967_295}, "max_depth", ["4294967295"]),
     "warmup_rows": ({"warmup_rows": 0}, "warmup_rows", ["0", "[1, "]),
+    "strategy": ({"strategy": "magic"}, "strategy", ["'magic'", "published"]),
+    "no kind of pruning": ({"pruning": model_pb2.Pruning()}, "pruning.kind", ["0"]),
+    "level of pruning": (
+        {"pruning": model_pb2.Pruning(kind="PRUNING_KIND_LIKELIHOOD", level=1)}, "pruning.level", ["1.0", "(0, 1)"],
+    ),
+    "cuts": ({"attributes": numeric(cuts=256)}, "attributes[0].numeric.cuts", ["256", "[1, 255]"]),
+    "cuts and edges": (
+        {"attributes": numeric(cuts=3, edges=[1, 2])}, "attributes[0].numeric.cuts", ["3", "2 edges"],
+    ),
     "no attribute": ({"attributes": []}, "attributes", ["0", "1 to 1000"]),
     "attribute without a kind": ({"attributes": attribute()}, "attributes[0].kind", ["'X'"]),
     "attribute without a name": (

@@ -1,8 +1,10 @@
+from collections.abc import Callable
+
 import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.trees.specification import Nominal, Numeric, Specification
+from quercus.trees.specification import Nominal, Numeric, Pruning, Specification
 
 FRAME = Frame(("yes", "no"))
 SIZE = Numeric("size")
@@ -90,3 +92,21 @@ def test_bad_numeric(given: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Numeric(**({"name": "size"} | given))
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("make", "field", "said"),
+    [
+        (lambda: Numeric("x", cuts=0), "cuts", "0"),
+        (lambda: Numeric("x", cuts=256), "cuts", "256"),
+        (lambda: Numeric("x", edges=(1.0, 2.0), cuts=3), "cuts", "2 edges"),
+        (lambda: Pruning("none"), "kind", "'none'"),  # type: ignore[arg-type]
+        (lambda: Pruning("likelihood", 0.0), "level", "0.0"),
+        (lambda: Pruning("likelihood", float("nan")), "level", "nan"),
+        (lambda: Pruning("likelihood", True), "level", "True"),
+    ],
+)
+def test_thresholds_and_pruning_are_checked(make: Callable[[], object], field: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said) as caught:
+        make()
+    assert caught.value.field == field
