@@ -4,6 +4,7 @@
 of `errors`. Nothing of SQLAlchemy or of a driver leaves this package.
 """
 
+from quercus.storage.access import Access, AuditRecord, TokenRecord
 from quercus.storage.dialect import file_url
 from quercus.storage.errors import (
     AlreadyExists,
@@ -39,10 +40,12 @@ from quercus.storage.store import Store
 
 __all__ = [
     "KEPT_VERSIONS",
+    "Access",
     "AgendaEntry",
     "AlreadyExists",
     "Answered",
     "Appended",
+    "AuditRecord",
     "CorruptStore",
     "Event",
     "EventKind",
@@ -65,5 +68,6 @@ __all__ = [
     "StoreBusy",
     "StoreError",
     "Stretch",
+    "TokenRecord",
     "file_url",
 ]

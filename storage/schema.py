@@ -28,7 +28,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0001"
+HEAD = "0002"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -171,4 +171,32 @@ lease = Table(
     Column("released", Boolean, nullable=False),
     ForeignKeyConstraint(["model_id", "number"], ["query.model_id", "query.number"], ondelete="CASCADE"),
     sqlite_with_rowid=False,
+)
+
+# Who may call: bearer tokens, of which only a digest is kept.
+token = Table(
+    "token",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("roles", String, nullable=False),
+    # Names of models, JSON; NULL: all.
+    Column("models", String),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("revoked_at", Double),
+)
+
+# Administrative calls, appended and never changed.
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("who", String(200), nullable=False),
+    Column("action", String(200), nullable=False),
+    Column("target", String(200), nullable=False),
+    Column("outcome", String(200), nullable=False),
+    sqlite_autoincrement=True,
 )

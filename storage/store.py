@@ -7,6 +7,7 @@ from typing import Self
 
 from quercus.storage import agenda as agendas
 from quercus.storage import answers, checks, leases, log, models, queries, reading, snapshots
+from quercus.storage.access import Access
 from quercus.storage.agenda import Publication
 from quercus.storage.answers import Statement
 from quercus.storage.append import Outcome, append_all
@@ -79,6 +80,11 @@ class Store:
             database.close()
             raise
         return cls(database, clock)
+
+    @property
+    def access(self) -> Access:
+        """Tokens and the audit log."""
+        return Access(self._database, self._clock)
 
     def close(self) -> None:
         """Close every connection; later calls raise `StoreError`."""

@@ -1,0 +1,148 @@
+"""Who may call, and what was administered: tokens, and an audit log that is appended and never changed."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import insert, select, update
+
+from quercus.storage import schema
+from quercus.storage.engine import Database
+from quercus.storage.errors import NotFound
+
+MAX_TEXT_CHARACTERS = 200  # of each column of the audit log
+
+
+@dataclass(frozen=True)
+class TokenRecord:
+    """A token; its secret is nowhere.
+
+    Attributes
+    ----------
+    id : public part of the token.
+    name : for whom it speaks.
+    digest : of the secret part.
+    roles : what it may do.
+    models : names of the models that it may touch; None: all.
+    created_at, expires_at, revoked_at : seconds since 1970; None: never.
+    """
+
+    id: str
+    name: str
+    digest: bytes
+    roles: frozenset[str]
+    models: frozenset[str] | None
+    created_at: float
+    expires_at: float | None
+    revoked_at: float | None
+
+    def is_live(self, now: float) -> bool:
+        """Whether the token counts at the time `now`."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """One administrative call: when, who, what, on what, and how it ended."""
+
+    number: int
+    at: float
+    who: str
+    action: str
+    target: str
+    outcome: str
+
+
+class Access:
+    """Tokens and the audit log of a store; safe for threads.
+
+    Parameters
+    ----------
+    database : of the store.
+    clock : seconds since 1970.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._clock = clock
+
+    def create_token(
+        self,
+        token_id: str,
+        name: str,
+        digest: bytes,
+        *,
+        roles: frozenset[str],
+        models: frozenset[str] | None = None,
+        duration_s: float | None = None,
+    ) -> TokenRecord:
+        """Store a new token, which expires `duration_s` from now (None: never)."""
+        now = self._clock()
+        expires_at = None if duration_s is None else now + duration_s
+        record = TokenRecord(token_id, name, digest, roles, models, now, expires_at, None)
+        row = {
+            "id": token_id,
+            "name": name,
+            "digest": digest,
+            "roles": " ".join(sorted(roles)),
+            "models": None if models is None else json.dumps(sorted(models)),
+            "created_at": now,
+            "expires_at": expires_at,
+        }
+        with self._database.write() as connection:
+            connection.execute(insert(schema.token).values(row))
+        return record
+
+    def tokens(self) -> list[TokenRecord]:
+        """All tokens, also those that count no more, in order of creation."""
+        table = schema.token
+        with self._database.read() as connection:
+            rows = connection.execute(select(table).order_by(table.c.created_at, table.c.id)).all()
+        return [
+            TokenRecord(
+                id=row.id,
+                name=row.name,
+                digest=bytes(row.digest),
+                roles=frozenset(row.roles.split()),
+                models=None if row.models is None else frozenset(json.loads(row.models)),
+                created_at=row.created_at,
+                expires_at=row.expires_at,
+                revoked_at=row.revoked_at,
+            )
+            for row in rows
+        ]
+
+    def revoke_token(self, token_id: str) -> None:
+        """Let a token count no more; a second time changes nothing.
+
+        Raises
+        ------
+        NotFound
+            There is no such token.
+        """
+        table = schema.token
+        with self._database.write() as connection:
+            known = connection.execute(select(table.c.id).where(table.c.id == token_id)).first()
+            if known is None:
+                raise NotFound("token", token_id)
+            connection.execute(
+                update(table)
+                .where(table.c.id == token_id, table.c.revoked_at.is_(None))
+                .values(revoked_at=self._clock())
+            )
+
+    def record(self, who: str, action: str, target: str, outcome: str) -> None:
+        """Append to the audit log."""
+        words = {"who": who, "action": action, "target": target, "outcome": outcome}
+        row = {key: word[:MAX_TEXT_CHARACTERS] for key, word in words.items()}
+        with self._database.write() as connection:
+            connection.execute(insert(schema.audit).values(at=self._clock(), **row))
+
+    def audit(self, after: int = 0, limit: int = 1000) -> list[AuditRecord]:
+        """Up to `limit` entries of the audit log, oldest first, behind the number `after`."""
+        table = schema.audit
+        with self._database.read() as connection:
+            rows = connection.execute(
+                select(table).where(table.c.id > after).order_by(table.c.id).limit(limit)
+            ).all()
+        return [AuditRecord(row.id, row.at, row.who, row.action, row.target, row.outcome) for row in rows]
