@@ -17,6 +17,7 @@ class Stop(Enum):
     FEW_INSTANCES = 3
     MAX_DEPTH = 4
     NO_GAIN = 5
+    PRUNED = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -32,6 +32,7 @@ class _StopReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StopReason
     STOP_REASON_FEW_INSTANCES: _StopReason.ValueType  # 3
     STOP_REASON_MAX_DEPTH: _StopReason.ValueType  # 4
     STOP_REASON_NO_GAIN: _StopReason.ValueType  # 5
+    STOP_REASON_PRUNED: _StopReason.ValueType  # 6
 
 class StopReason(_StopReason, metaclass=_StopReasonEnumTypeWrapper): ...
 
@@ -41,6 +42,7 @@ STOP_REASON_NO_ATTRIBUTE: StopReason.ValueType  # 2
 STOP_REASON_FEW_INSTANCES: StopReason.ValueType  # 3
 STOP_REASON_MAX_DEPTH: StopReason.ValueType  # 4
 STOP_REASON_NO_GAIN: StopReason.ValueType  # 5
+STOP_REASON_PRUNED: StopReason.ValueType  # 6
 Global___StopReason: _TypeAlias = StopReason  # noqa: Y015
 
 @_typing.final

@@ -47,12 +47,15 @@ class Admission:
     average_gain
         Of the tests, only those are looked at whose gain is at least the mean gain of all that gain something or
         nothing: the ratio alone favours splits that cut off next to nothing.
+    by_ratio
+        The threshold of a number is that of largest gain ratio, as before release 8, not of largest gain.
     """
 
     min_branch: int = 2
     min_side: float = 0.1
     threshold_cost: bool = True
     average_gain: bool = True
+    by_ratio: bool = False
 
     def __post_init__(self) -> None:
         check_count(self.min_branch, "min_branch", 1)
@@ -69,6 +72,7 @@ def c45(
     min_side: float = 0.1,
     threshold_cost: bool = True,
     average_gain: bool = True,
+    by_ratio: bool = False,
     cap: int | None = None,
     confidence: float | None = 0.25,
     wrap: Wrap | None = None,
@@ -76,7 +80,7 @@ def c45(
     """Grow a tree by gain ratio.
 
     The defaults are C4.5's. ``min_branch=1, average_gain=False, confidence=None`` gives on nominal attributes the
-    tree of ABC4.5 at α = 1 without queries; ``min_side=0, threshold_cost=False`` frees numbers as well.
+    tree of ABC4.5 at α = 1 without queries; on numbers ``min_side=0, threshold_cost=False, by_ratio=True`` does.
 
     Parameters
     ----------
@@ -86,7 +90,7 @@ def c45(
         of its weight that the branch has of the rows with a value.
     min_instances, max_depth
         See `Limits`.
-    min_branch, min_side, threshold_cost, average_gain
+    min_branch, min_side, threshold_cost, average_gain, by_ratio
         See `Admission`.
     cap
         Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
@@ -108,7 +112,7 @@ def c45(
     (2.5, (1.0, 0.0), (0.0, 1.0))
     """
     shares = precise_shares(table)
-    admission = Admission(min_branch, min_side, threshold_cost, average_gain)
+    admission = Admission(min_branch, min_side, threshold_cost, average_gain, by_ratio)
     method = Method(
         criterion=wrapped(LargestRatio(table, shares, admission, cap), wrap),
         branching=InParts(table),
@@ -174,7 +178,7 @@ class LargestRatio:
         if not fit.size:
             return None
         gains = known_gains(found.sums[fit])
-        best = first_best(gains)
+        best = first_best(gains / entropy(found.sizes[fit]) if self.admission.by_ratio else gains)
         gain = float(gains[best])
         if found.thresholds is not None and self.admission.threshold_cost:
             gain -= math.log2(fit.size) / float(found.sizes[0].sum())

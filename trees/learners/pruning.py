@@ -1,8 +1,8 @@
 """Pruning of grown trees, from the leaves up.
 
-Both rules ask only what the nodes hold: class probabilities ``theta`` and the weight of their rows, whose
-product is how often each class occurs. A pruned node is a leaf because no split gains anything that counts,
-`Stop.NO_GAIN`; it keeps the gains that were looked at.
+`prune_chi_square` and `prune_pessimistic` ask only what the nodes hold: class probabilities ``theta`` and the weight of
+their rows, whose product is how often each class occurs. `prune_evidential` looks at the labels. A pruned node says so,
+`Stop.PRUNED`; it keeps the gains that were looked at.
 """
 
 from collections.abc import Callable
@@ -13,14 +13,17 @@ import numpy as np
 from scipy.special import betaincinv, chdtri
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.trees.cells import Cells
 from quercus.trees.dominance import TIE
 from quercus.trees.learners.table import Floats
+from quercus.trees.significance import Told, idle
+from quercus.trees.specification import Pruning
 from quercus.trees.tree import Node, Stop
 
 ERROR_SLACK = 0.1  # errors; of C4.5's program, which prunes also what is so little worse
 
 
-def prune(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
+def prune(tree: Node, is_idle: Callable[[Node, int], bool]) -> Node:
     """Return `tree` with every node replaced by a leaf whose split is idle, the deepest first.
 
     Parameters
@@ -28,7 +31,8 @@ def prune(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
     tree
         Not changed.
     is_idle
-        Given a node that is split, everything below it already pruned, whether the split is to go.
+        Given a node that is split, everything below it already pruned, and its place in pre-order: whether the
+        split is to go.
     """
     rows = list(tree.preorder())
     below: list[dict[int, Node]] = [{} for _ in rows]
@@ -36,7 +40,7 @@ def prune(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
         node, parent, code = rows[index]
         if not node.is_leaf:
             node = replace(node, children=dict(reversed(below[index].items())))
-            if is_idle(node):
+            if is_idle(node, index):
                 node = leaf(node)
         if parent < 0:
             return node
@@ -44,9 +48,30 @@ def prune(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
     raise ValueError("a tree has a root")
 
 
+def prune_evidential(tree: Node, labels: Cells, contours: Floats, pruning: Pruning) -> Node:
+    """Prune splits of an evidential tree that its labels do not need, see `quercus.trees.significance`.
+
+    Parameters
+    ----------
+    tree
+        Its nodes' `theta` are maximum likelihood estimates.
+    labels
+        A cell a node, in pre-order: how often each contour occurs among its rows.
+    contours
+        (d, l) contours.
+    pruning
+        Which test, and at what level.
+    """
+    nodes = list(tree.preorder())
+    parent = np.array([above for _, above, _ in nodes], dtype=np.int64)
+    theta = np.array([node.theta for node, _, _ in nodes])
+    found = idle(Told(parent, theta, labels, contours), pruning)
+    return prune(tree, lambda _node, index: bool(found[index]))
+
+
 def leaf(node: Node) -> Node:
     """Return a node as a leaf that predicts what the node does."""
-    return replace(node, attribute=None, threshold=None, children={}, undecided=False, stop=Stop.NO_GAIN)
+    return replace(node, attribute=None, threshold=None, children={}, undecided=False, stop=Stop.PRUNED)
 
 
 def prune_chi_square(tree: Node, significance: float) -> Node:
@@ -87,7 +112,7 @@ def chi_square(counts: Floats) -> tuple[float, int]:
     return float(((populated - expected) ** 2 / expected).sum()), (rows - 1) * (columns - 1)
 
 
-def _is_chance(node: Node, level: float) -> bool:
+def _is_chance(node: Node, _index: int, level: float) -> bool:
     children = list(node.children.values())
     if not all(child.is_leaf for child in children):
         return False
@@ -124,7 +149,7 @@ def prune_pessimistic(tree: Node, confidence: float = 0.25) -> Node:
     return prune(tree, partial(_is_no_better, confidence=level))
 
 
-def _is_no_better(node: Node, confidence: float) -> bool:
+def _is_no_better(node: Node, _index: int, confidence: float) -> bool:
     leaves = (below for below, _, _ in node.preorder() if below.is_leaf)
     subtree = sum(_leaf_errors(below, confidence) for below in leaves)
     return _leaf_errors(node, confidence) <= subtree + ERROR_SLACK + TIE

@@ -50,7 +50,7 @@ def test_a_split_is_pruned_when_its_deviation_is_below_the_quantile():
     assert stats.chi2.sf(7.2, 1) == pytest.approx(0.00729, abs=1e-5)
     assert prune_chi_square(tree, 0.01) == tree
     pruned = prune_chi_square(tree, 0.005)
-    assert (pruned.attribute, pruned.children, pruned.stop) == (None, {}, Stop.NO_GAIN)
+    assert (pruned.attribute, pruned.children, pruned.stop) == (None, {}, Stop.PRUNED)
     assert (pruned.theta, pruned.count) == (tree.theta, tree.count)
 
 

@@ -1,0 +1,159 @@
+"""Evidential trees of raw values: against one that looks at every cut alone, and against other learners."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from property.trees.learners.problems import ARITIES, ATTRIBUTES, table_of_classes, values
+from property.trees.learners.slow_evidential import Slow
+
+from quercus.trees.abc45 import induce
+from quercus.trees.interval import entropy_interval
+from quercus.trees.learners.c45 import c45
+from quercus.trees.learners.evidential import abc45, e2m
+from quercus.trees.learners.table import Table
+from quercus.trees.likelihood import estimate
+from quercus.trees.specification import Nominal
+from quercus.trees.tree import Node
+
+GAIN_RATIO = {
+    "min_branch": 1,
+    "min_side": 0.0,
+    "threshold_cost": False,
+    "average_gain": False,
+    "by_ratio": True,
+    "confidence": None,
+}
+
+
+def labels(rng: np.random.Generator, rows: int, size: int, certain: float) -> np.ndarray:
+    truth = rng.integers(0, size, rows)
+    contours = np.where(rng.random((rows, size)) < 0.5, rng.choice([0.0, 0.2, 0.5, 1.0], (rows, size)), 1.0)
+    contours[rng.random(rows) < certain] = 0.0
+    contours[np.arange(rows), truth] = 1.0
+    return contours
+
+
+def table_of_contours(seed: int, *, certain: float = 0.4, missing: float = 0.0) -> Table:
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(2, 25))
+    return Table.of_contours(values(rng, rows, missing), ATTRIBUTES, labels(rng, rows, 3, certain))
+
+
+def slow(table: Table, alpha: float, **settings: object) -> dict:
+    known: dict = {}
+
+    def entropy(contours: list[tuple[float, ...]]) -> tuple[float, float]:
+        key = tuple(sorted(contours))
+        if key not in known:
+            found = entropy_interval(np.array(key), None, alpha)
+            known[key] = found.lower, found.upper
+        return known[key]
+
+    def likeliest(contours: list[tuple[float, ...]]) -> tuple[tuple[float, ...], bool]:
+        found = estimate(np.array(contours))
+        return tuple(found.theta.tolist()), found.unique
+
+    rows = [
+        (tuple(None if np.isnan(v) else float(v) for v in x), tuple(pl))
+        for x, pl in zip(table.values, table.contours.tolist(), strict=True)
+    ]
+    return Slow(ARITIES, entropy, likeliest, **settings).tree(rows)
+
+
+def assert_same(node: Node, wanted: dict) -> None:
+    k, cut = wanted["split"] or (None, None)
+    assert (node.attribute, node.count) == (k, len(wanted["rows"]))
+    assert node.threshold == (None if cut is None else pytest.approx(cut, abs=1e-12))
+    assert node.theta == pytest.approx(wanted["theta"], abs=1e-5)
+    assert list(node.intervals) == sorted({attribute for attribute, _ in wanted["tests"]})
+    rivals = {attribute for attribute, _ in wanted["rivals"]}
+    for attribute, (low, high) in node.intervals.items():
+        ends = [end for (a, _), end in wanted["tests"].items() if a == attribute]
+        assert low <= max(end[0] for end in ends) + 1e-6
+        assert high >= max(end[1] for end in ends) - 1e-6
+        if attribute in rivals:
+            assert high == pytest.approx(max(end[1] for end in ends), abs=1e-5)
+            assert (
+                low
+                >= max(wanted["tests"][test][0] for test in wanted["rivals"] if test[0] == attribute) - 1e-5
+            )
+    if node.attribute is not None:
+        candidates = any(sum(p > 0 for p in pl) > 1 for _, pl in wanted["rows"])
+        assert node.undecided == (len(wanted["rivals"]) > 1 and candidates)
+    assert list(node.children) == list(wanted["children"])
+    for code, child in node.children.items():
+        assert_same(child, wanted["children"][code])
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.9, 0.99, 1.0])
+@pytest.mark.parametrize("seed", range(25))
+def test_trees_are_those_that_look_at_every_cut_alone(seed: int, alpha: float) -> None:
+    table = table_of_contours(seed, certain=(0.2, 0.6, 0.9)[seed % 3], missing=(0.0, 0.2)[seed % 2])
+    assert_same(abc45(table, alpha=alpha, max_cuts=100), slow(table, alpha))
+
+
+@pytest.mark.parametrize("alpha", [0.9, 1.0])
+@pytest.mark.parametrize("seed", range(25))
+def test_with_cuts_given_only_these_are_looked_at(seed: int, alpha: float) -> None:
+    table = table_of_contours(seed, certain=0.6, missing=(0.0, 0.2)[seed % 2])
+    fixed = ((), (0.1, 0.75, 1.1, 1.2, 2.0, 9.0), (), (-0.7, -0.5, 0.0, 0.01, 0.8))
+    found = abc45(table, alpha=alpha, cuts=fixed)
+    assert_same(found, slow(table, alpha, fixed=fixed))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_precise_labels_at_level_1_give_the_gain_ratio_tree_of_c45(seed: int) -> None:
+    table = table_of_classes(seed)
+    assert_same_as_c45(abc45(table, alpha=1.0, max_cuts=100), c45(table, **GAIN_RATIO))
+
+
+def assert_same_as_c45(mine: Node, theirs: Node) -> None:
+    for (node, *place), (other, *there) in zip(mine.preorder(), theirs.preorder(), strict=True):
+        assert place == there
+        for name in ("attribute", "klass", "count", "stop", "threshold", "undecided"):
+            assert getattr(node, name) == getattr(other, name), name
+        assert node.theta == pytest.approx(other.theta, abs=1e-9)
+        assert node.intervals.keys() == other.intervals.keys()
+        for k, ends in node.intervals.items():
+            assert ends == pytest.approx(other.intervals[k], abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_e2m_is_abc45_at_level_1(seed: int) -> None:
+    table = table_of_contours(seed, missing=0.1)
+    assert e2m(table, min_instances=3, max_cuts=4) == abc45(table, alpha=1.0, min_instances=3, max_cuts=4)
+
+
+@pytest.mark.parametrize("alpha", [0.8, 1.0])
+@pytest.mark.parametrize("seed", range(30))
+def test_on_nominal_values_it_is_induction_without_queries(seed: int, alpha: float) -> None:
+    rng = np.random.default_rng(seed)
+    arities = rng.integers(1, 5, rng.integers(1, 6))
+    rows = int(rng.integers(1, 30))
+    codes = np.column_stack([rng.integers(0, r, rows) for r in arities])
+    contours = labels(rng, rows, 3, 0.5)
+    attributes = [Nominal(f"a{k}", tuple("pqrs"[:r])) for k, r in enumerate(arities)]
+    mine = abc45(Table.of_contours(codes, attributes, contours), alpha=alpha)
+    other = induce(codes, arities, contours, alpha=alpha).tree
+    for (node, *place), (theirs, *there) in zip(mine.preorder(), other.preorder(), strict=True):
+        assert place == there
+        for name in ("attribute", "klass", "count", "stop", "undecided", "belief", "plausibility"):
+            assert getattr(node, name) == getattr(theirs, name), name
+        assert node.intervals.keys() == theirs.intervals.keys()
+        bar = max((low for low, _ in theirs.intervals.values()), default=0.0)
+        for k, (low, high) in theirs.intervals.items():
+            if high >= bar:
+                assert node.intervals[k] == pytest.approx((low, high), abs=1e-9)
+            assert node.intervals[k][0] <= low + 1e-9
+            assert node.intervals[k][1] >= high - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_weight_is_so_many_rows(seed: int) -> None:
+    table = table_of_contours(seed, certain=0.6)
+    times = np.random.default_rng(seed).integers(0, 3, len(table))
+    times[0] = 1
+    weighted = Table.of_contours(table.values, ATTRIBUTES, table.contours, times)
+    grow = partial(abc45, alpha=0.9)
+    assert grow(weighted) == grow(table.take(np.repeat(np.arange(len(table)), times)))

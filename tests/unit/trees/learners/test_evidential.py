@@ -1,0 +1,141 @@
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees.growth import Place
+from quercus.trees.learners.evidential import MAX_CUTS, BestTest, _labels, abc45, e2m
+from quercus.trees.learners.forest import OfNodes, grow_forest
+from quercus.trees.learners.predicting import predict
+from quercus.trees.learners.table import Table
+from quercus.trees.specification import Nominal, Numeric, Pruning
+from quercus.trees.tree import Stop
+
+X = Numeric("x")
+NAN = float("nan")
+
+
+def two_classes(column: list[float], classes: list[int]) -> Table:
+    return Table.of_classes(np.array(column)[:, np.newaxis], [X], classes, 2)
+
+
+def test_the_worked_threshold():
+    tree = abc45(two_classes([1, 2, 3, 4, 5, 6], [0, 0, 0, 0, 1, 1]), alpha=1.0)
+    assert (tree.attribute, tree.threshold, tree.stop) == (0, 4.5, None)
+    # gain .918296 bits and split information the same: a gain ratio of 1
+    assert tree.intervals == {0: pytest.approx((1.0, 1.0))}
+    assert [child.stop for child in tree.children.values()] == [Stop.PURE, Stop.PURE]
+
+
+def test_of_tied_cuts_the_lowest_and_of_tied_attributes_the_first():
+    table = Table.of_classes([[i, -i] for i in range(4)], [X, Numeric("y")], [0, 1, 1, 0], 2)
+    tree = e2m(table)
+    assert (tree.attribute, tree.threshold) == (0, 0.5)
+
+
+def test_two_cuts_of_one_attribute_are_rivals():
+    contours = [[1, 0], [1, 0], [1, 1], [1, 1], [0, 1], [0, 1]]
+    table = Table.of_contours([[i] for i in range(6)], [X], contours)
+    tree = abc45(table, alpha=0.9)
+    assert tree.undecided
+    assert list(tree.intervals) == [0]
+
+
+def test_at_most_so_many_cuts_are_looked_at_and_at_quantiles():
+    column = np.sort(np.random.default_rng(1).normal(size=500))
+    table = two_classes(column.tolist(), [0, 1] * 250)
+    sample = _labels(table)
+    place = Place((), np.arange(500), (0,))
+    for most in (1, 7, MAX_CUTS):
+        tests = BestTest(table, sample, sample.table.solver(1.0), most, None).tests(place)
+        assert tests is not None
+        assert tests.threshold.size == most
+        passed = (column < tests.threshold[:, np.newaxis]).sum(axis=1)
+        np.testing.assert_allclose(passed, 500 * np.arange(1, most + 1) / (most + 1), atol=0.51)
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=30), st.integers(1, 9))
+def test_the_cells_of_a_cut_are_the_rows_on_either_side(column, most):
+    classes = [value % 3 for value in column]
+    table = Table.of_classes(np.array(column, float)[:, np.newaxis], [X], classes, 3)
+    sample = _labels(table)
+    tests = BestTest(table, sample, sample.table.solver(1.0), most, None).tests(
+        Place((), np.arange(len(column)), (0,))
+    )
+    if tests is None:
+        assert len(set(column)) == 1
+        return
+    for t, cut in enumerate(tests.threshold):
+        below, above = tests.cell[tests.test == t]
+        for cell, side in ((below, np.array(column) < cut), (above, np.array(column) >= cut)):
+            here = slice(tests.cells.start[cell], tests.cells.start[cell + 1])
+            counts = np.bincount(tests.cells.ids[here], tests.cells.counts[here], sample.table.size)
+            assert counts.tolist() == sample.counts(np.flatnonzero(side)).tolist()
+
+
+def test_missing_values_are_a_branch_and_may_be_told_from_the_others():
+    tree = e2m(two_classes([5.0, 5.0, NAN, NAN], [0, 0, 1, 1]))
+    assert (tree.threshold, {code: child.klass for code, child in tree.children.items()}) == (
+        5.0,
+        {1: 0, 2: 1},
+    )
+    tree = e2m(two_classes([5.0, 5.0, NAN, NAN], [0, 1, 0, 1]))
+    assert tree.stop is Stop.NO_GAIN
+    assert e2m(two_classes([NAN, NAN], [0, 1])).stop is Stop.NO_ATTRIBUTE
+
+
+def test_a_number_is_tested_again_below_and_a_nominal_value_is_not():
+    rows = [[0, 1.0], [0, 2.0], [0, 3.0], [1, 1.0], [1, 2.0], [1, 3.0]]
+    table = Table.of_classes(rows, [Nominal("c", ("a", "b")), X], [0, 1, 0, 0, 1, 0], 2)
+    tree = e2m(table)
+    tested = [node.attribute for node, _, _ in tree.preorder()]
+    assert tested.count(1) > 1
+    for row, klass in zip(rows, [0, 1, 0, 0, 1, 0], strict=True):
+        assert predict(tree, row, table.attributes).klass == klass
+
+
+def test_stopping():
+    table = two_classes([1, 2, 3, 4], [0, 1, 0, 1])
+    assert abc45(table, max_depth=0).stop is Stop.MAX_DEPTH
+    assert abc45(table, min_instances=5).stop is Stop.FEW_INSTANCES
+    vacuous = Table.of_contours([[1], [2]], [X], [[1, 1], [1, 1]])
+    assert abc45(vacuous, alpha=1.0).stop is None  # nothing is known, so all may be gained
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"alpha": 1.5}, "alpha: is 1.5, must lie in [0, 1]"),
+        ({"min_instances": 0}, "min_instances: is 0, must be a whole number in [1, 2147483647]"),
+        ({"max_depth": -1}, "max_depth: is -1, must be a whole number in [0, 2147483647]"),
+        ({"max_cuts": 0}, "max_cuts: is 0, must be a whole number in [1, 2147483647]"),
+        ({"cuts": ()}, "cuts: are 0, must be 1, one a attribute"),
+        ({"cuts": ((2.0, 1.0),)}, "cuts[0]: are (2.0, 1.0), must be finite and not fall"),
+        ({"cuts": ((NAN,),)}, "cuts[0]: are (nan,), must be finite and not fall"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, said):
+    with pytest.raises(InvalidInput) as caught:
+        abc45(two_classes([1, 2], [0, 1]), **arguments)
+    assert str(caught.value) == said
+
+
+def test_parts_of_rows_are_refused():
+    table = Table.of_classes([[1.0], [2.0]], [X], [0, 1], 2, weights=[1.0, 0.5])
+    with pytest.raises(InvalidInput, match=r"weights\[1\]: is 0.5, must be a whole number: rows are counted"):
+        abc45(table)
+
+
+def test_a_forest_of_them():
+    rng = np.random.default_rng(4)
+    classes = np.repeat([0, 1, 2], 30)
+    values = np.column_stack([classes + rng.normal(0, 0.4, 90), rng.normal(size=90)])
+    table = Table.of_classes(values, [X, Numeric("y")], classes, 3)
+    learner = OfNodes(partial(abc45, alpha=0.9, max_depth=4, pruning=Pruning("likelihood")))
+    forest = grow_forest(table, learner, 7, trees=8)
+    assert (forest.classify(values) == classes).mean() > 0.85
+    again = grow_forest(table, learner, 7, trees=8)
+    assert all(a.root == b.root for a, b in zip(forest.models, again.models, strict=True))

@@ -1,0 +1,347 @@
+"""ABC4.5 and E2M trees of raw values (ALGORITHMS §3; Ma, Destercke, Wang 2016), numbers split at thresholds.
+
+A *test* is a nominal attribute, with a branch a value, or a numeric attribute with a cut ``t``: code 0 is
+``value < t``, code 1 ``value >= t``. Missing values are a branch of their own, in both. A node's candidate cuts are the
+midpoints between neighbouring distinct values of its rows; when there are more than `max_cuts`, those nearest to the
+quantiles (`quercus.trees.learners.splits.thresholds`). Where no cut parts the rows with a value and some have none, one
+cut tells the former from the latter.
+
+Every test has a gain-ratio interval, and dominance is between tests, whether of one attribute or of two: two cuts of an
+attribute part the rows differently, so either may be the better one, as with two attributes. The node is split by the
+test of largest mid-value among those that none dominates; of tied ones the first declared attribute's, then the lowest
+cut. As an attribute's gain ratio is the largest of its cuts', its interval is ``[max lo, max hi]`` over its cuts: that
+is what a node reports.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees.abc45 import Likeliest, Thresholds
+from quercus.trees.cells import Cells
+from quercus.trees.dominance import TIE
+from quercus.trees.growth import Growth, Method, Place, Verdict
+from quercus.trees.interval import IntervalSolver
+from quercus.trees.learners.pieces import Wrap, wrapped
+from quercus.trees.learners.pruning import prune_evidential
+from quercus.trees.learners.splits import ByCode, first_best, root, thresholds
+from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.sample import ContourTable, Sample
+from quercus.trees.specification import Nominal, Pruning, check_alpha, check_count
+from quercus.trees.tree import Node
+
+Bools = NDArray[np.bool_]
+Cuts = Sequence[tuple[float, ...]]  # an attribute; () of a nominal one
+
+MAX_CUTS = 32  # candidate cuts of an attribute at a node, unless told
+
+
+def abc45(
+    table: Table,
+    *,
+    alpha: float = 0.8,
+    min_instances: int = 2,
+    max_depth: int | None = None,
+    max_cuts: int = MAX_CUTS,
+    cuts: Cuts | None = None,
+    pruning: Pruning | None = None,
+    wrap: Wrap | None = None,
+) -> Node:
+    """Grow an active belief decision tree that asks nothing.
+
+    Parameters
+    ----------
+    table
+        The rows; labels are used as contours. Weights are whole numbers: a row of weight 2 counts as two rows.
+    alpha
+        Level of the likelihood cut, in [0, 1].
+    min_instances
+        A node with fewer rows is a leaf.
+    max_depth
+        Depth at which every node is a leaf; None for no limit.
+    max_cuts
+        Most candidate cuts of a numeric attribute at a node.
+    cuts
+        Candidate cuts of each attribute, the same at every node and rising; `max_cuts` is not looked at then. Of cuts
+        that part the rows of a node alike, the lowest is the candidate. None: each node has its own.
+    pruning
+        Of the grown tree, see `quercus.trees.significance`; None for no pruning.
+    wrap
+        Put around the criterion by a forest, see `quercus.trees.learners.forest`.
+
+    Raises
+    ------
+    InvalidInput
+        When a weight is no whole number, or a parameter is out of bounds.
+
+    Notes
+    -----
+    With α = 1 and precise labels this is C4.5's gain-ratio tree without pruning, its thresholds chosen by gain ratio
+    (ALGORITHMS §3.6). Below α = 1 cheap outer bounds come first, and what they prove dominated is not solved: the
+    reported interval of a dominated attribute encloses the exact one, as does the lower end of an attribute some of
+    whose cuts are dominated. The tree is that of exact intervals.
+
+    Examples
+    --------
+    >>> from quercus.trees.specification import Numeric
+    >>> rows = [[1.0], [2.0], [3.0], [4.0]], [Numeric("size")]
+    >>> tree = abc45(Table.of_contours(*rows, [[1, 0], [1, 1], [0, 1], [0, 1]]), alpha=1.0)
+    >>> tree.attribute, tree.threshold, {code: child.klass for code, child in tree.children.items()}
+    (0, 2.5, {0: 0, 1: 1})
+    """
+    alpha = check_alpha(alpha)
+    check_count(min_instances, "min_instances", 1)
+    if max_depth is not None:
+        check_count(max_depth, "max_depth", 0)
+    check_count(max_cuts, "max_cuts", 1)
+    rows = _counted(table)
+    sample = _labels(rows)
+    solver = sample.table.solver(alpha)
+    method = Method(
+        criterion=wrapped(BestTest(rows, sample, solver, max_cuts, _checked_cuts(cuts, rows)), wrap),
+        branching=ByCode(rows),
+        stopping=Thresholds(sample, solver, min_instances, max_depth),
+        leaf=Likeliest(sample, solver),
+    )
+    growth = Growth(root(rows), method)
+    tree = growth.tree()
+    if pruning is None:
+        return tree
+    labels = [sample.counts(decision.place.rows)[np.newaxis] for decision, _, _ in growth.preorder()]
+    return prune_evidential(tree, stacked(labels), sample.table.contours, pruning)
+
+
+def e2m(
+    table: Table,
+    *,
+    min_instances: int = 2,
+    max_depth: int | None = None,
+    max_cuts: int = MAX_CUTS,
+    cuts: Cuts | None = None,
+    pruning: Pruning | None = None,
+    wrap: Wrap | None = None,
+) -> Node:
+    """Grow an E2M tree: gain ratios of the maximum likelihood estimates, which is `abc45` at α = 1.
+
+    Parameters, errors and the split of numbers are those of `abc45`.
+    """
+    return abc45(
+        table,
+        alpha=1.0,
+        min_instances=min_instances,
+        max_depth=max_depth,
+        max_cuts=max_cuts,
+        cuts=cuts,
+        pruning=pruning,
+        wrap=wrap,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tests:
+    """The tests of a node, of ``t`` tests ``c`` cells in all; in order of attribute, then of cut.
+
+    Parameters
+    ----------
+    attribute
+        (t,) of each test.
+    threshold
+        (t,) its cut, NaN for a nominal attribute.
+    test, cell
+        (b,) the populated branches: test, and the cell that its rows are counted in.
+    cells
+        (1 + c) cells: the node's own, and those of the branches; a cell may serve many tests.
+    size
+        (1 + c,) rows of each.
+    """
+
+    attribute: Ints
+    threshold: Floats
+    test: Ints
+    cell: Ints
+    cells: Cells
+    size: Ints
+
+    def gains(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        """Return the ends of the gain ratio of each test (ALGORITHMS §3.1), given those of the cells' entropy."""
+        share = self.size[self.cell] / self.size[0]
+        information = self._sums(-share * np.log2(share))
+        least = (lower[0] - self._sums(share * upper[self.cell])) / information
+        most = (upper[0] - self._sums(share * lower[self.cell])) / information
+        return least, most
+
+    def _sums(self, values: Floats) -> Floats:
+        return np.bincount(self.test, weights=values, minlength=self.attribute.size).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BestTest:
+    """Criterion: gain-ratio intervals of tests, dominance, largest mid-value; see the module.
+
+    Parameters
+    ----------
+    table, sample
+        The rows, and their labels.
+    solver
+        Entropy intervals over the contours of the sample.
+    max_cuts, cuts
+        See `abc45`.
+    """
+
+    table: Table
+    sample: Sample
+    solver: IntervalSolver
+    max_cuts: int
+    cuts: Cuts | None
+
+    def judge(self, place: Place) -> Verdict | None:
+        """Return the choice, or None when no test has two populated branches."""
+        tests = self.tests(place)
+        if tests is None:
+            return None
+        least, most = self._gains(tests)
+        rivals = undominated(least, most)
+        chosen = int(np.flatnonzero(rivals)[first_best((least[rivals] + most[rivals]) / 2)])
+        threshold = float(tests.threshold[chosen])
+        return Verdict(
+            attribute=int(tests.attribute[chosen]),
+            intervals=_by_attribute(tests.attribute, least, most),
+            rivals=tuple(np.unique(tests.attribute[rivals]).tolist()),
+            undecided=int(rivals.sum()) > 1 and self.sample.candidates(place.rows).size > 0,
+            threshold=None if np.isnan(threshold) else threshold,
+        )
+
+    def _gains(self, tests: Tests) -> tuple[Floats, Floats]:
+        """Return the ends of each test's gain ratio: exact ones of those that outer bounds do not prove dominated."""
+        solver, wanted = self.solver, np.ones(len(tests.cells), dtype=bool)
+        lower, upper = np.zeros(wanted.size), np.zeros(wanted.size)
+        if solver.alpha < 1:  # at level 1 the exact interval is as cheap as its bounds
+            lower, upper = solver.enclose_cells(tests.cells)
+            own = solver.solve_cells(tests.cells.of(np.arange(wanted.size) == 0))
+            lower[0], upper[0] = own.lower[0], own.upper[0]
+            contested = undominated(*tests.gains(lower, upper))
+            wanted[1:] = False
+            wanted[tests.cell[contested[tests.test]]] = True
+        found = solver.solve_cells(tests.cells.of(wanted))
+        lower[wanted], upper[wanted] = found.lower, found.upper
+        return tests.gains(lower, upper)
+
+    def tests(self, place: Place) -> Tests | None:
+        """Return the tests of a node with their cells; None when there is none."""
+        used, ids = np.unique(self.sample.ids[place.rows], return_inverse=True)
+        found = [
+            (k, *split)
+            for k in place.attributes
+            if (split := self._split(k, self.table.values[place.rows, k], ids.ravel(), used.size)) is not None
+        ]
+        if not found:
+            return None
+        counts = [np.bincount(ids.ravel())[np.newaxis], *(cells for _, _, _, cells in found)]
+        first = np.cumsum([len(part) for part in counts])
+        branches = [branch for _, _, branch, _ in found]
+        cell = [part + start for part, start in zip(branches, first, strict=False)]
+        width = [len(branch) for branch in branches]
+        return Tests(
+            attribute=np.repeat([k for k, _, _, _ in found], width),
+            threshold=np.concatenate([cuts for _, cuts, _, _ in found]),
+            test=np.repeat(np.arange(sum(width)), [part.shape[1] for part in branches for _ in part]),
+            cell=np.concatenate([part.ravel() for part in cell]),
+            cells=stacked(counts, used),
+            size=np.concatenate([part.sum(axis=1) for part in counts]),
+        )
+
+    def _split(self, k: int, column: Floats, ids: Ints, width: int) -> tuple[Floats, Ints, Ints] | None:
+        """Return the tests of one attribute: cuts (t,), cell of each populated branch (t, b), counts of cells."""
+        declared, missing = self.table.attributes[k], np.isnan(column)
+        if isinstance(declared, Nominal):
+            codes = np.where(missing, len(declared.values), column).astype(np.int64)
+            cells = _counts(codes, ids, len(declared.values) + 1, width)
+            cells = cells[cells.any(axis=1)]
+            return (np.array([np.nan]), np.arange(len(cells))[np.newaxis], cells) if len(cells) > 1 else None
+        cuts = thresholds(column, self.max_cuts) if self.cuts is None else np.array(self.cuts[k])
+        slots = np.searchsorted(cuts, column[~missing], side="right")
+        bins = _counts(slots, ids[~missing], len(cuts) + 1, width)
+        below = np.cumsum(bins, axis=0)
+        known, lost = below[-1:], np.bincount(ids[missing], minlength=width)[np.newaxis]
+        telling = bins[:-1].any(axis=1) & (known > below[:-1]).any(axis=1)  # of equal partings the lowest
+        if not telling.any():
+            lowest = cuts[:1] if self.cuts is not None else column[~missing][:1]
+            if not lowest.size or not known.any() or not lost.any():
+                return None
+            return lowest, np.arange(2)[np.newaxis], np.concatenate([known, lost])
+        sides = np.stack([below[:-1][telling], known - below[:-1][telling]], axis=1).reshape(-1, width)
+        branches = np.arange(len(sides)).reshape(-1, 2)
+        if not lost.any():
+            return cuts[telling], branches, sides
+        branches = np.column_stack([branches, np.full(len(branches), len(sides))])
+        return cuts[telling], branches, np.concatenate([sides, lost])
+
+
+def undominated(least: Floats, most: Floats) -> Bools:
+    """Tell which of many intervals none dominates, ties not counted (ALGORITHMS §3.2)."""
+    free: Bools = least.max() <= most + TIE
+    return free
+
+
+def _by_attribute(attribute: Ints, least: Floats, most: Floats) -> dict[int, tuple[float, float]]:
+    known, first = np.unique(attribute, return_index=True)
+    ends = zip(np.maximum.reduceat(least, first), np.maximum.reduceat(most, first), strict=True)
+    return {int(k): (float(low), float(high)) for k, (low, high) in zip(known, ends, strict=True)}
+
+
+def _counts(codes: Ints, ids: Ints, codes_count: int, width: int) -> Ints:
+    """Return how often each contour occurs with each code: (codes, contours)."""
+    pairs = np.bincount(codes * width + ids, minlength=codes_count * width)
+    return pairs.reshape(codes_count, width).astype(np.int64)
+
+
+def stacked(counts: Sequence[Ints], used: NDArray[np.int32] | None = None) -> Cells:
+    """Return cells from tables of counts; their columns are the contours `used`, all where there is none."""
+    parts = [Cells.of_dense(part) for part in counts]
+    lengths = np.concatenate([np.diff(part.start) for part in parts])
+    start = np.zeros(lengths.size + 1, dtype=np.int64)
+    np.cumsum(lengths, out=start[1:])
+    ids = np.concatenate([part.ids for part in parts])
+    return Cells(start, ids if used is None else used[ids], np.concatenate([part.counts for part in parts]))
+
+
+def _counted(table: Table) -> Table:
+    """Return the table with every row as often as it weighs."""
+    wrong = table.weights != np.floor(table.weights)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InvalidInput(
+            f"weights[{row}]", f"is {table.weights[row]}, must be a whole number: rows are counted"
+        )
+    if (table.weights == 1).all():
+        return table
+    times = table.weights.astype(np.int64)
+    repeated = table.take(np.repeat(np.arange(len(table)), times))
+    return Table(repeated.values, table.attributes, repeated.contours, np.ones(len(repeated)))
+
+
+def _labels(table: Table) -> Sample:
+    """Return the labels of the rows, as far as the pieces of ABC4.5 look at them; values stay in the table."""
+    distinct = ContourTable(table.size)
+    return Sample(
+        codes=np.empty((len(table), 0), dtype=np.int16),
+        arities=(),
+        ids=distinct.intern(table.contours),
+        askable=np.ones(len(table), dtype=bool),
+        table=distinct,
+    )
+
+
+def _checked_cuts(cuts: Cuts | None, table: Table) -> Cuts | None:
+    if cuts is None:
+        return None
+    if len(cuts) != len(table.attributes):
+        raise InvalidInput("cuts", f"are {len(cuts)}, must be {len(table.attributes)}, one a attribute")
+    for k, some in enumerate(cuts):
+        rising = np.array(some)
+        if not np.isfinite(rising).all() or (np.diff(rising) < 0).any():
+            raise InvalidInput(f"cuts[{k}]", f"are {some}, must be finite and not fall")
+    return cuts
