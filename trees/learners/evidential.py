@@ -90,7 +90,7 @@ def abc45(
     >>> rows = [[1.0], [2.0], [3.0], [4.0]], [Numeric("size")]
     >>> tree = abc45(Table.of_contours(*rows, [[1, 0], [1, 1], [0, 1], [0, 1]]), alpha=1.0)
     >>> tree.attribute, tree.threshold, {code: child.klass for code, child in tree.children.items()}
-    (0, 2.5, {0: 0, 1: 1})
+    (0, 1.5, {0: 0, 1: 1})
     """
     alpha = check_alpha(alpha)
     check_count(min_instances, "min_instances", 1)
