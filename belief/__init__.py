@@ -10,6 +10,7 @@ Pure mathematics on numbers and NumPy arrays, no input or output. Import from th
 ``rules``      conjunctive, Dempster's and the disjunctive rule, discounting
 ``contour``    checks and questions about contours (plausibilities of the single classes)
 ``label``      the three kinds of label and their contours
+``given``      labels in the forms in which people and files give them
 ``codec``      labels to bytes and back
 ``evidence``   how an answer changes what is known of one instance
 =============  ==============================================================================

@@ -37,6 +37,22 @@ FileArgument = Annotated[
         help="CSV or ARFF file (also .gz).", exists=True, dir_okay=False, readable=True, show_default=False
     ),
 ]
+LabelFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--label-file",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="Uncertain labels, a line a row: a column a class (plausibilities), a set (masses), or one of classes.",
+    ),
+]
+LabelColumnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--label-column", metavar="COLUMN", help="Column of classes and sets (A|B) in --label-file."
+    ),
+]
 DEFAULT_SERVER = DEFAULT_ADDRESS
 
 

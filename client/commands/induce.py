@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,15 +14,16 @@ from quercus.client.commands.common import (
     DelimiterOption,
     FileArgument,
     JsonOption,
+    LabelColumnOption,
+    LabelFileOption,
     fail,
     needs_server_extra,
     out,
     print_json,
 )
-from quercus.client.files import FileError, Table, open_table
-from quercus.client.files.labels import contours, truth_column
-from quercus.client.files.schema import Binding, class_of, infer
-from quercus.client.results import Floats, Nominal, Specification
+from quercus.client.files import Data, FileError, open_table, read
+from quercus.client.files.labels import FileLabel, label_of, truth_column
+from quercus.client.results import Floats, Nominal
 
 if TYPE_CHECKING:
     from quercus.trees.abc45 import Induction
@@ -39,16 +38,8 @@ def induce(
     class_name: Annotated[
         str | None, typer.Option("--class", metavar="COLUMN", help="Class column (class; ARFF: the last).")
     ] = None,
-    contours_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--contours",
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            help="The labels: a column of plausibilities a class; its header is the frame. Default: the class column.",
-        ),
-    ] = None,
+    label_file: LabelFileOption = None,
+    label_column: LabelColumnOption = None,
     truth_file: Annotated[
         Path | None,
         typer.Option(
@@ -79,28 +70,35 @@ def induce(
 ) -> None:
     """Grow an active belief decision tree (ABC4.5) from files, without a server.
 
-    Nominal values stand in sorted order (ARFF: as declared), the frame in the order of the contour file's
+    Nominal values stand in sorted order (ARFF: as declared), the frame in the order of the label file's
     header, else sorted. Numeric columns are cut into equal-width bins over the file.
 
     Try:
 
         quercus induce wine.csv --class class
-        quercus induce data.csv --contours labels.csv --truth truth.csv --budget 5
+        quercus induce data.csv --label-file l.csv --truth t.csv --budget 5
     """
     with needs_server_extra("induce"):
         import quercus.trees.abc45  # noqa: F401, PLC0415  (the server extra)
-    data = _read(
-        table=open_table(file, delimiter=delimiter),
-        class_name=class_name,
-        contours_file=contours_file,
+    table = open_table(file, delimiter=delimiter)
+    if class_name is not None and class_name not in table.names and label_file is None:
+        table.position(class_name, "--class")
+    data = read(
+        file,
+        class_name=class_name if class_name in table.names else None,  # it may name a column of --truth alone
+        label_file=label_file,
+        label_column=label_column,
         ignore=ignore or [],
         nominal=nominal or [],
+        delimiter=delimiter,
     )
+    labels = _contours(data)
     oracle = _oracle(data, class_name, truth_file, delimiter)
-    if budget and oracle is None and contours_file is not None:
+    if budget and oracle is None and label_file is not None:
         raise typer.BadParameter("--budget needs somebody who answers: give --truth FILE")
     induction, names = _induce(
         data=data,
+        labels=labels,
         bins=bins,
         alpha=alpha,
         budget=budget,
@@ -115,87 +113,43 @@ def induce(
         _print(induction, names)
 
 
-@dataclass(frozen=True)
-class _Data:
-    """What the files say: rows as text and numbers, contours (n, l), true classes if a column has them."""
-
-    path: Path
-    specification: Specification
-    rows: list[list[Any]]
-    contours: Floats
-    truth: list[str | None] | None
-
-
-def _read(
-    *,
-    table: Table,
-    class_name: str | None,
-    contours_file: Path | None,
-    ignore: list[str],
-    nominal: list[str],
-) -> _Data:
-    column = _class_column(table, class_name, contours_file)
-    schema = infer(table, class_column=column, ignore=ignore, nominal=nominal)
-    source = None if contours_file is None else open_table(contours_file)
-    classes = schema.classes if source is None else source.names
-    specification = Specification(schema.attributes, classes)
-    binding = Binding(table, specification)
-    rows = list(binding)
-    truth = None
-    if column is not None:
-        k = table.names.index(column)
-        truth = [class_of(table, record, k, classes) for record in table]
-    if source is not None:
-        labels = list(contours(source, classes))
-    elif truth is not None:
-        labels = [_contour(name, classes) for name in truth]
-    else:
-        reason = "holds no labels: name the class column with --class, or give --contours FILE"
-        raise FileError(table.path, reason)
-    if len(labels) != len(rows):
-        fail(f"{contours_file} has {len(labels):,} rows, {table.path} has {len(rows):,}: one contour a row")
-    return _Data(table.path, specification, rows, np.array(labels), truth)
+def _contours(data: Data) -> Floats:
+    """The labels of a file as contours (n, l)."""
+    if data.labels is None:
+        reason = "holds no labels: name the class column with --class, or give --label-file FILE"
+        raise FileError(data.path, reason)
+    if (data.weights != 1).any():
+        fail(f"{data.path} gives weights to its rows; this command counts every row once")
+    return np.array([_contour(label, data.classes, f"row {row}") for row, label in enumerate(data.labels)])
 
 
-def _class_column(table: Table, given: str | None, contours_file: Path | None) -> str | None:
-    """The class column; with contours there need not be one (``--class`` may then name it in ``--truth``)."""
-    if given is not None:
-        if given not in table.names and contours_file is None:
-            table.position(given, "--class")
-        return given if given in table.names else None
-    if "class" in table.names:
-        return "class"
-    return table.names[-1] if table.is_arff and contours_file is None else None
+def _contour(label: FileLabel, classes: tuple[str, ...], field: str) -> Floats:
+    from quercus.belief.given import Reader  # noqa: PLC0415  (the server extra)
+    from quercus.belief.label import contour  # noqa: PLC0415
 
-
-def _contour(name: str | None, classes: tuple[str, ...] | Any) -> Floats:
-    if name is None:
-        return np.ones(len(classes))
-    return np.array([1.0 if name == each else 0.0 for each in classes])
+    return contour(Reader(classes).label(label, field), len(classes))
 
 
 def _oracle(
-    data: _Data, class_name: str | None, truth_file: Path | None, delimiter: str
+    data: Data, class_name: str | None, truth_file: Path | None, delimiter: str
 ) -> Callable[[int], Floats | None] | None:
-    classes = data.specification.classes
     answers = data.truth
     if truth_file is not None:
         table = open_table(truth_file, delimiter=delimiter)
         k = truth_column(table, class_name)
-        answers = [class_of(table, record, k, classes) for record in table]
-        if len(answers) != len(data.rows):
-            fail(
-                f"{truth_file} has {len(answers):,} rows, {data.path} has {len(data.rows):,}: one answer a row"
-            )
+        answers = tuple(label_of(table, record, k, data.classes) for record in table)
+        if len(answers) != len(data):
+            fail(f"{truth_file} has {len(answers):,} rows, {data.path} has {len(data):,}: one answer a row")
     if answers is None:
         return None
     known = answers
-    return lambda row: None if known[row] is None else _contour(known[row], classes)
+    return lambda row: None if known[row] is None else _contour(known[row], data.classes, f"answer {row}")
 
 
 def _induce(
     *,
-    data: _Data,
+    data: Data,
+    labels: Floats,
     bins: int,
     alpha: float,
     budget: int,
@@ -207,23 +161,21 @@ def _induce(
     from quercus.belief.frame import Frame  # noqa: PLC0415
     from quercus.trees import abc45, drawing, encoding, specification  # noqa: PLC0415
 
-    classes = tuple(data.specification.classes)
     try:
         attributes = tuple(
             specification.Nominal(a.name, tuple(a.values))
             if isinstance(a, Nominal)
             else specification.Numeric(a.name, bins)
-            for a in data.specification.attributes
+            for a in data.attributes
         )
-        spec = specification.Specification(attributes, Frame(classes), warmup_rows=len(data.rows))
-        values = _values(data)
-        edges = encoding.edges_in_force(spec, values)
-        codes = encoding.Encoder(spec.attributes, edges).codes(values)
+        spec = specification.Specification(attributes, Frame(data.classes), warmup_rows=len(data))
+        edges = encoding.edges_in_force(spec, data.values)
+        codes = encoding.Encoder(spec.attributes, edges).codes(data.values)
         branches = encoding.branch_names(spec.attributes, edges)
         induction = abc45.induce(
             codes,
             [len(names) for names in branches],
-            data.contours,
+            labels,
             alpha=alpha,
             budget=budget,
             oracle=oracle,
@@ -232,20 +184,7 @@ def _induce(
         )
     except InvalidInput as error:
         fail(f"{data.path}: {error}")
-    return induction, drawing.Names(classes, tuple(a.name for a in attributes), branches)
-
-
-def _values(data: _Data) -> Floats:
-    """Rows as the trees take them: numbers, indices of nominal values, NaN for missing."""
-    values = np.empty((len(data.rows), len(data.specification.attributes)))
-    for k, attribute in enumerate(data.specification.attributes):
-        column = [row[k] for row in data.rows]
-        if isinstance(attribute, Nominal):
-            index = {value: i for i, value in enumerate(attribute.values)}
-            values[:, k] = [math.nan if cell is None else index[cell] for cell in column]
-        else:
-            values[:, k] = [math.nan if cell is None else cell for cell in column]
-    return values
+    return induction, drawing.Names(data.classes, tuple(a.name for a in attributes), branches)
 
 
 def _node_json(node: Node, names: Names) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from quercus.client.commands.common import (
     DelimiterOption,
     FileArgument,
     JsonOption,
+    LabelColumnOption,
+    LabelFileOption,
     ModelArgument,
     ServerOption,
     connect,
@@ -27,9 +29,9 @@ from quercus.client.commands.common import (
     print_json,
 )
 from quercus.client.errors import AlreadyExists
-from quercus.client.files import FileError, Record, Table, open_table
-from quercus.client.files.labels import contours
-from quercus.client.files.schema import Binding, class_column, class_of
+from quercus.client.files import FileError, Record, Table, open_labels, open_table
+from quercus.client.files.labels import ClassLabel, FileLabel, label_of
+from quercus.client.files.schema import Binding, class_column
 from quercus.client.pushing import MAX_BATCH_ROWS
 from quercus.client.results import PushReport
 
@@ -44,16 +46,8 @@ def push(
     class_name: Annotated[
         str | None, typer.Option("--class", metavar="COLUMN", help="Class column for --labels.")
     ] = None,
-    contours_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--contours",
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            help="Uncertain labels: a column of plausibilities in [0, 1] a class, a line a row.",
-        ),
-    ] = None,
+    label_file: LabelFileOption = None,
+    label_column: LabelColumnOption = None,
     ids: Annotated[
         str | None,
         typer.Option("--ids", metavar="COLUMN", help="Column of instance ids. Default: row numbers."),
@@ -74,14 +68,19 @@ def push(
     numbers, from 0, so a push that was interrupted can be run again: rows already there are not stored
     twice.
 
+    A label file has a line for each row: a column for each class (plausibilities), or one for each set of
+    classes and one for all of them (masses; headers such as cat|dog), or one column of classes and sets.
+
     Try:
 
         quercus push wine wine.csv
         quercus push wine known.csv --labels --class cultivar --id-prefix known-
-        quercus push dogs dogs.arff --contours opinions.csv
+        quercus push dogs dogs.arff --label-file opinions.csv
     """
-    if labels and contours_file is not None:
-        raise typer.BadParameter("--labels and --contours are two ways to give labels: choose one")
+    if labels and label_file is not None:
+        raise typer.BadParameter("--labels and --label-file are two ways to give labels: choose one")
+    if label_column is not None and label_file is None:
+        raise typer.BadParameter("--label-column names a column of --label-file: give that too")
     table = open_table(file, delimiter=delimiter)
     with connect(server) as client:
         specification = client.get_model(model).specification
@@ -92,7 +91,7 @@ def push(
             records, source = itertools.tee(records)  # in step: never more than a batch apart
             label_source: Iterator[Any] | None = _class_labels(table, source, class_name, classes)
         else:
-            label_source = None if contours_file is None else contours(open_table(contours_file), classes)
+            label_source = _label_file(label_file, label_column, classes, delimiter)
         records, id_records = itertools.tee(records)
         id_source = _ids(table, id_records, ids, id_prefix)
         with _progress(table.path) as advance:
@@ -111,7 +110,7 @@ def push(
                 )
     if not report.rows:
         raise FileError(file, "has a header but no rows")
-    _print_report(report, binding, labels or contours_file is not None, as_json)
+    _print_report(report, binding, labels or label_file is not None, as_json)
 
 
 def _print_report(report: PushReport, binding: Binding, labelled: bool, as_json: bool) -> None:
@@ -127,12 +126,20 @@ def _print_report(report: PushReport, binding: Binding, labelled: bool, as_json:
 
 def _class_labels(
     table: Table, records: Iterator[Record], class_name: str | None, classes: list[str]
-) -> Iterator[str | None]:
+) -> Iterator[ClassLabel]:
     column = class_column(table, class_name)
     if column is None:
         raise FileError(table.path, "which column holds the class? Name it with --class COLUMN")
     k = table.names.index(column)
-    return (class_of(table, record, k, classes) for record in records)
+    return (label_of(table, record, k, classes) for record in records)
+
+
+def _label_file(
+    path: Path | None, column: str | None, classes: list[str], delimiter: str
+) -> Iterator[FileLabel] | None:
+    if path is None:
+        return None
+    return iter(open_labels(open_table(path, delimiter=delimiter), classes, column=column))
 
 
 def _ids(table: Table, records: Iterator[Record], column: str | None, prefix: str) -> Iterator[str]:

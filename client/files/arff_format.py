@@ -1,4 +1,9 @@
-"""ARFF files: nominal, numeric, integer and real attributes, quoting, comments, ``?``, sparse rows."""
+"""ARFF files, as Weka reads them.
+
+Nominal, numeric, integer and real attributes; names and values in single or double quotes, with escapes; comments;
+``?`` for missing; sparse rows; instance weights. Values are separated by a comma, or by blanks or a tab alone, so what
+has a blank in it must be quoted.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,20 @@ from functools import partial
 from pathlib import Path
 
 from quercus.client.files.errors import FileError
+from quercus.client.files.schema import number
 from quercus.client.files.table import MAX_COLUMNS, Column, Record, Table, lines
 
 NUMERIC = ("numeric", "real", "integer")
+UNUSABLE = {
+    "string": "is a string attribute: free text cannot be learned from; declare its values ({a,b}) or remove it",
+    "date": "is a date attribute, which cannot be learned from; convert it to numbers or remove it",
+    "relational": "is a relational attribute: a bag of rows is no value; remove it",
+}
 _QUOTES = "'\""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _BARE = re.compile(r"[^\s,{}%'\"]+")
-_NAME = re.compile(r"[^\s{}%'\"]+")
+_KEYWORD = re.compile(r"@\w+")
+_UNICODE = re.compile(r"u([0-9a-fA-F]{4})")
 
 
 class _Cursor:
@@ -41,17 +53,33 @@ class _Cursor:
         self.at += 1
         return True
 
-    def value(self, column: int, pattern: re.Pattern[str] = _BARE) -> tuple[str, bool]:
+    def separator(self) -> str:
+        """Consume what stands between two values: a comma, or blanks alone; empty when there is neither."""
+        before = self.at
+        return "," if self.take(",") else " " if self.at > before else ""
+
+    def keyword(self) -> str:
+        """Consume a word such as ``@data``, in lower case; empty when there is none."""
+        match = _KEYWORD.match(self.text, self.at)
+        self.at = self.at if match is None else match.end()
+        return "" if match is None else match.group().lower()
+
+    def value(self, column: int) -> tuple[str, bool]:
         """A quoted or bare value, and whether it was quoted."""
         first = self.skip()
         if first and first in _QUOTES:
             return self._quoted(first, column), True
-        match = pattern.match(self.text, self.at)
+        match = _BARE.match(self.text, self.at)
         if match is None:
             found = repr(first) if first else "the end of the line"
             raise self.error(f"expected a value, found {found}", column)
         self.at = match.end()
         return match.group(), False
+
+    def cell(self, column: int) -> str | None:
+        """A value of a row, ``None`` for a bare ``?``."""
+        value, quoted = self.value(column)
+        return None if value == "?" and not quoted else value
 
     def _quoted(self, quote: str, column: int) -> str:
         self.at += 1
@@ -61,11 +89,16 @@ class _Cursor:
             self.at += 1
             if character == quote:
                 return "".join(out)
-            if character == "\\" and self.at < len(self.text):
-                character = _ESCAPES.get(self.text[self.at], self.text[self.at])
-                self.at += 1
-            out.append(character)
+            out.append(self._escaped() if character == "\\" and self.at < len(self.text) else character)
         raise self.error(f"the quote {quote} is not closed", column)
+
+    def _escaped(self) -> str:
+        code = _UNICODE.match(self.text, self.at)
+        if code is not None:
+            self.at = code.end()
+            return chr(int(code.group(1), 16))
+        self.at += 1
+        return _ESCAPES.get(self.text[self.at - 1], self.text[self.at - 1])
 
 
 def open_arff(path: Path) -> Table:
@@ -82,7 +115,7 @@ def open_arff(path: Path) -> Table:
         cursor = _Cursor(path, line, text)
         if not cursor.skip():
             continue
-        keyword = _keyword(cursor)
+        keyword = cursor.keyword()
         if keyword == "@relation":
             seen_relation = True
         elif keyword == "@attribute":
@@ -100,53 +133,56 @@ def open_arff(path: Path) -> Table:
     raise FileError(path, f"ends without {missing}", line)
 
 
-def _keyword(cursor: _Cursor) -> str:
-    match = re.compile(r"@\w+").match(cursor.text, cursor.at)
-    if match is None:
-        return ""
-    cursor.at = match.end()
-    return match.group().lower()
-
-
 def _attribute(cursor: _Cursor, before: list[Column]) -> Column:
-    number = len(before) + 1
-    if number > MAX_COLUMNS:
+    column = len(before) + 1
+    if column > MAX_COLUMNS:
         raise cursor.error(f"there are more than {MAX_COLUMNS:,} attributes")
-    name, _ = cursor.value(number, _NAME)
+    name, _ = cursor.value(column)
     if not name.strip():
-        raise cursor.error("the attribute has no name", number)
-    if any(column.name == name for column in before):
-        raise cursor.error(f"the name {name!r} is taken already", number, name)
+        raise cursor.error("the attribute has no name", column)
+    if any(each.name == name for each in before):
+        raise cursor.error(f"the name {name!r} is taken already", column, name)
     if cursor.take("{"):
-        return Column(name, "nominal", _declared(cursor, number, name))
-    kind = cursor.value(number)[0].lower() if cursor.skip() else ""
-    if kind in NUMERIC:
-        _end(cursor, number, name)
-        return Column(name, "numeric")
-    if kind in {"string", "date", "relational"}:
-        raise cursor.error(f"{kind} attributes cannot be learned from; remove it from the file", number, name)
-    raise cursor.error(f"expected numeric, integer, real or {{values}}, found {kind!r}", number, name)
+        values = _declared(cursor, column, name)
+        _end(cursor, column, name)
+        return Column(name, "nominal", values)
+    kind = cursor.value(column)[0].lower() if cursor.skip() else ""
+    if kind in UNUSABLE:
+        raise cursor.error(UNUSABLE[kind], column, name)
+    if kind not in NUMERIC:
+        raise cursor.error(f"expected numeric, integer, real or {{values}}, found {kind!r}", column, name)
+    _end(cursor, column, name)
+    return Column(name, "numeric")
 
 
-def _declared(cursor: _Cursor, number: int, name: str) -> tuple[str, ...]:
+def _declared(cursor: _Cursor, column: int, name: str) -> tuple[str, ...]:
     values: list[str] = []
-    while not cursor.take("}"):
-        if values and not cursor.take(","):
-            raise cursor.error("expected ',' or '}' between the values", number, name)
-        value, _ = cursor.value(number, re.compile(r"[^,{}%'\"]+"))
-        value = value.strip()
-        if value in values:
-            raise cursor.error(f"the value {value!r} is declared twice", number, name)
+    known: set[str] = set()
+    while True:
+        separator = cursor.separator()
+        if separator != "," and cursor.take("}"):
+            break
+        if not cursor.skip() or (values and not separator):
+            found = cursor.skip() or "the end of the line"
+            raise cursor.error(f"expected ',' or '}}', found {found}", column, name)
+        if separator == "," and not values:
+            raise cursor.error("expected a value, found ','", column, name)
+        value, _ = cursor.value(column)
+        if value in known:
+            raise cursor.error(f"the value {value!r} is declared twice", column, name)
         values.append(value)
+        known.add(value)
     if not values:
-        raise cursor.error("no value is declared", number, name)
-    _end(cursor, number, name)
+        raise cursor.error("no value is declared", column, name)
     return tuple(values)
 
 
-def _end(cursor: _Cursor, number: int, name: str) -> None:
-    if cursor.skip():
-        raise cursor.error(f"{cursor.text[cursor.at :].strip()[:40]!r} is too much", number, name)
+def _end(cursor: _Cursor, column: int, name: str) -> None:
+    rest = cursor.skip()
+    if rest == "{":
+        raise cursor.error("attribute weights are not supported: leave {...} away", column, name)
+    if rest:
+        raise cursor.error(f"{cursor.text[cursor.at :].strip()[:40]!r} is too much", column, name)
 
 
 def _records(path: Path, data_line: int, columns: tuple[Column, ...]) -> Iterator[Record]:
@@ -158,37 +194,45 @@ def _records(path: Path, data_line: int, columns: tuple[Column, ...]) -> Iterato
         if not cursor.skip():
             continue
         cells = _sparse(cursor, columns) if cursor.take("{") else _dense(cursor, columns)
+        weight = _weight(cursor, columns)
         for k, cell in enumerate(cells):
             if declared[k] and cell is not None and cell not in declared[k]:
                 values = ", ".join(columns[k].values[:12])
                 raise cursor.error(
                     f"{cell!r} is none of the declared values {values}", k + 1, columns[k].name
                 )
-        yield Record(line, cells)
+        yield Record(line, cells, weight)
 
 
 def _dense(cursor: _Cursor, columns: tuple[Column, ...]) -> list[str | None]:
-    cells: list[str | None] = []
-    while True:
-        value, quoted = cursor.value(len(cells) + 1, _CELL)
-        cells.append(None if value == "?" and not quoted else value if quoted else value.strip())
-        if not cursor.skip():
-            break
-        if not cursor.take(","):
-            found = cursor.text[cursor.at :].strip()[:20]
-            raise cursor.error(f"expected ',' after the value, found {found!r}", len(cells))
-        if cursor.skip() == "{" and len(cells) == len(columns):
-            raise cursor.error("instance weights ({...} at the end of a row) are not supported")
-        if len(cells) == len(columns):
-            raise cursor.error(f"the row has more than the {len(columns)} declared values", len(cells) + 1)
-    if len(cells) < len(columns):
-        name = columns[len(cells)].name
-        reason = f"the row has {len(cells)} values, {len(columns)} are declared: {name!r} is absent"
-        raise cursor.error(reason, len(cells) + 1)
+    cells = [cursor.cell(1)]
+    while len(cells) < len(columns):
+        separator, rest = cursor.separator(), cursor.skip()
+        if not rest and separator != ",":
+            count = f"{len(cells)} value{'' if len(cells) == 1 else 's'}"
+            absent = f"{len(columns)} are declared: {columns[len(cells)].name!r} is absent"
+            raise cursor.error(f"the row has {count}, {absent}", len(cells) + 1)
+        if not separator:
+            raise cursor.error(f"expected ',' after the value, found {rest!r}", len(cells))
+        cells.append(cursor.cell(len(cells) + 1))
     return cells
 
 
-_CELL = re.compile(r"[^,{}%'\"]+")
+def _weight(cursor: _Cursor, columns: tuple[Column, ...]) -> float:
+    """What is left of a row: nothing, or its weight ``{w}``."""
+    separator = cursor.separator()
+    rest = cursor.skip()
+    if not rest and separator != ",":
+        return 1.0
+    if not cursor.take("{"):
+        raise cursor.error(f"the row has more than the {len(columns)} declared values", len(columns) + 1)
+    text, _ = cursor.value(0)
+    weight = number(text)
+    if weight is None or weight < 0:
+        raise cursor.error(f"the weight {text!r} is no number of at least 0")
+    if not cursor.take("}") or cursor.skip():
+        raise cursor.error("expected '}' and the end of the line after the weight")
+    return weight
 
 
 def _sparse(cursor: _Cursor, columns: tuple[Column, ...]) -> list[str | None]:
@@ -209,9 +253,6 @@ def _sparse(cursor: _Cursor, columns: tuple[Column, ...]) -> list[str | None]:
             raise cursor.error(
                 "the attribute numbers of a sparse row must increase", index + 1, columns[index].name
             )
-        value, quoted = cursor.value(index + 1)
-        cells[index] = None if value == "?" and not quoted else value
+        cells[index] = cursor.cell(index + 1)
         last = index
-    if cursor.skip():
-        raise cursor.error(f"{cursor.text[cursor.at :].strip()[:20]!r} after the sparse row is too much")
     return cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,9 @@ from quercus.client.results import Attribute, Nominal, Numeric, Specification
 MAX_VALUES = 1000
 """Values of one nominal attribute; the server takes no more."""
 MAX_CLASSES = 64
+
+SET = "|"
+"""Between the classes of a set, in a cell or a header."""
 
 NOT_A_NUMBER = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf", "+inf", "infinity", "-"})
 """Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
@@ -34,6 +37,17 @@ def number(cell: str) -> float | None:
         return None
     value = float(cell)
     return value if math.isfinite(value) else None
+
+
+def parts(text: str) -> tuple[str, ...]:
+    """The classes that a set names, each once.
+
+    Examples
+    --------
+    >>> parts("cat | dog|cat"), parts("cat")
+    (('cat', 'dog'), ('cat',))
+    """
+    return tuple(dict.fromkeys(name.strip() for name in text.split(SET)))
 
 
 @dataclass(frozen=True)
@@ -125,7 +139,7 @@ def infer(
     attributes = tuple(_attribute(table, guess) for k, guess in guesses.items() if k != at)
     if not attributes:
         raise FileError(table.path, "has no column left to learn from")
-    return Schema(attributes, () if at is None else _classes(table, guesses[at]), rows)
+    return Schema(attributes, () if at is None else frame_of(table, at, _few(table, guesses[at])), rows)
 
 
 def _attribute(table: Table, guess: _Guess) -> Attribute:
@@ -145,14 +159,33 @@ def _attribute(table: Table, guess: _Guess) -> Attribute:
     return Nominal(name, guess.column.values or sorted(guess.values))
 
 
-def _classes(table: Table, guess: _Guess) -> tuple[str, ...]:
-    classes = guess.column.values or tuple(sorted(guess.values))
-    if not 2 <= len(classes) <= MAX_CLASSES:
-        count = "more than 1,000" if len(classes) > MAX_VALUES else f"{len(classes):,}"
-        noun = "class" if len(classes) == 1 else "classes"
-        reason = f"class column {guess.column.name!r} has {count} {noun}; 2 to {MAX_CLASSES} are possible"
+def _few(table: Table, guess: _Guess) -> set[str]:
+    if len(guess.values) > MAX_VALUES and not guess.column.values:
+        reason = (
+            f"class column {guess.column.name!r} has more than 1,000 classes; 2 to {MAX_CLASSES} are possible"
+        )
         raise FileError(table.path, reason)
-    return classes
+    return guess.values
+
+
+def frame_of(table: Table, k: int, cells: Iterable[str]) -> tuple[str, ...]:
+    """The frame of a class column: its classes as declared, else sorted; a set such as ``A|B`` names two.
+
+    Raises
+    ------
+    FileError
+        When a set has an empty name, or there are fewer than two classes or more than 64.
+    """
+    column = table.columns[k]
+    named = [parts(cell) for cell in column.values or sorted(cells)]
+    classes = dict.fromkeys(name for names in named for name in names)
+    if "" in classes:
+        raise FileError(table.path, f"class column {column.name!r} has a set with an empty name in it")
+    if not 2 <= len(classes) <= MAX_CLASSES:
+        count = f"{len(classes):,} {'class' if len(classes) == 1 else 'classes'}"
+        reason = f"class column {column.name!r} has {count}; 2 to {MAX_CLASSES} are possible"
+        raise FileError(table.path, reason)
+    return tuple(classes if column.values else sorted(classes))
 
 
 def class_column(table: Table, given: str | None) -> str | None:
@@ -199,6 +232,9 @@ class Binding:
 
     def row(self, record: Record) -> list[Any]:
         """The values of a record, in the order of the attributes: text, numbers, ``None`` for missing."""
+        if record.weight != 1.0:
+            reason = f"the row has the weight {record.weight:g}; a model counts every row once"
+            raise FileError(self.table.path, reason, record.line)
         return [
             self._number(record, k) if numeric else record.cells[k]
             for k, numeric in zip(self._at, self._numeric, strict=True)

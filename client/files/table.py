@@ -29,10 +29,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Record:
-    """A row of text: ``cells[k]`` is ``None`` where the value is missing. ``line`` is where it starts."""
+    """A row of text: ``cells[k]`` is ``None`` where the value is missing. ``line`` is where it starts.
+
+    ``weight`` is what an ARFF file gives at the end of the row.
+    """
 
     line: int
     cells: Sequence[str | None]
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)

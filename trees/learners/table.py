@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from quercus.belief.contour import check_contours, is_precise
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import check_size
+from quercus.belief.label import ClassSet, Label, Masses
+from quercus.belief.label import contour as contour_of
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.trees.specification import MAX_ATTRIBUTES, Attribute, Nominal
@@ -123,6 +125,37 @@ class Table:
                 raise InvalidInput(f"masses[{row}]", f"gives the empty set {mass.conflict!r}, must give it 0")
         contours = np.array([mass.contour() for mass in given])
         return cls._of(values, attributes, contours, weights, given)
+
+    @classmethod
+    def of_labels(
+        cls,
+        values: ArrayLike,
+        attributes: Sequence[Attribute],
+        labels: Sequence[Label],
+        size: int,
+        weights: ArrayLike | None = None,
+    ) -> Self:
+        """Make a table of labels of any kind on a frame of `size` classes.
+
+        Where one is a mass function, all become mass functions, contours by `consonant`; else all become contours.
+
+        Examples
+        --------
+        >>> labels = [ClassSet(0b11), Masses(MassFunction.of(2, {0b01: 0.5, 0b11: 0.5}))]
+        >>> [mass.focal for mass in Table.of_labels([[0], [1]], [Nominal("a", "xy")], labels, 2).masses]
+        [((3, 1.0),), ((1, 0.5), (3, 0.5))]
+        """
+        if not any(isinstance(label, Masses) for label in labels):
+            return cls.of_contours(values, attributes, [contour_of(label, size) for label in labels], weights)
+        masses = [
+            label.mass
+            if isinstance(label, Masses)
+            else MassFunction.of(size, {label.mask: 1.0})
+            if isinstance(label, ClassSet)
+            else consonant(contour_of(label, size))
+            for label in labels
+        ]
+        return cls.of_masses(values, attributes, masses, weights)
 
     @classmethod
     def _of(

@@ -170,7 +170,7 @@ def test_a_file_answers_queries_until_the_budget_is_spent(
     server: str, name: str, table_t: Path, contours_t: Path
 ) -> None:
     create(server, name, table_t, "--alpha", "0.9", "--budget", "5")
-    push = quercus("push", name, str(table_t), "--contours", str(contours_t), server=server)
+    push = quercus("push", name, str(table_t), "--label-file", str(contours_t), server=server)
     assert push.returncode == 0, push.stderr
     limited = quercus(
         "label", name, "--truth", str(table_t), "--labeller", "ann", "--limit", "2", "--json", server=server
@@ -237,7 +237,7 @@ def test_table_t_offline(table_t: Path, contours_t: Path, tmp_path: Path) -> Non
     truth.write_text("\n".join(line.rpartition(",")[2] for line in table_t.read_text().splitlines()))
     expected = {"0.5": [1, 8, 20, 15, 6], "0.8": [1, 8, 12, 20, 6], "0.9": [1, 8, 12, 20, 6]}
     for alpha, rows in expected.items():
-        files = ("--class", "class", "--contours", str(contours_t), "--truth", str(truth))
+        files = ("--class", "class", "--label-file", str(contours_t), "--truth", str(truth))
         done = quercus("induce", str(table_t), *files, "--alpha", alpha, "--budget", "5", "--json")
         assert done.returncode == 0, done.stderr
         result = json.loads(done.stdout)
@@ -266,7 +266,7 @@ def test_induce_on_numbers_with_missing_values(tmp_path: Path) -> None:
 MISTAKES = [
     (("push",), 2, "Missing argument"),
     (("push", "m", "nowhere.csv"), 2, "does not exist"),
-    (("push", "m", "t.csv", "--labels", "--contours", "t.csv"), 2, "choose one"),
+    (("push", "m", "t.csv", "--labels", "--label-file", "t.csv"), 2, "choose one"),
     (("models", "create", "m", "plain.csv"), 2, "--class COLUMN"),
     (("models", "create", "m", "t.csv", "--class", "kind"), 1, "no column 'kind'"),
     (("models", "create", "Bad Name", "t.csv"), 1, "1 to 63 characters"),
@@ -282,8 +282,8 @@ MISTAKES = [
     (("watch", "no-such-model"), 1, "no-such-model"),
     (("induce", "ragged.csv"), 1, "line 3, column 2"),
     (("induce", "plain.csv"), 1, "holds no labels"),
-    (("induce", "t.csv", "--contours", "short.csv"), 1, "one contour a row"),
-    (("induce", "plain.csv", "--contours", "long.csv", "--budget", "3"), 2, "--truth"),
+    (("induce", "t.csv", "--label-file", "short.csv"), 1, "one label a row"),
+    (("induce", "plain.csv", "--label-file", "long.csv", "--budget", "3"), 2, "--truth"),
     (("induce", "t.csv", "--truth", "short.csv", "--class", "o"), 1, "--class: no column 'o'"),
     (("frobnicate",), 2, "No such command"),
 ]

@@ -91,7 +91,7 @@ def model(server: str, name: str, table_t: Path, contours_t: Path) -> str:
         "models", "create", name, str(table_t), "--class", "class", "--budget", "6", server=server
     )
     assert created.returncode == 0, created.stderr
-    assert quercus("push", name, str(table_t), "--contours", str(contours_t), server=server).returncode == 0
+    assert quercus("push", name, str(table_t), "--label-file", str(contours_t), server=server).returncode == 0
     return name
 
 

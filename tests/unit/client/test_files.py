@@ -72,6 +72,39 @@ def test_arff_escapes(tmp_path: Path) -> None:
     assert cells(table(tmp_path, "t.arff", text)) == [(4, ["it's"]), (5, ["a\\b"])]
 
 
+def test_arff_escapes_in_names_and_all_of_them(tmp_path: Path) -> None:
+    header = "@attribute 'a \\'name\\' 100\\% %' {\"say \\\"x\\\"\", 't\\tn\\nr\\r', '\\u00e9%,{}'}\n@data\n"
+    opened = table(tmp_path, "t.arff", header + "'\\u00e9%,{}' % a comment\n\"t\\tn\\nr\\r\"\n")
+    assert opened.names == ("a 'name' 100% %",)
+    assert opened.columns[0].values == ('say "x"', "t\tn\nr\r", "é%,{}")
+    assert cells(opened) == [(3, ["é%,{}"]), (4, ["t\tn\nr\r"])]
+
+
+def test_arff_separated_by_tabs_or_blanks_and_loosely_written(tmp_path: Path) -> None:
+    text = "@ATTRIBUTE\ta\t{ x\ty ,  z }\r\n@attribute b\tReal %comment\r\n@DATA\r\nx\t1\r\n  y 2  \r\nz ,\t3%\r\n'y'4"
+    opened = table(tmp_path, "t.arff", text.replace("'y'4", "'y' 4"))
+    assert opened.columns[0].values == ("x", "y", "z")
+    assert cells(opened) == [(4, ["x", "1"]), (5, ["y", "2"]), (6, ["z", "3"]), (7, ["y", "4"])]
+
+
+def test_arff_missing_values_are_bare_question_marks(tmp_path: Path) -> None:
+    text = "@attribute a {'?', x}\n@attribute b real\n@data\n?,?\n'?',1\n{0 ?}\n{0 '?', 1 ?}\n"
+    found = cells(table(tmp_path, "t.arff", text))
+    assert found == [(4, [None, None]), (5, ["?", "1"]), (6, [None, "0"]), (7, ["?", None])]
+
+
+def test_arff_weights_of_rows(tmp_path: Path) -> None:
+    rows = "x,1,{2.5}\ny 2 {0}\n{1 3}, {4} % heavy\n{1 3} {1e-3}\nx,1\n"
+    opened = table(tmp_path, "t.arff", ARFF + rows)
+    assert [(record.cells, record.weight) for record in opened] == [
+        (["x", "1"], 2.5),
+        (["y", "2"], 0.0),
+        (["x", "3"], 4.0),
+        (["x", "3"], 0.001),
+        (["x", "1"], 1.0),
+    ]
+
+
 BAD_CSV: list[tuple[str | bytes, str]] = [
     ("", "is empty: expected a header line"),
     ("\n\n", "is empty: expected a header line"),
@@ -106,28 +139,41 @@ BAD_ARFF = [
     ("@relation t\n@data\n", "line 2: @data before any @attribute"),
     (
         "@relation t\n@attribute a string\n",
-        r"line 2, column 1 \(a\): string attributes cannot be learned from",
+        r"line 2, column 1 \(a\): is a string attribute: free text cannot be learned from",
     ),
-    ("@attribute a real\n@attribute d date 'yyyy'\n", r"line 2, column 2 \(d\): date attributes cannot"),
-    ("@attribute a relational\n", "relational attributes cannot"),
+    (
+        "@attribute a real\n@attribute d date 'yyyy'\n",
+        r"line 2, column 2 \(d\): is a date attribute, which cannot be learned from",
+    ),
+    ("@attribute a relational\n", "is a relational attribute: a bag of rows is no value"),
+    ("@attribute a real {2}\n", "attribute weights are not supported"),
+    ("@attribute a {x,y} {2}\n", "attribute weights are not supported"),
     ("@attribute a\n", "expected numeric, integer, real or {values}, found ''"),
     ("@attribute a float\n", "found 'float'"),
     ("@attribute a real real\n", "'real' is too much"),
     ("@attribute a {x, y\n", "line 1, column 1.*expected ',' or '}'"),
-    ("@attribute a {}\n", "expected a value|no value is declared"),
+    ("@attribute a {}\n", "no value is declared"),
+    ("@attribute a {x,}\n", "expected a value, found '}'"),
+    ("@attribute a {,x}\n", "expected a value, found ','"),
+    ("@attribute a {x'y'}\n", "expected ',' or '}', found '"),
     ("@attribute a {x, x}\n", "the value 'x' is declared twice"),
     ("@attribute a real\n@attribute a real\n", r"line 2, column 2 \(a\): the name 'a' is taken already"),
     ("@attribute 'a real\n", "line 1, column 1: the quote ' is not closed"),
-    (ARFF + "x\n", "line 5, column 2: the row has 1 values, 2 are declared: 'b' is absent"),
+    (ARFF + "x\n", "line 5, column 2: the row has 1 value, 2 are declared: 'b' is absent"),
+    (ARFF + "x \n", "line 5, column 2: the row has 1 value, 2 are declared: 'b' is absent"),
+    (ARFF + "x,1,\n", "line 5, column 3: the row has more than the 2 declared values"),
     (ARFF + "x,1,2\n", "line 5, column 3: the row has more than the 2 declared values"),
     (ARFF + "x,1\nz,1\n", r"line 6, column 1 \(a\): 'z' is none of the declared values x, y"),
     (ARFF + "x,\n", "line 5, column 2: expected a value, found the end of the line"),
     (ARFF + "'x\n", "line 5, column 1: the quote ' is not closed"),
-    (ARFF + "'x' 1\n", "line 5, column 1: expected ',' after the value, found '1'"),
-    (ARFF + "x,1,{3}\n", "line 5: instance weights"),
+    (ARFF + "'x'1\n", "line 5, column 1: expected ',' after the value, found '1'"),
+    (ARFF + "x,1,{a}\n", "line 5: the weight 'a' is no number of at least 0"),
+    (ARFF + "x,1,{-1}\n", "line 5: the weight '-1' is no number of at least 0"),
+    (ARFF + "x,1,{1\n", "line 5: expected '}' and the end of the line after the weight"),
+    (ARFF + "x,1,{1} 2\n", "line 5: expected '}' and the end"),
     (ARFF + "{7 x}\n", r"line 5: '7' is not an attribute number in 0\.\.1"),
     (ARFF + "{1 2, 0 x}\n", "must increase"),
-    (ARFF + "{0 x} 3\n", "after the sparse row is too much"),
+    (ARFF + "{0 x} 3\n", "line 5, column 3: the row has more than the 2 declared values"),
     (ARFF + "{0 x\n", "expected ',' or '}'"),
 ]
 

@@ -8,7 +8,7 @@ import pytest
 
 from quercus.client import Nominal, Numeric, Specification
 from quercus.client.files import FileError, Table, open_table
-from quercus.client.files.labels import contours, truth
+from quercus.client.files.labels import open_labels, truth
 from quercus.client.files.schema import Binding, class_column, infer, number
 from quercus.client.specfile import from_dict, read_specification, to_dict
 
@@ -94,8 +94,8 @@ def test_columns_that_do_not_fit_the_model(tmp_path: Path) -> None:
         Binding(table(tmp_path, declared, "t.arff"), SPECIFICATION)
 
 
-def test_contours_follow_the_frame_whatever_the_order_of_columns(tmp_path: Path) -> None:
-    rows = list(contours(table(tmp_path, "b,a\n.5,1\n0,.25\n"), ["a", "b"]))
+def test_plausibilities_follow_the_frame_whatever_the_order_of_columns(tmp_path: Path) -> None:
+    rows = list(open_labels(table(tmp_path, "b,a\n.5,1\n0,.25\n"), ["a", "b"]))
     np.testing.assert_array_equal(rows, [[1.0, 0.5], [0.25, 0.0]])
 
 
@@ -108,12 +108,13 @@ def test_contours_follow_the_frame_whatever_the_order_of_columns(tmp_path: Path)
         ("a,b\n1,-0.1\n", "is not a plausibility"),
         ("a,b\n1,x\n", "'x' is not a plausibility"),
         ("a,b\n1,\n", "a missing value is not a plausibility"),
+        ("id,label\n1,a\n", r"id, label is no class; is one a column of classes\? \(--label-column\)"),
         ("a,b\n1,1\n0,0\n", "line 3: every plausibility is 0"),
     ],
 )
-def test_bad_contours(tmp_path: Path, content: str, words: str) -> None:
+def test_bad_plausibilities(tmp_path: Path, content: str, words: str) -> None:
     with pytest.raises(FileError, match=words):
-        list(contours(table(tmp_path, content), ["a", "b"]))
+        list(open_labels(table(tmp_path, content), ["a", "b"]))
 
 
 def test_truths_by_row_number_and_by_id(tmp_path: Path) -> None:
