@@ -98,7 +98,7 @@ def test_answers_may_be_sets(data: Path, tmp_path: Path) -> None:
                 "{short}",
             ),
             1,
-            "class column 'class' has 1 class; 2 to 64 are possible",
+            "has no column left to learn from",
         ),
         (("push", "{name}", "{data}", "--label-file", "{short}"), 1, "fewer labels"),
     ],
