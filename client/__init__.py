@@ -12,9 +12,11 @@ from quercus.client.errors import (
     FieldViolation,
     InvalidArgument,
     NotFound,
+    PermissionDenied,
     QuercusError,
     ResourceExhausted,
     ServerError,
+    Unauthenticated,
     Unavailable,
 )
 from quercus.client.results import (
@@ -54,6 +56,7 @@ __all__ = [
     "Nominal",
     "NotFound",
     "Numeric",
+    "PermissionDenied",
     "Pruning",
     "PushReport",
     "QuercusError",
@@ -66,5 +69,6 @@ __all__ = [
     "Tree",
     "TreeNode",
     "TreeUpdate",
+    "Unauthenticated",
     "Unavailable",
 ]

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import grpc
-from grpc import aio as grpc_aio
 
 from quercus.client import convert, pushing, requests, transport
 from quercus.client.classifying import Forms
@@ -29,6 +29,7 @@ from quercus.client.results import (
     Specification,
 )
 from quercus.client.rows import Row, async_chunks
+from quercus.client.security import Security
 from quercus.client.stubs import Stubs
 from quercus.client.treeview import Tree, TreeUpdate
 from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, tree_pb2
@@ -39,7 +40,7 @@ class Client:
 
     Parameters
     ----------
-    address, timeout_s
+    address, timeout_s, token, ca
         As in :class:`quercus.client.Client`.
 
     Examples
@@ -50,14 +51,19 @@ class Client:
     ...         await client.answer(query, "red")
     """
 
-    def __init__(self, address: str | None = None, *, timeout_s: float = transport.DEFAULT_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        timeout_s: float = transport.DEFAULT_TIMEOUT_S,
+        token: str | None = None,
+        ca: Path | str | None = None,
+    ) -> None:
         self.address = transport.server_address(address)
         self.timeout_s = timeout_s
         self._sequences = transport.Sequences()
         self._forms = Forms()
-        self._channel = grpc_aio.insecure_channel(
-            self.address, options=transport.channel_options(self.address)
-        )
+        self._channel = Security.load(token, ca).aio_channel(self.address)
         self._stubs = Stubs(self._channel)
 
     async def __aenter__(self) -> Self:

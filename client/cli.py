@@ -8,19 +8,20 @@ import inspect
 import io
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
 import typer.core
 import typer.main
 
-from quercus.client.commands import classify, induce, label, models, push, serve, tree, watch
+from quercus.client.commands import classify, induce, label, models, push, serve, tokens, tree, watch
 from quercus.client.commands.common import Failure, err
 from quercus.client.errors import NotFound, QuercusError, Unavailable
 from quercus.client.files.errors import FileError
 
 _DEMO = "quercus.client.commands.demo"
-_ORDER = ("serve", "models", "push", "label", "classify", "tree", "watch", "demo", "induce")
+_ORDER = ("serve", "models", "push", "label", "classify", "tree", "watch", "tokens", "demo", "induce")
 
 
 class _Commands(typer.core.TyperGroup):
@@ -52,6 +53,7 @@ app.command("label")(label.label)
 app.command("classify")(classify.classify)
 app.command("tree")(tree.tree)
 app.command("watch")(watch.watch)
+app.add_typer(tokens.app, name="tokens")
 app.command("induce")(induce.induce)
 
 
@@ -68,6 +70,28 @@ def quercus(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file", envvar="QUERCUS_TOKEN_FILE", metavar="FILE", help="Holds the token to show."
+        ),
+    ] = None,
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option("--tls-ca", envvar="QUERCUS_TLS_CA", metavar="FILE", help="Authorities to trust, PEM."),
+    ] = None,
+    client_cert: Annotated[
+        Path | None,
+        typer.Option(
+            "--client-cert", envvar="QUERCUS_CLIENT_CERT", metavar="FILE", help="Certificate to show, PEM."
+        ),
+    ] = None,
+    client_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--client-key", envvar="QUERCUS_CLIENT_KEY", metavar="FILE", help="Its private key, PEM."
+        ),
+    ] = None,
 ) -> None:
     """Streaming active learning with trees that ask.
 
@@ -84,6 +108,10 @@ def quercus(
 
     Every command explains itself: quercus push --help
     """
+    given = {"TOKEN_FILE": token_file, "TLS_CA": tls_ca, "CLIENT_CERT": client_cert, "CLIENT_KEY": client_key}
+    for name, path in given.items():  # where the client library looks
+        if path is not None:
+            os.environ[f"QUERCUS_{name}"] = str(path)
 
 
 def unwrapped(text: str) -> str:
@@ -92,7 +120,11 @@ def unwrapped(text: str) -> str:
     return "\n\n".join(p if p.startswith(" ") else p.replace("\n", " ") for p in paragraphs)
 
 
-for _command in (*app.registered_commands, *models.app.registered_commands):
+for _command in (
+    *app.registered_commands,
+    *models.app.registered_commands,
+    *tokens.app.registered_commands,
+):
     if _command.callback is not None:
         _command.help = unwrapped(_command.callback.__doc__ or "")
 if app.registered_callback is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from quercus.client.results import (
     Specification,
 )
 from quercus.client.rows import Row, chunks
+from quercus.client.security import Security
 from quercus.client.stubs import Stubs
 from quercus.client.treeview import Tree, TreeUpdate
 from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, tree_pb2
@@ -37,9 +39,15 @@ class Client:
     Parameters
     ----------
     address
-        ``host:port``; default the environment variable ``QUERCUS_SERVER``, else 127.0.0.1:50051.
+        ``host:port``, or ``tls://host:port`` to speak TLS; default the environment variable ``QUERCUS_SERVER``, else
+        127.0.0.1:50051.
     timeout_s
         Deadline of each call, and of each acknowledgement of a push.
+    token
+        Where the server asks for one; default ``QUERCUS_TOKEN``, else what the file ``QUERCUS_TOKEN_FILE`` holds.
+    ca
+        PEM file of the authorities that may have signed the server's certificate; default ``QUERCUS_TLS_CA``, else the
+        system's. A certificate of the client itself is read from ``QUERCUS_CLIENT_CERT`` and ``QUERCUS_CLIENT_KEY``.
 
     Examples
     --------
@@ -51,12 +59,19 @@ class Client:
     ...     client.classify("wine", [[2.2]]).labels
     """
 
-    def __init__(self, address: str | None = None, *, timeout_s: float = transport.DEFAULT_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        timeout_s: float = transport.DEFAULT_TIMEOUT_S,
+        token: str | None = None,
+        ca: Path | str | None = None,
+    ) -> None:
         self.address = transport.server_address(address)
         self.timeout_s = timeout_s
         self._sequences = transport.Sequences()
         self._forms = Forms()
-        self._channel = grpc.insecure_channel(self.address, options=transport.channel_options(self.address))
+        self._channel = Security.load(token, ca).channel(self.address)
         self._stubs = Stubs(self._channel)
 
     def __enter__(self) -> Self:

@@ -75,6 +75,14 @@ class FailedPrecondition(QuercusError):  # noqa: N818
     """Right in form, but not now: an expired lease, an answered query, no tree yet."""
 
 
+class Unauthenticated(QuercusError):  # noqa: N818
+    """The server asks for a token, and there is none, or none that counts."""
+
+
+class PermissionDenied(QuercusError):  # noqa: N818
+    """The token does not allow it."""
+
+
 class ResourceExhausted(QuercusError):  # noqa: N818
     """A limit with a name was passed; the message says which."""
 
@@ -101,6 +109,8 @@ _BY_CODE: dict[grpc.StatusCode, type[QuercusError]] = {
     grpc.StatusCode.NOT_FOUND: NotFound,
     grpc.StatusCode.ALREADY_EXISTS: AlreadyExists,
     grpc.StatusCode.FAILED_PRECONDITION: FailedPrecondition,
+    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
+    grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
     grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhausted,
     grpc.StatusCode.UNAVAILABLE: Unavailable,
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,

@@ -19,6 +19,7 @@ CLASSIFY_BYTES = 8 * 1024 * 1024
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_ADDRESS = "127.0.0.1:50051"
+TLS_SCHEME = "tls://"
 MAX_ATTEMPTS = 4
 PUSH_ATTEMPTS = 8
 """Of a stream that broke with batches on their way: several seconds, long enough for a server to restart."""
@@ -42,7 +43,7 @@ Reads, and writes that the server knows again by their lease token or content.
 
 
 def server_address(given: str | None) -> str:
-    """``HOST:PORT`` as given, else of the environment variable ``QUERCUS_SERVER``, else the default.
+    """``HOST:PORT``, or with TLS ``tls://HOST:PORT``: as given, else of ``QUERCUS_SERVER``, else the default.
 
     Raises
     ------
@@ -55,11 +56,14 @@ def server_address(given: str | None) -> str:
     ('[::1]:6000', 'unix:quercus.sock')
     """
     address = given or os.environ.get("QUERCUS_SERVER") or DEFAULT_ADDRESS
-    if address.startswith(_GRPC_SCHEMES):
+    target = address.removeprefix(TLS_SCHEME)
+    if target.startswith(_GRPC_SCHEMES):
         return address
-    found = _HOST_PORT.fullmatch(address)
+    found = _HOST_PORT.fullmatch(target)
     if found is None or not 1 <= int(found["port"]) <= 65535:
-        raise invalid("server", f"{address!r} is not HOST:PORT, as in {DEFAULT_ADDRESS}")
+        raise invalid(
+            "server", f"{address!r} is not HOST:PORT, as in {DEFAULT_ADDRESS}, nor {TLS_SCHEME}HOST:PORT"
+        )
     return address
 
 

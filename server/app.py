@@ -26,9 +26,11 @@ from quercus.proto.v1 import (
     tree_pb2,
     tree_pb2_grpc,
 )
+from quercus.server.access import Authority
 from quercus.server.config import Config, set_up_logging
 from quercus.server.core import Core
 from quercus.server.errors import BadStart
+from quercus.server.guard import Guard
 from quercus.server.interceptor import CatchAll
 from quercus.server.limits import MAX_CALLS
 from quercus.server.listening import check_address, join
@@ -38,6 +40,8 @@ from quercus.server.services.models import ModelService
 from quercus.server.services.queries import QueryService
 from quercus.server.services.trees import TreeService
 from quercus.server.supervisor import Supervisor
+from quercus.server.tls import server_credentials
+from quercus.storage.access import TokenRecord
 from quercus.storage.errors import StorageError
 from quercus.storage.store import Store
 
@@ -84,11 +88,15 @@ class Server:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        tls = (config.tls_cert, config.tls_key, config.tls_client_ca)
+        self._credentials = server_credentials(*tls) if config.tls_cert else None
         self._store = _open_store(config)
         self.core = Core(self._store, config)
         self.supervisor = Supervisor(config)
         self._health = Health(self.core.stopping)
         self._calls = CatchAll()
+        authority = Authority(self._load_tokens) if config.needs_tokens else None
+        self._guard = Guard(self.core, authority)
         self._server = self._make_server()
         self._watch: asyncio.Task[None] | None = None
         self.port = 0
@@ -137,12 +145,18 @@ class Server:
     def _listen(self) -> int:
         wanted = join(self._config.host, self._config.port)
         try:
-            port = self._server.add_insecure_port(wanted)
+            if self._credentials is None:
+                port = self._server.add_insecure_port(wanted)
+            else:
+                port = self._server.add_secure_port(wanted, self._credentials)
         except RuntimeError:
             port = 0
         if not port:  # taken since it was checked
             raise BadStart(f"cannot listen on {wanted}: the port is in use; choose another with --port")
         return port
+
+    async def _load_tokens(self) -> list[TokenRecord]:
+        return await self.core.read(self._store.access.tokens)
 
     async def stop(self) -> None:
         """Stop gracefully.
@@ -172,7 +186,7 @@ class Server:
     def _make_server(self) -> aio.Server:
         size = self._config.max_message_bytes
         server = aio.server(
-            interceptors=[self._calls],
+            interceptors=[self._calls, self._guard],
             maximum_concurrent_rpcs=MAX_CALLS,
             options=[
                 ("grpc.so_reuseport", 0),

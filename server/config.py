@@ -17,11 +17,13 @@ from typing import Final
 from quercus.belief.errors import shown
 from quercus.server.errors import BadStart
 from quercus.server.limits import MAX_MESSAGE_BYTES, MAX_SNAPSHOT_INTERVAL_S, SNAPSHOT_INTERVAL_S
+from quercus.server.listening import is_loopback
 from quercus.storage import KEPT_VERSIONS, file_url
 
 PREFIX: Final = "QUERCUS_"
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+ACCESS: Final = ("auto", "open", "tokens")
 
 
 class BadConfiguration(BadStart):
@@ -36,6 +38,11 @@ class Config:
     ----------
     store : URL of the store, or the path of a SQLite file.
     host, port : where to listen; port 0 lets the system choose.
+    access : open: whoever reaches the port may call; tokens: every call needs a bearer token (``quercus tokens``);
+        auto: open on a loopback address, tokens on any other.
+    tls_cert, tls_key : PEM files of the certificate and its private key; empty: no TLS.
+    tls_client_ca : PEM file of authorities; clients must show a certificate of one of them. Empty: they need none.
+    plaintext : listen without TLS although others can reach the address, because something before it encrypts.
     log_level : debug, info, warning or error.
     grace_s : longest time a graceful stop waits for calls under way, in seconds.
     poll_ms : time between two looks for changes of the store, in milliseconds.
@@ -50,6 +57,11 @@ class Config:
     store: str = "quercus.db"
     host: str = "127.0.0.1"
     port: int = 50051
+    access: str = "auto"
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_client_ca: str = ""
+    plaintext: bool = False
     log_level: str = "info"
     grace_s: float = 10.0
     poll_ms: int = 5
@@ -71,6 +83,26 @@ class Config:
         for key in ("store", "host"):
             if not getattr(self, key).strip():
                 raise BadConfiguration(f"{key}: must not be empty")
+        self._check_security()
+
+    def _check_security(self) -> None:
+        if self.access not in ACCESS:
+            raise BadConfiguration(f"access: is {shown(self.access)}, must be one of {', '.join(ACCESS)}")
+        if bool(self.tls_cert) != bool(self.tls_key):
+            missing = "tls_key" if self.tls_cert else "tls_cert"
+            raise BadConfiguration(f"{missing}: is missing, a certificate and its private key go together")
+        if self.tls_client_ca and not self.tls_cert:
+            raise BadConfiguration("tls_client_ca: needs tls_cert and tls_key as well")
+        if not (self.tls_cert or self.plaintext or is_loopback(self.host)):
+            raise BadConfiguration(
+                f"host: is {shown(self.host)}, which other machines can reach, and what they send would cross the "
+                "network in the clear: give tls_cert and tls_key, or set plaintext if something before it encrypts"
+            )
+
+    @property
+    def needs_tokens(self) -> bool:
+        """Whether every call needs a bearer token."""
+        return self.access == "tokens" or (self.access == "auto" and not is_loopback(self.host))
 
     @property
     def store_url(self) -> str:
@@ -147,8 +179,10 @@ def _build(given: Mapping[str, tuple[object, str]]) -> Config:
     try:
         return Config(**values)  # type: ignore[arg-type]  # each was converted to its field's type
     except BadConfiguration as error:
-        key = str(error).partition(":")[0]
-        raise BadConfiguration(f"{error} (from {sources[key]})") from None
+        found = sources.get(str(error).partition(":")[0])
+        if found is None:  # what is wrong is that it was not given
+            raise
+        raise BadConfiguration(f"{error} (from {found})") from None
 
 
 def _convert(key: str, value: object, kind: type, source: str) -> object:

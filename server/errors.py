@@ -32,6 +32,14 @@ class Unavailable(Exception):  # noqa: N818 - named after the status
     """The request is fine and may be sent again: the tree is not grown so far, or the server is stopping."""
 
 
+class Unauthenticated(Exception):  # noqa: N818 - named after the status
+    """No token, or none that counts."""
+
+
+class PermissionDenied(Exception):  # noqa: N818 - named after the status
+    """The token does not allow it; the text says what would."""
+
+
 class BadStart(Exception):  # noqa: N818 - reads as what happened
     """It cannot start: bad configuration, a port in use, an unusable store. The text is for people."""
 
@@ -84,6 +92,10 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911 - a tab
             return failure(code_pb2.DATA_LOSS, f"what is stored cannot be read ({error})")
         case Stale():
             return failure(code_pb2.ABORTED, "the model's nominal values changed meanwhile: send it again")
+        case Unauthenticated():
+            return failure(code_pb2.UNAUTHENTICATED, str(error))
+        case PermissionDenied():
+            return failure(code_pb2.PERMISSION_DENIED, str(error))
         case Unavailable() | StorageError():
             return failure(code_pb2.UNAVAILABLE, str(error))
         case _:

@@ -145,4 +145,15 @@ class Access:
             rows = connection.execute(
                 select(table).where(table.c.id > after).order_by(table.c.id).limit(limit)
             ).all()
-        return [AuditRecord(row.id, row.at, row.who, row.action, row.target, row.outcome) for row in rows]
+        return [_audit_record(row) for row in rows]
+
+    def newest_audit(self, limit: int) -> list[AuditRecord]:
+        """The newest `limit` entries of the audit log, oldest first."""
+        table = schema.audit
+        with self._database.read() as connection:
+            rows = connection.execute(select(table).order_by(table.c.id.desc()).limit(limit)).all()
+        return [_audit_record(row) for row in reversed(rows)]
+
+
+def _audit_record(row: schema.AnyRow) -> AuditRecord:
+    return AuditRecord(row.id, row.at, row.who, row.action, row.target, row.outcome)

@@ -23,7 +23,11 @@ err = Console(stderr=True, highlight=False)
 ServerOption = Annotated[
     str,
     typer.Option(
-        "--server", "-S", envvar="QUERCUS_SERVER", metavar="HOST:PORT", help="Address of the server."
+        "--server",
+        "-S",
+        envvar="QUERCUS_SERVER",
+        metavar="HOST:PORT",
+        help="Address of the server; tls://HOST:PORT for TLS.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

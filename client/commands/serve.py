@@ -20,6 +20,31 @@ def serve(
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="Port (50051); 0: any free one.")
     ] = None,
+    access: Annotated[
+        str | None,
+        typer.Option(
+            "--access",
+            help="open, tokens (every call needs one: quercus tokens), or auto: open on loopback, else tokens (auto).",
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        str | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate, PEM: speak TLS.")
+    ] = None,
+    tls_key: Annotated[
+        str | None, typer.Option("--tls-key", metavar="FILE", help="Its private key, PEM.")
+    ] = None,
+    tls_client_ca: Annotated[
+        str | None,
+        typer.Option(
+            "--tls-client-ca", metavar="FILE", help="Clients must show a certificate of these authorities."
+        ),
+    ] = None,
+    plaintext: Annotated[
+        bool | None,
+        typer.Option(
+            "--plaintext", help="No TLS on an address that others reach: something before it encrypts."
+        ),
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -52,6 +77,7 @@ def serve(
 
         quercus serve
         quercus serve --store /var/lib/quercus/quercus.db --port 6000
+        quercus serve --host 0.0.0.0 --tls-cert server.pem --tls-key server.key
     """
     with needs_server_extra("serve"):
         from quercus.server.app import serve as run  # noqa: PLC0415  (the server extra)
@@ -61,6 +87,11 @@ def serve(
         "store": store,
         "host": host,
         "port": port,
+        "access": access,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+        "tls_client_ca": tls_client_ca,
+        "plaintext": plaintext,
         "log_level": log_level,
         "grace_s": grace_s,
         "snapshot_interval_s": snapshot_interval_s,

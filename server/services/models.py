@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from google.protobuf import empty_pb2
 
 from quercus.proto.v1 import model_pb2, model_pb2_grpc
+from quercus.server.access import caller
 from quercus.server.convert_models import changed, complete, encode_model
 from quercus.server.core import Core
 from quercus.server.names import check_model_id, make_token, page_size, parse_model, read_token
+from quercus.storage.errors import NotFound
+from quercus.storage.records import ModelRecord
 from quercus.storage.store import Store
 
 
@@ -45,7 +51,9 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
         """Return a page of models, in order of name."""
         size = page_size(request.page_size)
         after = read_token("models", request.page_token)
-        return await self._core.read(_list, self._core.store, after, size)
+        principal = caller()
+        granted = None if principal is None else principal.models
+        return await self._core.read(_list, self._core.store, after, size, granted)
 
     async def UpdateModel(self, request: model_pb2.UpdateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
         """Change the fields of the mask; the change is an event of the log."""
@@ -63,13 +71,26 @@ def _get(store: Store, model: str) -> model_pb2.Model:
     return encode_model(store.get_model(model), store.vocabulary(model))
 
 
-def _list(store: Store, after: str, size: int) -> model_pb2.ListModelsResponse:
-    records = store.list_models(after, size + 1)
+def _list(
+    store: Store, after: str, size: int, granted: frozenset[str] | None
+) -> model_pb2.ListModelsResponse:
+    if granted is None:
+        records = store.list_models(after, size + 1)
+    else:
+        records = list(islice(_granted(store, after, granted), size + 1))
     page = records[:size]
     return model_pb2.ListModelsResponse(
         models=[encode_model(record, store.vocabulary(record.name)) for record in page],
         next_page_token=make_token("models", page[-1].name) if len(records) > size else "",
     )
+
+
+def _granted(store: Store, after: str, granted: frozenset[str]) -> Iterator[ModelRecord]:
+    """Yield the models of a caller who may not touch all, those that exist, in order of name."""
+    for name in sorted(granted):
+        if name > after:
+            with suppress(NotFound):
+                yield store.get_model(name)
 
 
 def _update(store: Store, model: str, request: model_pb2.UpdateModelRequest) -> model_pb2.Model:

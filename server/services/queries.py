@@ -9,6 +9,7 @@ from typing import Any
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2, query_pb2_grpc
 from quercus.server import leasing
+from quercus.server.access import OPERATOR, READER, caller
 from quercus.server.checks import check_count, check_labeller, check_sequence, lease_s, wait_s
 from quercus.server.convert_models import timestamp
 from quercus.server.core import Core
@@ -113,7 +114,15 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         size = page_size(request.page_size)
         after = read_number_token("queries", request.page_token)
         states = [_state(state, f"states[{i}]") for i, state in enumerate(request.states)]
-        return await self._core.read(_list, self._core.store, model, states, after, size)
+        return await self._core.read(_list, self._core.store, model, states, after, size, _only())
+
+
+def _only() -> str | None:
+    """Return the labeller who may see no other's queries, None for a caller who may see all."""
+    principal = caller()
+    if principal is None or principal.roles & {OPERATOR, READER}:
+        return None
+    return principal.name
 
 
 def _state(state: int, field: str) -> QueryState:
@@ -127,12 +136,13 @@ def _with_token(query: query_pb2.Query, token: str) -> query_pb2.Query:
     return query
 
 
-def _list(
-    store: Store, model: str, states: list[QueryState], after: int, size: int
+def _list(  # noqa: PLR0917 - runs in a thread
+    store: Store, model: str, states: list[QueryState], after: int, size: int, only: str | None
 ) -> query_pb2.ListQueriesResponse:
     records = store.list_queries(model, states, after, size + 1)
     page = records[:size]
+    shown = [record for record in page if only is None or record.labeller in ("", only)]
     return query_pb2.ListQueriesResponse(
-        queries=leasing.with_instances(store, model, page),
+        queries=leasing.with_instances(store, model, shown),
         next_page_token=make_token("queries", page[-1].number) if len(records) > size else "",
     )

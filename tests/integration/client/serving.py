@@ -70,11 +70,14 @@ class Serving:
         Where the store lies; a second server on it finds what the first one stored.
     port
         0: any free one.
+    flags
+        More flags of ``quercus serve``.
     """
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
+    def __init__(self, folder: Path, port: int = 0, *flags: str) -> None:
+        store = f"sqlite:///{folder / 'quercus.db'}"
         self.process = subprocess.Popen(
-            [QUERCUS, "serve", "--store", f"sqlite:///{folder / 'quercus.db'}", "--port", str(port)],
+            [QUERCUS, "serve", "--store", store, "--port", str(port), *flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,

@@ -7,6 +7,7 @@ from quercus.client.cli import app
 
 COMMANDS = ("serve", "push", "label", "classify", "tree", "watch", "demo", "induce")
 VERBS = ("list", "show", "create", "update", "delete")
+TOKEN_VERBS = ("create", "list", "revoke", "audit")
 COLUMNS = 80
 
 
@@ -18,7 +19,10 @@ def shown(*arguments: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, *(f"models {verb}" for verb in VERBS)])
+@pytest.mark.parametrize(
+    "command",
+    [*COMMANDS, *(f"models {verb}" for verb in VERBS), *(f"tokens {verb}" for verb in TOKEN_VERBS)],
+)
 def test_each_example_is_on_an_indented_line_of_its_own(command: str) -> None:
     page = shown(*command.split())
     assert max(map(len, page.splitlines())) <= COLUMNS
@@ -31,8 +35,9 @@ def test_each_example_is_on_an_indented_line_of_its_own(command: str) -> None:
 
 
 def test_groups_name_their_commands() -> None:
-    assert all(f"│ {command} " in shown() for command in (*COMMANDS, "models"))
+    assert all(f"│ {command} " in shown() for command in (*COMMANDS, "models", "tokens"))
     assert all(f"│ {verb} " in shown("models") for verb in VERBS)
+    assert all(f"│ {verb} " in shown("tokens") for verb in TOKEN_VERBS)
 
 
 def test_brackets_are_shown_as_they_are() -> None:

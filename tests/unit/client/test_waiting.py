@@ -139,7 +139,7 @@ def test_a_specification_of_the_wrong_types_is_refused(attributes: Any, classes:
 
 def test_only_max_depth_has_no_limit() -> None:
     assert not requests.update("m", {"max_depth": None}).specification.HasField("max_depth")
-    with pytest.raises(InvalidArgument, match="budget: is None, must be a number"):
+    with pytest.raises(InvalidArgument, match="budget: is None, must have a value"):
         requests.update("m", {"budget": None})
 
 

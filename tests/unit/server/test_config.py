@@ -8,6 +8,8 @@ import pytest
 from quercus.server.config import BadConfiguration, Config
 from quercus.storage.store import Store
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104  (refused, and never listened on here)
+
 
 def test_defaults() -> None:
     config = Config.load(environ={})
@@ -131,3 +133,36 @@ def test_bad_files(content: str, text: str, tmp_path: Path) -> None:
 def test_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(BadConfiguration, match=r"cannot read the configuration file .*No such file"):
         Config.load(environ={}, file=tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"host": EVERYWHERE}, "host: is '0\\.0\\.0\\.0', which other machines can reach"),
+        ({"host": "::"}, "host: is '::', which other machines can reach"),
+        ({"host": "sensor-hub.example.org"}, "other machines can reach"),
+        ({"access": "none"}, "access: is 'none', must be one of auto, open, tokens"),
+        ({"tls_cert": "a.pem"}, "tls_key: is missing"),
+        ({"tls_key": "a.key"}, "tls_cert: is missing"),
+        ({"tls_client_ca": "ca.pem"}, "tls_client_ca: needs tls_cert and tls_key"),
+    ],
+)
+def test_what_would_leave_a_door_open_is_refused(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadConfiguration, match=said):
+        Config(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "needed"),
+    [
+        ({}, False),
+        ({"host": "::1"}, False),
+        ({"host": "127.8.9.1"}, False),
+        ({"access": "tokens"}, True),
+        ({"host": EVERYWHERE, "plaintext": True}, True),
+        ({"host": EVERYWHERE, "tls_cert": "a", "tls_key": "b"}, True),
+        ({"host": EVERYWHERE, "tls_cert": "a", "tls_key": "b", "access": "open"}, False),
+    ],
+)
+def test_tokens_are_asked_for_wherever_others_can_reach(fields: dict[str, Any], needed: bool) -> None:
+    assert Config(**fields).needs_tokens is needed

@@ -1,0 +1,140 @@
+"""What a client shows to a server, and what it asks a server to show: tokens and certificates."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+from grpc import aio
+
+from quercus.client.errors import invalid
+from quercus.client.transport import TLS_SCHEME, channel_options, is_loopback
+
+
+@dataclass(frozen=True)
+class Security:
+    """Token and certificates of one client; what is not given comes from the environment.
+
+    Parameters
+    ----------
+    token
+        As ``quercus tokens create`` printed it; else ``QUERCUS_TOKEN``, else the content of the file that
+        ``QUERCUS_TOKEN_FILE`` names. Never shown by ``repr``.
+    ca
+        PEM file of the authorities that may have signed the server's certificate; else ``QUERCUS_TLS_CA``, else
+        those of the system.
+    cert, key
+        PEM files of the client's own certificate and private key, where the server asks for one; else
+        ``QUERCUS_CLIENT_CERT`` and ``QUERCUS_CLIENT_KEY``.
+    """
+
+    token: str | None = None
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+
+    def __repr__(self) -> str:
+        token = None if self.token is None else "..."
+        return f"Security(token={token!r}, ca={self.ca!r}, cert={self.cert!r}, key={self.key!r})"
+
+    @classmethod
+    def load(cls, token: str | None = None, ca: Path | str | None = None) -> Security:
+        """What is given, completed by the environment.
+
+        Raises
+        ------
+        InvalidArgument
+            When a file that the environment names cannot be read.
+        """
+
+        def path(name: str) -> Path | None:
+            return Path(os.environ[name]) if os.environ.get(name) else None
+
+        if token is None:
+            token = os.environ.get("QUERCUS_TOKEN") or None
+        if token is None and (file := path("QUERCUS_TOKEN_FILE")) is not None:
+            token = _read(file, "QUERCUS_TOKEN_FILE").decode(errors="replace")
+        if token is not None:
+            token = token.strip()
+            if not (token.isascii() and token.isprintable() and token):
+                raise invalid("token", "is not text of one line, as `quercus tokens create` prints it")
+        return cls(
+            token,
+            Path(ca) if ca is not None else path("QUERCUS_TLS_CA"),
+            path("QUERCUS_CLIENT_CERT"),
+            path("QUERCUS_CLIENT_KEY"),
+        )
+
+    def channel(self, address: str) -> grpc.Channel:
+        """A synchronous channel to ``host:port``, or with TLS to ``tls://host:port``."""
+        channel: grpc.Channel = self._open(address, grpc.insecure_channel, grpc.secure_channel)
+        return channel
+
+    def aio_channel(self, address: str) -> aio.Channel:
+        """An asyncio channel."""
+        channel: aio.Channel = self._open(address, aio.insecure_channel, aio.secure_channel)
+        return channel
+
+    def _open(self, address: str, insecure: Callable[..., Any], secure: Callable[..., Any]) -> Any:
+        target = address.removeprefix(TLS_SCHEME)
+        options = channel_options(target)
+        if target != address:
+            channel = secure(target, self._credentials(), options=options)
+        else:
+            if self.token is not None and not is_loopback(target):
+                raise invalid(
+                    "server", f"{address} would get the token in the clear: write {TLS_SCHEME}{address}"
+                )
+            channel = insecure(target, options=options)
+        return channel if self.token is None else _Authorized(channel, self.token)
+
+    def _credentials(self) -> grpc.ChannelCredentials:
+        if (self.cert is None) != (self.key is None):
+            raise invalid("tls", "a client's certificate and its private key go together")
+        return grpc.ssl_channel_credentials(
+            None if self.ca is None else _read(self.ca, "ca"),
+            None if self.key is None else _read(self.key, "key"),
+            None if self.cert is None else _read(self.cert, "cert"),
+        )
+
+
+class _Authorized:
+    """A channel whose every call carries the token, synchronous or asyncio."""
+
+    def __init__(self, channel: Any, token: str) -> None:
+        self._channel = channel
+        self._metadata = (("authorization", f"Bearer {token}"),)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._channel, name)
+
+    def _method(self, kind: str, *args: Any, **kwargs: Any) -> Any:
+        call = getattr(self._channel, kind)(*args, **kwargs)
+
+        def authorized(request: Any = None, **options: Any) -> Any:
+            return call(*([] if request is None else [request]), metadata=self._metadata, **options)
+
+        return authorized
+
+    def unary_unary(self, *args: Any, **kwargs: Any) -> Any:
+        return self._method("unary_unary", *args, **kwargs)
+
+    def unary_stream(self, *args: Any, **kwargs: Any) -> Any:
+        return self._method("unary_stream", *args, **kwargs)
+
+    def stream_unary(self, *args: Any, **kwargs: Any) -> Any:
+        return self._method("stream_unary", *args, **kwargs)
+
+    def stream_stream(self, *args: Any, **kwargs: Any) -> Any:
+        return self._method("stream_stream", *args, **kwargs)
+
+
+def _read(path: Path, what: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise invalid(what, f"cannot read {path}: {error.strerror}") from None

@@ -1,0 +1,206 @@
+"""Lets in who may call, and writes administrative calls into the audit log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+
+import grpc
+from grpc import aio
+
+from quercus.belief.errors import InvalidInput
+from quercus.server.access import (
+    ADMINISTRATIVE,
+    Authority,
+    Principal,
+    check_permission,
+    set_caller,
+    short_name,
+)
+from quercus.server.core import Core
+from quercus.server.errors import PermissionDenied, to_failure
+from quercus.server.names import parse_query
+from quercus.storage.errors import NotFound
+
+_audit = logging.getLogger("quercus.audit")
+Handler = Any  # grpc.RpcMethodHandler: untyped in grpcio
+OPEN_PREFIX: Final = "/grpc.health."
+"""Probes need no token: whether a server is well is no secret."""
+
+
+class Guard(aio.ServerInterceptor):
+    """Asks every call for its token, and every message for what it may touch.
+
+    Parameters
+    ----------
+    core : of the server.
+    authority : None: anyone may call, and only the audit log is written.
+    """
+
+    def __init__(self, core: Core, authority: Authority | None) -> None:
+        self._core = core
+        self._authority = authority
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
+    ) -> Handler:
+        """Wrap the handler of the method."""
+        handler = await continuation(handler_call_details)
+        method = handler_call_details.method
+        if handler is None or method.startswith(OPEN_PREFIX):
+            return handler
+        given = [value for key, value in handler_call_details.invocation_metadata if key == "authorization"]
+        gate = _Gate(self._core, self._authority, method, given[0] if given else None)
+        streams_in = handler.request_streaming
+        codecs = (handler.request_deserializer, handler.response_serializer)
+        if handler.response_streaming:
+            wrapped: Any = gate.stream(handler.stream_stream or handler.unary_stream, streams_in)
+            make: Any = (
+                grpc.stream_stream_rpc_method_handler if streams_in else grpc.unary_stream_rpc_method_handler
+            )
+            return make(wrapped, *codecs)
+        if streams_in:
+            return grpc.stream_unary_rpc_method_handler(gate.unary(handler.stream_unary, True), *codecs)
+        behaviour = gate.unary(handler.unary_unary, False)
+        if short_name(method) in ADMINISTRATIVE:
+            behaviour = gate.audited(behaviour)
+        return grpc.unary_unary_rpc_method_handler(behaviour, *codecs)
+
+
+class _Gate:
+    """What one call has to pass, at its start and with every message."""
+
+    def __init__(
+        self, core: Core, authority: Authority | None, method: str, authorization: str | None
+    ) -> None:
+        self._core = core
+        self._authority = authority
+        self._method = method
+        self._authorization = authorization
+
+    async def admit(self) -> Principal | None:
+        """Return who calls; raises unless they may, still."""
+        if self._authority is None:
+            return None
+        principal = await self._authority.admit(self._authorization)
+        check_permission(principal, self._method)
+        return principal
+
+    async def check(self, request: Any) -> None:
+        """Let a message pass, or raise."""
+        principal = await self.admit()
+        set_caller(principal)
+        if principal is None:
+            return
+        model = named_model(request)
+        if model is not None and not principal.may_touch(model):
+            raise PermissionDenied(f"the token of {principal.name} is not for the model {model}")
+        if not principal.is_operator:
+            _check_labeller(request, principal)
+            for part in held(request):
+                await self._check_holder(part, principal)
+
+    async def _check_holder(self, request: Any, principal: Principal) -> None:
+        """A lease token counts only in the hands it was given to."""
+        try:
+            model, number = parse_query(request.name)
+            query = await self._core.read(self._core.store.get_query, model, number)
+        except (InvalidInput, NotFound):  # which the service says better
+            return
+        if query.labeller and query.labeller != principal.name:
+            raise PermissionDenied(f"{request.name} is in the hands of another labeller")
+
+    def unary(self, behaviour: Any, streams_in: bool) -> Any:
+        """Wrap a handler with one response."""
+
+        async def guarded(request: Any, context: Any) -> Any:
+            if streams_in:
+                return await behaviour(self._checked(request), context)
+            await self.check(request)
+            return await behaviour(request, context)
+
+        return guarded
+
+    def stream(self, behaviour: Any, streams_in: bool) -> Any:
+        """Wrap a handler with many responses, each of which the caller must still be allowed to see."""
+
+        async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
+            set_caller(await self.admit())
+            if not streams_in:
+                await self.check(request)
+            async for response in behaviour(self._checked(request) if streams_in else request, context):
+                await self.admit()
+                yield response
+
+        return guarded
+
+    async def _checked(self, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            await self.check(request)
+            yield request
+
+    def audited(self, behaviour: Any) -> Any:
+        """Wrap an administrative handler: who did what, and how it ended, goes into the audit log."""
+
+        async def guarded(request: Any, context: Any) -> Any:
+            outcome = "OK"
+            try:
+                return await behaviour(request, context)
+            except BaseException as error:
+                failure = to_failure(error)
+                outcome = failure.code.name if failure is not None else type(error).__name__
+                raise
+            finally:
+                await asyncio.shield(self._record(request, context, outcome))
+
+        return guarded
+
+    async def _record(self, request: Any, context: Any, outcome: str) -> None:
+        who = await self._who(context)
+        action, target = self._method.rpartition("/")[2], f"models/{named_model(request)}"
+        _audit.info("%s %s %s: %s", who, action, target, outcome)
+        try:
+            await self._core.write(self._core.store.access.record, who, action, target, outcome)
+        except Exception as error:  # the call itself has ended; a store that takes nothing is told elsewhere
+            _audit.error("the audit log could not be written: %s", error)
+
+    async def _who(self, context: Any) -> str:
+        if self._authority is None:
+            return f"anyone at {context.peer()}"
+        try:
+            return (await self._authority.admit(self._authorization)).name
+        except Exception:
+            return f"a stranger at {context.peer()}"
+
+
+def named_model(request: Any) -> str | None:
+    """Return the model that a message names, in `model`, `name` or `model_id`; None when it names none."""
+    for field in ("model", "name", "parent"):
+        resource = getattr(request, field, "")
+        if isinstance(resource, str) and resource.startswith("models/"):
+            return resource.split("/", 2)[1]
+    model_id = getattr(request, "model_id", "")
+    return model_id or next((named_model(part) for part in held(request)), None)
+
+
+def held(request: Any) -> list[Any]:
+    """Return the parts of a message, itself among them, that speak of a leased query."""
+    parts = [request] if getattr(request, "lease_token", "") else []
+    for descriptor, value in request.ListFields():
+        if descriptor.message_type is not None and "lease_token" in descriptor.message_type.fields_by_name:
+            parts += [each for each in (value if descriptor.is_repeated else [value]) if each.lease_token]
+    return parts
+
+
+def _check_labeller(request: Any, principal: Principal) -> None:
+    """A labeller speaks under the name of the token, also when the message leaves it out."""
+    if "labeller" not in request.DESCRIPTOR.fields_by_name or not getattr(request, "model", ""):
+        return
+    if not request.labeller:
+        request.labeller = principal.name
+    elif request.labeller != principal.name:
+        raise PermissionDenied(
+            f"labeller: is {request.labeller[:60]!r}, but the token speaks for {principal.name!r}"
+        )

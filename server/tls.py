@@ -1,0 +1,55 @@
+"""Certificates of the server."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import grpc
+
+from quercus.server.errors import BadStart
+
+
+def server_credentials(cert: str, key: str, client_ca: str) -> grpc.ServerCredentials:
+    """Read the files and make credentials of them.
+
+    Parameters
+    ----------
+    cert : PEM file with the certificate, and those between it and its authority.
+    key : PEM file with its private key.
+    client_ca : PEM file with the authorities of clients, which then must show a certificate; empty: they need none.
+
+    Raises
+    ------
+    BadStart
+        When a file cannot be read, is no PEM, or key and certificate do not fit.
+    """
+    chain, secret = _read(cert, "tls_cert"), _read(key, "tls_key")
+    roots = _read(client_ca, "tls_client_ca") if client_ca else None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # gRPC says nothing of what is wrong
+    try:
+        context.load_cert_chain(cert, key, password="")
+    except (ssl.SSLError, ValueError) as error:
+        raise BadStart(
+            f"tls_cert, tls_key: {cert} and {key} are not a certificate and its private key, unencrypted, in PEM "
+            f"({_reason(error)})"
+        ) from None
+    if roots is not None:
+        try:
+            context.load_verify_locations(client_ca)
+        except ssl.SSLError as error:
+            raise BadStart(
+                f"tls_client_ca: {client_ca} has no certificate in PEM ({_reason(error)})"
+            ) from None
+    return grpc.ssl_server_credentials([(secret, chain)], roots, require_client_auth=roots is not None)
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "reason", None) or error)
+
+
+def _read(path: str, key: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise BadStart(f"{key}: cannot read {path}: {error.strerror}") from None

@@ -1,0 +1,96 @@
+"""Tokens on the command line: made for a store, shown by files and environment, revoked while the server runs."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from integration.client.serving import QUERCUS, Serving
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return str(tmp_path / "store.db")
+
+
+def quercus(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [QUERCUS, *arguments],
+        env={"PATH": os.environ["PATH"], "NO_COLOR": "1"} | environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+
+def made(store: str, *arguments: str) -> str:
+    done = quercus("tokens", "create", *arguments, "--store", store)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() not in done.stderr
+    return done.stdout.strip()
+
+
+def test_tokens_are_made_listed_and_revoked_while_the_server_runs(tmp_path: Path) -> None:
+    serving = Serving(tmp_path, 0, "--access", "tokens")
+    try:
+        store = f"sqlite:///{tmp_path / 'quercus.db'}"
+        server = {"QUERCUS_SERVER": serving.address}
+        refused = quercus("models", "list", **server)
+        assert refused.returncode == 1
+        assert "this server asks for a token" in refused.stderr
+        token = made(store, "ann", "--role", "reader", "--role", "sensor", "--expires", "2h")
+        file = tmp_path / "ann.token"
+        file.write_text(token + "\n")
+        for way in ({"QUERCUS_TOKEN": token}, {"QUERCUS_TOKEN_FILE": str(file)}):
+            assert quercus("models", "list", **server, **way).returncode == 0
+        assert quercus("--token-file", str(file), "models", "list", **server).returncode == 0
+        denied = quercus("--token-file", str(file), "models", "delete", "m", "--yes", **server)
+        assert denied.returncode == 1
+        listed = json.loads(quercus("tokens", "list", "--store", store, "--json").stdout)
+        assert [(each["name"], each["roles"], each["revoked_at"]) for each in listed] == [
+            ("ann", ["reader", "sensor"], None)
+        ]
+        assert token not in str(listed)
+        shown = quercus("tokens", "list", "--store", store)
+        assert "ann" in shown.stdout
+        assert quercus("tokens", "revoke", listed[0]["id"], "--store", store).returncode == 0
+        ended = quercus("--token-file", str(file), "watch", "nothing", "--timeout-s", "20", **server)
+        tries = 0
+        while "was revoked" not in ended.stderr and tries < 20:  # it counts no more within a second
+            ended = quercus("--token-file", str(file), "models", "list", **server)
+            tries += 1
+        assert "the token of ann was revoked" in ended.stderr
+        assert "revoked" in quercus("tokens", "list", "--store", store).stdout
+    finally:
+        serving.stop()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("ann", "--role", "king"), "must be some of reader, sensor, labeller, operator"),
+        (("ann smith", "--role", "reader"), "'ann smith'"),
+        (("ann", "--role", "reader", "--expires", "soon"), "as in 12h or 90d"),
+        (("ann",), "--role"),
+    ],
+)
+def test_what_makes_no_token_is_said(store: str, arguments: tuple[str, ...], said: str) -> None:
+    done = quercus("tokens", "create", *arguments, "--store", store, COLUMNS="200")
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_token_that_is_not_there_cannot_be_revoked(store: str) -> None:
+    made(store, "ann", "--role", "reader")
+    done = quercus("tokens", "revoke", "000000000000", "--store", store)
+    assert done.returncode == 1
+    assert "those there are: quercus tokens list" in done.stderr
+
+
+def test_a_server_that_others_reach_is_not_started_without_tls(store: str) -> None:
+    done = quercus("serve", "--store", store, "--host", "0.0.0.0", "--port", "0")  # noqa: S104  (refused)
+    assert done.returncode == 1
+    assert "give tls_cert and tls_key, or set plaintext" in done.stderr
+    assert not Path(store).exists()

@@ -1,0 +1,275 @@
+"""Who may call what: every role with every RPC, tokens that do not count, and what each caller may touch."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from quercus.client import Client, PermissionDenied, Unauthenticated
+from quercus.proto.v1 import (
+    classify_pb2,
+    instance_pb2,
+    model_pb2,
+    query_pb2,
+    tree_pb2,
+    values_pb2,
+)
+from quercus.server import access
+from quercus.server.app import SERVICES
+
+SERVICE_FILES = (model_pb2, instance_pb2, query_pb2, classify_pb2, tree_pb2)
+METHODS = {
+    f"{service.name}/{method.name}": method
+    for module in SERVICE_FILES
+    for service in module.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+}
+REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+DEADLINE_S = 30.0
+
+
+class Guarded:
+    """A server that asks for tokens, and callers of it."""
+
+    def __init__(self, live: Any) -> None:
+        self.live = live
+        self.address = live.server.address
+        self.tokens = live.server.core.store.access
+        self.channels: list[grpc.Channel] = []
+        self.issued = {role: self.issue(f"the-{role}", role) for role in access.ROLES}
+        self.operator = Client(self.address, token=self.issued["operator"])
+
+    def issue(self, name: str, *roles: str, **fields: Any) -> str:
+        token, _ = access.issue(self.tokens, name, roles, **fields)
+        return token
+
+    def call(self, method: str, token: str | None, request: Any = None) -> grpc.StatusCode:
+        """How a call ends, with an empty request unless given."""
+        descriptor = METHODS[method]
+        channel = grpc.insecure_channel(self.address)
+        self.channels.append(channel)
+        message = request if request is not None else message_class(descriptor.input_type)()
+        kind = ("stream" if descriptor.client_streaming else "unary") + "_"
+        kind += "stream" if descriptor.server_streaming else "unary"
+        stub = getattr(channel, kind)(
+            f"/quercus.v1.{method}",
+            request_serializer=lambda each: each.SerializeToString(),
+            response_deserializer=message_class(descriptor.output_type).FromString,
+        )
+        metadata = None if token is None else (("authorization", f"Bearer {token}"),)
+        try:
+            result = stub(
+                iter([message]) if descriptor.client_streaming else message,
+                metadata=metadata,
+                timeout=DEADLINE_S,
+            )
+            if descriptor.server_streaming:
+                next(result, None)
+                result.cancel()
+        except grpc.RpcError as error:
+            return error.code()  # type: ignore[attr-defined]
+        finally:
+            channel.close()
+        return grpc.StatusCode.OK
+
+    def close(self) -> None:
+        self.operator.close()
+
+
+def message_class(descriptor: Any) -> Any:
+    if descriptor.full_name == "google.protobuf.Empty":
+        from google.protobuf import empty_pb2
+
+        return empty_pb2.Empty
+    module = next(m for m in (*SERVICE_FILES, values_pb2) if hasattr(m, descriptor.name))
+    return getattr(module, descriptor.name)
+
+
+@pytest.fixture
+def guarded(start_live: Callable[..., Any], tmp_path: Path) -> Iterator[Guarded]:
+    made = Guarded(start_live(tmp_path / "store.db", access="tokens"))
+    yield made
+    made.close()
+
+
+def test_every_rpc_is_in_the_table_of_permissions() -> None:
+    assert set(METHODS) == set(access.PERMISSIONS)
+    assert {name.rpartition(".")[2] for name in SERVICES} == {name.partition("/")[0] for name in METHODS}
+
+
+def test_every_role_may_call_what_the_table_says_and_nothing_else(guarded: Guarded) -> None:
+    for method, allowed in access.PERMISSIONS.items():
+        for role in access.ROLES:
+            code = guarded.call(method, guarded.issued[role])
+            assert (code not in REFUSED) == (role in allowed), (method, role, code)
+        assert guarded.call(method, None) is grpc.StatusCode.UNAUTHENTICATED, method
+
+
+def test_roles_add_up(guarded: Guarded) -> None:
+    both = guarded.issue("both", "reader", "sensor")
+    assert guarded.call("InstanceService/PushInstances", both) not in REFUSED
+    assert guarded.call("TreeService/GetTree", both) not in REFUSED
+    assert guarded.call("ModelService/DeleteModel", both) is grpc.StatusCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda token: token[:-1], "malformed"),
+        (lambda token: token + "x", "malformed"),
+        (lambda token: "", "malformed"),
+        (lambda token: "quercus_" + "0" * 12 + token[20:], "not known"),
+        (lambda token: token[:21] + ("A" if token[21] != "A" else "B") + token[22:], "not known"),
+    ],
+)
+def test_a_token_that_is_not_right_in_every_character_is_none(
+    guarded: Guarded, spoil: Callable[[str], str], said: str
+) -> None:
+    metadata = (("authorization", f"Bearer {spoil(guarded.issued['operator'])}"),)
+    with grpc.insecure_channel(guarded.address) as channel:
+        get = channel.unary_unary("/quercus.v1.ModelService/ListModels")
+        with pytest.raises(grpc.RpcError, match=said) as caught:
+            get(b"", metadata=metadata, timeout=DEADLINE_S)
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        with pytest.raises(grpc.RpcError, match="malformed"):
+            get(b"", metadata=(("authorization", f"Basic {guarded.issued['operator']}"),), timeout=DEADLINE_S)
+
+
+def test_an_expired_token_counts_no_more(guarded: Guarded) -> None:
+    token = guarded.issue("brief", "reader", duration_s=0.001)
+    time.sleep(0.01)  # what is tested is that time passes
+    with (
+        Client(guarded.address, token=token) as client,
+        pytest.raises(Unauthenticated, match="brief expired"),
+    ):
+        list(client.models())
+
+
+def test_a_revoked_token_ends_also_streams_that_are_open(guarded: Guarded, tools: Any) -> None:
+    guarded.operator.create_model("m", specification())
+    token = guarded.issue("watcher", "reader")
+    with Client(guarded.address, token=token) as client:
+        watch = client.watch("m")
+        assert next(watch).tree.version >= 1
+        token_id = token.split("_")[1]
+        guarded.tokens.revoke_token(token_id)
+        with pytest.raises(Unauthenticated, match="watcher was revoked"):
+            push_until_the_watch_ends(guarded.operator, watch)
+        with pytest.raises(Unauthenticated, match="watcher was revoked"):
+            client.get_model("m")
+
+
+def push_until_the_watch_ends(operator: Client, watch: Any) -> None:
+    for _ in range(1000):  # each push brings another tree
+        operator.push("m", [{"X": "a"}] * 3, ["o", "s", "x"])
+        next(watch)
+
+
+def test_only_granted_models_exist_for_a_caller(guarded: Guarded) -> None:
+    for name in ("a", "b", "c"):
+        guarded.operator.create_model(name, specification())
+    token = guarded.issue("ab", "reader", "sensor", models=["a", "b", "later"])
+    with Client(guarded.address, token=token) as client:
+        assert [model.name for model in client.models()] == ["a", "b"]
+        assert client.get_model("a").name == "a"
+        for refused in (lambda: client.get_model("c"), lambda: client.get_model("unheard-of")):
+            with pytest.raises(PermissionDenied, match="not for the model"):
+                refused()
+        with pytest.raises(PermissionDenied, match="the model c"):
+            client.push("c", [{"X": "a"}], ["o"])
+        with pytest.raises(PermissionDenied, match="the model c"):
+            client.tree("c")
+    creator = guarded.issue("creator", "operator", models=["mine"])
+    with Client(guarded.address, token=creator) as client:
+        client.create_model("mine", specification())
+        with pytest.raises(PermissionDenied, match="the model yours"):
+            client.create_model("yours", specification())
+
+
+def test_a_labeller_labels_under_the_name_of_the_token(guarded: Guarded, tools: Any) -> None:
+    asked(guarded, tools)
+    ann, bob = guarded.issue("ann", "labeller"), guarded.issue("bob", "labeller")
+    with Client(guarded.address, token=ann) as first, Client(guarded.address, token=bob) as second:
+        with pytest.raises(PermissionDenied, match="speaks for 'ann'"):
+            first.lease("m", labeller="bob")
+        (query,) = first.lease("m", labeller="ann", wait_s=20).queries
+        assert query.labeller == "ann"
+        seen = {each.labeller for each in second.list_queries("m")}
+        assert "ann" not in seen
+        for refused in (lambda: second.answer(query, "s"), lambda: second.refuse(query)):
+            with pytest.raises(PermissionDenied, match="another labeller"):
+                refused()  # bob has the lease's token, as if it were stolen
+        assert "ann" in {each.labeller for each in guarded.operator.list_queries("m")}
+        first.answer(query, "s")
+    nameless = query_pb2.LeaseQueriesRequest(model="models/m")
+    assert guarded.call("QueryService/LeaseQueries", ann, nameless) is grpc.StatusCode.OK
+
+
+def asked(guarded: Guarded, tools: Any) -> None:
+    """A model that has queries."""
+    names = guarded.operator
+    names.create_model("m", specification(budget=5, alpha=0.9))
+    rows = [{"X": "abc"[int(x)], "Y": "de"[int(y)]} for x, y in tools.rows_t[:, :2]]
+    names.push("m", rows, list(tools.rows_t[:, 2:]))
+
+
+def specification(**fields: Any) -> Any:
+    from quercus.client import Nominal, Specification
+
+    return Specification([Nominal("X", "abc"), Nominal("Y", "de")], ["o", "s", "x"], **fields)
+
+
+def test_health_needs_no_token_and_reflection_does(guarded: Guarded) -> None:
+    with grpc.insecure_channel(guarded.address) as channel:
+        health = health_pb2_grpc.HealthStub(channel).Check(
+            health_pb2.HealthCheckRequest(), timeout=DEADLINE_S
+        )
+        assert health.status == health_pb2.HealthCheckResponse.SERVING
+        reflect = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+        with pytest.raises(grpc.RpcError) as caught:
+            next(reflect(iter([b""]), timeout=DEADLINE_S))
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_administrative_calls_are_audited(guarded: Guarded) -> None:
+    guarded.operator.create_model("m", specification())
+    reader = Client(guarded.address, token=guarded.issued["reader"])
+    with reader, pytest.raises(PermissionDenied, match="DeleteModel needs operator"):
+        reader.delete_model("m")
+    with Client(guarded.address) as stranger, pytest.raises(Unauthenticated, match="asks for a token"):
+        stranger.delete_model("m")
+    guarded.operator.delete_model("m")
+    found = [(each.who, each.action, each.target, each.outcome) for each in guarded.tokens.audit()]
+    assert found[:2] == [
+        ("the-operator", "CreateModel", "models/m", "OK"),
+        ("the-reader", "DeleteModel", "models/m", "PERMISSION_DENIED"),
+    ]
+    assert found[2][0].startswith("a stranger at ")
+    assert found[2][1:] == ("DeleteModel", "models/m", "UNAUTHENTICATED")
+    assert found[3] == ("the-operator", "DeleteModel", "models/m", "OK")
+
+
+def test_without_tokens_anyone_on_this_machine_may_call_and_is_audited(api: Any, live: Any) -> None:
+    api.create("open-door")
+    last = live.server.core.store.access.newest_audit(1)[0]
+    assert (last.action, last.target, last.outcome) == ("CreateModel", "models/open-door", "OK")
+    assert last.who.startswith("anyone at ")
+
+
+def test_no_secret_is_logged_or_shown(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    token = guarded.issued["reader"]
+    secret = token.split("_", 2)[2]
+    with caplog.at_level("DEBUG"), Client(guarded.address, token=token) as client:
+        with pytest.raises(PermissionDenied) as caught:
+            client.delete_model("nothing")
+        assert secret not in repr(client.__dict__)
+    assert secret not in caplog.text
+    assert secret not in str(caught.value)
+    for file in tmp_path.iterdir():
+        assert secret.encode() not in file.read_bytes()

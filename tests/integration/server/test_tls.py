@@ -1,0 +1,118 @@
+"""TLS, also with certificates of clients; what a client is told when it does not fit."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from quercus.client import Client, InvalidArgument, Unavailable
+from quercus.client.aio import Client as AioClient
+from quercus.server.errors import BadStart
+
+
+class Papers:
+    """Certificates of an authority, as files."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.authority = trustme.CA()
+        issued = self.authority.issue_cert("localhost", "127.0.0.1")
+        self.ca, self.cert, self.key = (folder / f"{name}.{kind}" for kind in ("ca", "cert", "key"))
+        self.authority.cert_pem.write_to_path(self.ca)
+        issued.private_key_pem.write_to_path(self.key)
+        for blob in issued.cert_chain_pems:
+            blob.write_to_path(self.cert, append=True)
+
+    @property
+    def server(self) -> dict[str, str]:
+        return {"tls_cert": str(self.cert), "tls_key": str(self.key)}
+
+
+@pytest.fixture
+def papers(tmp_path: Path) -> Papers:
+    return Papers(tmp_path, "ours")
+
+
+@pytest.fixture
+def strangers(tmp_path: Path) -> Papers:
+    return Papers(tmp_path, "theirs")
+
+
+def unreachable(client: Client) -> None:
+    with client, pytest.raises(Unavailable):
+        list(client.models())
+
+
+def test_a_client_that_trusts_the_authority_is_served(
+    start_live: Callable[..., Any], tmp_path: Path, papers: Papers
+) -> None:
+    server = start_live(tmp_path / "store.db", **papers.server)
+    with Client(f"tls://{server.server.address}", ca=papers.ca) as client:
+        assert list(client.models()) == []
+
+    async def ask() -> list[Any]:
+        async with AioClient(f"tls://{server.server.address}", ca=papers.ca) as client:
+            return [model async for model in client.models()]
+
+    assert server.run(ask()) == []
+
+
+def test_a_wrong_authority_and_plaintext_do_not_get_in(
+    start_live: Callable[..., Any], tmp_path: Path, papers: Papers, strangers: Papers
+) -> None:
+    server = start_live(tmp_path / "store.db", **papers.server)
+    unreachable(Client(f"tls://{server.server.address}", ca=strangers.ca, timeout_s=3))
+    unreachable(Client(server.server.address, timeout_s=3))
+    plain = start_live(tmp_path / "plain.db")
+    unreachable(Client(f"tls://{plain.server.address}", ca=papers.ca, timeout_s=3))
+
+
+def test_clients_show_a_certificate_where_the_server_asks_for_one(
+    start_live: Callable[..., Any],
+    tmp_path: Path,
+    papers: Papers,
+    strangers: Papers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = start_live(tmp_path / "store.db", **papers.server, tls_client_ca=str(papers.ca))
+    address = f"tls://{server.server.address}"
+    unreachable(Client(address, ca=papers.ca, timeout_s=3))
+    monkeypatch.setenv("QUERCUS_CLIENT_CERT", str(strangers.cert))
+    monkeypatch.setenv("QUERCUS_CLIENT_KEY", str(strangers.key))
+    unreachable(Client(address, ca=papers.ca, timeout_s=3))
+    monkeypatch.setenv("QUERCUS_CLIENT_CERT", str(papers.cert))
+    monkeypatch.setenv("QUERCUS_CLIENT_KEY", str(papers.key))
+    with Client(address, ca=papers.ca) as client:
+        assert list(client.models()) == []
+
+
+def test_a_token_never_crosses_a_network_in_the_clear() -> None:
+    with pytest.raises(InvalidArgument, match=r"in the clear: write tls://192\.0\.2\.1:50051"):
+        Client("192.0.2.1:50051", token="quercus_secret")
+
+
+def test_tokens_cross_with_tls(start_live: Callable[..., Any], tmp_path: Path, papers: Papers) -> None:
+    from quercus.server.access import issue
+
+    server = start_live(tmp_path / "store.db", **papers.server, access="tokens")
+    token, _ = issue(server.server.core.store.access, "ann", ["reader"])
+    with Client(f"tls://{server.server.address}", ca=papers.ca, token=token) as client:
+        assert list(client.models()) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"tls_cert": "nowhere.pem"}, "tls_cert: cannot read"),
+        ({"tls_key": "cert"}, "not a certificate and its private key"),
+        ({"tls_cert": "key"}, "not a certificate and its private key"),
+        ({"tls_client_ca": "key"}, "tls_client_ca: .* has no certificate"),
+    ],
+)
+def test_unfit_files_are_named(
+    start_live: Callable[..., Any], tmp_path: Path, papers: Papers, fields: dict[str, str], said: str
+) -> None:
+    files = {name: str(getattr(papers, value, value)) for name, value in fields.items()}
+    with pytest.raises(BadStart, match=said):
+        start_live(tmp_path / "store.db", **(papers.server | files))
