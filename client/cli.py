@@ -15,13 +15,36 @@ import typer
 import typer.core
 import typer.main
 
-from quercus.client.commands import classify, induce, label, models, push, serve, tokens, tree, watch
+from quercus.client.commands import (
+    classify,
+    experiment,
+    induce,
+    label,
+    models,
+    push,
+    serve,
+    tokens,
+    tree,
+    watch,
+)
 from quercus.client.commands.common import Failure, err
 from quercus.client.errors import NotFound, QuercusError, Unavailable
 from quercus.client.files.errors import FileError
 
 _DEMO = "quercus.client.commands.demo"
-_ORDER = ("serve", "models", "push", "label", "classify", "tree", "watch", "tokens", "demo", "induce")
+_ORDER = (
+    "serve",
+    "models",
+    "push",
+    "label",
+    "classify",
+    "tree",
+    "watch",
+    "tokens",
+    "demo",
+    "induce",
+    "experiment",
+)
 
 
 class _Commands(typer.core.TyperGroup):
@@ -55,6 +78,7 @@ app.command("tree")(tree.tree)
 app.command("watch")(watch.watch)
 app.add_typer(tokens.app, name="tokens")
 app.command("induce")(induce.induce)
+app.add_typer(experiment.app, name="experiment")
 
 
 def _version(wanted: bool) -> None:
@@ -124,6 +148,7 @@ for _command in (
     *app.registered_commands,
     *models.app.registered_commands,
     *tokens.app.registered_commands,
+    *experiment.app.registered_commands,
 ):
     if _command.callback is not None:
         _command.help = unwrapped(_command.callback.__doc__ or "")

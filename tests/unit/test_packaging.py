@@ -14,7 +14,14 @@ from packaging.utils import canonicalize_name
 from support.checkout import FOLDERS, ROOT, copy_checkout
 
 SERVER_ONLY = {"scipy", "sqlalchemy", "alembic", "numba", "sklearn", "igraph", "matplotlib", "pandas"}
-SERVER_ONLY |= {"grpc_health", "grpc_reflection", "quercus.server", "quercus.storage", "quercus.trees"}
+SERVER_ONLY |= {
+    "grpc_health",
+    "grpc_reflection",
+    "quercus.server",
+    "quercus.storage",
+    "quercus.trees",
+    "quercus.experiments",
+}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

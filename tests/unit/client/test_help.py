@@ -8,6 +8,7 @@ from quercus.client.cli import app
 COMMANDS = ("serve", "push", "label", "classify", "tree", "watch", "demo", "induce")
 VERBS = ("list", "show", "create", "update", "delete")
 TOKEN_VERBS = ("create", "list", "revoke", "audit")
+PROTOCOLS = ("labels", "learners", "queries", "restaurant", "plot", "table", "list")
 COLUMNS = 80
 
 
@@ -21,7 +22,12 @@ def shown(*arguments: str) -> str:
 
 @pytest.mark.parametrize(
     "command",
-    [*COMMANDS, *(f"models {verb}" for verb in VERBS), *(f"tokens {verb}" for verb in TOKEN_VERBS)],
+    [
+        *COMMANDS,
+        *(f"models {verb}" for verb in VERBS),
+        *(f"tokens {verb}" for verb in TOKEN_VERBS),
+        *(f"experiment {protocol}" for protocol in PROTOCOLS),
+    ],
 )
 def test_each_example_is_on_an_indented_line_of_its_own(command: str) -> None:
     page = shown(*command.split())
@@ -38,6 +44,7 @@ def test_groups_name_their_commands() -> None:
     assert all(f"│ {command} " in shown() for command in (*COMMANDS, "models", "tokens"))
     assert all(f"│ {verb} " in shown("models") for verb in VERBS)
     assert all(f"│ {verb} " in shown("tokens") for verb in TOKEN_VERBS)
+    assert all(f"│ {protocol} " in shown("experiment") for protocol in PROTOCOLS)
 
 
 def test_brackets_are_shown_as_they_are() -> None:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 HEAVY = ("scipy", "numba", "sqlalchemy", "pandas", "sklearn", "matplotlib", "igraph")
-PARTS = ("quercus.server", "quercus.storage", "quercus.trees", "quercus.belief")
+PARTS = ("quercus.server", "quercus.storage", "quercus.trees", "quercus.belief", "quercus.experiments")
 
 
 def imported_by(statement: str) -> set[str]:

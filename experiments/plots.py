@@ -1,0 +1,149 @@
+"""The figures: accuracy against what is varied, one panel a data set, drawn from the measurements alone."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from quercus.experiments.results import Row
+from quercus.experiments.summary import Curves, Point, curves, in_order, sweeps, title
+
+X_LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        "V": "V, share of vacuous labels",
+        "I": "I, imprecision",
+        "N": "N, share of labels drawn anew",
+        "U": "U, uncertainty",
+        "queries": "answers",
+        "examples": "examples",
+        "given": "labels as they came",
+    }
+)
+# Okabe and Ito's colours, told apart by people who see few of them; past these, other dashes
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#888888")
+MARKERS = "osD^vP*X"
+DASHES = ("-", "--", ":", "-.")
+Look = dict[str, Any]
+ACROSS = 3
+PANEL_INCHES = (3.6, 2.9)
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "quercus",
+    "font.size": 9,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "font.family": "sans-serif",
+}
+
+
+def draw_all(rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Draw a figure a sweep into `folder`, and return the files: curves, or dots where there is one level."""
+    paths = []
+    for sweep in sweeps(rows):
+        found = curves(rows, sweep)
+        levels = {
+            point.level for methods in found.values() for points in methods.values() for point in points
+        }
+        path = folder / f"{sweep}.svg"
+        with mpl.rc_context(STYLE):
+            figure = _lines(found, sweep) if len(levels) > 1 else _dots(found, sweep, levels.pop())
+            figure.savefig(path, format="svg", metadata={"Date": None})
+        paths.append(path)
+    return paths
+
+
+def _methods(found: Curves) -> list[str]:
+    return in_order({method for methods in found.values() for method in methods})
+
+
+def _looks(methods: Sequence[str]) -> dict[str, Look]:
+    return {
+        method: {
+            "color": COLOURS[i % len(COLOURS)],
+            "marker": MARKERS[i % len(MARKERS)],
+            "linestyle": DASHES[i // len(COLOURS) % len(DASHES)],
+        }
+        for i, method in enumerate(methods)
+    }
+
+
+def _lines(found: Curves, sweep: str) -> Figure:
+    methods = _methods(found)
+    looks = _looks(methods)
+    names = sorted(found)
+    across = min(ACROSS, len(names))
+    down = math.ceil(len(names) / across)
+    legend_columns = max(1, min(len(methods), across + (across == 1)))
+    legend_inches = 0.22 * math.ceil(len(methods) / legend_columns) + 0.15
+    height = PANEL_INCHES[1] * down + legend_inches
+    figure = Figure(figsize=(PANEL_INCHES[0] * max(across, 1.4), height), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    for panel, name in zip(panels, names, strict=False):
+        _draw_panel(panel, found[name], looks, methods)
+        panel.set_title(name.replace("_", " "))
+        panel.set_xlabel(X_LABELS.get(sweep, sweep))
+    for panel in panels[len(names) :]:
+        panel.set_axis_off()
+    for panel in panels[::across]:
+        panel.set_ylabel("accuracy")
+    handles = [Line2D([], [], markersize=3.5, linewidth=1.3, **looks[method]) for method in methods]
+    figure.legend(
+        handles,
+        [title(method) for method in methods],
+        loc="outside lower center",
+        ncols=legend_columns,
+        frameon=False,
+    )
+    return figure
+
+
+def _draw_panel(
+    panel: Axes,
+    found: Mapping[str, Sequence[Point]],
+    looks: Mapping[str, Look],
+    methods: Sequence[str],
+) -> None:
+    for method in methods:
+        points = found.get(method)
+        if points is None:
+            continue
+        x = [p.level for p in points]
+        mean = [p.mean for p in points]
+        error = [0.0 if math.isnan(p.error) else p.error for p in points]
+        look = looks[method]
+        panel.plot(x, mean, markersize=3.5, linewidth=1.3, **look)
+        low = [m - e for m, e in zip(mean, error, strict=True)]
+        high = [m + e for m, e in zip(mean, error, strict=True)]
+        panel.fill_between(x, low, high, color=look["color"], alpha=0.12, linewidth=0)
+
+
+def _dots(found: Curves, sweep: str, level: float) -> Figure:
+    methods = _methods(found)[::-1]
+    names = sorted(found)
+    size = (2.2 + 2.4 * len(names), 0.8 + 0.24 * len(methods))
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(names), squeeze=False, sharey=True).ravel()
+    for panel, name in zip(panels, names, strict=True):
+        for place, method in enumerate(methods):
+            for point in found[name].get(method, ()):
+                error = 0.0 if math.isnan(point.error) else point.error
+                panel.errorbar(
+                    point.mean, place, xerr=error, fmt="o", markersize=4, color=COLOURS[0], elinewidth=1
+                )
+        panel.set_title(name.replace("_", " "))
+        panel.set_xlabel("accuracy")
+    panels[0].set_yticks(range(len(methods)), [title(method) for method in methods])
+    what = "labels as they came" if sweep == "given" else f"{sweep} = {level:g}"
+    figure.suptitle(what, fontsize=9)
+    return figure

@@ -1,0 +1,147 @@
+"""What a learner is given in a cell, and what it says."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.experiments.datasets import DataSet
+from quercus.trees.encoding import Encoder, branch_names, equal_width_edges
+from quercus.trees.learners.table import Table
+from quercus.trees.specification import Nominal, Numeric
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A training fold with its labels, and the rows to classify.
+
+    Parameters
+    ----------
+    train
+        The training rows; their labels may be corrupted.
+    truth
+        (n,) true classes of the training rows: what an oracle answers, for nobody else.
+    test
+        (m, K) values of the rows to classify.
+    ordered
+        (K,) whether the values of a column, numbers or bins, stand in an order.
+    seed
+        Of whatever the learner draws.
+    """
+
+    train: Table
+    truth: Ints
+    test: Floats
+    ordered: Bools
+    seed: np.random.SeedSequence
+
+    @cached_property
+    def integer_seed(self) -> int:
+        """A seed below 2^32, for libraries that want one."""
+        return int(self.seed.generate_state(1)[0])
+
+    def matrix(self, values: Floats) -> Floats:
+        """Return values (n, K) as scikit-learn wants them: ordered columns as they are, else a column a value."""
+        columns = []
+        for k, attribute in enumerate(self.train.attributes):
+            column = values[:, k]
+            if self.ordered[k] or not isinstance(attribute, Nominal):
+                columns.append(column[:, np.newaxis])
+            else:
+                columns.append((column[:, np.newaxis] == np.arange(len(attribute.values))).astype(float))
+        return np.concatenate(columns, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """What a learner says of m rows.
+
+    Parameters
+    ----------
+    classes
+        (m,) the class predicted.
+    probabilities
+        (m, l).
+    possible
+        (m, l) bool, the set-valued prediction; of a learner that has none, the class predicted alone.
+    """
+
+    classes: Ints
+    probabilities: Floats
+    possible: Bools
+
+    @classmethod
+    def of_probabilities(cls, probabilities: Floats) -> "Said":
+        """Return what a learner says that has probabilities (m, l) alone: of tied classes the first."""
+        classes: Ints = np.argmax(probabilities >= probabilities.max(axis=1, keepdims=True) - 1e-9, axis=1)
+        possible = classes[:, np.newaxis] == np.arange(probabilities.shape[1])
+        return cls(classes, probabilities, possible)
+
+
+class Fitted(Protocol):
+    """What fitting returns."""
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of all its trees."""
+
+    def say(self, values: Floats) -> Said:
+        """Return what it says of rows of values (m, K)."""
+
+
+Learner = Callable[[Problem], Fitted]
+Levels = Mapping[int, Fitted]
+
+
+def fold_of(
+    data: DataSet, labels: Table, held_out: Bools, bins: int, seed: np.random.SeedSequence
+) -> Problem:
+    """Return the problem of a fold.
+
+    Parameters
+    ----------
+    data
+        The whole set.
+    labels
+        Its rows with the labels to learn from.
+    held_out
+        (n,) the rows to classify.
+    bins
+        Cut every numeric column into so many bins of equal width over the training rows (ALGORITHMS §8); 0: leave
+        numbers as they are.
+    seed
+        Of the learner.
+    """
+    train, test = labels.take(~held_out), data.values[held_out]
+    return problem_of(train, data.targets[~held_out], test, bins, seed)
+
+
+def problem_of(train: Table, truth: Ints, test: Floats, bins: int, seed: np.random.SeedSequence) -> Problem:
+    """Return a problem of its parts, numeric columns cut into bins where wanted."""
+    ordered = np.array([isinstance(attribute, Numeric) for attribute in train.attributes])
+    if not bins or not ordered.any():
+        return Problem(train, truth, test, ordered, seed)
+    edges = tuple(
+        equal_width_edges(train.values[:, k], bins) if ordered[k] else () for k in range(len(ordered))
+    )
+    attributes = tuple(Numeric(a.name, bins=bins) if isinstance(a, Numeric) else a for a in train.attributes)
+    encoder = Encoder(attributes, edges)
+    names = branch_names(attributes, edges)
+    binned = tuple(
+        Nominal(a.name, tuple(f"{i}: {text}" for i, text in enumerate(names[k][:bins]))) if ordered[k] else a
+        for k, a in enumerate(attributes)
+    )
+
+    def cut(values: Floats) -> Floats:
+        codes = encoder.codes(values).astype(np.float64)
+        return np.where(ordered & ~np.isnan(values), codes, values)
+
+    coded = Table(cut(train.values), binned, train.contours, train.weights, train.given)
+    return Problem(coded, truth, cut(test), ordered, seed)

@@ -1,0 +1,236 @@
+"""The results file: a line a measurement, appended cell by cell, so an interrupted run leaves a valid file."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from quercus.client.files import FileError
+
+RESULTS = "results.csv"
+SETTINGS = "settings.json"
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """What a measurement is of.
+
+    Parameters
+    ----------
+    data, method
+        Names of data set and method.
+    sweep
+        What is varied: V, I, U, N (ALGORITHMS §8), given (labels that came with the data), queries or examples.
+    level
+        How much of it.
+    repeat, fold
+        Counted from 0.
+    """
+
+    data: str
+    method: str
+    sweep: str
+    level: float
+    repeat: int
+    fold: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measurement.
+
+    Parameters
+    ----------
+    train_rows, test_rows
+        How many there were.
+    accuracy, u65, u80, brier
+        See `quercus.experiments.scores.Scores`.
+    nodes
+        Of the tree, or of all trees of a forest.
+    fit_s
+        CPU seconds of learning; the one column that is not the same when a run is repeated.
+    """
+
+    key: Key
+    train_rows: int
+    test_rows: int
+    accuracy: float
+    u65: float
+    u80: float
+    brier: float
+    nodes: int
+    fit_s: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A piece of work: one method on one fold, measured at one level or, for a curve, at several.
+
+    Parameters
+    ----------
+    data, method, sweep, repeat, fold
+        As of `Key`.
+    levels
+        At which it measures, increasing.
+    """
+
+    data: str
+    method: str
+    sweep: str
+    levels: tuple[float, ...]
+    repeat: int
+    fold: int
+
+    def key(self, level: float) -> Key:
+        """Return the key of the measurement at a level."""
+        return Key(self.data, self.method, self.sweep, level, self.repeat, self.fold)
+
+    @property
+    def keys(self) -> list[Key]:
+        """What it measures."""
+        return [self.key(level) for level in self.levels]
+
+
+KEYS = tuple(field.name for field in fields(Key))
+MEASURES = tuple(field.name for field in fields(Row))[1:]
+COLUMNS = (*KEYS, *MEASURES)
+_WHOLE = frozenset({"repeat", "fold", "train_rows", "test_rows", "nodes"})
+_TEXT = frozenset({"data", "method", "sweep"})
+
+
+class Results:
+    """The results file of a folder, and what it holds; a context manager that leaves the file sorted.
+
+    Parameters
+    ----------
+    folder
+        Made if it is not there.
+
+    Raises
+    ------
+    quercus.client.files.FileError
+        When there is a file of that name that holds something else.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / RESULTS
+        self.rows = {row.key: row for row in read_rows(self.path)} if self.path.exists() else {}
+        self._write_all()
+
+    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Return the cells of which a measurement is missing."""
+        return [cell for cell in cells if any(key not in self.rows for key in cell.keys)]
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Append the measurements of a cell in one write."""
+        self.rows.update((row.key, row) for row in rows)
+        with self.path.open("a", encoding="utf-8", newline="") as stream:
+            stream.write(_lines(rows))
+
+    def _write_all(self) -> None:
+        """Write the file anew, sorted, a measurement once; the old one is there until the new one is whole."""
+        fresh = self.path.with_suffix(".csv.new")
+        ordered = (self.rows[key] for key in sorted(self.rows))
+        fresh.write_text(",".join(COLUMNS) + "\n" + _lines(ordered), encoding="utf-8", newline="")
+        os.replace(fresh, self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._write_all()
+
+
+def _lines(rows: Iterable[Row]) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    for row in rows:
+        cells = asdict(row.key) | {name: getattr(row, name) for name in MEASURES}
+        writer.writerow(
+            [f"{v:.6f}" if isinstance(v, float) and n != "level" else v for n, v in cells.items()]
+        )
+    return stream.getvalue()
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Return the measurements in a results file; a last line that was cut off in the writing is left out.
+
+    Raises
+    ------
+    quercus.client.files.FileError
+        When it is no results file.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    whole = text[: text.rfind("\n") + 1]
+    reader = csv.reader(io.StringIO(whole))
+    if tuple(next(reader, ())) != COLUMNS:
+        raise FileError(path, f"is no results file: its first line must be {','.join(COLUMNS)}", 1)
+    for cells in reader:
+        try:
+            named = {name: _value(name, cell) for name, cell in zip(COLUMNS, cells, strict=True)}
+        except ValueError as error:
+            raise FileError(path, f"is no measurement: {error}", reader.line_num) from None
+        key = Key(**{name: named.pop(name) for name in KEYS})
+        yield Row(key, **named)
+
+
+def _value(name: str, cell: str) -> Any:
+    if name in _TEXT:
+        return cell
+    return int(cell) if name in _WHOLE else float(cell)
+
+
+def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str]) -> None:
+    """Write down what the results in a folder depend on, or compare with what is written.
+
+    Parameters
+    ----------
+    folder
+        Of the results.
+    settings
+        Name and value of everything that a cell's results depend on, beside its name.
+    prints
+        Of each data set, a fingerprint.
+
+    Raises
+    ------
+    quercus.client.files.FileError
+        When the results there were made with other settings or other data.
+    """
+    path = folder / SETTINGS
+    known: dict[str, Any] = {"settings": dict(settings), "data": {}}
+    if path.exists():
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+            before, data = dict(known["settings"]), dict(known["data"])
+        except (ValueError, KeyError, TypeError):
+            raise FileError(path, "is not what this command writes; give another --out") from None
+        for name, value in settings.items():
+            if before.get(name) != value:
+                raise FileError(path, _differs(name, before.get(name), value))
+        for name, value in prints.items():
+            if data.get(name, value) != value:
+                raise FileError(path, f"the data set {name} was another one; give another --out")
+    elif (folder / RESULTS).exists():
+        raise FileError(path, f"is missing beside {RESULTS}; give another --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    known["data"] = dict(sorted({**known["data"], **prints}.items()))
+    path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+
+
+def _differs(name: str, before: Any, now: Any) -> str:
+    flag = name.replace("_", "-")
+    return (
+        f"the results there were made with {flag} {before}, not {now}; give another --out, or the same {flag}"
+    )

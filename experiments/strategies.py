@@ -1,0 +1,159 @@
+"""Who is asked about next: the strategies of the queries protocol, each with the learner that it asks for."""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.frame import Frame
+from quercus.experiments.baselines import Ignorant
+from quercus.experiments.grown import Grown
+from quercus.experiments.problem import Fitted, Problem, Said
+from quercus.trees.query import Asked
+from quercus.trees.specification import Specification
+from quercus.trees.stream import Answered, GrowthState, Observed, grow
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ALPHA = 0.8
+COMMITTEE = 10
+"""Trees of scikit-activeml's committee."""
+
+Curve = Iterator[tuple[int, Fitted]]
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A strategy.
+
+    Parameters
+    ----------
+    title
+        In plots and tables.
+    curve
+        Given a problem and increasing numbers of answers, returns what is fitted after each. Where no more queries are
+        wanted, the last one stands for the rest.
+    needs
+        A package that it needs and that may be absent.
+    """
+
+    title: str
+    curve: Callable[[Problem, Sequence[int]], Curve]
+    needs: str | None = None
+
+
+def _state(problem: Problem, budget: int, strategy: str) -> GrowthState:
+    frame = Frame(tuple(f"c{c}" for c in range(problem.train.size)))
+    attributes = problem.train.attributes
+    rows = len(problem.train)
+    spec = Specification(attributes, frame, ALPHA, budget, warmup_rows=rows, strategy=strategy)
+    observed = Observed(problem.train.values, problem.train.contours)
+    return grow(GrowthState.initial(spec), [observed])
+
+
+def _truth(problem: Problem, row: int) -> Floats:
+    truth: Floats = np.eye(problem.train.size)[problem.truth[row]]
+    return truth
+
+
+def asking(problem: Problem, budgets: Sequence[int], strategy: str) -> Curve:
+    """Ask as the service asks: the same specification, agenda and growth."""
+    state = _state(problem, max(budgets), strategy)
+    answers, wanted = 0, True
+    for budget in budgets:
+        while wanted and answers < budget:
+            queries = state.agenda(1)
+            wanted = bool(queries)
+            for query in queries:
+                told = Answered(query.instance, _truth(problem, query.instance), 1.0, query.asked)
+                state = grow(state, [told])
+                answers += 1
+        yield budget, Grown.of(state)
+
+
+def at_random(problem: Problem, budgets: Sequence[int]) -> Curve:
+    """Ask about rows drawn at random, and grow the same tree."""
+    state = _state(problem, max(budgets), "published")
+    open_rows = np.flatnonzero(~problem.train.precise)
+    order = np.random.default_rng(problem.seed).permutation(open_rows)
+    answers, nowhere = 0, Asked((), 0, 0, (0,))
+    for budget in budgets:
+        rows = order[answers:budget].tolist()
+        state = grow(state, [Answered(row, _truth(problem, row), 1.0, nowhere) for row in rows])
+        answers += len(rows)
+        yield budget, Grown.of(state)
+
+
+@dataclass(frozen=True, eq=False)
+class Activeml:
+    """A classifier of scikit-activeml."""
+
+    problem: Problem
+    model: Any
+    nodes: int = 0
+
+    def say(self, values: Floats) -> Said:
+        """Return its probabilities."""
+        return Said.of_probabilities(self.model.predict_proba(self.problem.matrix(values)))
+
+
+def by_margin(problem: Problem, budgets: Sequence[int]) -> Curve:
+    """Ask where scikit-learn's decision tree has the smallest margin."""
+    from skactiveml.pool import UncertaintySampling  # noqa: PLC0415  (an extra)
+    from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415
+
+    seed = problem.integer_seed
+    strategy = UncertaintySampling(method="margin_sampling", random_state=seed)
+    return _activeml(problem, budgets, DecisionTreeClassifier(random_state=seed), strategy, "clf")
+
+
+def by_committee(problem: Problem, budgets: Sequence[int]) -> Curve:
+    """Ask where the trees of a small random forest disagree most."""
+    from skactiveml.pool import QueryByCommittee  # noqa: PLC0415  (an extra)
+    from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415
+
+    seed = problem.integer_seed
+    forest = RandomForestClassifier(COMMITTEE, random_state=seed)
+    return _activeml(problem, budgets, forest, QueryByCommittee(random_state=seed), "ensemble")
+
+
+def _activeml(problem: Problem, budgets: Sequence[int], learner: Any, strategy: Any, name: str) -> Curve:
+    from skactiveml.classifier import SklearnClassifier  # noqa: PLC0415  (an extra)
+    from sklearn.base import clone  # noqa: PLC0415
+
+    rows = problem.matrix(problem.train.values)
+    known = np.where(problem.train.precise, problem.train.contours.argmax(axis=1), np.nan)
+    classes = list(range(problem.train.size))
+    model = SklearnClassifier(learner, classes=classes, random_state=problem.integer_seed)
+    open_rows, answers = int(np.isnan(known).sum()), 0
+    for budget in budgets:
+        while answers < min(budget, open_rows):
+            with warnings.catch_warnings():  # while it has no label it warns, and asks at random
+                warnings.filterwarnings("ignore", message=".*could not be fitted", category=UserWarning)
+                (row,) = strategy.query(rows, known, **{name: model})
+            known[row] = problem.truth[row]
+            answers += 1
+        if np.isnan(known).all():
+            yield budget, Ignorant(problem.train.size)
+        else:
+            yield budget, Activeml(problem, clone(model).fit(rows, known))
+
+
+def _published(problem: Problem, budgets: Sequence[int]) -> Curve:
+    return asking(problem, budgets, "published")
+
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {
+        "published": Strategy("ABC4.5, as published", _published),
+        "random": Strategy("ABC4.5, random queries", at_random),
+        "activeml-margin": Strategy("scikit-activeml: tree, margin", by_margin, "skactiveml"),
+        "activeml-committee": Strategy("scikit-activeml: committee of 10", by_committee, "skactiveml"),
+    }
+)
+"""All strategies, by the names of ``--methods``."""

@@ -1,0 +1,101 @@
+"""From measurements to curves and tables."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from quercus.experiments.learners import LEARNERS
+from quercus.experiments.results import Row
+from quercus.experiments.scores import standard_error
+from quercus.experiments.strategies import STRATEGIES
+
+MEASURES = ("accuracy", "u65", "u80", "brier", "nodes", "fit_s")
+
+
+@dataclass(frozen=True)
+class Point:
+    """The mean of a measure over the folds of all repeats, its standard error, and of how many folds it is."""
+
+    level: float
+    mean: float
+    error: float
+    count: int
+
+
+Curves = dict[str, dict[str, list[Point]]]
+"""By data set and method, in increasing order of level."""
+
+
+def curves(rows: Iterable[Row], sweep: str, measure: str = "accuracy") -> Curves:
+    """Return the curves of a sweep; seconds are medians, for the first cell of a process also compiles."""
+    groups: dict[tuple[str, str, float], list[float]] = defaultdict(list)
+    for row in rows:
+        if row.key.sweep == sweep:
+            groups[row.key.data, row.key.method, row.key.level].append(float(getattr(row, measure)))
+    found: Curves = defaultdict(lambda: defaultdict(list))
+    for (data, method, level), values in sorted(groups.items()):
+        middle = float(np.median(values)) if measure == "fit_s" else float(np.mean(values))
+        found[data][method].append(Point(level, middle, standard_error(values), len(values)))
+    return {data: dict(methods) for data, methods in found.items()}
+
+
+def sweeps(rows: Iterable[Row]) -> list[str]:
+    """Return the sweeps that there are measurements of."""
+    return sorted({row.key.sweep for row in rows})
+
+
+def in_order(methods: Iterable[str]) -> list[str]:
+    """Return methods in the order of the registries, those of neither last."""
+    known = [*LEARNERS, *STRATEGIES]
+    return sorted(methods, key=lambda m: (known.index(m) if m in known else len(known), m))
+
+
+def title(method: str) -> str:
+    """Return what a method is called in plots and tables."""
+    known: Mapping[str, object] = {**LEARNERS, **STRATEGIES}
+    return str(getattr(known.get(method), "title", method))
+
+
+def markdown(rows: Sequence[Row], sweep: str, level: float) -> str:
+    """Return a table of a level: a line a method, a column a data set, and what they cost.
+
+    Cells are mean accuracy ± standard error over all folds, in percent; the best of each column is bold.
+    """
+    at_level = [row for row in rows if row.key.sweep == sweep and row.key.level == level]
+    accuracy = curves(at_level, sweep)
+    names = sorted(accuracy)
+    methods = in_order({method for found in accuracy.values() for method in found})
+    others = {measure: curves(at_level, sweep, measure) for measure in ("u65", "u80", "nodes", "fit_s")}
+    lines = [
+        "| learner | " + " | ".join(names) + " | u65 | u80 | nodes | fit, ms |",
+        "|---|" + "---:|" * (len(names) + 4),
+    ]
+    best = {name: max(points[0].mean for points in accuracy[name].values()) for name in names}
+    for method in methods:
+        cells = [_accuracy(accuracy[name].get(method), best[name]) for name in names]
+        cells += [_mean(others[measure], names, method, measure) for measure in others]
+        lines.append(f"| {title(method)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _accuracy(points: list[Point] | None, best: float) -> str:
+    if points is None:
+        return "–"
+    text = f"{100 * points[0].mean:.1f}"
+    error = "" if math.isnan(points[0].error) else f" ± {100 * points[0].error:.1f}"
+    return f"**{text}**{error}" if points[0].mean >= best - 5e-4 else text + error
+
+
+def _mean(found: Curves, names: Sequence[str], method: str, measure: str) -> str:
+    means = [found[name][method][0].mean for name in names if method in found[name]]
+    mean = float(np.mean(means))
+    match measure:
+        case "fit_s":
+            return f"{1000 * mean:.0f}" if mean >= 0.01 else f"{1000 * mean:.1f}"
+        case "nodes":
+            return f"{mean:.0f}"
+        case _:
+            return f"{100 * mean:.1f}"

@@ -1,0 +1,57 @@
+"""Curves, tables and figures from measurements."""
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from quercus.experiments.plots import draw_all
+from quercus.experiments.results import Key, Row
+from quercus.experiments.summary import curves, in_order, markdown
+
+
+def rows(sweep="V", levels=(0.0, 0.5), methods=("c45", "forest-precise"), sets=("iris", "wine")):
+    for data in sets:
+        for level in levels:
+            for m, method in enumerate(methods):
+                for fold in range(2):
+                    accuracy = 0.5 + 0.25 * m + 0.1 * fold
+                    key = Key(data, method, sweep, level, 0, fold)
+                    yield Row(key, 100, 10, accuracy, accuracy, accuracy, 0.2, 5, 0.002)
+
+
+def test_curves_are_means_with_their_standard_errors():
+    found = curves(rows(), "V")
+    assert sorted(found) == ["iris", "wine"]
+    points = found["iris"]["forest-precise"]
+    assert [point.level for point in points] == [0.0, 0.5]
+    assert points[0].mean == pytest.approx(0.8)
+    assert points[0].error == pytest.approx(0.05)
+    assert points[0].count == 2
+
+
+def test_a_table_has_the_best_of_a_column_in_bold():
+    lines = markdown(list(rows()), "V", 0.5).splitlines()
+    assert lines[0] == "| learner | iris | wine | u65 | u80 | nodes | fit, ms |"
+    assert lines[2] == "| C4.5, precise rows | 55.0 ± 5.0 | 55.0 ± 5.0 | 55.0 | 55.0 | 5 | 2.0 |"
+    assert "**80.0** ± 5.0" in lines[3]
+
+
+def test_a_method_that_was_left_out_has_a_dash():
+    some = [row for row in rows() if row.key.data == "iris" or row.key.method == "c45"]
+    assert "| **80.0** ± 5.0 | – |" in markdown(some, "V", 0.5)
+
+
+def test_unknown_methods_come_last():
+    assert in_order(["a-new-one", "forest-precise", "c45"]) == ["c45", "forest-precise", "a-new-one"]
+
+
+def test_there_is_a_figure_a_sweep_with_a_panel_a_set_and_it_is_the_same_again(tmp_path):
+    measured = [*rows(), *rows("queries", levels=np.arange(3.0)), *rows("given", levels=(0.0,))]
+    paths = draw_all(measured, tmp_path)
+    assert [path.name for path in paths] == ["V.svg", "given.svg", "queries.svg"]
+    for path in paths:
+        words = {text.text for text in ET.parse(path).iter("{http://www.w3.org/2000/svg}text")}  # noqa: S314 - we drew it
+        assert {"iris", "wine", "C4.5, precise rows", "random forest, precise rows", "accuracy"} <= words
+    before = [path.read_bytes() for path in paths]
+    assert [path.read_bytes() for path in draw_all(measured, tmp_path)] == before

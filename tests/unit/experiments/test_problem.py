@@ -1,0 +1,77 @@
+"""What learners are given: bins from the training rows alone, columns as scikit-learn wants them."""
+
+import numpy as np
+import pytest
+
+from quercus.experiments.baselines import ek_nn, forest_hard, forest_pignistic, forest_precise
+from quercus.experiments.problem import Said, problem_of
+from quercus.experiments.scores import score
+from quercus.trees.learners.table import Table
+from quercus.trees.specification import Nominal, Numeric
+
+COLOUR = Nominal("colour", ("red", "green", "blue"))
+SEED = np.random.SeedSequence(3)
+
+
+def problem(bins=0, contours=None):
+    values = np.array([[0.0, 0], [8.0, 1], [4.0, 2], [np.nan, np.nan]])
+    labels = np.eye(2)[[0, 1, 0, 1]] if contours is None else contours
+    table = Table.of_contours(values, (Numeric("size"), COLOUR), labels)
+    return problem_of(table, np.array([0, 1, 0, 1]), np.array([[-5.0, 2], [99.0, 0], [6.0, 1]]), bins, SEED)
+
+
+def test_bins_come_from_the_training_rows_and_hold_what_lies_outside():
+    binned = problem(bins=4)
+    np.testing.assert_equal(binned.train.values[:, 0], [0, 3, 2, np.nan])
+    assert binned.test[:, 0].tolist() == [0, 3, 3]
+    assert binned.train.attributes[1] is COLOUR
+    assert len(binned.train.attributes[0].values) == 4
+
+
+@pytest.mark.parametrize("bins", [0, 4])
+def test_numbers_stay_one_column_and_nominal_values_become_one_each(bins):
+    matrix = problem(bins).matrix(problem(bins).test)
+    assert matrix[:, 1:].tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
+    assert matrix.shape == (3, 4)
+
+
+def test_what_is_said_of_ties_is_the_first_class():
+    said = Said.of_probabilities(np.array([[0.25, 0.25, 0.25, 0.25], [0.1, 0.2, 0.7, 0.0]]))
+    assert said.classes.tolist() == [0, 2]
+    assert said.possible.sum(axis=1).tolist() == [1, 1]
+
+
+def test_scores_of_a_cautious_prediction():
+    both = Said(np.array([0]), np.array([[0.5, 0.5]]), np.array([[True, True]]))
+    scores = score(both, np.array([1]))
+    assert (scores.accuracy, scores.u65, scores.u80, scores.brier) == pytest.approx((0, 0.65, 0.8, 0.5))
+
+
+def clouds(contours):
+    """Two clouds of rows apart from each other, with such labels; the classes of new rows near them."""
+    rng = np.random.default_rng(0)
+    targets = np.arange(40) % 2
+    values = rng.normal(size=(40, 2)) + 20 * targets[:, np.newaxis]
+    table = Table.of_contours(values, (Numeric("x"), Numeric("y")), contours(targets))
+    return problem_of(table, targets, np.array([[0.0, 0], [20, 20]]), 0, SEED)
+
+
+@pytest.mark.parametrize("fit", [forest_precise, forest_pignistic, forest_hard, ek_nn])
+def test_baselines_learn_and_do_not_need_every_label(fit):
+    def some(targets):
+        return np.where(np.arange(40)[:, np.newaxis] < 30, np.eye(2)[targets], 1.0)
+
+    given = clouds(some)
+    assert fit(given).say(given.test).classes.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("fit", [forest_pignistic, forest_hard, ek_nn])
+def test_baselines_that_take_plausibilities_learn_from_them(fit):
+    given = clouds(lambda targets: np.where(np.eye(2)[targets] == 1, 1.0, 0.6))
+    assert fit(given).say(given.test).classes.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("fit", [forest_precise, forest_hard, ek_nn])
+def test_without_any_label_every_class_is_as_likely(fit):
+    given = clouds(lambda targets: np.ones((len(targets), 2)))
+    assert (fit(given).say(given.test).probabilities == 0.5).all()
