@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.client import results
-from quercus.client.files import FileError, Table, open_table
-from quercus.client.files.schema import Binding, class_of, infer
+from quercus.client.files import FileError, open_table, read
 from quercus.trees.specification import Attribute, Nominal, Numeric
 
 Floats = NDArray[np.float64]
@@ -127,6 +126,11 @@ def files_in(folder: Path) -> dict[str, Path]:
     return {stem(path): path for path in files if not stem(path).endswith(BESIDE)}
 
 
+def _masses_beside(path: Path) -> Path | None:
+    beside = (path.with_name(stem(path) + "_masses" + suffix) for suffix in SUFFIXES)
+    return next((file for file in beside if file.exists()), None)
+
+
 def in_folder(
     folder: Path, names: Sequence[str] | None, kinds: Path | None, class_name: str | None = None
 ) -> list[DataSet]:
@@ -159,46 +163,49 @@ def in_folder(
     wanted = [files[name] for name in names or files]
     if not wanted:
         raise InvalidInput("data", f"{folder} holds no file that ends in {', '.join(SUFFIXES)}")
-    return [read(path, known.get(path.name, {}), class_name) for path in wanted]
+    return [read_set(path, known.get(path.name, {}), class_name, _masses_beside(path)) for path in wanted]
 
 
-def read(path: Path, kinds: Mapping[str, str], class_name: str | None = None) -> DataSet:
-    """Return the data set in a file; see `in_folder`."""
-    table = open_table(path)
-    column = class_name or ("class" if "class" in table.names else table.names[-1])
-    schema = infer(
-        table,
-        class_column=column,
-        ignore=[name for name in table.names if kinds.get(name) == "id" and name != column],
-        nominal=[name for name in table.names if kinds.get(name) == "nominal" and name != column],
+def read_set(
+    path: Path, kinds: Mapping[str, str], class_name: str | None = None, masses: Path | None = None
+) -> DataSet:
+    """Return the data set in a file; see `in_folder`.
+
+    Parameters
+    ----------
+    path
+        The file.
+    kinds
+        Of its columns.
+    class_name
+        The column that holds the class; default ``class``, else the last.
+    masses
+        The file of the labels that come with it.
+    """
+    names = open_table(path).names
+    column = class_name or ("class" if "class" in names else names[-1])
+    found = read(
+        path,
+        class_name=column,
+        label_file=masses,
+        ignore=[name for name in names if kinds.get(name) == "id" and name != column],
+        nominal=[name for name in names if kinds.get(name) == "nominal" and name != column],
     )
-    targets, at = [], table.position(column, "--class")
-    for record in table:
-        name = class_of(table, record, at, schema.classes)
-        if name is None:
-            raise table.error(record, at, "the class is missing")
-        targets.append(schema.classes.index(name))
-    values = _values(table, schema.attributes, schema.classes)
-    attributes = tuple(_declared(attribute) for attribute in schema.attributes)
-    return DataSet(stem(path), values, attributes, schema.classes, np.array(targets, dtype=np.int64))
+    index = {name: c for c, name in enumerate(found.classes)}
+    for row, klass in enumerate(found.truth or ()):
+        if not isinstance(klass, str):
+            raise FileError(path, f"row {row + 1} of the data has no class, or several")
+    targets = np.array([index[str(klass)] for klass in found.truth or ()], dtype=np.int64)
+    attributes = tuple(_declared(attribute) for attribute in found.attributes)
+    given = None if masses is None else tuple(_mass(label, index, masses) for label in found.labels or ())
+    return DataSet(stem(path), found.values, attributes, found.classes, targets, given)
 
 
-def _values(table: Table, attributes: Sequence[results.Attribute], classes: tuple[str, ...]) -> Floats:
-    indices = [
-        {value: float(index) for index, value in enumerate(attribute.values)}
-        if isinstance(attribute, results.Nominal)
-        else None
-        for attribute in attributes
-    ]
-
-    def code(k: int, cell: str | float | None) -> float:
-        known = indices[k]
-        if cell is None:
-            return float("nan")
-        return float(cell) if known is None else known[str(cell)]
-
-    rows = Binding(table, results.Specification(tuple(attributes), classes))
-    return np.array([[code(k, cell) for k, cell in enumerate(row)] for row in rows])
+def _mass(label: object, index: Mapping[str, int], path: Path) -> MassFunction:
+    if not isinstance(label, dict):
+        raise FileError(path, "holds no mass functions: a column must be a focal set, such as A|B", 1)
+    sets = {sum(1 << index[name] for name in names): float(mass) for names, mass in label.items()}
+    return MassFunction.of(len(index), sets)
 
 
 def _declared(attribute: results.Attribute) -> Attribute:

@@ -278,11 +278,11 @@ def restaurant(
         quercus experiment restaurant --file restaurant.csv --sizes 2:12:2
     """
     with _ready():
-        from quercus.experiments.datasets import read  # noqa: PLC0415  (the server extra)
+        from quercus.experiments.datasets import read_set  # noqa: PLC0415  (the server extra)
         from quercus.experiments.learners import CURVE, LEARNERS  # noqa: PLC0415
         from quercus.experiments.protocols import Restaurant  # noqa: PLC0415
 
-        pool = None if file is None else read(file, {}, class_name)
+        pool = None if file is None else read_set(file, {}, class_name)
         grid = Restaurant(
             data={} if pool is None else {pool.name: pool},
             methods=_methods(methods, LEARNERS, CURVE),

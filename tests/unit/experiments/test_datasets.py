@@ -85,8 +85,20 @@ def test_what_is_wrong_is_said(folder):
     with pytest.raises(FileError, match="is no JSON"):
         in_folder(folder, None, folder / "KINDS.json")
     (folder / "mixed.csv").write_text("x,class\n1,a\n2,\n3,b\n")
-    with pytest.raises(FileError, match=r"line 3, column 2 \(class\): the class is missing"):
+    with pytest.raises(FileError, match="row 2 of the data has no class, or several"):
         in_folder(folder, ["mixed"], None)
+
+
+def test_masses_beside_a_file_are_its_labels(folder):
+    masses = "a,b,a|b,class\n.5,0,.5,b\n0,1,0,a\n0,0,1,b\n"
+    (folder / "mixed_masses.csv").write_text(masses)
+    (data,) = in_folder(folder, ["mixed"], folder / "KINDS.json")
+    assert data.masses is not None
+    assert [mass.focal for mass in data.masses] == [((1, 0.5), (3, 0.5)), ((2, 1.0),), ((3, 1.0),)]
+    assert data.targets.tolist() == [1, 0, 1]
+    (folder / "mixed_masses.csv").write_text("a,b\n1,0\n0,1\n1,1\n")
+    with pytest.raises(FileError, match="holds no mass functions"):
+        in_folder(folder, ["mixed"], folder / "KINDS.json")
 
 
 def test_the_rule_agrees_with_the_textbooks_twelve_examples():
