@@ -1,16 +1,20 @@
 """A tree as arrays: for the wire, for snapshots and for routing many rows at once."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.mass import MassFunction
 from quercus.trees.encoding import Codes
 from quercus.trees.tree import Node, Stop
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 NOT_STOPPED = 0  # in `FlatTree.stop`: an inner node
+BELOW, ABOVE, NO_NUMBER = 0, 1, 2  # codes of a split at a threshold: below it, at or above it, missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +44,17 @@ class FlatTree:
         follow; they end where the next node's begin.
     interval_attribute, interval_lower, interval_upper
         (intervals,) candidate and ends of each interval; within a node in order of attribute.
+    threshold
+        (nodes,) where a node splits a number, NaN for a split by codes and for a leaf; all NaN unless given.
+    weight
+        (nodes,) weight of the instances; their number unless given.
+    conflict
+        (nodes,) bool, see `Node`; none unless given.
+    mass_start
+        (nodes + 1,) where the focal sets of a node's mass function begin in the two columns that follow; no node
+        has one unless given.
+    mass_set, mass_value
+        (focal sets,) bit mask and mass.
     """
 
     attribute: Ints
@@ -56,12 +71,26 @@ class FlatTree:
     interval_attribute: Ints
     interval_lower: Floats
     interval_upper: Floats
+    threshold: Floats = field(default_factory=lambda: np.zeros(0))
+    weight: Floats = field(default_factory=lambda: np.zeros(0))
+    conflict: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    mass_start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    mass_set: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    mass_value: Floats = field(default_factory=lambda: np.zeros(0))
     _column: NDArray[np.intp] = field(init=False, repr=False)  # that a row is asked for at a node
     _width: NDArray[np.int32] = field(init=False, repr=False)  # codes that a node's block of _target covers
     _first: NDArray[np.int32] = field(init=False, repr=False)  # where the block begins
     _target: NDArray[np.int32] = field(init=False, repr=False)  # node that follows each code
 
     def __post_init__(self) -> None:
+        for name, value in (
+            ("threshold", np.full(self.size, np.nan)),
+            ("weight", self.count.astype(np.float64)),
+            ("conflict", np.zeros(self.size, dtype=bool)),
+            ("mass_start", np.zeros(self.size + 1, dtype=np.int64)),
+        ):
+            if not getattr(self, name).size:
+                object.__setattr__(self, name, value)
         # A node's block has an entry for each code up to its last child's, and one more for all other codes;
         # where no child is, the node itself stands: there a row stays, as it does in a leaf, whose block is
         # that one entry. So a step is the same few gathers for every row.
@@ -106,6 +135,12 @@ class FlatTree:
             interval_attribute=ints([k for k, _, _ in found]),
             interval_lower=np.array([lower for _, lower, _ in found], dtype=np.float64),
             interval_upper=np.array([upper for _, _, upper in found], dtype=np.float64),
+            threshold=np.array([np.nan if node.threshold is None else node.threshold for node in nodes]),
+            weight=np.array([node.size for node in nodes], dtype=np.float64),
+            conflict=np.array([node.conflict for node in nodes], dtype=bool),
+            mass_start=np.cumsum(ints([0] + [len(_focal(node)) for node in nodes])),
+            mass_set=np.array([mask for node in nodes for mask, _ in _focal(node)], dtype=np.uint64),
+            mass_value=np.array([mass for node in nodes for _, mass in _focal(node)], dtype=np.float64),
         )
 
     def tree(self) -> Node:
@@ -116,6 +151,7 @@ class FlatTree:
             self.size - 1, -1, -1
         ):  # children before their parents, and the last before the first
             attribute, stop = int(self.attribute[index]), int(self.stop[index])
+            threshold, weight = float(self.threshold[index]), float(self.weight[index])
             root = Node(
                 attribute=attribute if attribute >= 0 else None,
                 klass=int(self.klass[index]),
@@ -127,6 +163,10 @@ class FlatTree:
                 stop=Stop(stop) if stop else None,
                 belief=tuple(self.belief[index].tolist()),
                 plausibility=tuple(self.plausibility[index].tolist()),
+                threshold=None if np.isnan(threshold) else threshold,
+                mass=self.masses[index] if self.has_masses else None,
+                conflict=bool(self.conflict[index]),
+                weight=None if weight == self.count[index] else weight,
             )
             if index:
                 children[self.parent[index]][int(self.branch[index])] = root
@@ -144,16 +184,61 @@ class FlatTree:
         """Number of leaves."""
         return int((self.attribute < 0).sum())
 
-    def route(self, codes: Codes) -> Ints:
-        """Return the node in which each row of `codes` (n, K), see `quercus.trees.encoding`, ends.
+    @cached_property
+    def has_thresholds(self) -> bool:
+        """Whether some node splits a number at a threshold."""
+        return not bool(np.isnan(self.threshold).all())
 
-        That is a leaf, or the node where the row's branch is empty or was never seen (ALGORITHMS §3.4).
-        Gathers of NumPy, a level of the tree at a time: twice the rate of scikit-learn's compiled loop on the
-        same tree, so no kernel is compiled for it, and the server need not load Numba.
+    @property
+    def has_masses(self) -> bool:
+        """Whether the nodes hold mass functions: all of them do, or none."""
+        return bool(self.mass_start[-1])
+
+    @cached_property
+    def masses(self) -> tuple[MassFunction, ...]:
+        """The mass function of each node; nothing where they hold none."""
+        if not self.has_masses:
+            return ()
+        size = self.theta.shape[1]
+        pairs = list(zip(self.mass_set.tolist(), self.mass_value.tolist(), strict=True))
+        starts = self.mass_start.tolist()
+        return tuple(MassFunction(size, tuple(pairs[a:b])) for a, b in pairwise(starts))
+
+    @cached_property
+    def children(self) -> tuple[Ints, Ints]:
+        """Where the children of each node begin, (nodes + 1,), and the children, (nodes - 1,), in order of code."""
+        starts = np.zeros(self.size + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.parent[1:], minlength=self.size), out=starts[1:])
+        return starts, np.argsort(self.parent[1:], kind="stable") + 1
+
+    @cached_property
+    def last(self) -> Ints:
+        """The last node of the subtree of each node, (nodes,): in pre-order a subtree is a stretch of nodes."""
+        last = np.arange(self.size)
+        for node in range(self.size - 1, 0, -1):
+            parent = self.parent[node]
+            last[parent] = max(last[parent], last[node])
+        return last
+
+    def route(self, codes: Codes, values: Floats | None = None) -> Ints:
+        """Return the node in which each row ends.
+
+        Parameters
+        ----------
+        codes
+            (n, K), see `quercus.trees.encoding`.
+        values
+            (n, K) the numbers themselves, NaN for missing ones; needed where the tree has thresholds.
 
         Returns
         -------
-        (n,) index of a node.
+        (n,) index of a node: a leaf, or the node where the row's branch is empty or was never seen
+        (ALGORITHMS §3.4).
+
+        Notes
+        -----
+        Gathers of NumPy, a level of the tree at a time: twice the rate of scikit-learn's compiled loop on the
+        same tree, so no kernel is compiled for it, and the server need not load Numba.
         """
         count = codes.shape[0]
         at = np.zeros(count, dtype=np.int64)
@@ -161,15 +246,24 @@ class FlatTree:
             return at
         # as an unsigned number a negative code (UNKNOWN) is larger than any other, and so beyond every block
         flat = codes.astype(np.int16, copy=False).view(np.uint16).T.reshape(-1)
+        numbers = values.T.reshape(-1) if values is not None and self.has_thresholds else None
         moving, node = np.arange(count), np.zeros(count, dtype=np.int32)
         while moving.size:
-            code = flat.take(self._column.take(node) * count + moving)
+            cell = self._column.take(node) * count + moving
+            code = flat.take(cell)
+            if numbers is not None:
+                code = self._sides(node, numbers.take(cell), code)
             step = np.minimum(code, self._width.take(node)) + self._first.take(node)
             child = self._target.take(step)
             moved = np.flatnonzero(child != node)
             moving, node = moving.take(moved), child.take(moved)
             at[moving] = node
         return at
+
+    def _sides(self, node: NDArray[np.int32], number: Floats, code: NDArray[np.uint16]) -> NDArray[np.uint16]:
+        threshold = self.threshold.take(node)
+        side = np.where(np.isnan(number), NO_NUMBER, number >= threshold).astype(np.uint16)
+        return np.where(np.isnan(threshold), code, side)
 
     def intervals(self, node: int) -> tuple[tuple[int, float, float], ...]:
         """Return the gain-ratio intervals at `node`: attribute, lower and upper end, in order of attribute."""
@@ -185,3 +279,7 @@ class FlatTree:
             steps.append((int(self.attribute[parent]), int(self.branch[node])))
             node = parent
         return tuple(reversed(steps))
+
+
+def _focal(node: Node) -> tuple[tuple[int, float], ...]:
+    return () if node.mass is None else node.mass.focal

@@ -10,17 +10,38 @@ from typing import Literal
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
+from quercus.trees.algorithms import Pruning, PruningKind
+from quercus.trees.checks import MAX_COUNT, check_alpha, check_count
+
+__all__ = [
+    "MAX_ATTRIBUTES",
+    "MAX_BINS",
+    "MAX_COUNT",
+    "MAX_CUTS",
+    "MAX_NAME_CHARS",
+    "MAX_VALUES",
+    "MIN_BINS",
+    "MISSING_NAME",
+    "STRATEGIES",
+    "Attribute",
+    "Missing",
+    "Nominal",
+    "Numeric",
+    "Pruning",
+    "PruningKind",
+    "Specification",
+    "check_alpha",
+    "check_count",
+]
 
 MAX_ATTRIBUTES = 1_000
 MAX_VALUES = 1_000  # of a nominal attribute, learned ones included
 MIN_BINS, MAX_BINS = 2, 256
 MAX_NAME_CHARS = 200
 MAX_CUTS = MAX_BINS - 1  # candidate thresholds of a numeric attribute
-MAX_COUNT = 2**31 - 1  # of budget, min_instances, max_depth, warmup_rows
 MISSING_NAME = "?"  # of the branch that missing values take
 
 Missing = Literal["branch", "reject"]
-PruningKind = Literal["chi-square", "likelihood"]
 
 STRATEGIES = ("published",)  # names of query strategies
 
@@ -124,36 +145,6 @@ Attribute = Nominal | Numeric
 
 
 @dataclass(frozen=True, slots=True)
-class Pruning:
-    """How a grown tree is pruned before it is used.
-
-    Parameters
-    ----------
-    kind
-        ``"chi-square"``: a subtree is collapsed when the class counts of its leaves do not differ
-        significantly; ``"likelihood"``: when the evidential likelihood ratio test does not reject the node
-        without it.
-    level
-        Significance level of the test, in (0, 1); a smaller one prunes more.
-
-    Raises
-    ------
-    InvalidInput
-        When one of these rules is broken.
-    """
-
-    kind: PruningKind
-    level: float = 0.05
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("chi-square", "likelihood"):
-            raise InvalidInput("kind", f"is {shown(self.kind)}, must be 'chi-square' or 'likelihood'")
-        if isinstance(self.level, bool) or not isinstance(self.level, int | float) or not 0 < self.level < 1:
-            raise InvalidInput("level", f"is {shown(self.level)}, must lie in (0, 1)")
-        object.__setattr__(self, "level", float(self.level))
-
-
-@dataclass(frozen=True, slots=True)
 class Specification:
     """What defines a model.
 
@@ -208,32 +199,6 @@ class Specification:
         if self.strategy not in STRATEGIES:
             names = ", ".join(STRATEGIES)
             raise InvalidInput("strategy", f"is {shown(self.strategy)}, must be one of {names}")
-
-
-def check_alpha(alpha: float) -> float:
-    """Return `alpha` as a float if it lies in [0, 1].
-
-    Raises
-    ------
-    InvalidInput
-        When it does not.
-    """
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= 1:
-        raise InvalidInput("alpha", f"is {shown(alpha)}, must lie in [0, 1]")
-    return float(alpha)
-
-
-def check_count(value: object, field: str, low: int, high: int = MAX_COUNT) -> int:
-    """Return `value` if it is a whole number in [`low`, `high`].
-
-    Raises
-    ------
-    InvalidInput
-        When it is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidInput(field, f"is {shown(value)}, must be a whole number in [{low}, {high}]")
-    return value
 
 
 def _check_name(name: object, field: str) -> None:

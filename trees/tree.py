@@ -53,11 +53,6 @@ class Node:
     weight
         Weight of the instances that reached the node, where it is not their number: weighted rows, and parts
         of rows whose value at a split above is missing.
-
-    Notes
-    -----
-    `quercus.trees.flat.FlatTree`, and with it snapshots, the wire and drawings, do not carry threshold, mass,
-    conflict and weight yet: a tree that went through it has lost them.
     """
 
     attribute: int | None

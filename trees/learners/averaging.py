@@ -11,6 +11,7 @@ from quercus.belief.rules import dempster
 from quercus.trees.dominance import first_largest
 from quercus.trees.growth import Method, Place, Summary, grow_tree
 from quercus.trees.learners.pieces import Limits, UntilPure, Wrap, node_weight, wrapped
+from quercus.trees.learners.predicting import singles
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root
 from quercus.trees.learners.table import Table
 from quercus.trees.tree import Node
@@ -22,7 +23,7 @@ def averaging(
     min_instances: int = 2,
     max_depth: int | None = None,
     stop_without_gain: bool = True,
-    cap: int | None = None,
+    max_cuts: int | None = None,
     wrap: Wrap | None = None,
 ) -> Node:
     """Grow a belief decision tree by the averaging approach.
@@ -38,7 +39,7 @@ def averaging(
     min_instances, max_depth, stop_without_gain
         See `Limits`. The paper's leaves are of one row, or have no attribute left, or nothing to gain: the
         defaults.
-    cap
+    max_cuts
         Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
     wrap
         Put around the criterion by a forest, see `quercus.trees.learners.forest`.
@@ -62,7 +63,7 @@ def averaging(
     shares = table.pignistic  # BetP is linear: the mean's BetP is the mean of the rows' BetP
     limits = Limits(min_instances, max_depth, stop_without_gain)
     method = Method(
-        criterion=wrapped(LargestGain(table, shares, class_entropy, cap), wrap),
+        criterion=wrapped(LargestGain(table, shares, class_entropy, max_cuts), wrap),
         branching=ByCode(table),
         stopping=UntilPure(table, shares, limits),
         leaf=Combined(table),
@@ -118,8 +119,7 @@ def mass_summary(mass: MassFunction, place: Place, size: float, *, conflict: boo
         See `Node.conflict`.
     """
     theta = tuple(pignistic(mass).tolist())
-    known = dict(mass.focal)
-    belief = tuple(known.get(1 << c, 0.0) for c in range(mass.size))
+    belief = singles(mass)
     plausibility = tuple(mass.contour().tolist())
     weight = node_weight(place, size)
     return Summary(first_largest(theta), theta, belief, plausibility, mass, conflict, weight)
@@ -161,10 +161,11 @@ def power(mass: MassFunction, times: int) -> MassFunction:
 
 
 def _weights(table: Table, place: Place) -> dict[MassFunction, float]:
-    return _totals((table.masses[row], float(table.weights[row])) for row in place.rows)
+    return totals((table.masses[row], float(table.weights[row])) for row in place.rows)
 
 
-def _totals(pairs: Iterable[tuple[MassFunction, float]]) -> dict[MassFunction, float]:
+def totals(pairs: Iterable[tuple[MassFunction, float]]) -> dict[MassFunction, float]:
+    """Return the weight of each different mass function."""
     totals: dict[MassFunction, float] = {}
     for mass, weight in pairs:
         totals[mass] = totals.get(mass, 0.0) + weight

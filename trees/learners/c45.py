@@ -73,7 +73,7 @@ def c45(
     threshold_cost: bool = True,
     average_gain: bool = True,
     by_ratio: bool = False,
-    cap: int | None = None,
+    max_cuts: int | None = None,
     confidence: float | None = 0.25,
     wrap: Wrap | None = None,
 ) -> Node:
@@ -92,7 +92,7 @@ def c45(
         See `Limits`.
     min_branch, min_side, threshold_cost, average_gain, by_ratio
         See `Admission`.
-    cap
+    max_cuts
         Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
     confidence
         Of pessimistic pruning, see `pruning.prune_pessimistic`; None for no pruning.
@@ -114,7 +114,7 @@ def c45(
     shares = precise_shares(table)
     admission = Admission(min_branch, min_side, threshold_cost, average_gain, by_ratio)
     method = Method(
-        criterion=wrapped(LargestRatio(table, shares, admission, cap), wrap),
+        criterion=wrapped(LargestRatio(table, shares, admission, max_cuts), wrap),
         branching=InParts(table),
         stopping=UntilPure(table, shares, Limits(min_instances, max_depth)),
         leaf=MeanShares(table, shares),
@@ -147,21 +147,21 @@ class LargestRatio:
         (n, l) share of each class in each row.
     admission
         Which tests may be chosen.
-    cap
+    max_cuts
         Most thresholds of a numeric attribute.
     """
 
     table: Table
     shares: Floats
     admission: Admission
-    cap: int | None = None
+    max_cuts: int | None = None
 
     def judge(self, place: Place) -> Verdict | None:
         """Return the choice, or None when no test is admitted."""
         statistics = weighted(self.table, place, self.shares)
         tests: dict[int, BestTest] = {}
         for attribute in place.attributes:
-            found = candidates(self.table, place, attribute, statistics, self.cap)
+            found = candidates(self.table, place, attribute, statistics, self.max_cuts)
             test = None if found is None else self._best(found)
             if test is not None:
                 tests[attribute] = test

@@ -18,8 +18,11 @@ class Component(Protocol):
     def proportions(self) -> Floats:
         """(l,) share of each class."""
 
-    def log_densities(self, column: Floats) -> Floats:
-        """Return the log density of values (n,) under each class, (n, l); zeros where missing."""
+    def log_densities(self, column: Floats, high: Floats | None = None) -> Floats:
+        """Return the log density of values (n,) under each class, (n, l); zeros where missing.
+
+        Where `high` exceeds the value, the number lies between the two: the log probability of that.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,13 +38,38 @@ class Gaussians:
         """Return the mixture of one column."""
         return cls(mixtures.proportions[column], mixtures.means[column], mixtures.deviations[column])
 
-    def log_densities(self, column: Floats) -> Floats:
-        """Return the log density of values (n,) under each class, (n, l); zeros where missing."""
+    def log_densities(self, column: Floats, high: Floats | None = None) -> Floats:
+        """Return the log density of values (n,) under each class, (n, l); zeros where missing.
+
+        Where `high` exceeds the value, the log probability of the range: an observation that is no point.
+        """
         nothing = np.zeros(1)
         one = Mixtures(
             self.proportions[None], self.means[None], self.deviations[None], nothing, nothing.astype(np.int64)
         )
-        return one.log_densities(column[:, None])[:, 0]
+        logs = one.log_densities(column[:, None])[:, 0]
+        wide = np.zeros(len(column), dtype=bool) if high is None else high > column
+        if high is not None and wide.any():
+            logs[wide] = self._log_probabilities(column[wide, None], high[wide, None])
+        return logs
+
+    def _log_probabilities(self, low: Floats, high: Floats) -> Floats:
+        """Return ``ln(Φ((high - μ) / σ) - Φ((low - μ) / σ))``, computed in the tail where it has digits."""
+        from scipy.special import log_ndtr  # noqa: PLC0415 - a server that never needs it need not load SciPy
+
+        a, b = (low - self.means) / self.deviations, (high - self.means) / self.deviations
+        flip = a > 0
+        a, b = np.where(flip, -b, a), np.where(flip, -a, b)
+        upper, lower = log_ndtr(b), log_ndtr(a)
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # so narrow, or so far out, that no digit is left
+            logs = upper + np.log1p(-np.exp(np.minimum(lower - upper, 0.0)))
+        logs = np.where(np.isnan(logs), -np.inf, logs)
+        logs = np.where(self.proportions > 0.0, logs, -np.inf)
+        narrow = np.isneginf(logs).all(axis=1)
+        logs[narrow] = self.log_densities(((low + high) / 2)[narrow, 0])  # in proportion the same
+        return logs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +87,7 @@ class Frequencies:
     proportions: Floats
     log_table: Floats
 
-    def log_densities(self, column: Floats) -> Floats:
+    def log_densities(self, column: Floats, _high: Floats | None = None) -> Floats:
         """Return the log probability of values (n,) under each class, (n, l); zeros where missing."""
         missing = np.isnan(column)
         logs = self.log_table.T[np.where(missing, 0, column).astype(np.int64)]

@@ -5,10 +5,9 @@ own, so the forest is the same whoever grows it: one process or an executor's ma
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -16,22 +15,14 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
-from quercus.trees.dominance import TIE
+from quercus.trees.flat import FlatTree
 from quercus.trees.growth import Criterion, Place, Verdict
-from quercus.trees.learners.belief_entropy import Kind, fit_belief_entropy
-from quercus.trees.learners.nested import (
-    MAX_CLASSES,
-    log_commonalities_of,
-    mass_function,
-    normalised,
-    pignistic_of,
-)
+from quercus.trees.learners.cells import Cells
+from quercus.trees.learners.nested import MAX_CLASSES, log_commonalities_of, normalised
 from quercus.trees.learners.pieces import Wrap
-from quercus.trees.learners.predicting import Prediction, predict
-from quercus.trees.learners.routing import reached
-from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.learners.predicting import Learned, Predictions, first
+from quercus.trees.learners.table import Floats, Table
 from quercus.trees.specification import Attribute, check_count
-from quercus.trees.tree import Node
 
 Bools = NDArray[np.bool_]
 Vote = Literal["label", "mass"]
@@ -40,20 +31,10 @@ TREES = 50
 MAX_CELLS = 1 << 22  # of rows times sets that are held at once when masses are combined
 
 
-class Model(Protocol):
-    """What a learner returns."""
-
-    def classify(self, values: Floats) -> Ints:
-        """Return the class of rows of values (n, K)."""
-
-    def log_commonalities(self, values: Floats) -> Floats:
-        """Return the log commonality of every set, (n, 2^l), of each row's mass, up to a constant in a row."""
-
-
 class Learner(Protocol):
-    """Grows one tree; a `functools.partial` of a fit function, say. To go to other processes it must pickle."""
+    """Grows one model; a `functools.partial` of a function, say. To go to other processes it must pickle."""
 
-    def __call__(self, table: Table, *, wrap: Wrap) -> Model:
+    def __call__(self, table: Table, *, wrap: Wrap | None) -> Learned:
         """Return a model of the table, with `wrap` put around the criterion."""
 
 
@@ -110,121 +91,68 @@ class RandomAttributes:
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeModel:
-    """A tree of splits by value and threshold, as a model.
-
-    Its mass is that of the node reached; where nodes hold none, their probabilities as a Bayesian one.
-    """
-
-    root: Node
-    attributes: tuple[Attribute, ...]
-
-    def classify(self, values: Floats) -> Ints:
-        """Return the class of rows of values (n, K), NaN where unknown."""
-        known = ~np.isnan(values).any(axis=1)
-        nodes, index = reached(self.root, self.attributes, values[known])
-        found = np.empty(len(values), dtype=np.int64)
-        found[known] = np.array([node.klass for node in nodes], dtype=np.int64)[index]
-        for row in np.flatnonzero(~known):
-            found[row] = predict(self.root, values[row].tolist(), self.attributes).klass
-        return found
-
-    def log_commonalities(self, values: Floats) -> Floats:
-        """Return the log commonality of every set, (n, 2^l); at most 16 classes."""
-        known = ~np.isnan(values).any(axis=1)
-        nodes, index = reached(self.root, self.attributes, values[known])
-        found = np.empty((len(values), 1 << len(self.root.theta)))
-        found[known] = np.stack([log_commonalities_of(_mass(node)) for node in nodes])[index]
-        for row in np.flatnonzero(~known):
-            said = predict(self.root, values[row].tolist(), self.attributes)
-            found[row] = log_commonalities_of(_mass(said))
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class OfNodes:
-    """Learner from a function that grows a bare tree: ``grow(table, wrap=...) -> Node``."""
-
-    grow: Callable[..., Node]
-
-    def __call__(self, table: Table, *, wrap: Wrap) -> NodeModel:
-        """Return the tree as a model."""
-        return NodeModel(self.grow(table, wrap=wrap), table.attributes)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ForestPrediction:
-    """What a forest says of n rows.
+@dataclass(frozen=True, eq=False)
+class Forest(Learned):
+    """Models and how they vote.
 
     Parameters
     ----------
-    classes
-        (n,) predicted class.
-    probabilities
-        (n, l) share of the votes, or ``BetP`` of the combined mass.
-    masses
-        (n, 2^l) combined mass of every set, by its bit mask; None for a vote of labels.
-    conflicts
-        (n,) whether the trees' masses were in total conflict, so that their mean stands for the combination.
-    """
-
-    classes: Ints
-    probabilities: Floats
-    masses: Floats | None
-    conflicts: Bools
-
-    def mass(self, row: int) -> MassFunction:
-        """Return the combined mass of a row; of a vote of labels, the shares as a Bayesian mass."""
-        if self.masses is not None:
-            return mass_function(self.masses[row])
-        return bayesian(self.probabilities[row])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Forest:
-    """Trees and how they vote.
-
-    Parameters
-    ----------
+    attributes
+        Declarations of the columns.
     size
         Number of classes.
     models
-        The trees.
+        The trees, or what is a tree a class.
     vote
-        ``"label"``: the class of most trees; ``"mass"``: Dempster's rule over their masses. Ties go to the
-        earlier class.
+        ``"label"``: the class of most models; a class's belief is the share of models that predict it and nothing
+        else, its plausibility the share that do not rule it out (see `Predictions.classes`). ``"mass"``: Dempster's
+        rule over their masses. Ties go to the earlier class.
     """
 
+    attributes: tuple[Attribute, ...]
     size: int
-    models: tuple[Model, ...]
+    models: tuple[Learned, ...]
     vote: Vote
 
-    def classify(self, values: Floats, executor: Executor | None = None) -> Ints:
-        """Return the class of rows of values (n, K)."""
-        return self.predict(values, executor).classes
+    @property
+    def flats(self) -> tuple[FlatTree, ...]:
+        """The trees of all models as arrays, one model's after the other's."""
+        return tuple(flat for model in self.models for flat in model.flats)
 
-    def predict(self, values: Floats, executor: Executor | None = None) -> ForestPrediction:
-        """Return what the forest says of rows of values (n, K), NaN where missing.
+    def say(self, cells: Cells) -> Predictions:
+        """Return what the forest says of rows of cells.
 
         Raises
         ------
         InvalidInput
             With more than 16 classes, for a vote of masses.
         """
-        run = map if executor is None else executor.map
         if self.vote == "label":
-            votes = np.zeros((len(values), self.size))
-            for classes in run(partial(_classify, values), self.models):
-                votes[np.arange(len(values)), classes] += 1.0
-            shares = votes / len(self.models)
-            return ForestPrediction(_first(shares), shares, None, np.zeros(len(values), dtype=bool))
+            return self._count(cells)
         step = max(1, MAX_CELLS >> min(self.size, MAX_CLASSES))
-        parts = [values[at : at + step] for at in range(0, max(len(values), 1), step)]
-        done = [combine(list(run(partial(_commonalities, part), self.models))) for part in parts]
-        masses = np.concatenate([part for part, _ in done])
-        betp = pignistic_of(masses)
-        return ForestPrediction(_first(betp), betp, masses, np.concatenate([part for _, part in done]))
+        done = [
+            combine([model.log_commonalities(part) for model in self.models]) for part in cells.chunks(step)
+        ]
+        masses, conflicts = (np.concatenate(parts) for parts in zip(*done, strict=True))
+        return Predictions.of_dense(masses, conflicts)
+
+    def log_commonalities(self, cells: Cells) -> Floats:
+        """Return the log commonality of every set, (n, 2^l), of each row's mass."""
+        said = self.say(cells)
+        masses = said.masses or [bayesian(theta) for theta in said.theta]
+        return np.array([log_commonalities_of(mass) for mass in masses]).reshape(-1, 1 << self.size)
+
+    def _count(self, cells: Cells) -> Predictions:
+        votes, alone, possible = (np.zeros((len(cells), self.size)) for _ in range(3))
+        every = np.arange(len(cells))
+        for model in self.models:
+            said = model.say(cells)
+            classes = said.classes
+            votes[every, said.klass] += 1.0
+            possible += classes
+            alone += classes & (classes.sum(axis=1, keepdims=True) == 1)
+        share, count = votes / len(self.models), float(len(self.models))
+        return Predictions(first(share), share, alone / count, possible / count)
 
 
 def combine(log_commonalities: list[Floats]) -> tuple[Floats, Bools]:
@@ -293,7 +221,7 @@ def grow_forest(
     >>> from quercus.trees.specification import Numeric
     >>> table = Table.of_classes([[float(i)] for i in range(20)], [Numeric("x")], [0] * 10 + [1] * 10, 2)
     >>> forest = grow_forest(table, partial(fit_total_uncertainty, lam=0.8), 1, trees=9, vote="mass")
-    >>> forest.classify(np.array([[3.0], [16.0]])).tolist()
+    >>> forest.predict([[3.0], [16.0]]).klass.tolist()
     [0, 1]
     """
     if vote not in ("label", "mass"):
@@ -306,53 +234,7 @@ def grow_forest(
     seeds = np.random.SeedSequence(seed).spawn(trees)
     run = map if executor is None else executor.map
     models = tuple(run(partial(_grow, table, learner, number), seeds))
-    return Forest(table.size, models, vote)
-
-
-FORESTS: Mapping[str, tuple[Kind, Vote]] = MappingProxyType(
-    {
-        "L-OBE-RF": ("OBE", "label"),
-        "L-LBE-RF": ("LBE", "label"),
-        "L-IBE-RF": ("IBE", "label"),
-        "M-LBE-RF": ("LBE", "mass"),
-        "M-IBE-RF": ("IBE", "mass"),
-    }
-)
-"""The five forests of the paper: the kind of tree and the vote, by name."""
-
-
-def belief_entropy_forest(
-    table: Table,
-    name: str,
-    seed: int,
-    *,
-    min_instances: int | None = None,
-    max_depth: int | None = None,
-    trees: int = TREES,
-    number: Callable[[int], int] = root_of,
-    executor: Executor | None = None,
-) -> Forest:
-    """Grow one of the five forests of Gao, Wang, Ma 2022 (`FORESTS`).
-
-    Parameters
-    ----------
-    name
-        A key of `FORESTS`.
-    min_instances, max_depth
-        As of `quercus.trees.learners.belief_entropy.fit_belief_entropy`.
-    table, seed, trees, number, executor
-        As of `grow_forest`.
-
-    Raises
-    ------
-    InvalidInput
-        When there is no forest of that name, or a parameter lies outside its bounds.
-    """
-    if name not in FORESTS:
-        raise InvalidInput("name", f"is {name!r}, must be one of {', '.join(FORESTS)}")
-    kind, vote = FORESTS[name]
-    learner = partial(fit_belief_entropy, kind=kind, min_instances=min_instances, max_depth=max_depth)
-    return grow_forest(table, learner, seed, vote=vote, trees=trees, number=number, executor=executor)
+    return Forest(table.attributes, table.size, models, vote)
 
 
 def bayesian(probabilities: Floats) -> MassFunction:
@@ -362,27 +244,9 @@ def bayesian(probabilities: Floats) -> MassFunction:
 
 def _grow(
     table: Table, learner: Learner, number: Callable[[int], int], seed: np.random.SeedSequence
-) -> Model:
+) -> Learned:
     generator = np.random.default_rng(seed)
     rows = np.flatnonzero(table.weights)
     times = np.bincount(rows[generator.integers(len(rows), size=len(rows))], minlength=len(table))
     sample = replace(table, weights=table.weights * times)
     return learner(sample, wrap=partial(RandomAttributes, generator=generator, number=number))
-
-
-def _classify(values: Floats, model: Model) -> Ints:
-    return model.classify(values)
-
-
-def _commonalities(values: Floats, model: Model) -> Floats:
-    return model.log_commonalities(values)
-
-
-def _first(scores: Floats) -> Ints:
-    """Return the first class of each row (n, l) that is tied with the largest, (n,)."""
-    first: Ints = np.argmax(scores >= scores.max(axis=1, keepdims=True) - TIE, axis=1)
-    return first
-
-
-def _mass(said: Node | Prediction) -> MassFunction:
-    return bayesian(np.array(said.theta)) if said.mass is None else said.mass

@@ -14,7 +14,7 @@ def id3(
     min_instances: int = 2,
     max_depth: int | None = None,
     stop_without_gain: bool = False,
-    cap: int | None = None,
+    max_cuts: int | None = None,
     significance: float | None = None,
     wrap: Wrap | None = None,
 ) -> Node:
@@ -27,7 +27,7 @@ def id3(
         threshold of largest gain; a missing value is a branch of its own.
     min_instances, max_depth, stop_without_gain
         See `Limits`. Quinlan goes on until a node is of one class or has no attribute left: the defaults.
-    cap
+    max_cuts
         Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
     significance
         Level of χ² pruning, see `pruning.prune_chi_square`; None for no pruning.
@@ -49,7 +49,7 @@ def id3(
     """
     shares = precise_shares(table)
     method = Method(
-        criterion=wrapped(LargestGain(table, shares, class_entropy, cap), wrap),
+        criterion=wrapped(LargestGain(table, shares, class_entropy, max_cuts), wrap),
         branching=ByCode(table),
         stopping=UntilPure(table, shares, Limits(min_instances, max_depth, stop_without_gain)),
         leaf=MeanShares(table, shares),

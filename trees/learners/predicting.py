@@ -1,250 +1,440 @@
-"""What a tree says of a row, also where the row's values are uncertain (ALGORITHMS §4).
+"""What learned models say of rows, and how (ALGORITHMS §4).
 
-A value is a number (of a nominal attribute: the index of the value), a set of them, a `Between`, or unknown
-(None or NaN). The row goes down every branch that it may take. The leaves that it reaches are put together
-by the disjunctive rule where they hold mass functions: at least one of them is right; otherwise their
-probabilities are averaged by the weight of the branches, as C4.5 does.
+The row goes down every branch that it may take. The leaves that it reaches are put together by the disjunctive
+rule where they hold mass functions: at least one of them is right; otherwise their probabilities are averaged by
+the weight of the branches, as C4.5 does.
 
 An unknown value takes the branch of missing values where the node has one, which means that they were seen in
 training, else all branches. Where no branch is for the value, the node itself predicts (ALGORITHMS §3.4).
 """
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import disjunctive
-from quercus.trees.dominance import TIE, first_largest
-from quercus.trees.learners.splits import ABOVE, BELOW, NO_NUMBER, branch_codes
-from quercus.trees.learners.table import Floats, Ints
-from quercus.trees.specification import Attribute, Nominal
+from quercus.trees.dominance import TIE
+from quercus.trees.encoding import Edges, Encoder
+from quercus.trees.flat import FlatTree
+from quercus.trees.learners.cells import Cells, Value
+from quercus.trees.learners.nested import log_commonalities_of, mass_function, pignistic_of
+from quercus.trees.learners.spread import Branches, spread
+from quercus.trees.specification import Attribute
 from quercus.trees.tree import Node
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
-@dataclass(frozen=True, slots=True)
-class Between:
-    """A number that lies somewhere in ``[low, high]``.
 
-    Raises
-    ------
-    InvalidInput
-        When an end is not a number, or `low` exceeds `high`.
+class Shared(Sequence[MassFunction]):
+    """A mass function a row, of which many are the same.
+
+    Parameters
+    ----------
+    distinct
+        The different ones.
+    which
+        (n,) which of them each row has.
     """
 
-    low: float
-    high: float
+    def __init__(self, distinct: Sequence[MassFunction], which: Ints) -> None:
+        self.distinct = tuple(distinct)
+        self.which = which
 
-    def __post_init__(self) -> None:
-        if not self.low <= self.high:  # also catches NaN
-            raise InvalidInput("value", f"lies between {self.low} and {self.high}, must be in rising order")
+    def __len__(self) -> int:
+        return len(self.which)
+
+    @overload
+    def __getitem__(self, row: int) -> MassFunction: ...
+    @overload
+    def __getitem__(self, row: slice) -> "Shared": ...
+    def __getitem__(self, row: int | slice) -> "MassFunction | Shared":
+        if isinstance(row, slice):
+            return Shared(self.distinct, self.which[row])
+        return self.distinct[int(self.which[row])]
 
 
-Value = float | frozenset[float] | frozenset[int] | Between | None
+class Dense(Sequence[MassFunction]):
+    """A mass function a row, kept as the masses (n, 2^l) of every set by its bit mask."""
+
+    def __init__(self, masses: Floats) -> None:
+        self.masses = masses
+
+    def __len__(self) -> int:
+        return len(self.masses)
+
+    @overload
+    def __getitem__(self, row: int) -> MassFunction: ...
+    @overload
+    def __getitem__(self, row: slice) -> "Dense": ...
+    def __getitem__(self, row: int | slice) -> "MassFunction | Dense":
+        return Dense(self.masses[row]) if isinstance(row, slice) else mass_function(self.masses[row])
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What a tree says of one row.
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a model says of n rows.
 
     Parameters
     ----------
     klass
-        Index of the predicted class: the likeliest, of tied ones the first.
+        (n,) predicted class: the likeliest, of tied ones the first.
     theta
-        (l,) probability of each class; BetP of `mass` where there is one.
+        (n, l) probability of each class; BetP of the mass function where there is one.
     belief, plausibility
-        (l,) bounds of each.
-    mass
-        Of trees whose leaves hold mass functions, else None.
+        (n, l) bounds of each.
+    masses
+        A mass function a row, None where the model has none.
+    nodes
+        (n,) node of the tree where the row ends: of several, the last on the way to all of them. None where the
+        model has several trees.
+    conflict
+        (n,) bool: what is put together contradicts itself wholly, so that the mass is a mean.
     """
 
-    klass: int
-    theta: tuple[float, ...]
-    belief: tuple[float, ...]
-    plausibility: tuple[float, ...]
-    mass: MassFunction | None
+    klass: Ints
+    theta: Floats
+    belief: Floats
+    plausibility: Floats
+    masses: Sequence[MassFunction] | None = None
+    nodes: Ints | None = None
+    conflict: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    def __post_init__(self) -> None:
+        if not self.conflict.size:
+            object.__setattr__(self, "conflict", np.zeros(len(self.klass), dtype=bool))
+
+    def __len__(self) -> int:
+        return len(self.klass)
 
     @property
-    def classes(self) -> tuple[int, ...]:
-        """The set-valued prediction: every class that none dominates, in declared order.
+    def pignistic(self) -> Floats:
+        """(n, l) pignistic probability of each class: what `theta` is too."""
+        return self.theta
+
+    @property
+    def classes(self) -> Bools:
+        """The set-valued predictions, (n, l): every class that none dominates.
 
         A class dominates another when its belief exceeds the other's plausibility (interval dominance).
         """
-        bar = max(self.belief) - TIE
-        return tuple(c for c, upper in enumerate(self.plausibility) if upper >= bar)
+        bar = self.belief.max(axis=1, keepdims=True, initial=0.0) - TIE
+        found: Bools = self.plausibility >= bar
+        return found
+
+    @classmethod
+    def of_masses(cls, size: int, distinct: Sequence[MassFunction], index: Ints) -> "Predictions":
+        """Return what the mass functions, on `size` classes, that rows (n,) have among the `distinct` ones say."""
+        theta = np.array([pignistic(mass) for mass in distinct]).reshape(-1, size)
+        belief = np.array([singles(mass) for mass in distinct]).reshape(-1, size)
+        plausibility = np.array([mass.contour() for mass in distinct]).reshape(-1, size)
+        return cls(
+            first(theta)[index],
+            theta[index],
+            belief[index],
+            plausibility[index],
+            Shared(distinct, index),
+        )
+
+    @classmethod
+    def of_dense(cls, masses: Floats, conflict: Bools) -> "Predictions":
+        """Return what the masses (n, 2^l) of every set by its bit mask say."""
+        size = masses.shape[1].bit_length() - 1
+        sets = np.arange(1 << size)
+        inside = (sets[:, np.newaxis] >> np.arange(size)) & 1
+        theta = pignistic_of(masses)
+        plausibility = np.minimum(masses @ inside.astype(np.float64), 1.0)
+        return cls(
+            first(theta),
+            theta,
+            masses[:, 1 << np.arange(size)],
+            plausibility,
+            Dense(masses),
+            conflict=conflict,
+        )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reached:
-    """A node where a row may end, and the share of it that does, by the weight of the branches on the way."""
+class Learned(ABC):
+    """A model that predicts; see `quercus.trees.learners.model.fit`.
 
-    node: Node
-    share: float
+    It is a value: it can be pickled, and compared through its trees.
+    """
+
+    attributes: tuple[Attribute, ...]
+    size: int
+    """Number of classes."""
+
+    @property
+    @abstractmethod
+    def flats(self) -> tuple[FlatTree, ...]:
+        """The trees as arrays."""
+
+    @abstractmethod
+    def say(self, cells: Cells) -> Predictions:
+        """Return what the model says of rows of cells."""
+
+    @abstractmethod
+    def log_commonalities(self, cells: Cells) -> Floats:
+        """Return the log commonality of every set, (n, 2^l), of each row's mass, up to a constant in a row.
+
+        Where the model has no masses, its probabilities weakened by how few rows they stand on.
+        """
+
+    @property
+    def trees(self) -> tuple[Node, ...]:
+        """The trees as values."""
+        return tuple(flat.tree() for flat in self.flats)
+
+    def predict(self, values: ArrayLike) -> Predictions:
+        """Return what the model says of rows of values.
+
+        Parameters
+        ----------
+        values
+            (n, K) as of `quercus.trees.learners.table.Table`, NaN for unknown ones. A nominal value that the
+            model has not seen may be any larger index.
+
+        Raises
+        ------
+        InvalidInput
+            When `values` has another shape or is no array of numbers.
+        """
+        return self.say(Cells.of_values(values, self.attributes))
+
+    def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
+        """Return what the model says of rows whose values may be sets, ranges or unknown.
+
+        Parameters
+        ----------
+        rows
+            (n, K) values, see `quercus.trees.learners.cells`.
+
+        Raises
+        ------
+        InvalidInput
+            When a value is impossible; the field names row and attribute.
+        """
+        return self.say(Cells.of_rows(rows, self.attributes))
 
 
-def predict(tree: Node, row: Sequence[Value], attributes: Sequence[Attribute]) -> Prediction:
-    """Return what `tree` says of a row.
+@dataclass(frozen=True, eq=False)
+class TreeModel(Learned):
+    """A tree of splits by value and by threshold.
 
     Parameters
     ----------
-    tree
-        Of a learner of this package.
-    row
-        (K,) values, see the module.
     attributes
-        The declarations that the tree was grown with.
-
-    Raises
-    ------
-    InvalidInput
-        When the row does not have a value an attribute, or a set is empty.
+        Declarations of the columns.
+    size
+        Number of classes.
+    flat
+        The tree.
+    edges
+        Inner edges of the bins that numeric attributes are cut into, where the tree has such codes; none for
+        splits at thresholds.
     """
-    ends = list(reach(tree, row, attributes))
-    masses = [end.node.mass for end in ends if end.node.mass is not None]
-    if len(masses) == len(ends):
-        mass = reduce(disjunctive, masses)
-        theta = tuple(pignistic(mass).tolist())
-        known = dict(mass.focal)
-        belief = tuple(known.get(1 << c, 0.0) for c in range(mass.size))
-        return Prediction(first_largest(theta), theta, belief, tuple(mass.contour().tolist()), mass)
-    theta = _mean([(end.share, end.node.theta) for end in ends])
-    return Prediction(
-        klass=first_largest(theta),
-        theta=theta,
-        belief=_mean([(end.share, end.node.belief) for end in ends]),
-        plausibility=_mean([(end.share, end.node.plausibility) for end in ends]),
-        mass=None,
+
+    attributes: tuple[Attribute, ...]
+    size: int
+    flat: FlatTree
+    edges: Edges = ()
+
+    @classmethod
+    def of(cls, root: Node, attributes: Sequence[Attribute]) -> "TreeModel":
+        """Return the model of a tree without bins."""
+        return cls(tuple(attributes), len(root.theta), FlatTree.of(root))
+
+    @property
+    def flats(self) -> tuple[FlatTree, ...]:
+        """The tree as arrays."""
+        return (self.flat,)
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """What turns values into codes of branches."""
+        return Encoder(self.attributes, self.edges or ((),) * len(self.attributes))
+
+    def say(self, cells: Cells) -> Predictions:
+        """Return what the tree says of rows of cells."""
+        flat = self.flat
+        nodes, open_rows = self._ends(cells)
+        theta, belief = flat.theta.take(nodes, axis=0), flat.belief.take(nodes, axis=0)
+        plausibility, klass = flat.plausibility.take(nodes, axis=0), flat.klass.take(nodes)
+        conflict, masses = flat.conflict.take(nodes), None
+        if flat.has_masses:
+            masses = Shared(flat.masses, nodes)
+        if open_rows.size:
+            rows, ends, shares = spread(self.branches, cells.take(open_rows))
+            nodes[open_rows] = common(flat, rows, ends, len(open_rows))
+            conflict[open_rows] = np.bincount(rows, flat.conflict[ends], len(open_rows)) > 0
+            if masses is None:
+                means = [
+                    _averaged(part, rows, ends, shares, len(open_rows))
+                    for part in (flat.theta, flat.belief, flat.plausibility)
+                ]
+                of_open = Predictions(first(means[0]), means[0], means[1], means[2])
+            else:
+                of_open = Predictions.of_masses(
+                    self.size, *disjoined(flat.masses, rows, ends, len(open_rows))
+                )
+                masses = _replaced(masses, open_rows, of_open.masses)
+            klass[open_rows], theta[open_rows] = of_open.klass, of_open.theta
+            belief[open_rows], plausibility[open_rows] = of_open.belief, of_open.plausibility
+        return Predictions(klass, theta, belief, plausibility, masses, nodes, conflict)
+
+    def log_commonalities(self, cells: Cells) -> Floats:
+        """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
+        if self.flat.has_masses:
+            return _commonalities_of(self.say(cells).masses)
+        nodes, open_rows = self._ends(cells)
+        found = _commonalities_of(Shared(self._weakened, nodes))
+        if open_rows.size:
+            rows, ends, shares = spread(self.branches, cells.take(open_rows))
+            order = np.argsort(rows, kind="stable")
+            bounds = np.searchsorted(rows[order], np.arange(len(open_rows) + 1))
+            for at, row in enumerate(open_rows.tolist()):
+                here = order[bounds[at] : bounds[at + 1]]
+                some = [(self._weakened[ends[i]], float(shares[i])) for i in here]
+                found[row] = log_commonalities_of(_weighted_mean(some))
+        return found
+
+    @cached_property
+    def _weakened(self) -> tuple[MassFunction, ...]:
+        return weakened(self.flat)
+
+    @cached_property
+    def branches(self) -> Branches:
+        """What leads to each node."""
+        return Branches.of(self.flat, self.encoder)
+
+    def _ends(self, cells: Cells) -> tuple[Ints, Ints]:
+        """Return the node where each row ends, (n,), and the rows that may end at several: there it is no matter."""
+        values, flat = cells.values, self.flat
+        nodes = flat.route(self.encoder.codes(values), values)
+        attribute = flat.attribute.take(nodes)
+        stuck = np.flatnonzero(attribute >= 0)
+        may = np.zeros(len(nodes), dtype=bool)
+        may[stuck] = np.isnan(values[stuck, attribute[stuck]])
+        if cells.parts:
+            may |= cells.uncertain
+        return nodes, np.flatnonzero(may)
+
+
+def weakened(flat: FlatTree) -> tuple[MassFunction, ...]:
+    """Return the probabilities of each node as a mass function (ALGORITHMS §5).
+
+    ``m({c}) = n θ_c / (n + 1)``, ``m(C) = 1 / (n + 1)`` for a node of weight n: the credal inference that
+    total-uncertainty trees make. A Bayesian mass would let one small leaf veto a class whatever others say.
+    """
+    size = flat.theta.shape[1]
+    weight = flat.weight[:, np.newaxis]
+    known = (flat.theta * weight / (weight + 1.0)).tolist()
+    return tuple(
+        MassFunction.of(
+            size, [*((1 << c, m) for c, m in enumerate(row)), ((1 << size) - 1, max(0.0, 1.0 - sum(row)))]
+        )
+        for row in known
     )
 
 
-def reach(tree: Node, row: Sequence[Value], attributes: Sequence[Attribute]) -> Iterator[Reached]:
-    """Yield the nodes where a row may end, in pre-order, with shares that sum to 1; arguments as of `predict`."""
-    if len(row) != len(attributes):
-        raise InvalidInput("row", f"has {len(row)} values, must have {len(attributes)}")
-    values = tuple(_checked(value, attribute) for value, attribute in zip(row, attributes, strict=True))
-    pending: list[tuple[Node, tuple[Value, ...], float]] = [(tree, values, 1.0)]
-    while pending:
-        node, values, share = pending.pop()
-        ways = _ways(node, values, attributes)
-        if not ways:
-            yield Reached(node, share)
-            continue
-        total = math.fsum(child.size for child, _ in ways)
-        pending.extend((child, left, share * child.size / total) for child, left in reversed(ways))
+def first(theta: Floats) -> Ints:
+    """Return the first class of each row (n, l) that is tied with the largest, (n,)."""
+    found: Ints = np.argmax(theta >= theta.max(axis=1, keepdims=True, initial=0.0) - TIE, axis=1)
+    return found
 
 
-def probabilities(tree: Node, values: ArrayLike, attributes: Sequence[Attribute]) -> Floats:
-    """Return the probability of each class for many rows, (n, l), as `predict` gives it.
+def singles(mass: MassFunction) -> tuple[float, ...]:
+    """Return the belief of each class, (l,): the mass of the set of it alone."""
+    known = dict(mass.focal)
+    return tuple(known.get(1 << c, 0.0) for c in range(mass.size))
+
+
+def mean(masses: Sequence[MassFunction]) -> MassFunction:
+    """Return the mean of mass functions on one frame."""
+    return _weighted_mean([(mass, 1.0 / len(masses)) for mass in masses])
+
+
+def distinct_rows(columns: Ints) -> tuple[Ints, Ints]:
+    """Return the different rows of (n, m) whole numbers, and which of them each row is, (n,)."""
+    rows, index = np.unique(columns, axis=0, return_inverse=True)
+    return rows, index.ravel()
+
+
+def _commonalities_of(masses: Sequence[MassFunction] | None) -> Floats:
+    if not isinstance(masses, Shared):
+        raise TypeError("a model with masses shares them")
+    used, index = np.unique(masses.which, return_inverse=True)
+    logs = [log_commonalities_of(masses.distinct[i]) for i in used]
+    size = masses.distinct[0].size
+    found: Floats = np.array(logs).reshape(-1, 1 << size)[index.ravel()]
+    return found
+
+
+def _weighted_mean(parts: Sequence[tuple[MassFunction, float]]) -> MassFunction:
+    total: dict[int, float] = {}
+    for mass, share in parts:
+        for mask, m in mass.focal:
+            total[mask] = total.get(mask, 0.0) + share * m
+    return MassFunction.of(parts[0][0].size, {mask: min(m, 1.0) for mask, m in total.items()})
+
+
+def _averaged(column: Floats, rows: Ints, ends: Ints, shares: Floats, count: int) -> Floats:
+    """Return the mean of (nodes, l) over the ends of each row by their shares, (count, l)."""
+    weighted = shares[:, np.newaxis] * column[ends]
+    return np.stack([np.bincount(rows, part, count) for part in weighted.T], axis=1)
+
+
+def disjoined(
+    masses: Sequence[MassFunction], rows: Ints, ends: Ints, count: int
+) -> tuple[list[MassFunction], Ints]:
+    """Return the disjunction of the masses at the ends of each row: the different ones, and which each row has.
 
     Parameters
     ----------
-    tree, attributes
-        As of `predict`.
-    values
-        (n, K) numbers, NaN for unknown ones.
+    masses
+        Of each node.
+    rows, ends
+        (ends,) row and node; every row in [0, `count`) has one, and a node counts once.
+    count
+        Number of rows.
     """
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 2 or array.shape[1] != len(attributes):
-        raise InvalidInput("values", f"have shape {array.shape}, must be (rows, {len(attributes)})")
-    result = np.zeros((len(array), len(tree.theta)))
-    ends = np.zeros(len(array), dtype=np.int64)
-    pending: list[tuple[Node, Ints, Floats]] = [(tree, np.arange(len(array)), np.ones(len(array)))]
-    while pending:
-        node, rows, shares = pending.pop()
-        if node.attribute is None:
-            staying = np.ones(len(rows), dtype=bool)
-        else:
-            column, declared = array[rows, node.attribute], attributes[node.attribute]
-            staying, below = _parted(node, rows, shares, column, declared)
-            pending.extend(below)
-        result[rows[staying]] += shares[staying, np.newaxis] * np.array(node.theta)
-        ends[rows[staying]] += 1
-    if tree.mass is not None:  # leaves are not averaged there
-        for row in np.flatnonzero(ends > 1):
-            result[row] = predict(tree, array[row].tolist(), attributes).theta
-    return result
+    known: dict[tuple[int, ...], int] = {}
+    found: list[MassFunction] = []
+    index = np.empty(count, dtype=np.int64)
+    order = np.lexsort((ends, rows))
+    bounds = np.searchsorted(rows[order], np.arange(count + 1))
+    for row in range(count):
+        here = tuple(dict.fromkeys(ends[order[bounds[row] : bounds[row + 1]]].tolist()))
+        if here not in known:
+            known[here] = len(found)
+            found.append(reduce(disjunctive, [masses[end] for end in here]))
+        index[row] = known[here]
+    return found, index
 
 
-def _parted(
-    node: Node, rows: Ints, shares: Floats, column: Floats, attribute: Attribute
-) -> tuple[NDArray[np.bool_], list[tuple[Node, Ints, Floats]]]:
-    """Return which rows stay at a node, and what goes down each branch."""
-    codes = branch_codes(attribute, node.threshold, column)
-    spread = np.isnan(column) & (_missing_code(attribute) not in node.children)
-    total = math.fsum(child.size for child in node.children.values())
-    staying = ~spread
-    below = []
-    for code, child in node.children.items():
-        own = (codes == code) & ~spread
-        staying &= ~own
-        part = np.where(spread, child.size / total, 1.0)
-        going = own | spread
-        if going.any():
-            below.append((child, rows[going], shares[going] * part[going]))
-    return staying, below
+def _replaced(masses: Shared, rows: Ints, others: Sequence[MassFunction] | None) -> Shared:
+    if not isinstance(others, Shared):
+        raise TypeError("a model with masses shares them")
+    index = masses.which.copy()
+    index[rows] = others.which + len(masses.distinct)
+    return Shared((*masses.distinct, *others.distinct), index)
 
 
-def _ways(
-    node: Node, values: tuple[Value, ...], attributes: Sequence[Attribute]
-) -> list[tuple[Node, tuple[Value, ...]]]:
-    """Return the children that a row may go to, and what is left of its values there."""
-    k = node.attribute
-    if k is None:
-        return []
-    value = values[k]
-    if value is None:
-        alone = node.children.get(_missing_code(attributes[k]))
-        return [(child, values) for child in ([alone] if alone is not None else node.children.values())]
-    ways = []
-    for code, child in node.children.items():
-        left = _narrowed(value, code, node.threshold)
-        if left is not None:
-            ways.append((child, (*values[:k], left, *values[k + 1 :])))
-    return ways
-
-
-def _narrowed(value: Value, code: int, threshold: float | None) -> Value:
-    """Return what is left of a known value behind a branch, None when nothing is."""
-    if isinstance(value, Between):
-        if code == NO_NUMBER or threshold is None:
-            return None
-        return value if (value.low < threshold if code == BELOW else value.high >= threshold) else None
-    if isinstance(value, frozenset):
-        return frozenset(v for v in value if _narrowed(v, code, threshold) is not None) or None
-    if threshold is None:
-        return value if value == code else None
-    return value if code == (BELOW if value is not None and value < threshold else ABOVE) else None
-
-
-def _missing_code(attribute: Attribute) -> int:
-    return len(attribute.values) if isinstance(attribute, Nominal) else NO_NUMBER
-
-
-def _checked(value: Value, attribute: Attribute) -> Value:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, Between):
-        if isinstance(attribute, Nominal):
-            raise InvalidInput(attribute.name, "lies between two numbers, must be named values")
-        return value
-    parts = value if isinstance(value, frozenset | set) else (value,)
-    if not parts:
-        raise InvalidInput(attribute.name, "is the empty set, must have a value")
-    limit = len(attribute.values) if isinstance(attribute, Nominal) else math.inf
-    for part in parts:
-        if not isinstance(part, int | float | np.number) or math.isnan(part):
-            raise InvalidInput(attribute.name, f"has the value {shown(part)}, must be a number")
-        if isinstance(attribute, Nominal) and not (0 <= part < limit and part == int(part)):
-            raise InvalidInput(attribute.name, f"is {shown(part)}, must be a whole number in [0, {limit})")
-    return frozenset(parts) if isinstance(value, frozenset | set) else value
-
-
-def _mean(parts: list[tuple[float, tuple[float, ...]]]) -> tuple[float, ...]:
-    return tuple(math.fsum(share * values[c] for share, values in parts) for c in range(len(parts[0][1])))
+def common(flat: FlatTree, rows: Ints, ends: Ints, count: int) -> Ints:
+    """Return the last node that is on the way to all ends of each row, (count,)."""
+    low = np.full(count, flat.size)
+    high = np.zeros(count, dtype=np.int64)
+    np.minimum.at(low, rows, ends)
+    np.maximum.at(high, rows, ends)
+    last = flat.last
+    while (above := last[low] < high).any():  # in pre-order a subtree is a stretch of nodes
+        low = np.where(above, flat.parent[low], low)
+    return low

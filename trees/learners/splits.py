@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.dominance import TIE, first_largest
+from quercus.trees.flat import NO_NUMBER
 from quercus.trees.growth import Branch, Place, Verdict
 from quercus.trees.learners.table import Floats, Table
 from quercus.trees.specification import Attribute, Nominal
 
 Codes = NDArray[np.int64]
 Impurity = Callable[[Floats], Floats]  # sums of statistics (..., d) -> (...)
-
-BELOW, ABOVE, NO_NUMBER = 0, 1, 2  # codes of a numeric split
 
 
 def branch_codes(attribute: Attribute, threshold: float | None, column: Floats) -> Codes:
@@ -54,16 +53,16 @@ def branch_codes(attribute: Attribute, threshold: float | None, column: Floats) 
     return np.where(missing, len(attribute.values), column).astype(np.int64)
 
 
-def thresholds(column: Floats, cap: int | None = None) -> Floats:
+def thresholds(column: Floats, max_cuts: int | None = None) -> Floats:
     """Return the midpoints between neighbouring distinct values, ascending.
 
     Parameters
     ----------
     column
         (n,) values; missing ones (NaN) are left out.
-    cap
-        Most thresholds. When there are more, those nearest to the quantiles ``j / (cap + 1)`` of the values
-        are kept, of two equally near the lower; None for no cap.
+    max_cuts
+        Most thresholds. When there are more, those nearest to the quantiles ``j / (max_cuts + 1)`` of the values
+        are kept, of two equally near the lower; None for no limit.
 
     Returns
     -------
@@ -78,12 +77,12 @@ def thresholds(column: Floats, cap: int | None = None) -> Floats:
     below, above = distinct[:-1], distinct[1:]
     middle = below / 2 + above / 2  # the sum of huge numbers may overflow
     cuts = np.where((below < middle) & (middle <= above), middle, above)
-    if cap is None or len(cuts) <= cap:
+    if max_cuts is None or len(cuts) <= max_cuts:
         return cuts
-    if cap < 1:
-        raise InvalidInput("cap", f"is {cap}, must be at least 1")
+    if max_cuts < 1:
+        raise InvalidInput("max_cuts", f"is {max_cuts}, must be at least 1")
     passed = np.cumsum(counts)[:-1]  # values below each cut
-    targets = counts.sum() * np.arange(1, cap + 1) / (cap + 1)
+    targets = counts.sum() * np.arange(1, max_cuts + 1) / (max_cuts + 1)
     kept: Floats = cuts[np.unique(np.abs(passed - targets[:, np.newaxis]).argmin(axis=1))]
     return kept
 
@@ -119,7 +118,7 @@ class Candidates:
 
 
 def candidates(
-    table: Table, place: Place, attribute: int, statistics: Floats, cap: int | None = None
+    table: Table, place: Place, attribute: int, statistics: Floats, max_cuts: int | None = None
 ) -> Candidates | None:
     """Return the splits of a node by one attribute, None when none has two populated branches.
 
@@ -133,7 +132,7 @@ def candidates(
         Index of the attribute.
     statistics
         (m, d) of the rows of the node, in the order of ``place.rows``; column 0 is their weight.
-    cap
+    max_cuts
         Most thresholds of a numeric attribute, see `thresholds`.
     """
     declared = table.attributes[attribute]
@@ -143,7 +142,7 @@ def candidates(
         sums = summed(codes, len(declared.values) + 1, statistics)
         populated = np.count_nonzero(sums[:, 0])
         return Candidates(attribute, None, sums[np.newaxis]) if populated > 1 else None
-    cuts = thresholds(column, cap)
+    cuts = thresholds(column, max_cuts)
     missing = np.isnan(column)
     if not len(cuts):
         if not missing.any() or missing.all():
@@ -218,14 +217,14 @@ class LargestGain:
         (n, d - 1) numbers of each row that are summed, weighted by the row's weight.
     impurity
         ``U`` of sums (weight, weighted shares...).
-    cap
+    max_cuts
         Most thresholds of a numeric attribute.
     """
 
     table: Table
     shares: Floats
     impurity: Impurity
-    cap: int | None = None
+    max_cuts: int | None = None
 
     def judge(self, place: Place) -> Verdict | None:
         """Return the choice, or None when no attribute can split the node."""
@@ -233,7 +232,7 @@ class LargestGain:
         parent = float(self.impurity(statistics.sum(axis=0)))
         best: dict[int, tuple[float, float | None]] = {}
         for attribute in place.attributes:
-            found = candidates(self.table, place, attribute, statistics, self.cap)
+            found = candidates(self.table, place, attribute, statistics, self.max_cuts)
             if found is not None:
                 gained = gains(found, parent, self.impurity)
                 split = first_best(gained)

@@ -16,11 +16,19 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
 from quercus.trees.dominance import TIE, first_largest
+from quercus.trees.flat import FlatTree
 from quercus.trees.growth import Criterion, Method, Place, Summary, Verdict, grow_tree
+from quercus.trees.learners.cells import Cells
 from quercus.trees.learners.nested import log_commonalities_of
-from quercus.trees.learners.pieces import Wrap, node_weight
-from quercus.trees.learners.predicting import Prediction, Value, predict
-from quercus.trees.learners.routing import reached
+from quercus.trees.learners.pieces import Wrap, node_weight, wrapped
+from quercus.trees.learners.predicting import (
+    Learned,
+    Predictions,
+    Shared,
+    TreeModel,
+    distinct_rows,
+    mean,
+)
 from quercus.trees.learners.splits import ByCode, LargestGain, root, weighted
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.specification import Attribute, check_count
@@ -133,7 +141,7 @@ def total_uncertainty_tree(
     klass: int = 0,
     min_instances: int = 2,
     max_depth: int | None = None,
-    cap: int | None = None,
+    max_cuts: int | None = None,
     wrap: Wrap | None = None,
 ) -> Node:
     """Grow the tree that tells one class from the rest (ALGORITHMS §5).
@@ -150,7 +158,7 @@ def total_uncertainty_tree(
         A node of less weight is a leaf.
     max_depth
         Depth at which every node is a leaf; None for no limit.
-    cap
+    max_cuts
         Most thresholds of a numeric attribute at a node, see `quercus.trees.learners.splits.thresholds`.
     wrap
         Put around the criterion: a forest's choice among random attributes.
@@ -166,9 +174,9 @@ def total_uncertainty_tree(
         raise InvalidInput("klass", f"is {klass}, must lie in [0, {table.size})")
     check_count(min_instances, "min_instances", 1)
     shares = two_class_shares(table, klass)
-    criterion: Criterion = LargestGain(table, shares, _Impurity(float(lam)), cap)
+    criterion: Criterion = LargestGain(table, shares, _Impurity(float(lam)), max_cuts)
     method = Method(
-        criterion=criterion if wrap is None else wrap(criterion),
+        criterion=wrapped(criterion, wrap),
         branching=ByCode(table),
         stopping=_Stopping(table, min_instances, max_depth),
         leaf=_Leaf(table, shares),
@@ -176,71 +184,56 @@ def total_uncertainty_tree(
     return grow_tree(root(table), method)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TotalUncertaintyModel:
-    """The trees of a frame, and how their masses become one.
+@dataclass(frozen=True, eq=False)
+class OneAgainstRest(Learned):
+    """A tree a class against the rest, and how their masses become one.
 
     Parameters
     ----------
-    size
-        Number of classes.
     attributes
         Declarations of the columns.
-    trees
-        One for two classes, else one a class.
+    size
+        Number of classes.
+    models
+        One a class; their class 0 is the class, their class 1 the rest.
     combine
         ``"dempster"`` or ``"mean"`` of the vacuous extensions.
     """
 
-    size: int
     attributes: tuple[Attribute, ...]
-    trees: tuple[Node, ...]
+    size: int
+    models: tuple[TreeModel, ...]
     combine: Combine = "dempster"
 
-    def masses(self, values: Floats) -> tuple[MassFunction, ...]:
-        """Return what the model says of rows of values (n, K), NaN where unknown (see `predict`)."""
-        unknown = np.isnan(values).any(axis=1)
-        found: dict[int, MassFunction] = {
-            int(row): self._of(values[row].tolist()) for row in np.flatnonzero(unknown)
-        }
-        rows = np.flatnonzero(~unknown)
-        ends = [reached(tree, self.attributes, values[rows]) for tree in self.trees]
-        together = np.column_stack([index for _, index in ends])
-        distinct, inverse = np.unique(together, axis=0, return_inverse=True)
-        known = [
-            self._combined([nodes[at].mass for (nodes, _), at in zip(ends, some, strict=True)])
-            for some in distinct
-        ]
-        found.update({int(row): known[at] for row, at in zip(rows, inverse.ravel(), strict=True)})
-        return tuple(found[row] for row in range(len(values)))
+    @property
+    def flats(self) -> tuple[FlatTree, ...]:
+        """The trees as arrays."""
+        return tuple(model.flat for model in self.models)
 
-    def predict(self, row: Sequence[Value]) -> Prediction:
-        """Return what the model says of one row, whose values may be sets or unknown.
+    def say(self, cells: Cells) -> Predictions:
+        """Return what the trees together say of rows of cells."""
+        return Predictions.of_masses(self.size, *self._masses(cells))
 
-        In each tree the masses of all leaves that it may reach are put together by the disjunctive rule
-        (`quercus.trees.learners.predicting.predict`).
-        """
-        return prediction(self._of(row))
-
-    def classify(self, values: Floats) -> Ints:
-        """Return the class of largest ``BetP`` of rows of values; of tied ones the first, (n,)."""
-        masses = self.masses(values)
-        known = {mass: first_largest(pignistic(mass).tolist()) for mass in set(masses)}
-        return np.array([known[mass] for mass in masses], dtype=np.int64)
-
-    def log_commonalities(self, values: Floats) -> Floats:
+    def log_commonalities(self, cells: Cells) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
-        masses = self.masses(values)
-        known = {mass: log_commonalities_of(mass) for mass in set(masses)}
-        return np.array([known[mass] for mass in masses]).reshape(len(masses), 1 << self.size)
+        masses, index = self._masses(cells)
+        return np.array([log_commonalities_of(mass) for mass in masses]).reshape(-1, 1 << self.size)[index]
 
-    def _of(self, row: Sequence[Value]) -> MassFunction:
-        return self._combined([predict(tree, row, self.attributes).mass for tree in self.trees])
+    def _masses(self, cells: Cells) -> tuple[list[MassFunction], Ints]:
+        """Return the different masses of rows, and which of them each row has."""
+        parts = [model.say(cells).masses for model in self.models]
+        shared = [part for part in parts if isinstance(part, Shared)]  # all of them: their leaves hold masses
+        together, index = distinct_rows(np.column_stack([part.which for part in shared]))
+        extended = [
+            [extend(mass, self.size, klass) for mass in part.distinct] for klass, part in enumerate(shared)
+        ]
+        masses = [
+            self._combined([part[at] for part, at in zip(extended, some, strict=True)])
+            for some in together.tolist()
+        ]
+        return masses, index
 
-    def _combined(self, parts: Sequence[MassFunction | None]) -> MassFunction:
-        masses = [mass for mass in parts if mass is not None]  # all of them: every node has one
-        if len(self.trees) > 1:
-            masses = [extend(mass, self.size, klass) for klass, mass in enumerate(masses)]
+    def _combined(self, masses: Sequence[MassFunction]) -> MassFunction:
         return mean(masses) if self.combine == "mean" else reduce(dempster, masses)
 
 
@@ -251,16 +244,16 @@ def fit_total_uncertainty(
     combine: Combine = "dempster",
     min_instances: int = 2,
     max_depth: int | None = None,
-    cap: int | None = None,
+    max_cuts: int | None = None,
     wrap: Wrap | None = None,
-) -> TotalUncertaintyModel:
+) -> TreeModel | OneAgainstRest:
     """Grow one tree for two classes, else one tree a class against the rest (ALGORITHMS §5).
 
     Parameters
     ----------
     combine
         How the trees' masses become one. Dempster's rule makes up to ``2^l`` focal sets: at most 16 classes.
-    table, lam, min_instances, max_depth, cap, wrap
+    table, lam, min_instances, max_depth, max_cuts, wrap
         As of `total_uncertainty_tree`.
 
     Raises
@@ -272,13 +265,22 @@ def fit_total_uncertainty(
         raise InvalidInput("combine", f"is {combine!r}, must be 'dempster' or 'mean'")
     if combine == "dempster" and table.size > 16:
         raise InvalidInput("combine", f"is 'dempster', of {table.size} classes; above 16 take 'mean'")
-    trees = tuple(
-        total_uncertainty_tree(
-            table, lam, klass=c, min_instances=min_instances, max_depth=max_depth, cap=cap, wrap=wrap
+    models = tuple(
+        TreeModel.of(
+            total_uncertainty_tree(
+                table,
+                lam,
+                klass=c,
+                min_instances=min_instances,
+                max_depth=max_depth,
+                max_cuts=max_cuts,
+                wrap=wrap,
+            ),
+            table.attributes,
         )
         for c in range(1 if table.size == 2 else table.size)
     )
-    return TotalUncertaintyModel(table.size, table.attributes, trees, combine)
+    return models[0] if table.size == 2 else OneAgainstRest(table.attributes, table.size, models, combine)
 
 
 def choose_lambda(
@@ -290,7 +292,7 @@ def choose_lambda(
     combine: Combine = "dempster",
     min_instances: int = 2,
     max_depth: int | None = None,
-    cap: int | None = None,
+    max_cuts: int | None = None,
 ) -> float:
     """Return the λ of least expected error in cross-validation; of tied ones the smallest, for the smaller tree.
 
@@ -305,7 +307,7 @@ def choose_lambda(
         What is tried.
     folds
         At least 2; no more than rows.
-    table, combine, min_instances, max_depth, cap
+    table, combine, min_instances, max_depth, max_cuts
         As of `fit_total_uncertainty`.
 
     Raises
@@ -324,19 +326,16 @@ def choose_lambda(
         rest = table.take(np.setdiff1d(rows, part))
         for at, lam in enumerate(tried):
             model = fit_total_uncertainty(
-                rest, lam, combine=combine, min_instances=min_instances, max_depth=max_depth, cap=cap
+                rest,
+                lam,
+                combine=combine,
+                min_instances=min_instances,
+                max_depth=max_depth,
+                max_cuts=max_cuts,
             )
-            decided = model.classify(table.values[part])
+            decided = model.predict(table.values[part]).klass
             errors[at] += table.weights[part] @ (1.0 - table.pignistic[part, decided])
     return tried[first_largest((-errors / table.weights.sum()).tolist())]
-
-
-def prediction(mass: MassFunction) -> Prediction:
-    """Return what a mass function predicts: its BetP, the class of the largest, its belief and plausibility."""
-    theta = tuple(pignistic(mass).tolist())
-    known = dict(mass.focal)
-    belief = tuple(known.get(1 << c, 0.0) for c in range(mass.size))
-    return Prediction(first_largest(theta), theta, belief, tuple(mass.contour().tolist()), mass)
 
 
 def extend(mass: MassFunction, size: int, klass: int) -> MassFunction:
@@ -350,12 +349,3 @@ def extend(mass: MassFunction, size: int, klass: int) -> MassFunction:
     whole, single = full_mask(size), 1 << klass
     refined = {0b01: single, 0b10: whole & ~single, 0b11: whole}
     return MassFunction.of(size, [(refined[mask], m) for mask, m in mass.focal])
-
-
-def mean(masses: Sequence[MassFunction]) -> MassFunction:
-    """Return the mean of mass functions on one frame."""
-    total: dict[int, float] = {}
-    for mass in masses:
-        for mask, m in mass.focal:
-            total[mask] = total.get(mask, 0.0) + m / len(masses)
-    return MassFunction.of(masses[0].size, {mask: min(m, 1.0) for mask, m in total.items()})

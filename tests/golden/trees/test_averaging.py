@@ -6,7 +6,7 @@ import pytest
 from quercus.belief.mass import MassFunction
 from quercus.trees.growth import Place
 from quercus.trees.learners.averaging import averaging, mean_mass
-from quercus.trees.learners.predicting import Prediction, predict
+from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import LargestGain, class_entropy
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal
@@ -90,15 +90,16 @@ def test_the_tree():
 
 @pytest.mark.parametrize("eyes", [frozenset({BROWN, BLUE}), None, float("nan")])
 def test_classification_with_uncertain_eyes(eyes):
-    found = predict(averaging(TABLE), (eyes, DARK, TALL), ATTRIBUTES)
-    assert isinstance(found, Prediction)
-    assert found.mass is not None
-    assert dict(found.mass.focal) == near({C2: 0.05, C1 | C2: 0.02, C2 | C3: 0.25, WHOLE: 0.68})
-    assert found.theta == near((0.236667, 0.411667, 0.351667), 5e-7)
-    assert found.klass == 1
-    assert found.belief == near((0, 0.05, 0))
-    assert found.plausibility == near((0.70, 1.0, 0.93))
+    found = TreeModel.of(averaging(TABLE), ATTRIBUTES).predict_rows([(eyes, DARK, TALL)])
+    assert found.masses is not None
+    assert dict(found.masses[0].focal) == near({C2: 0.05, C1 | C2: 0.02, C2 | C3: 0.25, WHOLE: 0.68})
+    assert found.theta[0] == near((0.236667, 0.411667, 0.351667), 5e-7)
+    assert found.klass.tolist() == [1]
+    assert found.belief[0] == near((0, 0.05, 0))
+    assert found.plausibility[0] == near((0.70, 1.0, 0.93))
 
 
 def test_classification_with_certain_values_is_the_leaf():
-    assert predict(averaging(TABLE), (BLUE, DARK, SHORT), ATTRIBUTES).mass == MASSES[4]
+    found = TreeModel.of(averaging(TABLE), ATTRIBUTES).predict([(BLUE, DARK, SHORT)])
+    assert found.masses is not None
+    assert found.masses[0] == MASSES[4]

@@ -7,7 +7,7 @@ import pytest
 from quercus.trees.growth import Verdict
 from quercus.trees.learners.c45 import Admission, InParts, LargestRatio, c45
 from quercus.trees.learners.pieces import precise_shares
-from quercus.trees.learners.predicting import predict
+from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import root
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal, Numeric
@@ -101,9 +101,9 @@ def test_the_tree_with_a_missing_outlook():
 def test_the_books_case_with_unknown_humidity():
     # sunny, windy no, humidity unknown: 2 / 5.4 of low humidity, 3.4 / 5.4 of high, where 12 % play
     tree = c45(golf(lost=True), confidence=None)
-    found = predict(tree, (SUNNY, 70.0, None, NO), ATTRIBUTES)
-    assert found.theta == pytest.approx((0.44, 0.56), abs=5e-3)
-    assert found.klass == STAY
+    found = TreeModel.of(tree, ATTRIBUTES).predict_rows([(SUNNY, 70.0, None, NO)])
+    assert found.theta[0] == pytest.approx((0.44, 0.56), abs=5e-3)
+    assert found.klass.tolist() == [STAY]
 
 
 def test_naming_a_threshold_costs_bits():

@@ -33,7 +33,7 @@ def test_precise_labels_at_level_1_give_the_gain_ratio_tree_of_c45(load, cap):
     mine = abc45(given, alpha=1.0, max_cuts=cap)
     theirs = c45(
         given,
-        cap=cap,
+        max_cuts=cap,
         min_branch=1,
         min_side=0.0,
         threshold_cost=False,

@@ -18,7 +18,7 @@ from golden.trees.textbook import (
 )
 
 from quercus.trees.learners.id3 import id3
-from quercus.trees.learners.predicting import predict, probabilities
+from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.tree import Node
 
@@ -86,7 +86,7 @@ def test_a_value_that_was_never_seen_is_predicted_by_the_node_above():
     tree = id3(twelve())
     row = [0] * 10
     row[PATRONS], row[HUNGRY], row[TYPE] = 2, 1, 0  # no French restaurant there
-    assert predict(tree, row, RESTAURANT).theta == (0.5, 0.5)
+    assert TreeModel.of(tree, RESTAURANT).predict_rows([row]).theta.tolist() == [[0.5, 0.5]]
 
 
 def test_the_twelve_examples_follow_the_rule():
@@ -98,7 +98,8 @@ def test_the_twelve_examples_follow_the_rule():
 def test_trees_fit_their_training_data(name):
     table = TABLES[name]
     tree = id3(table)
-    np.testing.assert_array_equal(probabilities(tree, table.values, table.attributes), table.contours)
+    said = TreeModel.of(tree, table.attributes).predict(table.values)
+    np.testing.assert_array_equal(said.theta, table.contours)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -110,5 +111,5 @@ def test_gains_are_those_of_an_independent_computation(name):
 
 def test_many_examples_give_back_the_rule():
     tree, fresh = id3(restaurant(3000, 1)), restaurant(500, 2)
-    predicted = probabilities(tree, fresh.values, RESTAURANT).argmax(axis=1)
+    predicted = TreeModel.of(tree, RESTAURANT).predict(fresh.values).klass
     assert (predicted == fresh.contours.argmax(axis=1)).mean() > 0.97

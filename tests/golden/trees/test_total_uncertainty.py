@@ -12,8 +12,9 @@ import pytest
 
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster
+from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
-from quercus.trees.learners.total_uncertainty import TotalUncertaintyModel, total_uncertainty_tree
+from quercus.trees.learners.total_uncertainty import OneAgainstRest, total_uncertainty_tree
 from quercus.trees.specification import Numeric
 from quercus.trees.tree import Node
 
@@ -37,19 +38,24 @@ def test_the_first_split() -> None:
 
 def test_three_trees_of_one_leaf_each() -> None:
     # 4, 3 and 1 rows of three classes: each tree says m({ω}) = n_ω / 9, m({¬ω}) = (8 - n_ω) / 9, 1/9 open
-    def leaf(for_it: int) -> Node:
+    def leaf(for_it: int) -> TreeModel:
         mass = MassFunction(2, ((1, for_it / 9), (2, (8 - for_it) / 9), (3, 1 / 9)))
-        return Node(attribute=None, klass=0, theta=(0.5, 0.5), count=8, mass=mass)
+        bounds = {"belief": (0.0, 0.0), "plausibility": (1.0, 1.0)}
+        node = Node(attribute=None, klass=0, theta=(0.5, 0.5), count=8, mass=mass, **bounds)
+        return TreeModel.of(node, [Numeric("x")])
 
-    model = TotalUncertaintyModel(3, (Numeric("x"),), tuple(leaf(n) for n in (4, 3, 1)), "mean")
-    averaged = model.masses(np.array([[0.0]]))[0]
+    leaves = tuple(leaf(n) for n in (4, 3, 1))
+    averaged, combined = (
+        said[0]
+        for combine in ("mean", "dempster")
+        if (said := OneAgainstRest((Numeric("x"),), 3, leaves, combine).predict([[0.0]]).masses) is not None
+    )
     expected = {0b001: 4, 0b010: 3, 0b100: 1, 0b110: 4, 0b101: 5, 0b011: 7, 0b111: 3}
     assert dict(averaged.focal) == pytest.approx({mask: n / 27 for mask, n in expected.items()})
     first, second, third = (
         MassFunction(3, ((1 << c, n / 9), (7 & ~(1 << c), (8 - n) / 9), (7, 1 / 9)))
         for c, n in enumerate((4, 3, 1))
     )
-    combined = TotalUncertaintyModel(3, (Numeric("x"),), model.trees, "dempster").masses(np.array([[0.0]]))[0]
     assert dict(combined.focal) == pytest.approx(dict(dempster(dempster(first, second), third).focal))
     # plausibility of class c, up to a constant: (1 - m_c(¬c)) Π_{k≠c} (1 - m_k(k))
     products = np.array(

@@ -23,6 +23,7 @@ def test_the_size_of_a_node_is_its_weight_where_rows_do_not_count_one_each():
     assert replace(LEAF, weight=2.5).size == 2.5
 
 
-def test_arrays_carry_all_but_threshold_mass_conflict_and_weight():
+def test_arrays_carry_all_of_a_node():
     node = replace(LEAF, threshold=1.5, mass=MassFunction.vacuous(2), conflict=True, weight=2.5)
-    assert FlatTree.of(node).tree() == LEAF
+    assert FlatTree.of(node).tree() == node
+    assert FlatTree.of(LEAF).tree() == LEAF

@@ -14,7 +14,7 @@ from property.trees.learners.slow_trees import Rules, grow, predict
 
 from quercus.trees.abc45 import induce
 from quercus.trees.learners.c45 import c45
-from quercus.trees.learners.predicting import probabilities
+from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal
 
@@ -54,7 +54,7 @@ def test_rows_with_missing_values_are_predicted_as_one_by_one(seed):
     rows = values(np.random.default_rng(seed + 1000), 15, 0.3)
     expected = [predict(slow, [None if np.isnan(v) else v for v in row], rules) for row in rows]
     tree = c45(table, confidence=None, **OPTIONS["plain"])
-    np.testing.assert_allclose(probabilities(tree, rows, ATTRIBUTES), expected, atol=1e-9)
+    np.testing.assert_allclose(TreeModel.of(tree, ATTRIBUTES).predict(rows).theta, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(60))

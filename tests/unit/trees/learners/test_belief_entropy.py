@@ -14,8 +14,10 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import deng_entropy, pignistic
 from quercus.belief.rules import dempster, disjunctive
-from quercus.trees.learners.belief_entropy import BeliefEntropyModel, Kind, fit_belief_entropy
-from quercus.trees.learners.predicting import Between, Value
+from quercus.trees.learners.belief_entropy import fit_belief_entropy
+from quercus.trees.learners.cells import Between, Value
+from quercus.trees.learners.components import Gaussians
+from quercus.trees.learners.entropy_model import BeliefEntropyModel, Kind
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal, Numeric
 from quercus.trees.tree import Stop
@@ -25,6 +27,12 @@ KINDS: list[Kind] = ["OBE", "LBE", "IBE"]
 Column = NDArray[np.float64]
 IRIS = load_iris()
 NAMES = [Numeric(name) for name in IRIS.feature_names]
+
+
+def masses_of(model: BeliefEntropyModel, values: Column) -> list[MassFunction]:
+    said = model.predict(values).masses
+    assert said is not None
+    return list(said)
 
 
 def iris() -> Table:
@@ -63,7 +71,7 @@ def near(found: MassFunction, expected: MassFunction) -> None:
 
 
 def test_the_attribute_of_least_mean_entropy_splits() -> None:
-    root = fit_belief_entropy(iris(), max_depth=1).root
+    root = fit_belief_entropy(iris(), max_depth=1).trees[0]
     for k in range(4):
         masses = slow_masses(IRIS.data[:, k], IRIS.target, IRIS.data[:, k])
         mean = np.mean([deng_entropy(mass) for mass in masses])
@@ -82,23 +90,23 @@ def test_lbe_combines_the_masses_of_the_rows_that_reach_a_leaf() -> None:
     model = fit_belief_entropy(
         Table.of_classes(values, NAMES, classes, 3), "LBE", max_depth=1, min_instances=2
     )
-    assert model.root.attribute is not None
-    column = values[:, model.root.attribute]
+    assert model.trees[0].attribute is not None
+    column = values[:, model.trees[0].attribute]
     masses = slow_masses(column, classes, column)
-    for code, child in model.root.children.items():
+    for code, child in model.trees[0].children.items():
         here = [mass for mass in masses if densest(mass) == code]
         expected = reduce(dempster, here)
         assert (child.count, child.klass) == (len(here), pignistic(expected).argmax())
         assert child.mass is not None
         near(child.mass, expected)
         assert child.theta == pytest.approx(pignistic(expected).tolist(), abs=1e-12)
-        near(model.masses(values[[densest(m) == code for m in masses]])[0], expected)
+        near(masses_of(model, values[[densest(m) == code for m in masses]])[0], expected)
 
 
 @pytest.mark.parametrize("row", [3, 77, 106, 119, 133])
 def test_ibe_combines_the_masses_of_the_instance_along_its_path(row: int) -> None:
     model = fit_belief_entropy(iris(), "IBE")
-    node, own, rows = model.root, [], np.arange(150)
+    node, own, rows = model.trees[0], [], np.arange(150)
     while node.attribute is not None:
         column = IRIS.data[:, node.attribute]
         masses = slow_masses(column[rows], IRIS.target[rows], column[rows])
@@ -108,8 +116,8 @@ def test_ibe_combines_the_masses_of_the_instance_along_its_path(row: int) -> Non
         node = node.children[densest(mine)]
         assert node.count == len(rows)
     expected = reduce(dempster, own)
-    near(model.masses(IRIS.data[[row]])[0], expected)
-    np.testing.assert_allclose(model.probabilities(IRIS.data[[row]])[0], pignistic(expected), atol=1e-12)
+    near(masses_of(model, IRIS.data[[row]])[0], expected)
+    np.testing.assert_allclose(model.predict(IRIS.data[[row]]).theta[0], pignistic(expected), atol=1e-12)
 
 
 def test_obe_takes_the_largest_sum_of_plausibilities() -> None:
@@ -117,17 +125,17 @@ def test_obe_takes_the_largest_sum_of_plausibilities() -> None:
     model = fit_belief_entropy(
         Table.of_contours([[1.0], [2.0], [4.0]], [NAMES[0]], contours), "OBE", max_depth=0
     )
-    assert (model.root.klass, model.root.stop) == (2, Stop.FEW_INSTANCES)
-    assert model.root.theta == pytest.approx(np.array([1.3, 1.7, 2.3]) / 5.3)
-    assert model.root.plausibility == pytest.approx(np.array([1.3, 1.7, 2.3]) / 3, abs=1e-12)
-    assert model.classify(np.array([[0.0]])).tolist() == [2]
+    assert (model.trees[0].klass, model.trees[0].stop) == (2, Stop.FEW_INSTANCES)
+    assert model.trees[0].theta == pytest.approx(np.array([1.3, 1.7, 2.3]) / 5.3)
+    assert model.trees[0].plausibility == pytest.approx(np.array([1.3, 1.7, 2.3]) / 3, abs=1e-12)
+    assert model.predict(np.array([[0.0]])).klass.tolist() == [2]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_learns_iris(kind: Kind) -> None:
     train, test = train_test_split(np.arange(150), test_size=0.3, random_state=0, stratify=IRIS.target)
     model = fit_belief_entropy(iris().take(train), kind)
-    assert (model.classify(IRIS.data[test]) == IRIS.target[test]).mean() >= 0.9
+    assert (model.predict(IRIS.data[test]).klass == IRIS.target[test]).mean() >= 0.9
 
 
 @pytest.mark.parametrize("kind", ["LBE", "IBE"])
@@ -139,12 +147,12 @@ def test_four_labels_of_five_may_be_vacuous(kind: Kind) -> None:
         contours = np.eye(3)[IRIS.target[train]]
         contours[rng.random(len(train)) < 0.8] = 1.0
         model = fit_belief_entropy(Table.of_contours(IRIS.data[train], NAMES, contours), kind)
-        right.append((model.classify(IRIS.data[test]) == IRIS.target[test]).mean())
+        right.append((model.predict(IRIS.data[test]).klass == IRIS.target[test]).mean())
     assert np.mean(right) >= 0.85
 
 
 def paths(model: BeliefEntropyModel) -> list[list[int]]:
-    found, pending = [], [(model.root, [])]
+    found, pending = [], [(model.trees[0], [])]
     while pending:
         node, above = pending.pop()
         if node.attribute is not None:
@@ -157,7 +165,7 @@ def paths(model: BeliefEntropyModel) -> list[list[int]]:
 def test_no_path_tests_an_attribute_twice_and_pure_nodes_stop() -> None:
     model = fit_belief_entropy(iris(), "OBE", min_instances=1)
     assert all(len(set(path)) == len(path) for path in paths(model))
-    stops = {node.stop for node, *_ in model.root.preorder() if node.is_leaf}
+    stops = {node.stop for node, *_ in model.trees[0].preorder() if node.is_leaf}
     assert stops == {Stop.PURE, Stop.NO_ATTRIBUTE}
 
 
@@ -170,9 +178,9 @@ def test_weights_are_repeated_rows() -> None:
     repeated = fit_belief_entropy(
         Table.of_contours(IRIS.data[rows], NAMES, contours[rows]), "LBE", max_depth=1
     )
-    assert weighted.root.attribute == repeated.root.attribute
+    assert weighted.trees[0].attribute == repeated.trees[0].attribute
     np.testing.assert_allclose(
-        weighted.probabilities(IRIS.data), repeated.probabilities(IRIS.data), atol=1e-9
+        weighted.predict(IRIS.data).theta, repeated.predict(IRIS.data).theta, atol=1e-9
     )
 
 
@@ -186,26 +194,26 @@ def test_nominal_and_missing_values(kind: Kind) -> None:
     values[5:9, 0] = np.nan
     attributes = [Numeric("noise"), Nominal("colour", ("red", "green", "blue"))]
     model = fit_belief_entropy(Table.of_classes(values, attributes, classes, 2), kind)
-    assert model.root.attribute == 1
-    unseen = model.classify(np.array([[0.0, 2.0], [np.nan, np.nan], [0.1, 0.0], [0.1, 1.0]]))
+    assert model.trees[0].attribute == 1
+    unseen = model.predict(np.array([[0.0, 2.0], [np.nan, np.nan], [0.1, 0.0], [0.1, 1.0]])).klass
     assert unseen.tolist()[2:] == [0, 1]
-    assert np.isfinite(model.probabilities(np.array([[np.nan, np.nan], [9.0, 2.0]]))).all()
+    assert np.isfinite(model.predict(np.array([[np.nan, np.nan], [9.0, 2.0]])).theta).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_vacuous_labels_leave_every_class_equally_probable(kind: Kind) -> None:
     table = Table.of_contours(IRIS.data[::5], NAMES, np.full((30, 3), 0.5))
     model = fit_belief_entropy(table, kind)
-    np.testing.assert_allclose(model.probabilities(IRIS.data[:4]), 1 / 3)
-    assert model.classify(IRIS.data[:4]).tolist() == [0, 0, 0, 0]
+    np.testing.assert_allclose(model.predict(IRIS.data[:4]).theta, 1 / 3)
+    assert model.predict(IRIS.data[:4]).klass.tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_travels(kind: Kind) -> None:
     model = fit_belief_entropy(iris(), kind)
     back = pickle.loads(pickle.dumps(model))  # noqa: S301
-    assert back.probabilities(IRIS.data).tolist() == model.probabilities(IRIS.data).tolist()
-    assert back.masses(IRIS.data[:9]) == model.masses(IRIS.data[:9])
+    assert back.predict(IRIS.data).theta.tolist() == model.predict(IRIS.data).theta.tolist()
+    assert list(back.predict(IRIS.data[:9]).masses or ()) == list(model.predict(IRIS.data[:9]).masses or ())
 
 
 @pytest.mark.parametrize("kind", ["LBE", "IBE"])
@@ -213,45 +221,61 @@ def test_a_value_may_be_a_set_of_numbers(kind: Kind) -> None:
     model = fit_belief_entropy(iris(), kind)
     row = [5.0, 3.0, frozenset([4.9, 5.2]), frozenset([0.2, 1.6])]
     combinations = np.array([[5.0, 3.0, length, width] for length in (4.9, 5.2) for width in (0.2, 1.6)])
-    assert model.root.attribute == 3
-    assert model.root.children[0].is_leaf  # of width .2: the length makes no difference there
-    masses = model.masses(combinations)
+    assert model.trees[0].attribute == 3
+    assert model.trees[0].children[0].is_leaf  # of width .2: the length makes no difference there
+    masses = masses_of(model, combinations)
     expected = reduce(disjunctive, masses[1:] if kind == "IBE" else dict.fromkeys(masses))  # each leaf once
-    said = model.predict(row)
-    assert said.mass is not None
-    near(said.mass, expected)
-    assert said.theta == pytest.approx(pignistic(expected).tolist(), abs=1e-12)
-    certain = model.predict([5.0, 3.0, 4.9, 0.2])
-    assert certain.theta == pytest.approx(model.probabilities(combinations[:1])[0].tolist(), abs=1e-12)
-    unknown = model.predict([None, None, None, 0.2])
-    assert unknown.mass == model.masses(np.array([[np.nan, np.nan, np.nan, 0.2]]))[0]
+    said = model.predict_rows([row, [5.0, 3.0, 4.9, 0.2], [None, None, None, 0.2]])
+    assert said.masses is not None
+    near(said.masses[0], expected)
+    assert said.theta[0] == pytest.approx(pignistic(expected).tolist(), abs=1e-12)
+    assert said.theta[1] == pytest.approx(model.predict(combinations[:1]).theta[0].tolist(), abs=1e-12)
+    assert said.masses[2] == masses_of(model, np.array([[np.nan, np.nan, np.nan, 0.2]]))[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_range_is_an_observation_of_its_probability_under_each_class(kind: Kind) -> None:
+    model = fit_belief_entropy(iris(), kind, max_depth=1)
+    fitted = model.components[0]
+    assert isinstance(fitted, Gaussians)
+    low, high = np.array([1.2, -50.0, 40.0, 1.6]), np.array([1.9, -40.0, 50.0, 1.6])
+    logs = fitted.log_densities(low, high)
+    ends = [
+        [tail(x, fitted.means, fitted.deviations) for x in (1.2, 1.9)] for tail in (norm.cdf, norm.sf)
+    ]  # of a small probability one has digits, the other none
+    expected = np.maximum(ends[0][1] - ends[0][0], ends[1][0] - ends[1][1])
+    np.testing.assert_allclose(np.exp(logs[0]), expected, rtol=1e-12)
+    assert np.isfinite(logs).all()
+    assert logs[3].tolist() == fitted.log_densities(np.array([1.6]))[0].tolist()
+    said = model.predict_rows([[5.0, 3.0, 4.0, Between(a, b)] for a, b in zip(low, high, strict=True)])
+    assert said.klass.tolist() == logs.argmax(axis=1).tolist()
+    if kind == "IBE":
+        assert said.masses is not None
+        near(said.masses[0], slow_mass(expected))
 
 
 def test_obe_averages_over_a_set_of_numbers() -> None:
     model = fit_belief_entropy(iris(), "OBE")
-    said = model.predict([5.0, 3.0, 4.9, frozenset([0.2, 1.6, 2.5])])
+    said = model.predict_rows([[5.0, 3.0, 4.9, frozenset([0.2, 1.6, 2.5])]])
     combinations = np.array([[5.0, 3.0, 4.9, width] for width in (0.2, 1.6, 2.5)])
-    assert said.theta == pytest.approx(model.probabilities(combinations).mean(axis=0).tolist())
-    assert said.mass is None
-    assert all(b <= p for b, p in zip(said.belief, said.plausibility, strict=True))
+    assert said.theta[0] == pytest.approx(model.predict(combinations).theta.mean(axis=0).tolist())
+    assert said.masses is None
+    assert (said.belief <= said.plausibility).all()
 
 
-@pytest.mark.parametrize(
-    "row", [[1.0], [1.0, 1.0, 1.0, Between(1.0, 2.0)], [1.0, 1.0, 1.0, frozenset()], [1.0, 1.0, MANY, MANY]]
-)
+@pytest.mark.parametrize("row", [[1.0], [1.0, 1.0, 1.0, frozenset()], [1.0, 1.0, MANY, MANY]])
 def test_rows_that_cannot_be_classified_are_refused(row: list[Value]) -> None:
     with pytest.raises(InvalidInput, match="row"):
-        fit_belief_entropy(iris(), "LBE").predict(row)
+        fit_belief_entropy(iris(), "LBE").predict_rows([row])
 
 
 def test_bad_parameters_are_refused() -> None:
     wide = Table.of_contours([[1.0], [2.0]], [NAMES[0]], np.ones((2, 17)))
-    assert fit_belief_entropy(wide, "OBE").root.is_leaf
+    assert fit_belief_entropy(wide, "OBE").trees[0].is_leaf
     for call in (
         lambda: fit_belief_entropy(iris(), "XBE"),  # type: ignore[arg-type]
         lambda: fit_belief_entropy(iris(), min_instances=0),
         lambda: fit_belief_entropy(wide, "IBE"),
-        lambda: fit_belief_entropy(wide, "OBE").masses(np.array([[1.0]])),
     ):
         with pytest.raises(InvalidInput):
             call()

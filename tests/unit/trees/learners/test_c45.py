@@ -5,7 +5,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.id3 import id3
-from quercus.trees.learners.predicting import probabilities
+from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal, Numeric
 from quercus.trees.tree import Stop
@@ -32,7 +32,7 @@ def test_labels_that_name_no_class_are_refused(learner):
         ({"min_side": 1.5}, "min_side"),
         ({"min_side": NAN}, "min_side"),
         ({"confidence": 0}, "confidence"),
-        ({"cap": 0}, "cap"),
+        ({"max_cuts": 0}, "max_cuts"),
     ],
 )
 def test_impossible_parameters_are_refused_by_name(parameters, field):
@@ -71,7 +71,7 @@ def test_numbers_are_cut_as_often_as_it_takes(learner):
     values = np.linspace(0, 1, 60, endpoint=False)
     classes = (values * 4).astype(int) % 2  # four stripes
     tree = learner(Table.of_classes(values[:, np.newaxis], [SIZE], classes, 2))
-    assert probabilities(tree, values[:, np.newaxis], [SIZE]).argmax(axis=1).tolist() == classes.tolist()
+    assert TreeModel.of(tree, [SIZE]).predict(values[:, np.newaxis]).klass.tolist() == classes.tolist()
     assert sum(node.is_leaf for node, _, _ in tree.preorder()) >= 4
 
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from quercus.belief.errors import InvalidInput
 from quercus.trees.growth import Place
 from quercus.trees.learners.evidential import MAX_CUTS, BestTest, _labels, abc45, e2m
-from quercus.trees.learners.forest import OfNodes, grow_forest
-from quercus.trees.learners.predicting import predict
+from quercus.trees.learners.forest import grow_forest
+from quercus.trees.learners.model import as_model
+from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal, Numeric, Pruning
 from quercus.trees.tree import Stop
@@ -94,7 +95,7 @@ def test_a_number_is_tested_again_below_and_a_nominal_value_is_not():
     tested = [node.attribute for node, _, _ in tree.preorder()]
     assert tested.count(1) > 1
     for row, klass in zip(rows, [0, 1, 0, 0, 1, 0], strict=True):
-        assert predict(tree, row, table.attributes).klass == klass
+        assert TreeModel.of(tree, table.attributes).predict_rows([row]).klass.tolist() == [klass]
 
 
 def test_stopping():
@@ -134,8 +135,8 @@ def test_a_forest_of_them():
     classes = np.repeat([0, 1, 2], 30)
     values = np.column_stack([classes + rng.normal(0, 0.4, 90), rng.normal(size=90)])
     table = Table.of_classes(values, [X, Numeric("y")], classes, 3)
-    learner = OfNodes(partial(abc45, alpha=0.9, max_depth=4, pruning=Pruning("likelihood")))
+    learner = partial(as_model, partial(abc45, alpha=0.9, max_depth=4, pruning=Pruning("likelihood")))
     forest = grow_forest(table, learner, 7, trees=8)
-    assert (forest.classify(values) == classes).mean() > 0.85
+    assert (forest.predict(values).klass == classes).mean() > 0.85
     again = grow_forest(table, learner, 7, trees=8)
-    assert all(a.root == b.root for a, b in zip(forest.models, again.models, strict=True))
+    assert forest.trees == again.trees

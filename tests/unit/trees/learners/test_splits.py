@@ -64,7 +64,7 @@ def test_a_cap_keeps_the_thresholds_nearest_to_the_quantiles():
     assert thresholds(np.arange(100.0), 4).tolist() == [19.5, 39.5, 59.5, 79.5]
     assert thresholds(np.arange(5.0), 4).tolist() == thresholds(np.arange(5.0)).tolist()
     assert len(thresholds(column, 3)) <= 3
-    with pytest.raises(InvalidInput, match="cap"):
+    with pytest.raises(InvalidInput, match="max_cuts"):
         thresholds(np.arange(5.0), 0)
 
 

@@ -1,0 +1,160 @@
+"""Rows whose attribute values may be uncertain (ALGORITHMS §4), many at once.
+
+A value is a number (of a nominal attribute: the index of the value), a set of them, a `Between`, or unknown
+(None or NaN).
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.trees.specification import MAX_VALUES, Attribute, Nominal
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A number that lies somewhere in ``[low, high]``.
+
+    Raises
+    ------
+    InvalidInput
+        When an end is not a number, or `low` exceeds `high`.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:  # also catches NaN
+            raise InvalidInput("value", f"lies between {self.low} and {self.high}, must be in rising order")
+
+
+Value = float | frozenset[float] | frozenset[int] | Between | None
+Range = tuple[float, float]  # both ends included; a number is a range of equal ends
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The values of n rows.
+
+    Parameters
+    ----------
+    values
+        (n, K) numbers as of `quercus.trees.learners.table.Table`; NaN where unknown or uncertain.
+    parts
+        Ranges that an uncertain value may lie in, at least one, by row and attribute.
+    """
+
+    values: Floats
+    parts: Mapping[tuple[int, int], tuple[Range, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of_values(cls, values: ArrayLike, attributes: Sequence[Attribute]) -> "Cells":
+        """Return rows of values that are known, or unknown where NaN.
+
+        Raises
+        ------
+        InvalidInput
+            When `values` is no array (n, K) of numbers.
+        """
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                "values", f"are {shown(values)}, must be numbers, as many in every row"
+            ) from None
+        if array.ndim != 2 or array.shape[1] != len(attributes):
+            raise InvalidInput("values", f"have shape {array.shape}, must be (rows, {len(attributes)})")
+        return cls(array)
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Sequence[Value]], attributes: Sequence[Attribute]) -> "Cells":
+        """Return rows of values that may be uncertain.
+
+        Raises
+        ------
+        InvalidInput
+            When a row does not have a value an attribute, a set is empty, a nominal value is no index or lies
+            between two numbers, or a value is no number. The field names the row and the attribute.
+        """
+        values = np.full((len(rows), len(attributes)), np.nan)
+        parts: dict[tuple[int, int], tuple[Range, ...]] = {}
+        for i, row in enumerate(rows):
+            if len(row) != len(attributes):
+                raise InvalidInput(f"rows[{i}]", f"has {len(row)} values, must have {len(attributes)}")
+            for k, value in enumerate(row):
+                ranges = _ranges(value, attributes[k], f"rows[{i}].{attributes[k].name}")
+                if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+                    values[i, k] = ranges[0][0]
+                elif ranges:
+                    parts[i, k] = ranges
+        return cls(values, parts)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def uncertain(self) -> NDArray[np.bool_]:
+        """Which rows have a value in parts, (n,)."""
+        found = np.zeros(len(self), dtype=bool)
+        found[[row for row, _ in self.parts]] = True
+        return found
+
+    def take(self, rows: NDArray[np.integer]) -> "Cells":
+        """Return these rows, in this order, each once."""
+        if not self.parts:
+            return Cells(self.values[rows])
+        place = {int(row): at for at, row in enumerate(rows)}
+        kept = {(place[row], k): ranges for (row, k), ranges in self.parts.items() if row in place}
+        return Cells(self.values[rows], kept)
+
+    def chunks(self, size: int) -> Iterator["Cells"]:
+        """Yield the rows in pieces of at most `size`; one piece without rows when there are none."""
+        for start in range(0, max(len(self), 1), size):
+            yield self.take(np.arange(start, min(start + size, len(self))))
+
+    def ranges(self) -> tuple[Ints, Floats, Floats]:
+        """Return every cell as ranges: where those of cell ``row K + k`` begin, (n K + 1,), and their ends.
+
+        A known number is one range, an unknown value none.
+        """
+        flat = self.values.reshape(-1)
+        known = ~np.isnan(flat)
+        counts = known.astype(np.int64)
+        width = self.values.shape[1]
+        for (row, k), ranges in self.parts.items():
+            counts[row * width + k] = len(ranges)
+        start = np.concatenate([[0], np.cumsum(counts)])
+        low = np.empty(start[-1])
+        low[start[:-1][known]] = flat[known]
+        high = low.copy()
+        for (row, k), ranges in self.parts.items():
+            at = slice(start[row * width + k], start[row * width + k + 1])
+            low[at], high[at] = np.array(ranges).T
+        return start, low, high
+
+
+def _ranges(value: Value, attribute: Attribute, field: str) -> tuple[Range, ...]:
+    """Return the ranges that a value may lie in, none when it is unknown."""
+    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+        return ()
+    if isinstance(value, Between):
+        if isinstance(attribute, Nominal):
+            raise InvalidInput(field, "lies between two numbers, must be named values")
+        return ((float(value.low), float(value.high)),)
+    some = value if isinstance(value, frozenset | set) else (value,)
+    if not some:
+        raise InvalidInput(field, "is the empty set, must have a value")
+    for part in some:
+        if isinstance(part, bool) or not isinstance(part, int | float | np.number) or math.isnan(part):
+            raise InvalidInput(field, f"has the value {shown(part)}, must be a number")
+        if isinstance(attribute, Nominal) and not (0 <= part <= MAX_VALUES and part == int(part)):
+            raise InvalidInput(field, f"is {shown(part)}, must be a whole number in [0, {MAX_VALUES}]")
+    return tuple((number, number) for number in sorted({float(part) for part in some}))

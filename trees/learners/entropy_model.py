@@ -1,0 +1,296 @@
+"""Belief-entropy trees as they predict (ALGORITHMS §6)."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from typing import Literal
+
+import numpy as np
+
+from quercus.belief.errors import InvalidInput
+from quercus.belief.mass import MassFunction
+from quercus.belief.rules import disjunctive
+from quercus.trees.flat import FlatTree
+from quercus.trees.learners.cells import Cells, Floats, Ints, Range
+from quercus.trees.learners.components import Component, branch_of
+from quercus.trees.learners.nested import (
+    MAX_CLASSES,
+    Nested,
+    log_commonalities,
+    log_commonalities_of,
+    mass_function,
+    normalised,
+)
+from quercus.trees.learners.predicting import (
+    Learned,
+    Predictions,
+    common,
+    disjoined,
+    first,
+    weakened,
+)
+from quercus.trees.specification import Attribute, Nominal
+
+Kind = Literal["OBE", "LBE", "IBE"]
+MAX_ALTERNATIVES = 4_096
+"""Most combinations of uncertain attribute values of one row."""
+CHUNK = 65_536
+"""Combinations of several rows that are looked at together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Alternatives:
+    """Combinations of values that rows may have, as ranges.
+
+    Parameters
+    ----------
+    owner
+        (m,) row of each combination, ascending; every row has at least one.
+    low, high
+        (m, K) ends of the ranges, equal for a number, NaN where unknown.
+    """
+
+    owner: Ints
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class BeliefEntropyModel(Learned):
+    """A belief-entropy tree, ready to predict.
+
+    Every combination of the numbers that an uncertain row may have and that the tree tests is tried. Their masses
+    are put together by the disjunctive rule: one of them is right. OBE, which has none, averages. A `Between` is
+    one observation, whose density under a class is the probability of the range. An unknown value tells no class
+    from another, and takes the branch of the commonest.
+
+    Parameters
+    ----------
+    attributes
+        Declarations of the columns.
+    size
+        Number of classes.
+    kind
+        What it predicts with.
+    flat
+        The tree. The codes of its branches are classes.
+    components
+        (nodes,) what was fitted at each inner node, None at leaves.
+    commonalities
+        (nodes, 2^l) log commonalities of the nodes' masses for LBE, finer than the masses are; (0, 2^l) otherwise.
+    """
+
+    attributes: tuple[Attribute, ...]
+    size: int
+    kind: Kind
+    flat: FlatTree
+    components: tuple[Component | None, ...]
+    commonalities: Floats
+
+    @property
+    def flats(self) -> tuple[FlatTree, ...]:
+        """The tree as arrays."""
+        return (self.flat,)
+
+    def say(self, cells: Cells) -> Predictions:
+        """Return what the tree says of rows of cells.
+
+        Raises
+        ------
+        InvalidInput
+            When a row has more than 4,096 combinations of values.
+        """
+        return _joined([self._say(part) for part in self._chunks(cells)])
+
+    def log_commonalities(self, cells: Cells) -> Floats:
+        """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
+        return np.concatenate([self._log_commonalities(part) for part in self._chunks(cells)])
+
+    def _say(self, part: Alternatives) -> Predictions:
+        nodes = self._nodes(part)
+        count, plain = _count(part)
+        flat = self.flat
+        if self.kind == "IBE":
+            masses, conflict = normalised(self._log_commonalities(part))
+            said = Predictions.of_dense(masses, conflict)
+        elif plain and flat.has_masses:
+            said = Predictions.of_masses(self.size, flat.masses, nodes)
+        elif flat.has_masses:
+            said = Predictions.of_masses(self.size, *disjoined(flat.masses, part.owner, nodes, count))
+        else:
+            theta, belief, plausibility = (
+                _mean(column[nodes], part.owner, count)
+                for column in (flat.theta, flat.belief, flat.plausibility)
+            )
+            said = Predictions(first(theta), theta, belief, plausibility)
+        ends = nodes if plain else common(flat, part.owner, nodes, count)
+        return Predictions(
+            said.klass, said.theta, said.belief, said.plausibility, said.masses, ends, said.conflict
+        )
+
+    def _log_commonalities(self, part: Alternatives) -> Floats:
+        count, plain = _count(part)
+        if self.kind != "IBE":
+            nodes = self._nodes(part)
+            if self.kind == "LBE" and plain:
+                return self.commonalities[nodes]
+            masses = self.flat.masses or weakened(self.flat)
+            distinct, index = disjoined(masses, part.owner, nodes, count)
+            logs = np.array([log_commonalities_of(mass) for mass in distinct])
+            return logs.reshape(-1, 1 << self.size)[index]
+        found = np.empty((len(part.owner), 1 << self.size))
+        tested: list[tuple[int, ...]] = [()] * len(part.owner)
+        for node, rows, passed in self._ends(part):
+            if passed:
+                found[rows] = sum((log_commonalities(step) for step in passed), np.zeros(1))
+            else:
+                found[rows] = log_commonalities_of(weakened(self.flat)[node])
+            on_the_way = self._tested(node)
+            for row in rows.tolist() if not plain else ():
+                tested[row] = on_the_way
+        return found if plain else self._disjoined(part, found, tested, count)
+
+    def _disjoined(
+        self, part: Alternatives, logs: Floats, tested: list[tuple[int, ...]], count: int
+    ) -> Floats:
+        """Return the disjunction of the masses of each row's combinations.
+
+        The rule counts what is said twice, so combinations that differ where nothing is tested count once.
+        """
+        bounds = np.searchsorted(part.owner, np.arange(count + 1))
+        found = np.empty((count, logs.shape[1]))
+        for row in range(count):
+            different: dict[tuple[bytes, bytes], int] = {}
+            for at in range(bounds[row], bounds[row + 1]):
+                seen = list(tested[at])
+                different.setdefault((bytes(str(seen), "ascii"), part.low[at, seen].tobytes()), at)
+            some = list(different.values())
+            if len(some) == 1:
+                found[row] = logs[some[0]]
+                continue
+            masses = [mass_function(mass) for mass in normalised(logs[some])[0]]
+            found[row] = log_commonalities_of(reduce(disjunctive, masses))
+        return found
+
+    def _tested(self, node: int) -> tuple[int, ...]:
+        own = int(self.flat.attribute[node])
+        return (*(k for k, _ in self.flat.path(node)), *((own,) if own >= 0 else ()))
+
+    def _nodes(self, part: Alternatives) -> Ints:
+        nodes = np.empty(len(part.owner), dtype=np.int64)
+        for node, rows, _ in self._ends(part):
+            nodes[rows] = node
+        return nodes
+
+    def _ends(self, part: Alternatives) -> Iterator[tuple[int, Ints, tuple[Floats, ...]]]:
+        """Yield the nodes where rows end, the rows, and their log contours at the splits passed.
+
+        A row whose branch no training row took stays at the node above.
+        """
+        start, below = self.flat.children
+        pending: list[tuple[int, Ints, tuple[Floats, ...]]] = [(0, np.arange(len(part.owner)), ())]
+        while pending:
+            node, rows, passed = pending.pop()
+            component, k = self.components[node], int(self.flat.attribute[node])
+            if component is None:
+                yield node, rows, passed
+                continue
+            low, high = part.low[rows, k], part.high[rows, k]
+            logs = component.log_densities(low, high)
+            codes = branch_of(component, low, logs)
+            if self.kind == "IBE":
+                passed = (*passed, Nested.of(logs).log_contours())
+            stay = np.ones(len(rows), dtype=bool)
+            for child in below[start[node] : start[node + 1]].tolist():
+                here = codes == self.flat.branch[child]
+                stay &= ~here
+                if here.any():
+                    pending.append((child, rows[here], tuple(p[here] for p in passed)))
+            if stay.any():
+                yield node, rows[stay], tuple(p[stay] for p in passed)
+
+    def _chunks(self, cells: Cells) -> Iterator[Alternatives]:
+        if not cells.parts:
+            for part in cells.chunks(CHUNK):
+                values = self._known(part.values)
+                yield Alternatives(np.arange(len(part)), values, values)
+            return
+        tested = set(self.flat.attribute.tolist())
+        choices: dict[int, dict[int, tuple[Range, ...]]] = {}
+        for (row, k), ranges in cells.parts.items():
+            choices.setdefault(row, {})[k] = ranges if k in tested else ranges[:1]
+        rows: list[int] = []
+        size = 0
+        for row in range(len(cells)):
+            ways = math.prod(len(ranges) for ranges in choices.get(row, {}).values())
+            if ways > MAX_ALTERNATIVES:
+                raise InvalidInput(
+                    f"rows[{row}]",
+                    f"has {ways} combinations of values, at most {MAX_ALTERNATIVES} are allowed",
+                )
+            if size + ways > CHUNK:
+                yield self._alternatives(cells, rows, choices)
+                rows, size = [], 0
+            rows.append(row)
+            size += ways
+        yield self._alternatives(cells, rows, choices)
+
+    def _known(self, values: Floats) -> Floats:
+        """Return values with NaN for those of nominal attributes that were never declared: they say nothing."""
+        limits = [len(a.values) if isinstance(a, Nominal) else np.inf for a in self.attributes]
+        known: Floats = np.where(values < np.array(limits), values, np.nan)
+        return known
+
+    def _alternatives(
+        self, cells: Cells, rows: list[int], choices: dict[int, dict[int, tuple[Range, ...]]]
+    ) -> Alternatives:
+        owner: list[int] = []
+        combinations: list[tuple[tuple[int, ...], tuple[Range, ...]]] = []
+        for at, row in enumerate(rows):
+            uncertain = choices.get(row, {})
+            for some in product(*uncertain.values()):
+                owner.append(at)
+                combinations.append((tuple(uncertain), some))
+        values = cells.values[np.array(rows, dtype=np.int64)][np.array(owner, dtype=np.int64)]
+        low, high = values.copy(), values.copy()
+        for at, (columns, some) in enumerate(combinations):
+            for k, (bottom, top) in zip(columns, some, strict=True):
+                low[at, k], high[at, k] = bottom, top
+        return Alternatives(np.array(owner, dtype=np.int64), self._known(low), self._known(high))
+
+
+def _count(part: Alternatives) -> tuple[int, bool]:
+    """Return the number of rows, and whether each has one combination."""
+    count = int(part.owner[-1]) + 1 if len(part.owner) else 0
+    return count, count == len(part.owner)
+
+
+def _mean(column: Floats, owner: Ints, count: int) -> Floats:
+    sums = np.stack([np.bincount(owner, values, count) for values in column.T], axis=1)
+    found: Floats = sums / np.bincount(owner, minlength=count)[:, np.newaxis]
+    return found
+
+
+def _joined(parts: list[Predictions]) -> Predictions:
+    if len(parts) == 1:
+        return parts[0]
+    masses: list[MassFunction] | None = None
+    if parts[0].masses is not None:
+        masses = [mass for part in parts for mass in part.masses or ()]
+    return Predictions(
+        klass=np.concatenate([part.klass for part in parts]),
+        theta=np.concatenate([part.theta for part in parts]),
+        belief=np.concatenate([part.belief for part in parts]),
+        plausibility=np.concatenate([part.plausibility for part in parts]),
+        masses=masses,
+        nodes=np.concatenate([part.nodes for part in parts if part.nodes is not None]),
+        conflict=np.concatenate([part.conflict for part in parts]),
+    )
+
+
+def check_size(size: int) -> None:
+    """Refuse frames that are too large for masses of every set."""
+    if size > MAX_CLASSES:
+        raise InvalidInput("classes", f"are {size}, LBE and IBE combine masses of at most {MAX_CLASSES}")

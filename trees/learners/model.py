@@ -1,0 +1,158 @@
+"""One interface to every learner: `fit` an algorithm to a table, and ask what is `Learned`.
+
+What a learner cannot use it does not see: ID3 and C4.5 learn from the rows whose label names one class. Where no such
+row is, and where there is no row at all, the model is a leaf that says that every class is possible.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import partial
+from typing import Any, assert_never
+
+import numpy as np
+
+from quercus.belief.mass import MassFunction
+from quercus.trees import algorithms
+from quercus.trees.algorithms import Algorithm, check_classes
+from quercus.trees.learners.averaging import averaging
+from quercus.trees.learners.belief_entropy import fit_belief_entropy
+from quercus.trees.learners.c45 import c45
+from quercus.trees.learners.forest import Executor, Learner, grow_forest, half_of, root_of
+from quercus.trees.learners.id3 import id3
+from quercus.trees.learners.pieces import Wrap
+from quercus.trees.learners.predicting import Learned, Predictions, TreeModel
+from quercus.trees.learners.table import Table
+from quercus.trees.learners.total_uncertainty import DEFAULT_LAMBDA, choose_lambda, fit_total_uncertainty
+from quercus.trees.specification import Attribute
+from quercus.trees.tree import Node, Stop
+
+__all__ = ["Learned", "Predictions", "fit", "ignorant"]
+
+
+def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None) -> Learned:
+    """Learn a model.
+
+    Parameters
+    ----------
+    algorithm
+        Which learner, and its parameters.
+    table
+        The rows.
+    executor
+        Grows the trees of a forest; default this process. The model is the same.
+
+    Raises
+    ------
+    InvalidInput
+        When the table has more classes than the algorithm can combine masses of.
+
+    Examples
+    --------
+    >>> from quercus.trees.specification import Numeric
+    >>> labels = [[1, 0], [1, 0], [0, 1], [1, 1]]
+    >>> table = Table.of_contours([[1.0], [2.0], [8.0], [9.0]], [Numeric("x")], labels)
+    >>> model = fit(algorithms.E2m(), table)
+    >>> model.predict([[1.5], [8.5]]).klass.tolist()
+    [0, 1]
+    """
+    check_classes(algorithm, table.size)
+    base = algorithm.base if isinstance(algorithm, algorithms.Forest) else algorithm
+    if isinstance(base, algorithms.Id3 | algorithms.C45):
+        if not (table.precise & (table.weights > 0)).any():
+            return ignorant(algorithm, table.attributes, table.size)
+        table = table.take(table.precise)
+    learner = _learner(base, table)
+    if not isinstance(algorithm, algorithms.Forest):
+        return learner(table, wrap=None)
+    return grow_forest(
+        table,
+        learner,
+        algorithm.seed,
+        vote=algorithm.vote,
+        trees=algorithm.trees,
+        number=_number(algorithm.max_features),
+        executor=executor,
+    )
+
+
+def ignorant(algorithm: Algorithm, attributes: Sequence[Attribute], size: int) -> Learned:
+    """Return the model that has seen no row: every class is possible.
+
+    Parameters
+    ----------
+    algorithm
+        Whose leaf it is: it has a mass function where the algorithm's have one.
+    attributes
+        Declarations of the columns.
+    size
+        Number of classes.
+    """
+    base = algorithm.base if isinstance(algorithm, algorithms.Forest) else algorithm
+    has_mass = isinstance(base, algorithms.Averaging | algorithms.TotalUncertainty | algorithms.BeliefEntropy)
+    leaf = Node(
+        attribute=None,
+        klass=0,
+        theta=(1 / size,) * size,
+        count=0,
+        belief=(0.0,) * size,
+        plausibility=(1.0,) * size,
+        stop=Stop.FEW_INSTANCES,
+        mass=MassFunction.vacuous(size) if has_mass else None,
+    )
+    return TreeModel.of(leaf, attributes)
+
+
+def _learner(algorithm: algorithms.Tree, table: Table) -> Learner:
+    """Return what grows one model, to be called with a table and what a forest puts around the criterion."""
+    parameters = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
+    match algorithm:
+        case algorithms.Abc45() | algorithms.E2m():
+            from quercus.trees.learners.evidential import abc45, e2m  # noqa: PLC0415 - Numba, for them alone
+
+            grow = abc45 if isinstance(algorithm, algorithms.Abc45) else e2m
+            return partial(as_model, partial(grow, **parameters))
+        case algorithms.Id3():
+            return partial(as_model, partial(id3, **parameters))
+        case algorithms.C45():
+            return partial(as_model, partial(c45, **parameters))
+        case algorithms.Averaging():
+            return partial(as_model, partial(averaging, **parameters))
+        case algorithms.TotalUncertainty():
+            return partial(fit_total_uncertainty, **_with_lambda(algorithm, table))
+        case algorithms.BeliefEntropy():
+            return partial(fit_belief_entropy, **parameters)
+        case _:
+            assert_never(algorithm)
+
+
+def _with_lambda(algorithm: algorithms.TotalUncertainty, table: Table) -> dict[str, Any]:
+    """Return the parameters of the trees; λ is chosen once, from the whole table, for all trees of a forest."""
+    common: dict[str, Any] = {
+        "combine": algorithm.combine,
+        "min_instances": algorithm.min_instances,
+        "max_depth": algorithm.max_depth,
+        "max_cuts": algorithm.max_cuts,
+    }
+    lam = algorithm.lam
+    if lam is None and np.count_nonzero(table.weights) > 1:
+        lam = choose_lambda(table, algorithm.seed, folds=algorithm.folds, **common)
+    return {"lam": DEFAULT_LAMBDA if lam is None else lam, **common}
+
+
+def as_model(grow: Callable[..., Node], table: Table, *, wrap: Wrap | None) -> Learned:
+    """Return as a model what a function grows: ``grow(table, wrap=...) -> Node``."""
+    return TreeModel.of(grow(table, wrap=wrap), table.attributes)
+
+
+def _number(max_features: algorithms.Share | int) -> Callable[[int], int]:
+    if isinstance(max_features, int):
+        return partial(_so_many, number=max_features)
+    return {"root": root_of, "half": half_of, "all": _all_of}[max_features]
+
+
+def _all_of(count: int) -> int:
+    return count
+
+
+def _so_many(count: int, number: int) -> int:
+    return min(count, number)

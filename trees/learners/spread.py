@@ -1,0 +1,146 @@
+"""Where rows with uncertain values may end in a tree, many rows at once (ALGORITHMS §4)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.encoding import Encoder, declared_count
+from quercus.trees.flat import ABOVE, BELOW, NO_NUMBER, FlatTree
+from quercus.trees.learners.cells import Cells
+from quercus.trees.specification import Nominal
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Branches:
+    """Which values lead to each node from its parent.
+
+    Parameters
+    ----------
+    flat
+        The tree.
+    low, high
+        (nodes,) the values in ``[low, high)`` lead there; what the tests of the same attribute further up leave
+        of them. A nominal value is its index.
+    missing
+        (nodes,) bool: missing values lead there, and no others.
+    """
+
+    flat: FlatTree
+    low: Floats
+    high: Floats
+    missing: Bools
+
+    @classmethod
+    def of(cls, flat: FlatTree, encoder: Encoder) -> "Branches":
+        """Return the branches of a tree whose codes the encoder makes, and whose thresholds split raw numbers."""
+        low, high = np.full(flat.size, -np.inf), np.full(flat.size, np.inf)
+        missing = np.zeros(flat.size, dtype=bool)
+        attribute = np.full(flat.size, -1)
+        attribute[1:] = flat.attribute[flat.parent[1:]]
+        threshold = np.full(flat.size, np.nan)
+        threshold[1:] = flat.threshold[flat.parent[1:]]
+        cut = ~np.isnan(threshold)
+        high = np.where(cut & (flat.branch == BELOW), threshold, high)
+        low = np.where(cut & (flat.branch == ABOVE), threshold, low)
+        missing |= cut & (flat.branch == NO_NUMBER)
+        for k in np.unique(attribute[~cut & (attribute >= 0)]).tolist():
+            here = np.flatnonzero(~cut & (attribute == k))
+            code = flat.branch[here]
+            low[here], high[here], missing[here] = _coded(encoder, k, code)
+        _narrow(flat, attribute, low, high)
+        return cls(flat, low, high, missing)
+
+
+def _coded(encoder: Encoder, k: int, code: Ints) -> tuple[Floats, Floats, Bools]:
+    """Return which values have each code (m,) of an attribute."""
+    attribute, declared = encoder.attributes[k], declared_count(encoder.attributes[k])
+    branch = attribute.missing == "branch"
+    missing = (code == declared) & branch
+    if isinstance(attribute, Nominal):
+        value = (code - (branch & (code > declared))).astype(np.float64)
+        return value, value + 1.0, missing
+    ends = np.array([-np.inf, *encoder.edges[k], np.inf, np.inf])
+    return ends[np.minimum(code, len(ends) - 2)], ends[np.minimum(code + 1, len(ends) - 1)], missing
+
+
+def _narrow(flat: FlatTree, attribute: Ints, low: Floats, high: Floats) -> None:
+    """Leave of each range what the tests of the same attribute further up leave: a level up at a time."""
+    own_low, own_high = low.copy(), high.copy()
+    node, above = np.arange(flat.size), flat.parent.copy()
+    while node.size:
+        climbing = above > 0
+        node, above = node[climbing], above[climbing]
+        same = attribute[above] == attribute[node]
+        some, upper = node[same], above[same]
+        low[some] = np.maximum(low[some], own_low[upper])
+        high[some] = np.minimum(high[some], own_high[upper])
+        above = flat.parent[above]
+
+
+def spread(branches: Branches, cells: Cells) -> tuple[Ints, Ints, Floats]:
+    """Return where rows may end: row, node, and the share of the row, by the weight of the branches on the way.
+
+    Returns
+    -------
+    rows, nodes, shares
+        (ends,) each; the shares of a row sum to 1, and no row has a node twice.
+    """
+    flat = branches.flat
+    start, below = flat.children
+    ranges = cells.ranges()
+    width = cells.values.shape[1]
+    row, node = np.arange(len(cells)), np.zeros(len(cells), dtype=np.int64)
+    share = np.ones(len(cells))
+    done: list[tuple[Ints, Ints, Floats]] = []
+    while row.size:
+        counts = start[node + 1] - start[node]
+        entry = np.repeat(np.arange(row.size), counts)
+        child = below[_runs(start[node], counts)]
+        cell = row[entry] * width + flat.attribute[node[entry]]
+        open_ = _open(branches, ranges, _Pairs(entry, cell, child), row.size)
+        weight = np.where(open_, flat.weight[child], 0.0)
+        total = np.bincount(entry, weight, row.size)
+        ended = total <= 0.0
+        done.append((row[ended], node[ended], share[ended]))
+        entry, child, weight = entry[open_], child[open_], weight[open_]
+        going = total[entry] > 0.0
+        entry, child, weight = entry[going], child[going], weight[going]
+        row, node, share = row[entry], child, share[entry] * weight / total[entry]
+    rows, nodes, shares = (np.concatenate(parts) for parts in zip(*done, strict=True))
+    return rows, nodes, shares
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """A row at a node with each child of the node: which row, its cell at the node's attribute, the child."""
+
+    entry: Ints
+    cell: Ints
+    child: Ints
+
+
+def _open(branches: Branches, ranges: tuple[Ints, Floats, Floats], pairs: _Pairs, entries: int) -> Bools:
+    """Return which children each row may go to."""
+    start, low, high = ranges
+    counts = start[pairs.cell + 1] - start[pairs.cell]
+    pair = np.repeat(np.arange(len(pairs.child)), counts)
+    at, child = _runs(start[pairs.cell], counts), pairs.child[pair]
+    met = (low[at] < branches.high[child]) & (high[at] >= branches.low[child])
+    missing = branches.missing[pairs.child]
+    fits = (np.bincount(pair[met], minlength=len(pairs.child)) > 0) & ~missing
+    special = (
+        np.bincount(pairs.entry[missing], minlength=entries) > 0
+    )  # the node has a branch of missing values
+    open_: Bools = np.where(counts == 0, missing | ~special[pairs.entry], fits)
+    return open_
+
+
+def _runs(start: Ints, counts: Ints) -> Ints:
+    """Return ``start[i], start[i] + 1, ...``, ``counts[i]`` of them, for each i in turn."""
+    offset = np.cumsum(counts) - counts
+    return np.repeat(start - offset, counts) + np.arange(int(counts.sum()))
