@@ -13,7 +13,7 @@ from quercus.experiments.strategies import STRATEGIES, Strategy
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.id3 import id3
-from quercus.trees.learners.predicting import probabilities
+from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.pruning import prune_pessimistic
 from quercus.trees.learners.table import Table
 from quercus.trees.tree import Node
@@ -78,7 +78,8 @@ class OfNode:
 
     def say(self, values: Floats) -> Said:
         """Return the frequencies."""
-        return Said.of_probabilities(probabilities(self.tree, values, self.problem.train.attributes))
+        model = TreeModel.of(self.tree, self.problem.train.attributes)
+        return Said.of_probabilities(model.predict(values).theta)
 
 
 def on_precise(grow: Callable[[Table], Node]) -> Callable[[Problem], Fitted]:

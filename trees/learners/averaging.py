@@ -11,7 +11,7 @@ from quercus.belief.rules import dempster
 from quercus.trees.dominance import first_largest
 from quercus.trees.growth import Method, Place, Summary, grow_tree
 from quercus.trees.learners.pieces import Limits, UntilPure, Wrap, node_weight, wrapped
-from quercus.trees.learners.predicting import singles
+from quercus.trees.learners.predictions import singles
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root
 from quercus.trees.learners.table import Table
 from quercus.trees.tree import Node

@@ -23,14 +23,8 @@ from quercus.trees.learners.nested import (
     mass_function,
     normalised,
 )
-from quercus.trees.learners.predicting import (
-    Learned,
-    Predictions,
-    common,
-    disjoined,
-    first,
-    weakened,
-)
+from quercus.trees.learners.predicting import Learned, common, disjoined, weakened
+from quercus.trees.learners.predictions import Predictions, first
 from quercus.trees.specification import Attribute, Nominal
 
 Kind = Literal["OBE", "LBE", "IBE"]

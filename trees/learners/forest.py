@@ -20,7 +20,8 @@ from quercus.trees.growth import Criterion, Place, Verdict
 from quercus.trees.learners.cells import Cells
 from quercus.trees.learners.nested import MAX_CLASSES, log_commonalities_of, normalised
 from quercus.trees.learners.pieces import Wrap
-from quercus.trees.learners.predicting import Learned, Predictions, first
+from quercus.trees.learners.predicting import Learned
+from quercus.trees.learners.predictions import Predictions, first
 from quercus.trees.learners.table import Floats, Table
 from quercus.trees.specification import Attribute, check_count
 

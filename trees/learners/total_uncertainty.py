@@ -21,14 +21,8 @@ from quercus.trees.growth import Criterion, Method, Place, Summary, Verdict, gro
 from quercus.trees.learners.cells import Cells
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.pieces import Wrap, node_weight, wrapped
-from quercus.trees.learners.predicting import (
-    Learned,
-    Predictions,
-    Shared,
-    TreeModel,
-    distinct_rows,
-    mean,
-)
+from quercus.trees.learners.predicting import Learned, TreeModel, distinct_rows, mean
+from quercus.trees.learners.predictions import Predictions, Shared
 from quercus.trees.learners.splits import ByCode, LargestGain, root, weighted
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.specification import Attribute, check_count

@@ -36,7 +36,8 @@ from quercus.trees.learners.forest import (
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.model import as_model, fit
 from quercus.trees.learners.nested import log_commonalities_of, mass_function, normalised
-from quercus.trees.learners.predicting import Learned, Predictions, TreeModel
+from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.total_uncertainty import fit_total_uncertainty, total_uncertainty_tree
 from quercus.trees.specification import Numeric

@@ -18,7 +18,8 @@ from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.cells import Between, Value
 from quercus.trees.learners.id3 import id3
-from quercus.trees.learners.predicting import Predictions, TreeModel
+from quercus.trees.learners.predicting import TreeModel
+from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Attribute, Nominal, Numeric
 from quercus.trees.tree import Node

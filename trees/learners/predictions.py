@@ -1,0 +1,157 @@
+"""What learned models say of rows: class, probabilities, bounds, masses, and the classes that none dominates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.mass import MassFunction
+from quercus.belief.measures import pignistic
+from quercus.trees.dominance import TIE
+from quercus.trees.learners.nested import mass_function, pignistic_of
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Shared(Sequence[MassFunction]):
+    """A mass function a row, of which many are the same.
+
+    Parameters
+    ----------
+    distinct
+        The different ones.
+    which
+        (n,) which of them each row has.
+    """
+
+    def __init__(self, distinct: Sequence[MassFunction], which: Ints) -> None:
+        self.distinct = tuple(distinct)
+        self.which = which
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    @overload
+    def __getitem__(self, row: int) -> MassFunction: ...
+    @overload
+    def __getitem__(self, row: slice) -> "Shared": ...
+    def __getitem__(self, row: int | slice) -> "MassFunction | Shared":
+        if isinstance(row, slice):
+            return Shared(self.distinct, self.which[row])
+        return self.distinct[int(self.which[row])]
+
+
+class Dense(Sequence[MassFunction]):
+    """A mass function a row, kept as the masses (n, 2^l) of every set by its bit mask."""
+
+    def __init__(self, masses: Floats) -> None:
+        self.masses = masses
+
+    def __len__(self) -> int:
+        return len(self.masses)
+
+    @overload
+    def __getitem__(self, row: int) -> MassFunction: ...
+    @overload
+    def __getitem__(self, row: slice) -> "Dense": ...
+    def __getitem__(self, row: int | slice) -> "MassFunction | Dense":
+        return Dense(self.masses[row]) if isinstance(row, slice) else mass_function(self.masses[row])
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a model says of n rows.
+
+    Parameters
+    ----------
+    klass
+        (n,) predicted class: the likeliest, of tied ones the first.
+    theta
+        (n, l) probability of each class; BetP of the mass function where there is one.
+    belief, plausibility
+        (n, l) bounds of each.
+    masses
+        A mass function a row, None where the model has none.
+    nodes
+        (n,) node of the tree where the row ends: of several, the last on the way to all of them. None where the
+        model has several trees.
+    conflict
+        (n,) bool: what is put together contradicts itself wholly, so that the mass is a mean.
+    """
+
+    klass: Ints
+    theta: Floats
+    belief: Floats
+    plausibility: Floats
+    masses: Sequence[MassFunction] | None = None
+    nodes: Ints | None = None
+    conflict: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    def __post_init__(self) -> None:
+        if not self.conflict.size:
+            object.__setattr__(self, "conflict", np.zeros(len(self.klass), dtype=bool))
+
+    def __len__(self) -> int:
+        return len(self.klass)
+
+    @property
+    def pignistic(self) -> Floats:
+        """(n, l) pignistic probability of each class: what `theta` is too."""
+        return self.theta
+
+    @property
+    def classes(self) -> Bools:
+        """The set-valued predictions, (n, l): every class that none dominates.
+
+        A class dominates another when its belief exceeds the other's plausibility (interval dominance).
+        """
+        bar = self.belief.max(axis=1, keepdims=True, initial=0.0) - TIE
+        found: Bools = self.plausibility >= bar
+        return found
+
+    @classmethod
+    def of_masses(cls, size: int, distinct: Sequence[MassFunction], index: Ints) -> "Predictions":
+        """Return what the mass functions, on `size` classes, that rows (n,) have among the `distinct` ones say."""
+        theta = np.array([pignistic(mass) for mass in distinct]).reshape(-1, size)
+        belief = np.array([singles(mass) for mass in distinct]).reshape(-1, size)
+        plausibility = np.array([mass.contour() for mass in distinct]).reshape(-1, size)
+        return cls(
+            first(theta)[index],
+            theta[index],
+            belief[index],
+            plausibility[index],
+            Shared(distinct, index),
+        )
+
+    @classmethod
+    def of_dense(cls, masses: Floats, conflict: Bools) -> "Predictions":
+        """Return what the masses (n, 2^l) of every set by its bit mask say."""
+        size = masses.shape[1].bit_length() - 1
+        sets = np.arange(1 << size)
+        inside = (sets[:, np.newaxis] >> np.arange(size)) & 1
+        theta = pignistic_of(masses)
+        plausibility = np.minimum(masses @ inside.astype(np.float64), 1.0)
+        return cls(
+            first(theta),
+            theta,
+            masses[:, 1 << np.arange(size)],
+            plausibility,
+            Dense(masses),
+            conflict=conflict,
+        )
+
+
+def first(theta: Floats) -> Ints:
+    """Return the first class of each row (n, l) that is tied with the largest, (n,)."""
+    found: Ints = np.argmax(theta >= theta.max(axis=1, keepdims=True, initial=0.0) - TIE, axis=1)
+    return found
+
+
+def singles(mass: MassFunction) -> tuple[float, ...]:
+    """Return the belief of each class, (l,): the mass of the set of it alone."""
+    known = dict(mass.focal)
+    return tuple(known.get(1 << c, 0.0) for c in range(mass.size))
