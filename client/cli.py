@@ -23,6 +23,7 @@ from quercus.client.commands import (
     models,
     push,
     serve,
+    status,
     tokens,
     tree,
     watch,
@@ -76,6 +77,7 @@ app.command("label")(label.label)
 app.command("classify")(classify.classify)
 app.command("tree")(tree.tree)
 app.command("watch")(watch.watch)
+app.command("status")(status.status)
 app.add_typer(tokens.app, name="tokens")
 app.command("induce")(induce.induce)
 app.add_typer(experiment.app, name="experiment")

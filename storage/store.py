@@ -31,6 +31,7 @@ from quercus.storage.records import (
     Snapshot,
     Stretch,
 )
+from quercus.storage.schema import HEAD
 from quercus.storage.snapshots import KEPT_VERSIONS
 
 BUSY_TIMEOUT_S = 10.0
@@ -80,6 +81,15 @@ class Store:
             database.close()
             raise
         return cls(database, clock)
+
+    @property
+    def revision(self) -> str:
+        """Revision of the store's schema."""
+        return HEAD
+
+    def size_bytes(self) -> int:
+        """Return what the store takes on disk; 0 where the database does not tell."""
+        return self._database.dialect.size_bytes()
 
     @property
     def access(self) -> Access:
