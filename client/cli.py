@@ -41,6 +41,7 @@ _ORDER = (
     "classify",
     "tree",
     "watch",
+    "status",
     "tokens",
     "demo",
     "induce",

@@ -30,7 +30,7 @@ from quercus.storage.records import ModelRecord
 from quercus.storage.store import Store
 
 _log = logging.getLogger(__name__)
-disable_created_metrics()  # when a counter began: half of the page, and nobody asks
+disable_created_metrics()  # type: ignore[no-untyped-call]  # when a counter began: half of the page, and nobody asks
 SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 _CALL: Final = ("grpc_service", "grpc_method")
 
