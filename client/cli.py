@@ -24,6 +24,7 @@ from quercus.client.commands import (
     push,
     serve,
     status,
+    store,
     tokens,
     tree,
     watch,
@@ -43,6 +44,11 @@ _ORDER = (
     "watch",
     "status",
     "tokens",
+    "backup",
+    "restore",
+    "check",
+    "export",
+    "import",
     "demo",
     "induce",
     "experiment",
@@ -80,6 +86,11 @@ app.command("tree")(tree.tree)
 app.command("watch")(watch.watch)
 app.command("status")(status.status)
 app.add_typer(tokens.app, name="tokens")
+app.command("backup")(store.backup)
+app.command("restore")(store.restore)
+app.command("check")(store.check)
+app.command("export")(store.export)
+app.command("import")(store.import_log)
 app.command("induce")(induce.induce)
 app.add_typer(experiment.app, name="experiment")
 
