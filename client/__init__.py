@@ -35,7 +35,6 @@ from quercus.client.results import (
     Reason,
     Rival,
     Specification,
-    Status,
 )
 from quercus.client.treeview import Tree, TreeNode, TreeUpdate
 
@@ -67,7 +66,6 @@ __all__ = [
     "Rival",
     "ServerError",
     "Specification",
-    "Status",
     "Tree",
     "TreeNode",
     "TreeUpdate",

@@ -35,7 +35,6 @@ _IDEMPOTENT = {
     "QueryService": ["AnswerQuery", "RefuseQuery", "ExtendLease", "ListQueries"],
     "ClassifyService": ["Classify"],
     "TreeService": ["GetTree", "RenderTree"],
-    "AdminService": ["GetStatus", "SetLogLevel"],
 }
 """Calls that may be made twice.
 

@@ -58,18 +58,11 @@ PERMISSIONS: Final[dict[str, frozenset[str]]] = {
     "TreeService/GetTree": _READ,
     "TreeService/WatchTree": _READ,
     "TreeService/RenderTree": _READ,
-    "AdminService/GetStatus": _READ,
-    "AdminService/SetLogLevel": _OPERATE,
 }
 """Which roles may call each RPC; one that is not here is the operator's."""
 
 ADMINISTRATIVE: Final = frozenset(
-    {
-        "ModelService/CreateModel",
-        "ModelService/UpdateModel",
-        "ModelService/DeleteModel",
-        "AdminService/SetLogLevel",
-    }
+    {"ModelService/CreateModel", "ModelService/UpdateModel", "ModelService/DeleteModel"}
 )
 """RPCs that the audit log keeps."""
 

@@ -11,6 +11,7 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.trees.dominance import TIE
 from quercus.trees.learners.nested import mass_function, pignistic_of
+from quercus.trees.metrics import undominated
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -109,9 +110,7 @@ class Predictions:
 
         A class dominates another when its belief exceeds the other's plausibility (interval dominance).
         """
-        bar = self.belief.max(axis=1, keepdims=True, initial=0.0) - TIE
-        found: Bools = self.plausibility >= bar
-        return found
+        return undominated(self.belief, self.plausibility)
 
     @classmethod
     def of_masses(cls, size: int, distinct: Sequence[MassFunction], index: Ints) -> "Predictions":

@@ -5,8 +5,7 @@ import typer.testing
 
 from quercus.client.cli import app
 
-STORE = ("backup", "restore", "check", "export", "import")
-COMMANDS = ("serve", "push", "label", "classify", "tree", "watch", "status", "demo", "induce", *STORE)
+COMMANDS = ("serve", "push", "label", "classify", "tree", "watch", "demo", "induce")
 VERBS = ("list", "show", "create", "update", "delete")
 TOKEN_VERBS = ("create", "list", "revoke", "audit")
 PROTOCOLS = ("labels", "learners", "queries", "restaurant", "plot", "table", "list")

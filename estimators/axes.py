@@ -1,0 +1,68 @@
+"""A tree's SVG picture drawn into matplotlib's axes: the same boxes, lines and words."""
+
+from xml.etree import ElementTree as ET
+
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
+
+PIXELS = 96.0  # an inch, as SVG has it
+POINTS = 72.0
+
+
+def draw(svg: str, ax: Axes | None = None) -> Axes:
+    """Draw what `quercus.trees.picture.draw` drew; y grows downwards, as in the picture.
+
+    Parameters
+    ----------
+    svg
+        The picture: ``rect``, ``polyline`` and ``text`` elements.
+    ax
+        Where to. None: axes that fill a new figure of the picture's size. In axes of another size letters keep their
+        share of the width.
+    """
+    root = ET.fromstring(svg)  # noqa: S314 - our own picture
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    if ax is None:
+        figure = plt.figure(figsize=(width / PIXELS, height / PIXELS))
+        ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    ax.set_xlim(0.0, width)
+    ax.set_ylim(height, 0.0)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    scale = POINTS * ax.get_window_extent().width / ax.figure.dpi / width
+    size = float(root.attrib["font-size"]) * scale
+    for element in root.iter():
+        kind = element.tag.rpartition("}")[2]
+        if kind == "rect" and "x" in element.attrib:
+            ax.add_patch(_box(element, scale))
+        elif kind == "polyline":
+            points = [point.split(",") for point in element.attrib["points"].split()]
+            xs, ys = zip(*((float(x), float(y)) for x, y in points), strict=True)
+            ax.add_line(Line2D(xs, ys, color=element.attrib["stroke"], linewidth=scale))
+        elif kind == "text":
+            at = float(element.attrib["x"]), float(element.attrib["y"])
+            weight = element.get("font-weight", "normal")
+            side = "right" if element.get("text-anchor") == "end" else "left"
+            words = ax.text(
+                *at, "", fontsize=size, fontweight=weight, ha=side, va="baseline", parse_math=False
+            )
+            words.set_text(element.text or "")
+    return ax
+
+
+def _box(element: ET.Element, scale: float) -> Patch:
+    x, y, width, height = (float(element.attrib[name]) for name in ("x", "y", "width", "height"))
+    fill, stroke = element.attrib["fill"], element.get("stroke")
+    if stroke is None:
+        return Rectangle((x, y), width, height, facecolor=fill, linewidth=0)
+    style = f"round,pad=0,rounding_size={element.get('rx', '0')}"
+    dashed = "--" if "stroke-dasharray" in element.attrib else "-"
+    line = float(element.get("stroke-width", "1")) * scale
+    alpha = float(element.get("fill-opacity", "1"))
+    box = FancyBboxPatch(
+        (x, y), width, height, boxstyle=style, edgecolor=stroke, linewidth=line, linestyle=dashed
+    )
+    box.set_facecolor((fill, alpha))
+    return box

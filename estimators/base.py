@@ -1,0 +1,246 @@
+"""What the estimators have in common: columns and labels in, a learned model, its predictions out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from quercus.belief.mass import MassFunction
+from quercus.estimators.columns import Columns, as_array, distinct_names, is_frame
+from quercus.estimators.labels import Labels, read_labels
+from quercus.estimators.naming import named_trees
+from quercus.trees.algorithms import Algorithm
+from quercus.trees.drawing import Names, to_dot, to_svg, to_text
+from quercus.trees.flat import FlatTree
+from quercus.trees.learners.model import Learned, Predictions, fit
+from quercus.trees.learners.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn has no types
+    """Base of the estimators: everything but which model is learned.
+
+    Parameters
+    ----------
+    classes
+        The frame, in order. None: as `y` says, see `quercus.estimators.labels.read_labels`.
+    categorical_features
+        ``"from_dtype"``: columns of dtype category, string or object are names; or which columns are names: their
+        numbers, their names, or a mask; None: no column is.
+
+    Attributes
+    ----------
+    classes_
+        (l,) the frame.
+    n_features_in_
+        Number of columns, K.
+    feature_names_in_
+        (K,) their names, when X had names that are all text.
+    model_
+        The learned model, `quercus.trees.learners.model.Learned`.
+    """
+
+    classes: Sequence[Any] | None
+    categorical_features: object
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows and what is known of their classes.
+
+        Parameters
+        ----------
+        X
+            (n, K) array or DataFrame; missing cells are unknown values.
+        y
+            Classes (n,), None or NaN where nothing is known; plausibilities (n, l); or a list with sets of classes,
+            mappings of classes to plausibilities or of sets to masses, or mass functions.
+
+        Raises
+        ------
+        ValueError
+            When something is not so; `quercus.belief.errors.InvalidInput` is one too.
+        """
+        return self._fit(X, y, None)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        X = self._validated(X, reset=True)
+        labels = read_labels(y, self.classes, getattr(self, "missing_label", np.nan))
+        said = labels.contours if labels.labels is None else labels.labels
+        check_consistent_length(X, said)
+        self._columns = Columns.of(X, self.categorical_features)
+        values = self._columns.values(X)
+        weights = _weights(sample_weight, values)
+        self.classes_ = labels.classes
+        self.model_ = self._learn(_table(values, self._columns, labels, weights))
+        return self
+
+    @abstractmethod
+    def _learn(self, table: Table) -> Learned:
+        """Return the model of a table."""
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the likeliest class of each row, (n,); of tied ones the first."""
+        found = self._predictions(X)  # first of all, so that what is not fitted says so
+        chosen: NDArray[Any] = self.classes_[found.klass]
+        return chosen
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, (n, l).
+
+        Of models with mass functions the pignistic probability, else the estimate.
+        """
+        return self._predictions(X).theta
+
+    def predict_contour(self, X: Any) -> Floats:
+        """Return the plausibility of each class, (n, l)."""
+        return self._predictions(X).plausibility
+
+    def predict_belief(self, X: Any) -> Floats:
+        """Return the belief of each class, (n, l)."""
+        return self._predictions(X).belief
+
+    def predict_set(self, X: Any) -> Bools:
+        """Return the set-valued predictions, (n, l), true for the classes in the set.
+
+        A class is left out when another's belief exceeds its plausibility (interval dominance).
+        `quercus.trees.metrics` scores such sets.
+        """
+        return self._predictions(X).classes
+
+    def predict_mass(self, X: Any) -> list[MassFunction]:
+        """Return a mass function for each row; bit ``c`` of a focal set is ``classes_[c]``.
+
+        Raises
+        ------
+        ValueError
+            When the model has no mass functions.
+        """
+        masses = self._predictions(X).masses
+        if masses is None:
+            raise ValueError(
+                f"{type(self).__name__} has no mass functions: its bounds are predict_belief and _contour"
+            )
+        return list(masses)
+
+    def export_text(self, tree: int = 0) -> str:
+        """Return a tree as indented lines; `tree` is its number, where there are several."""
+        return to_text(*self._tree(tree))
+
+    def export_dot(self, tree: int = 0) -> str:
+        """Return a tree in Graphviz's language."""
+        return to_dot(*self._tree(tree))
+
+    def export_svg(self, tree: int = 0) -> str:
+        """Return a tree as an SVG picture.
+
+        Raises
+        ------
+        ValueError
+            When the tree has more than 5,000 nodes.
+        """
+        return to_svg(*self._tree(tree))
+
+    def plot_tree(self, ax: "Axes | None" = None, *, tree: int = 0) -> "Axes":
+        """Draw a tree into axes of matplotlib; the picture is that of `export_svg`.
+
+        Parameters
+        ----------
+        ax
+            Where to draw. None: into a new figure of the picture's size.
+        tree
+            Its number, where there are several.
+
+        Raises
+        ------
+        ValueError
+            As of `export_svg`.
+        """
+        from quercus.estimators.axes import draw  # noqa: PLC0415 - matplotlib, for those who plot
+
+        return draw(self.export_svg(tree), ax)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        if is_frame(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            if not len(X):
+                raise ValueError("Found array with 0 sample(s), while a minimum of 1 is required.")
+            return X
+        return validate_data(self, as_array(X), reset=reset, dtype=None, ensure_all_finite="allow-nan")
+
+    def _predictions(self, X: Any) -> Predictions:
+        check_is_fitted(self, "model_")
+        X = self._validated(X, reset=False)
+        rows = self._columns.uncertain(X)
+        return (
+            self.model_.predict(self._columns.values(X)) if rows is None else self.model_.predict_rows(rows)
+        )
+
+    def _tree(self, tree: int) -> tuple[FlatTree, Names]:
+        check_is_fitted(self, "model_")
+        named = list(named_trees(self.model_, distinct_names(self.classes_.tolist())))
+        if not 0 <= tree < len(named):
+            raise ValueError(f"tree is {tree}, must lie in [0, {len(named)})")
+        return named[tree]
+
+
+class TableClassifier(BeliefClassifier):
+    """Base of the estimators whose model is that of an algorithm of `quercus.trees.algorithms`."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows and what is known of their classes; see `BeliefClassifier.fit`.
+
+        Parameters
+        ----------
+        X, y
+            As of `BeliefClassifier.fit`.
+        sample_weight
+            (n,) how much each row counts; 1 each by default.
+        """
+        return self._fit(X, y, sample_weight)
+
+    @abstractmethod
+    def _algorithm(self) -> Algorithm:
+        """Return the algorithm with its parameters."""
+
+    def _learn(self, table: Table) -> Learned:
+        return fit(self._algorithm(), table)
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed that a ``random_state`` gives."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def _weights(sample_weight: Any, values: Floats) -> Floats | None:
+    if sample_weight is None:
+        return None
+    weights: Floats = _check_sample_weight(sample_weight, values, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("sample weights are all zero; at least one row must count")
+    return weights
+
+
+def _table(values: Floats, columns: Columns, labels: Labels, weights: Floats | None) -> Table:
+    if labels.labels is None:
+        return Table.of_contours(values, columns.attributes, labels.matrix(), weights)
+    return Table.of_labels(values, columns.attributes, labels.labels, len(labels.classes), weights)

@@ -1,0 +1,221 @@
+"""What the columns of X are: numbers or names, by their dtype; and X as the trees take it.
+
+Nominal: columns of dtype category, string or object, the latter unless all its cells are numbers. Numeric: all others.
+A missing cell (None, NaN, NA) is unknown, and so is, when predicting, a name that was not there when fitting. When
+predicting, a cell may also be a set of values (one of these), or a `quercus.trees.learners.cells.Between`.
+"""
+
+import math
+import sys
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+from quercus.belief.given import is_missing
+from quercus.trees.learners.cells import Between, Value
+from quercus.trees.specification import MAX_NAME_CHARS, MISSING_NAME, Attribute, Nominal, Numeric
+
+Floats = NDArray[np.float64]
+Cells = NDArray[Any]  # a column, (n,)
+
+
+def is_frame(X: object) -> bool:
+    """Tell whether `X` is a pandas DataFrame; pandas is not imported for the question."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(X, pandas.DataFrame)
+
+
+def as_array(X: object) -> object:
+    """Return lists of rows with text in them as an array of objects, in which numbers stay numbers; else `X`."""
+    if not isinstance(X, list | tuple):
+        return X
+    array = np.asarray(X)
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that an estimator was fitted with.
+
+    Parameters
+    ----------
+    attributes
+        Their declarations, in order.
+    codes
+        Of a nominal column the index of each of its values; None of a numeric one.
+    """
+
+    attributes: tuple[Attribute, ...]
+    codes: tuple[Mapping[Hashable, int] | None, ...]
+
+    @classmethod
+    def of(cls, X: Any, nominal: object = "from_dtype") -> "Columns":
+        """Find out what the columns of `X` are.
+
+        Parameters
+        ----------
+        X
+            DataFrame or array (n, K).
+        nominal
+            ``"from_dtype"``, or which columns are names whatever their dtype: numbers or names of columns, or a mask
+            (K,); the others are then numbers.
+
+        Raises
+        ------
+        InvalidInput
+            When `nominal` names no column.
+        TypeError
+            When a cell is neither text nor number.
+        """
+        columns = dict(_columns(X))
+        forced = _forced(nominal, list(columns))
+        codes: list[Mapping[Hashable, int] | None] = []
+        for name, column in columns.items():
+            named = _is_nominal(column, name) if forced is None else name in forced
+            codes.append({value: i for i, value in enumerate(_values(column, name))} if named else None)
+        names = distinct_names(columns)
+        attributes: tuple[Attribute, ...] = tuple(
+            Numeric(name) if known is None else Nominal(name, distinct_names(known))
+            for name, known in zip(names, codes, strict=True)
+        )
+        return cls(attributes, tuple(codes))
+
+    def values(self, X: Any) -> Floats:
+        """Return `X` as (n, K) numbers: indices of nominal values, NaN where unknown.
+
+        Raises
+        ------
+        ValueError
+            When a column was numeric and has a cell that is no number.
+        """
+        if isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and not any(self.codes):
+            return X.astype(np.float64)
+        columns = [
+            _numbers(column, name)
+            if codes is None
+            else np.array([_code(codes, cell) for cell in _plain(column)])
+            for (name, column), codes in zip(_columns(X), self.codes, strict=True)
+        ]
+        return np.column_stack(columns).astype(np.float64)
+
+    def uncertain(self, X: Any) -> list[list[Value]] | None:
+        """Return the rows as lists of values where a cell is a set or a range; None where none is."""
+        parts = [list(_plain(column)) for _, column in _columns(X) if column.dtype.kind == "O"]
+        if not any(isinstance(cell, frozenset | set | Between) for column in parts for cell in column):
+            return None
+        rows = [
+            [_value(codes, cell) for cell in _plain(column)]
+            for (_, column), codes in zip(_columns(X), self.codes, strict=True)
+        ]
+        return [list(row) for row in zip(*rows, strict=True)]
+
+
+def distinct_names(values: Iterable[Hashable], most: int = MAX_NAME_CHARS) -> tuple[str, ...]:
+    """Return a name for each value: its text, or where that is no name or taken, its representation.
+
+    No name has more than `most` characters.
+
+    Examples
+    --------
+    >>> distinct_names(["a", 1, "1", "", "?"])
+    ('a', '1', "'1'", "''", "'?'")
+    """
+    names: dict[str, None] = {}
+    for value in values:
+        text = str(value)[: most - 8]
+        if not text.strip() or text == MISSING_NAME or text in names:
+            text = repr(value)[: most - 8]
+        names[text if text not in names else f"{text} #{len(names)}"] = None
+    return tuple(names)
+
+
+def _columns(X: Any) -> Iterable[tuple[Hashable, Any]]:
+    """Yield the name and the cells of each column; unnamed ones are ``x0``, ``x1``, ..."""
+    if is_frame(X):
+        return ((name, X.iloc[:, k]) for k, name in enumerate(X.columns))
+    return ((f"x{k}", X[:, k]) for k in range(X.shape[1]))
+
+
+def _forced(nominal: object, names: list[Hashable]) -> set[Hashable] | None:
+    if isinstance(nominal, str) and nominal == "from_dtype":
+        return None
+    if nominal is None:
+        return set()
+    chosen = np.asarray(nominal)
+    if chosen.dtype == np.bool_:
+        if chosen.shape != (len(names),):
+            raise InvalidInput(
+                "categorical_features", f"is a mask of {chosen.shape}, must be ({len(names)},)"
+            )
+        return {name for name, taken in zip(names, chosen, strict=True) if taken}
+    picked: set[Hashable] = set()
+    for each in chosen.tolist():
+        name = names[each] if isinstance(each, int) and 0 <= each < len(names) else each
+        if name not in names:
+            raise InvalidInput("categorical_features", f"names {each!r}, which is no column")
+        picked.add(name)
+    return picked
+
+
+def _is_nominal(column: Any, name: Hashable) -> bool:
+    kind = column.dtype
+    if str(kind) in {"category", "string", "str"} or kind.kind in "US":
+        return True
+    if kind.kind != "O":
+        if kind.kind not in "fiub":
+            raise TypeError(f"column {name!r} is of dtype {kind}: the argument must be a string or a number")
+        return False
+    return not all(isinstance(cell, int | float | np.number) or is_missing(cell) for cell in column)
+
+
+def _values(column: Any, name: Hashable) -> Sequence[Hashable]:
+    """Return the values of a nominal column: as its categories stand, else sorted, numbers before text."""
+    if str(column.dtype) == "category":
+        return tuple(column.cat.categories.tolist())
+    seen = {cell for cell in _plain(column) if _checked(cell, name)}
+    return sorted(seen, key=lambda value: (isinstance(value, str), value))
+
+
+def _checked(cell: object, name: Hashable) -> bool:
+    """Tell whether a cell of a nominal column has a value."""
+    if is_missing(cell):
+        return False
+    if not isinstance(cell, str | bytes | int | float | np.generic):
+        kind = type(cell).__name__
+        raise TypeError(f"column {name!r}: the argument must be a string or a number, not {kind!r}")
+    return True
+
+
+def _plain(column: Any) -> list[Any]:
+    """Return the cells as Python's own objects."""
+    plain: list[Any] = column.tolist()
+    return plain
+
+
+def _numbers(column: Any, name: Hashable) -> Floats:
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
+        return np.asarray(column, dtype=np.float64)
+    try:
+        return np.array([math.nan if is_missing(cell) else float(cell) for cell in _plain(column)])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"column {name!r} holds numbers: {error}") from None
+
+
+def _code(codes: Mapping[Hashable, int], cell: Hashable) -> float:
+    return math.nan if is_missing(cell) else codes.get(cell, math.nan)
+
+
+def _value(codes: Mapping[Hashable, int] | None, cell: Any) -> Value:
+    if is_missing(cell) or isinstance(cell, Between):
+        return None if is_missing(cell) else cell
+    if isinstance(cell, frozenset | set):
+        known = frozenset(
+            float(each) if codes is None else codes[each] for each in cell if not codes or each in codes
+        )
+        return known or None
+    found = float(cell) if codes is None else _code(codes, cell)
+    return None if math.isnan(found) else found

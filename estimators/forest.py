@@ -1,0 +1,73 @@
+"""The estimator of forests of any of the other trees."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from joblib import effective_n_jobs
+from joblib.externals.loky import get_reusable_executor
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.estimators.base import TableClassifier, seed_of
+from quercus.estimators.trees import BeliefEntropyTreeClassifier
+from quercus.trees import algorithms
+from quercus.trees.algorithms import Algorithm, Share, Vote
+from quercus.trees.learners.model import Learned, fit
+from quercus.trees.learners.table import Table
+
+
+class EvidentialForestClassifier(TableClassifier):
+    """Forests of belief trees: bootstrap samples, random attributes at each node, and a vote (ALGORITHMS §6).
+
+    Parameters
+    ----------
+    base
+        The estimator of each tree, any but a forest; None: `BeliefEntropyTreeClassifier`.
+    n_estimators
+        Number of trees.
+    vote
+        ``"label"``: the class of most trees; ``"mass"``: Dempster's rule over the trees' masses, for at most 16
+        classes.
+    max_features
+        How many of the attributes that are left are drawn at a node: ``"root"`` ``⌈√m⌉``, ``"half"`` ``⌈m/2⌉``,
+        ``"all"``, or a number.
+    n_jobs
+        Processes that grow trees; None: this one. The forest is the same.
+    random_state
+        Of the forest.
+    classes, categorical_features
+        As of `quercus.estimators.base.BeliefClassifier`; those of `base` are not looked at.
+    """
+
+    def __init__(
+        self,
+        base: TableClassifier | None = None,
+        *,
+        n_estimators: int = 50,
+        vote: Vote = "label",
+        max_features: Share | int = "root",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        classes: Sequence[Any] | None = None,
+        categorical_features: object = "from_dtype",
+    ) -> None:
+        self.base = base
+        self.n_estimators = n_estimators
+        self.vote = vote
+        self.max_features = max_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.classes = classes
+        self.categorical_features = categorical_features
+
+    def _algorithm(self) -> Algorithm:
+        base = BeliefEntropyTreeClassifier() if self.base is None else self.base
+        tree = base._algorithm() if isinstance(base, TableClassifier) else None
+        if not isinstance(tree, algorithms.Tree):
+            raise InvalidInput("base", f"is {shown(base)}, must be an estimator of a tree")
+        seed = seed_of(self.random_state)
+        return algorithms.Forest(tree, self.n_estimators, self.vote, self.max_features, seed)
+
+    def _learn(self, table: Table) -> Learned:
+        jobs = effective_n_jobs(self.n_jobs)
+        executor = None if self.n_jobs is None or jobs == 1 else get_reusable_executor(max_workers=jobs)
+        return fit(self._algorithm(), table, executor=executor)

@@ -1,0 +1,169 @@
+"""What y says: classes, contours, sets of classes, mass functions, or any mixture of them."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from quercus.belief.contour import check_contours
+from quercus.belief.errors import InvalidInput
+from quercus.belief.given import Reader, is_missing
+from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contour
+from quercus.belief.mass import MassFunction
+from quercus.estimators.columns import is_frame
+
+UNCERTAIN = (MassFunction, Masses, Plausibilities, ClassSet, Mapping, AbstractSet, np.ndarray)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels over a frame.
+
+    Parameters
+    ----------
+    classes
+        (l,) the frame, as the user names it.
+    labels
+        One a row; None when `contours` has them.
+    contours
+        (n, l) plausibilities; None when `labels` has them.
+    """
+
+    classes: NDArray[Any]
+    labels: tuple[Label, ...] | None
+    contours: NDArray[np.float64] | None
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Return the plausibilities (n, l), whatever the labels are."""
+        if self.labels is None:
+            return np.asarray(self.contours)
+        return np.array([contour(label, len(self.classes)) for label in self.labels])
+
+
+def read_labels(y: Any, classes: Sequence[Hashable] | None = None, missing: object = np.nan) -> Labels:
+    """Return what `y` says.
+
+    Parameters
+    ----------
+    y
+        Classes (n,), of which missing ones say nothing; plausibilities (n, l), array or DataFrame; or a sequence with
+        anything that `quercus.belief.given` knows: sets of classes, mappings, mass functions.
+    classes
+        The frame, in order. None: the columns of a DataFrame; else the classes that are named, sorted; of arrays and
+        mass functions, 0 to l - 1.
+    missing
+        What stands for a missing label in `y`, besides None and NaN.
+
+    Raises
+    ------
+    ValueError
+        When `y` is not so, or names fewer than two classes and `classes` is None.
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    if is_frame(y) and y.shape[1] > 1:
+        return _of_contours(y.to_numpy(dtype=np.float64), list(y.columns) if classes is None else classes)
+    array = y if isinstance(y, np.ndarray) else None
+    if array is None and isinstance(y, list | tuple) and any(isinstance(each, UNCERTAIN) for each in y):
+        return _of_many(list(y), classes, missing)
+    array = np.asarray(y) if array is None else array
+    if array.ndim == 2 and array.shape[1] > 1 and array.dtype.kind in "fiub":
+        return _of_contours(array, classes)
+    flat = column_or_1d(y, warn=True)
+    if flat.dtype == object and any(isinstance(each, UNCERTAIN) for each in flat):
+        return _of_many(flat.tolist(), classes, missing)
+    return _of_classes(flat, classes, missing)
+
+
+def _of_contours(values: NDArray[Any], classes: Sequence[Hashable] | None) -> Labels:
+    names = np.arange(values.shape[1]) if classes is None else as_classes(classes)
+    return Labels(names, None, check_contours(values, len(names), "y"))
+
+
+def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing: object) -> Labels:
+    lost = np.array([is_missing(each) or _same(each, missing) for each in flat.tolist()], dtype=bool)
+    if flat.dtype == object and not lost.all():
+        flat = np.array([None if gone else each for each, gone in zip(flat, lost, strict=True)], dtype=object)
+    known = flat[~lost]
+    if known.dtype.kind == "f" and np.isinf(known).any():
+        raise InvalidInput(f"y[{int(np.isinf(flat).argmax())}]", "is infinite, must be a class")
+    if known.size:
+        check_classification_targets(known if known.dtype != object else np.array(known.tolist()))
+    names = _checked(np.unique(known) if classes is None else as_classes(classes))
+    index = {name: c for c, name in enumerate(names.tolist())}
+    contours = np.ones((len(flat), len(names)))
+    for row in np.flatnonzero(~lost):
+        name = flat[row].item() if isinstance(flat[row], np.generic) else flat[row]
+        if name not in index:
+            raise InvalidInput(f"y[{row}]", f"is {name!r}, must be one of the classes {names.tolist()}")
+        contours[row] = 0.0
+        contours[row, index[name]] = 1.0
+    return Labels(names, None, contours)
+
+
+def _of_many(given: list[Any], classes: Sequence[Hashable] | None, missing: object) -> Labels:
+    given = [None if not isinstance(each, UNCERTAIN) and _same(each, missing) else each for each in given]
+    names = _checked(_named(given) if classes is None else as_classes(classes))
+    reader = Reader(names.tolist())
+    return Labels(names, tuple(reader.label(each, f"y[{row}]") for row, each in enumerate(given)), None)
+
+
+def _named(given: list[Any]) -> NDArray[Any]:
+    """Return the classes that labels name, sorted; 0 to l - 1 when they only number them."""
+    named: set[Hashable] = set()
+    sizes: set[int] = set()
+    for each in given:
+        match each:
+            case MassFunction(size=size) | Masses(mass=MassFunction(size=size)):
+                sizes.add(size)
+            case Plausibilities(values=values):
+                sizes.add(len(values))
+            case np.ndarray():
+                sizes.add(len(each))
+            case ClassSet():
+                pass
+            case Mapping() if all(isinstance(key, frozenset | tuple) for key in each):
+                named.update(name for key in each for name in key)
+            case Mapping() | AbstractSet():
+                named.update(each)
+            case _ if not is_missing(each):
+                named.add(each)
+    if named and sizes:
+        raise InvalidInput("classes", "must be given where some labels name classes and some number them")
+    if len(sizes) > 1:
+        raise InvalidInput("y", f"has labels over frames of {sorted(sizes)} classes, must have one frame")
+    return np.arange(sizes.pop()) if sizes else as_classes(sorted(named))  # type: ignore[type-var]
+
+
+def as_classes(classes: Sequence[Hashable]) -> NDArray[Any]:
+    """Return the frame as an array, of objects where NumPy would turn numbers into text.
+
+    Raises
+    ------
+    InvalidInput
+        When a class comes twice.
+    """
+    names = list(classes)
+    array = np.array(names)
+    if array.ndim != 1 or array.tolist() != names:
+        array = np.empty(len(names), dtype=object)
+        array[:] = names
+    if len(set(names)) != len(names):
+        raise InvalidInput("classes", f"are {names}, must be distinct")
+    return array
+
+
+def _checked(names: NDArray[Any]) -> NDArray[Any]:
+    if len(names) < 2:
+        shown = f"one class, {names.tolist()[0]!r}" if len(names) else "no class at all"
+        raise ValueError(f"y names {shown}; two or more are needed: give the frame as classes=")
+    return names
+
+
+def _same(each: object, missing: object) -> bool:
+    return not is_missing(missing) and type(each) is type(missing) and each == missing

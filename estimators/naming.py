@@ -1,0 +1,47 @@
+"""The trees of a model with the names of all that is in them, for people."""
+
+from collections.abc import Iterator, Sequence
+
+from quercus.trees.drawing import Names
+from quercus.trees.encoding import Edges, branch_names
+from quercus.trees.flat import FlatTree
+from quercus.trees.learners.entropy_model import BeliefEntropyModel
+from quercus.trees.learners.forest import Forest
+from quercus.trees.learners.model import Learned
+from quercus.trees.learners.predicting import TreeModel
+from quercus.trees.learners.total_uncertainty import OneAgainstRest
+from quercus.trees.specification import MISSING_NAME, Attribute, Nominal
+
+THRESHOLD = ("below", "at or above", MISSING_NAME)  # branches of a number that is split there
+
+
+def named_trees(model: Learned, classes: Sequence[str]) -> Iterator[tuple[FlatTree, Names]]:
+    """Yield the trees of a model, each with its names, in the order of ``model.flats``.
+
+    Parameters
+    ----------
+    model
+        The model.
+    classes
+        (l,) names of the classes.
+    """
+    attributes = tuple(attribute.name for attribute in model.attributes)
+    match model:
+        case Forest():
+            for each in model.models:
+                yield from named_trees(each, classes)
+        case OneAgainstRest():
+            for each, name in zip(model.models, classes, strict=True):
+                yield from named_trees(each, (name, f"not {name}"))
+        case BeliefEntropyModel():
+            branches = tuple(f"most like {name}" for name in classes)
+            yield model.flat, Names(tuple(classes), attributes, (branches,) * len(attributes))
+        case TreeModel():
+            branches_of_each = tuple(_branches(model.attributes, model.edges))
+            yield model.flat, Names(tuple(classes), attributes, branches_of_each)
+
+
+def _branches(attributes: Sequence[Attribute], edges: Edges) -> Iterator[tuple[str, ...]]:
+    for attribute, inner in zip(attributes, edges or ((),) * len(attributes), strict=True):
+        binned = isinstance(attribute, Nominal) or inner
+        yield branch_names([attribute], (inner,))[0] if binned else THRESHOLD

@@ -1,0 +1,232 @@
+"""What the estimators say, against the learners they stand on; and the company they keep."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from quercus.belief.errors import InvalidInput
+from quercus.belief.mass import MassFunction
+from quercus.estimators import (
+    ActiveBeliefTreeClassifier,
+    BeliefEntropyTreeClassifier,
+    BeliefTreeClassifier,
+    C45Classifier,
+    E2MTreeClassifier,
+    EvidentialForestClassifier,
+    ID3Classifier,
+    TotalUncertaintyTreeClassifier,
+)
+from quercus.estimators.base import BeliefClassifier
+from quercus.trees import algorithms
+from quercus.trees.learners.cells import Between
+from quercus.trees.learners.model import fit
+from quercus.trees.learners.table import Table
+from quercus.trees.metrics import u65
+from quercus.trees.specification import Numeric
+
+X, TARGETS = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+Y = NAMES[TARGETS]
+ATTRIBUTES = [Numeric(f"x{k}") for k in range(4)]
+
+PAIRS = [
+    (ID3Classifier(significance=0.05), algorithms.Id3(significance=0.05)),
+    (C45Classifier(confidence=None, min_branch=1), algorithms.C45(confidence=None, min_branch=1)),
+    (E2MTreeClassifier(pruning="likelihood", level=0.01, max_cuts=8),
+     algorithms.E2m(max_cuts=8, pruning=algorithms.Pruning("likelihood", 0.01))),
+    (BeliefTreeClassifier(max_depth=3), algorithms.Averaging(max_depth=3)),
+    (TotalUncertaintyTreeClassifier(lam=0.4, combine="mean"), algorithms.TotalUncertainty(0.4, "mean")),
+    (BeliefEntropyTreeClassifier(leaf="OBE", min_instances=9), algorithms.BeliefEntropy("OBE", 9)),
+]  # fmt: skip
+EVERY: list[BeliefClassifier] = [
+    *(pair[0] for pair in PAIRS),
+    ActiveBeliefTreeClassifier(),
+    EvidentialForestClassifier(n_estimators=4, random_state=0),
+]
+
+
+def said(n: int = 150, seed: int = 3) -> list[Any]:
+    """Labels of every kind: classes, sets, nothing, masses."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.integers(4, size=n)
+    return [
+        name if kind == 0 else {name, "versicolor"} if kind == 1 else None if kind == 2
+        else {frozenset([name]): 0.6, frozenset(NAMES.tolist()): 0.4}
+        for name, kind in zip(Y[:n].tolist(), kinds, strict=True)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("estimator", "algorithm"), PAIRS, ids=lambda value: type(value).__name__)
+def test_the_model_is_the_algorithms(estimator: BeliefClassifier, algorithm: algorithms.Algorithm) -> None:
+    model = fit(algorithm, Table.of_classes(X, ATTRIBUTES, TARGETS, 3))
+    expected = model.predict(X)
+    found = clone(estimator).fit(X, Y)
+    assert found.model_.trees == model.trees
+    assert found.classes_.tolist() == NAMES.tolist()
+    np.testing.assert_array_equal(found.predict(X), NAMES[expected.klass])
+    np.testing.assert_array_equal(found.predict_proba(X), expected.theta)
+    np.testing.assert_array_equal(found.predict_contour(X), expected.plausibility)
+    np.testing.assert_array_equal(found.predict_belief(X), expected.belief)
+    np.testing.assert_array_equal(found.predict_set(X), expected.classes)
+
+
+@pytest.mark.parametrize("estimator", EVERY, ids=lambda value: type(value).__name__)
+def test_labels_of_every_kind_at_once(estimator: BeliefClassifier) -> None:
+    found = clone(estimator).fit(X, said())
+    bounds = found.predict_belief(X), found.predict_contour(X)
+    assert (bounds[0] <= bounds[1] + 1e-9).all()
+    assert found.predict_set(X).any(axis=1).all()
+    assert found.predict_proba(X).sum(axis=1) == pytest.approx(np.ones(150))
+    assert found.score(X, Y) > 0.85
+    assert u65(found.predict_set(X), TARGETS) >= 7 / 15 - 1e-9  # what it is worth to say nothing
+
+
+@pytest.mark.parametrize("estimator", EVERY, ids=lambda value: type(value).__name__)
+def test_clones_and_pickles_say_the_same(estimator: BeliefClassifier) -> None:
+    found = clone(estimator).fit(X, Y)
+    again = pickle.loads(pickle.dumps(found))  # noqa: S301 - our own
+    np.testing.assert_array_equal(again.predict_proba(X), found.predict_proba(X))
+    assert again.get_params().keys() == found.get_params().keys()
+    with pytest.raises(NotFittedError):
+        clone(found).predict(X)
+
+
+def test_contours_in_y() -> None:
+    contours = np.eye(3)[TARGETS]
+    contours[::2] = 1.0
+    found = E2MTreeClassifier(classes=NAMES).fit(X, contours)
+    as_list = [None if i % 2 == 0 else name for i, name in enumerate(Y)]
+    again = E2MTreeClassifier().fit(X, as_list)
+    assert found.model_.trees == again.model_.trees
+    frame = pd.DataFrame(contours, columns=NAMES)
+    assert E2MTreeClassifier().fit(X, frame).predict(X).tolist() == found.predict(X).tolist()
+
+
+def test_mass_functions_in_y_and_out() -> None:
+    masses = [MassFunction.of(3, {1 << t: 0.7, 0b111: 0.3}) for t in TARGETS.tolist()]
+    found = BeliefTreeClassifier(classes=NAMES).fit(X, masses)
+    out = found.predict_mass(X[:2])
+    assert [mass.size for mass in out] == [3, 3]
+    np.testing.assert_allclose(out[0].contour(), found.predict_contour(X[:1])[0])
+    with pytest.raises(ValueError, match="C45Classifier has no mass functions"):
+        C45Classifier().fit(X, Y).predict_mass(X)
+
+
+def test_weights_are_counts() -> None:
+    weights = np.random.default_rng(0).integers(3, size=150)
+    again = np.repeat(np.arange(150), weights)
+    for estimator in (E2MTreeClassifier(), C45Classifier(), BeliefTreeClassifier()):
+        weighted = clone(estimator).fit(X, Y, sample_weight=weights)
+        repeated = clone(estimator).fit(X[again], Y[again])
+        np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-9)
+    with pytest.raises(InvalidInput, match="weight"):
+        E2MTreeClassifier().fit(X, Y, sample_weight=np.full(150, 0.5))
+
+
+FRAME = pd.DataFrame(
+    {
+        "colour": pd.Categorical(["red", "red", "blue", "blue", "green", None] * 5),
+        "size": [1.0, 2.0, 3.0, 4.0, np.nan, 6.0] * 5,
+        "shape": ["round", "square", "round", "square", "round", "square"] * 5,
+    }
+)
+KIND = ["a", "a", "b", "b", "b", "a"] * 5
+WITH_NAMES = [
+    each for each in EVERY if not isinstance(each, BeliefEntropyTreeClassifier | EvidentialForestClassifier)
+]
+
+
+@pytest.mark.parametrize(
+    "estimator", [*WITH_NAMES, EvidentialForestClassifier(C45Classifier(), n_estimators=4)]
+)
+def test_data_frames_with_names_and_missing_cells(estimator: BeliefClassifier) -> None:
+    found = (
+        clone(estimator).set_params(random_state=1)
+        if "random_state" in estimator.get_params()
+        else clone(estimator)
+    )
+    found.fit(FRAME, KIND)
+    assert found.feature_names_in_.tolist() == ["colour", "size", "shape"]
+    assert found.n_features_in_ == 3
+    assert found.score(FRAME, KIND) == 1.0
+    unknown = pd.DataFrame({"colour": ["violet"], "size": [np.nan], "shape": [None]})
+    assert found.predict_proba(unknown).sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="feature names"):
+        found.predict(FRAME[["size", "colour", "shape"]])
+
+
+def test_unseen_names_and_missing_cells_are_the_same_unknown() -> None:
+    rows = pd.DataFrame({"c": ["x", "x", "y", "y", "y"]})
+    found = C45Classifier(min_branch=1, confidence=None).fit(rows, ["a", "a", "b", "b", "b"])
+    unseen, missing = (found.predict_proba(pd.DataFrame({"c": [value]})) for value in ("new", None))
+    np.testing.assert_array_equal(unseen, missing)
+    np.testing.assert_allclose(unseen, [[0.4, 0.6]])  # both branches, by their rows
+
+
+def test_cells_that_are_sets_and_ranges() -> None:
+    rows = pd.DataFrame({"c": ["x", "y", "z", "z"], "n": [1.0, 2.0, 1.0, 9.0]})
+    found = BeliefTreeClassifier(min_instances=1).fit(rows, ["a", "b", "b", "b"])
+    doubt = pd.DataFrame(
+        {"c": [{"x", "y"}, {"y", "z"}, "x"], "n": [1.0, Between(0, 5), Between(0, 10)]}, dtype=object
+    )
+    assert [mass.focal for mass in found.predict_mass(doubt)] == [
+        ((0b11, 1.0),),
+        ((0b10, 1.0),),
+        ((0b01, 1.0),),
+    ]
+
+
+def test_forests_do_not_depend_on_jobs() -> None:
+    forest = EvidentialForestClassifier(C45Classifier(max_depth=3), n_estimators=6, random_state=4)
+    alone = clone(forest).fit(X, Y)
+    together = clone(forest).set_params(n_jobs=2).fit(X, Y)
+    assert alone.model_.trees == together.model_.trees
+    other = clone(forest).set_params(random_state=5).fit(X, Y)
+    assert other.model_.trees != alone.model_.trees
+
+
+@pytest.mark.parametrize(
+    "base", [EvidentialForestClassifier(), StandardScaler(), ActiveBeliefTreeClassifier()]
+)
+def test_what_cannot_stand_in_a_forest(base: BaseEstimator) -> None:
+    with pytest.raises(InvalidInput, match=r"base: is .* must be an estimator of a tree"):
+        EvidentialForestClassifier(base, n_estimators=2).fit(X, Y)
+
+
+def test_grid_search_and_pipelines() -> None:
+    grid = GridSearchCV(
+        EvidentialForestClassifier(C45Classifier(), n_estimators=3, random_state=0),
+        {"base__max_depth": [1, 3], "max_features": ["root", "all"]},
+        cv=3,
+    )
+    pipeline = make_pipeline(StandardScaler(), grid).fit(X, Y)
+    assert pipeline.score(X, Y) > 0.9
+    assert grid.get_params()["estimator__base__max_depth"] is None
+    assert pipeline[-1].best_params_["base__max_depth"] == 3
+    assert cross_val_score(make_pipeline(StandardScaler(), ID3Classifier()), X, Y, cv=3).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (C45Classifier(confidence=2.0), r"confidence: is 2.0, must lie in \(0, 1\)"),
+        (ID3Classifier(min_instances=0), "min_instances: is 0"),
+        (E2MTreeClassifier(pruning="hard"), "kind: is 'hard'"),
+        (BeliefEntropyTreeClassifier(leaf="XBE"), "leaf: is 'XBE'"),  # type: ignore[arg-type]
+        (ActiveBeliefTreeClassifier(alpha=2.0), "alpha: is 2.0"),
+        (ActiveBeliefTreeClassifier(strategy="none"), "strategy: is 'none'"),
+        (EvidentialForestClassifier(n_estimators=0), "trees: is 0"),
+    ],
+)
+def test_parameters_out_of_bounds(estimator: BeliefClassifier, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        estimator.fit(X, Y)
