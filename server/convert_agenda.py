@@ -23,7 +23,7 @@ def decode_asked(data: bytes) -> Asked:
     return Asked(tuple((a, c) for a, c in path), attribute, code, tuple(rivals))
 
 
-def encode_reason(query: Query, attributes: Sequence[str], names: Names) -> bytes:
+def encode_reason(query: Query, attributes: Sequence[str], names: Names, strategy: str) -> bytes:
     """Convert the reason of a query to a serialised ``quercus.v1.Reason``.
 
     Parameters
@@ -31,13 +31,12 @@ def encode_reason(query: Query, attributes: Sequence[str], names: Names) -> byte
     query : as the agenda has it.
     attributes : names of the attributes.
     names : names of the branches, one sequence an attribute.
+    strategy : by which it was chosen.
     """
-    reason = query_pb2.Reason(
-        attribute=attributes[query.attribute],
-        value=names[query.attribute][query.code],
-        score=query.score,
-        node_count=query.node_count,
-    )
+    reason = query_pb2.Reason(score=query.score, node_count=query.node_count, strategy=strategy)
+    if query.attribute is not None and query.code is not None:
+        reason.attribute = attributes[query.attribute]
+        reason.value = names[query.attribute][query.code]
     for attribute, code in query.path:
         reason.path.add(attribute=attributes[attribute], value=names[attribute][code])
     for attribute, lower, upper in query.rivals:

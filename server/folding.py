@@ -135,7 +135,7 @@ class Folding:
             AgendaEntry(
                 self._instances[query.instance],
                 encode_asked(query.asked),
-                encode_reason(query, attributes, names),
+                encode_reason(query, attributes, names, specification.strategy),
             )
             for query in state.agenda(AGENDA_LENGTH)
         ]

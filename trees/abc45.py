@@ -15,14 +15,16 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.evidence import update
 from quercus.belief.frame import check_size
 from quercus.trees.dominance import TIE, first_largest, largest_mid_value, non_dominated
+from quercus.trees.flat import FlatTree
 from quercus.trees.gain import gain_ratio_interval, split_information
 from quercus.trees.growth import Branch, Growth, Method, Place, Summary, Verdict
 from quercus.trees.incremental.growing import Rules
 from quercus.trees.incremental.live import LiveTree
 from quercus.trees.interval import IntervalSolver
-from quercus.trees.query import Desk, Query, agenda
+from quercus.trees.query import Desk, Query
 from quercus.trees.sample import ContourTable, Sample
 from quercus.trees.specification import check_alpha, check_count
+from quercus.trees.strategies.registry import agenda
 from quercus.trees.tree import Node, Stop
 
 MAX_CODE = 2**15 - 1
@@ -124,8 +126,17 @@ class Likeliest:
         return Summary(first_largest(theta), theta, tuple(belief.tolist()), tuple(plausibility.tolist()))
 
 
-def open_desk(sample: Sample, alpha: float, min_instances: int, max_depth: int | None) -> Desk:
-    """Return the tree of `sample`, not yet grown, with all that choosing its queries needs."""
+def open_desk(
+    sample: Sample,
+    alpha: float,
+    min_instances: int,
+    max_depth: int | None,
+    ordered: tuple[int, ...] | None = None,
+) -> Desk:
+    """Return the tree of `sample`, not yet grown, with all that choosing its queries needs.
+
+    `ordered` is as of `Desk`; without it all codes are names.
+    """
     solver = sample.table.solver(alpha)
     method = Method(
         criterion=GainRatio(sample, solver),
@@ -134,7 +145,10 @@ def open_desk(sample: Sample, alpha: float, min_instances: int, max_depth: int |
         leaf=Likeliest(sample, solver),
     )
     root = Place((), np.arange(len(sample.ids)), tuple(range(len(sample.arities))))
-    return Desk(sample, solver, Growth(root, method))
+    growth = Growth(root, method)
+    return Desk(
+        sample, solver, growth, lambda: FlatTree.of(growth.tree()), ordered or (0,) * len(sample.arities)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +218,7 @@ def induce(
     queries: list[Query] = []
     answers = 0
     while oracle is not None and answers < budget:
-        wanted = agenda(live.desk, queries[-1].asked if queries else None, 1)
+        wanted = agenda(live.desk((0,) * len(sample.arities)), queries[-1].asked if queries else None, 1)
         if not wanted:
             break
         queries.append(wanted[0])

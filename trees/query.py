@@ -1,44 +1,45 @@
-"""Which label to ask for next (ALGORITHMS §3.3)."""
+"""Queries, and what choosing them looks at; who chooses is in `quercus.trees.strategies`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Protocol
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.candidate import Child
 from quercus.trees.dominance import Interval
+from quercus.trees.flat import FlatTree
 from quercus.trees.growth import Place
 from quercus.trees.interval import IntervalSolver
 from quercus.trees.sample import Sample
 from quercus.trees.tree import Path
 
-ENTRIES = (
-    1_000_000  # contours and candidates of children kept for one agenda, some 100 bytes each at the most
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Where in a round of queries a query stood; it travels with its answer through the log.
+    """Where a query stood; it travels with its answer through the log.
 
     Parameters
     ----------
     path
-        The undecided node.
+        The node.
     attribute, code
-        The child of that node that the query stands for.
+        The child of that node that the query stands for; None where it stands for the node itself.
     rivals
-        Non-dominated attributes when the round began, in declared order; `attribute` is one of them.
+        Non-dominated attributes when the round began, in declared order; `attribute` is one of them. Empty where the
+        query stands for the node itself: then it is no part of a round.
     """
 
     path: Path
-    attribute: int
-    code: int
+    attribute: int | None
+    code: int | None
     rivals: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if self.attribute not in self.rivals:
+        if self.attribute is None or self.code is None:
+            if self.attribute is not None or self.code is not None or self.rivals:
+                raise InvalidInput(
+                    "asked", "names part of a child; attribute, code and rivals go together, or none is given"
+                )
+        elif self.attribute not in self.rivals:
             raise InvalidInput("rivals", f"are {self.rivals}, must contain the attribute {self.attribute}")
 
 
@@ -51,23 +52,25 @@ class Query:
     instance
         0-based ordinal of the instance.
     path
-        The undecided node.
+        The node: one that is undecided, or the leaf in which the instance stands.
     attribute, code
-        The child of that node that the instance stands for.
+        The child of the node that the instance stands for; None where it stands for the node itself.
     score
-        How much asking narrows the child, in bits (ALGORITHMS §3.3).
+        Why this one: how much it is worth, in the strategy's own measure. Published: how much asking narrows the
+        child, in bits (ALGORITHMS §3.3). What it is elsewhere, the strategy's own documentation says.
     rivals
-        Attribute, lower and upper end of the gain ratio of each rival, now.
+        Attribute, lower and upper end of the gain ratio of each rival, now; empty where the query stands for the node
+        itself.
     asked
         To be stored with the answer or refusal.
     node_count
-        Number of instances in the undecided node.
+        Number of instances in the node.
     """
 
     instance: int
     path: Path
-    attribute: int
-    code: int
+    attribute: int | None
+    code: int | None
     score: float
     rivals: tuple[tuple[int, float, float], ...]
     asked: Asked
@@ -99,115 +102,14 @@ class Desk:
         Entropy intervals over the sample's contours.
     growth
         The tree, decided as far as it is looked at.
+    flat
+        Returns the same tree as arrays.
+    ordered
+        How many of each attribute's codes, from 0 on, are in order, as bins of a number are; 0 for names.
     """
 
     sample: Sample
     solver: IntervalSolver
     growth: Grown
-
-
-def agenda(desk: Desk, last: Asked | None, limit: int) -> tuple[Query, ...]:
-    """Return up to `limit` queries in the order they would be asked if none were answered meanwhile.
-
-    An open round goes on as long as its node is in the tree; then the first node in pre-order that has
-    rivals and a candidate opens the next round.
-
-    Parameters
-    ----------
-    desk
-        Where to choose.
-    last
-        Where the last answered or refused query stood. None: nothing was asked yet.
-    limit
-        Most queries to return.
-    """
-    return tuple(islice(_Agenda(desk, limit).queries(last), limit))
-
-
-class _Agenda:
-    """One agenda in the making. Whoever is listed is being asked; nothing else changes meanwhile.
-
-    Hence the scores of a child are found once, and a node without candidates stays so.
-    """
-
-    def __init__(self, desk: Desk, limit: int) -> None:
-        self._desk = desk
-        self._limit = limit
-        self._free = desk.sample.askable.copy()
-        self._children: dict[tuple[Path, int, int], Child | None] = {}
-        self._entries = 0
-
-    def queries(self, last: Asked | None) -> Iterator[Query]:
-        """Yield the queries in order."""
-        sample, growth = self._desk.sample, self._desk.growth
-        place = None if last is None else growth.find(last.path)
-        if last is not None and place is not None:
-            yield from self._round(place, last.rivals, _rest(sample, last))
-        for place, rivals in growth.contested():
-            yield from self._rounds(place, rivals)
-
-    def _rounds(self, place: Place, rivals: tuple[int, ...]) -> Iterator[Query]:
-        """Yield the queries of round after round at a node, until it has no candidate left."""
-        asked = bool(self._desk.sample.candidates(place.rows).size)
-        while asked:
-            asked = False
-            for query in self._round(place, rivals, _children(self._desk.sample, rivals)):
-                asked = True
-                yield query
-
-    def _round(
-        self, place: Place, rivals: tuple[int, ...], children: Iterable[tuple[int, int]]
-    ) -> Iterator[Query]:
-        """Yield a query for each of the children that has a candidate."""
-        intervals = None
-        for attribute, code in children:
-            child = self._child(place, attribute, code)
-            best = None if child is None else child.best(self._free)
-            if best is None:
-                continue
-            instance, score = best
-            self._free[instance] = False
-            if intervals is None:
-                known = self._desk.growth.gains(place)
-                intervals = tuple((k, *known[k]) for k in rivals if k in known)
-            yield Query(
-                instance=instance,
-                path=place.path,
-                attribute=attribute,
-                code=code,
-                score=score,
-                rivals=intervals,
-                asked=Asked(place.path, attribute, code, rivals),
-                node_count=int(place.rows.size),
-            )
-
-    def _child(self, place: Place, attribute: int, code: int) -> Child | None:
-        """Return the child, or None when it had no candidate when first looked at."""
-        key = (place.path, attribute, code)
-        if key not in self._children:
-            sample = self._desk.sample
-            rows = sample.with_value(place.rows, attribute, code)
-            candidates = sample.candidates(rows)
-            candidates = candidates[self._free[candidates]]
-            child = (
-                Child(sample, self._desk.solver, rows, candidates, self._limit) if candidates.size else None
-            )
-            self._entries += 0 if child is None else len(child)
-            if self._entries > ENTRIES:  # they can be made again
-                self._children.clear()
-                self._entries = 0 if child is None else len(child)
-            self._children[key] = child
-        return self._children[key]
-
-
-def _children(sample: Sample, rivals: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    return ((attribute, code) for attribute in rivals for code in range(sample.arities[attribute]))
-
-
-def _rest(sample: Sample, last: Asked) -> Iterator[tuple[int, int]]:
-    here = (last.rivals.index(last.attribute), last.code)
-    return (
-        (attribute, code)
-        for attribute, code in _children(sample, last.rivals)
-        if (last.rivals.index(attribute), code) > here
-    )
+    flat: Callable[[], FlatTree]
+    ordered: tuple[int, ...]

@@ -12,6 +12,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
 from quercus.trees.algorithms import Pruning, PruningKind
 from quercus.trees.checks import MAX_COUNT, check_alpha, check_count
+from quercus.trees.strategies.names import PUBLISHED, STRATEGIES
 
 __all__ = [
     "MAX_ATTRIBUTES",
@@ -42,8 +43,6 @@ MAX_CUTS = MAX_BINS - 1  # candidate thresholds of a numeric attribute
 MISSING_NAME = "?"  # of the branch that missing values take
 
 Missing = Literal["branch", "reject"]
-
-STRATEGIES = ("published",)  # names of query strategies
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ class Specification:
     warmup_rows
         Rows that set the bins of numeric attributes without declared edges; at least 1.
     strategy
-        Name of the query strategy, one of `STRATEGIES`.
+        Name of the query strategy, one of `quercus.trees.strategies.names.STRATEGIES`.
     pruning
         Of the tree that is published; the growing tree stays whole. None: no pruning.
 
@@ -182,7 +181,7 @@ class Specification:
     min_instances: int = 2
     max_depth: int | None = None
     warmup_rows: int = 100
-    strategy: str = "published"
+    strategy: str = PUBLISHED
     pruning: Pruning | None = None
 
     def __post_init__(self) -> None:

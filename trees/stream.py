@@ -28,9 +28,10 @@ from quercus.trees.encoding import (
 from quercus.trees.flat import FlatTree
 from quercus.trees.incremental.growing import Rules
 from quercus.trees.incremental.live import LiveTree
-from quercus.trees.query import Asked, Query, agenda
+from quercus.trees.query import Asked, Query
 from quercus.trees.sample import Sample
-from quercus.trees.specification import Specification
+from quercus.trees.specification import Numeric, Specification
+from quercus.trees.strategies.registry import agenda
 from quercus.trees.tree import Node
 
 Floats = NDArray[np.float64]
@@ -147,8 +148,9 @@ class GrowthState:
 
     def agenda(self, limit: int) -> tuple[Query, ...]:
         """Return up to `limit` queries, in order; never more than the budget has left."""
-        left = self.specification.budget - self.answers
-        return agenda(self._here().desk, self.asked, max(0, min(limit, left)))
+        specification = self.specification
+        most = max(0, min(limit, specification.budget - self.answers))
+        return agenda(self._here().desk(_ordered(specification)), self.asked, most, specification.strategy)
 
     def contour(self, instance: int) -> Floats:
         """Return what is believed of an instance's class now: (l,)."""
@@ -280,6 +282,14 @@ def _correct(state: GrowthState, event: Corrected) -> None:
 def _rules(specification: Specification) -> Rules:
     frugal = specification.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
     return Rules(specification.alpha, specification.min_instances, specification.max_depth, frugal)
+
+
+def _ordered(specification: Specification) -> tuple[int, ...]:
+    """Return how many codes of each attribute are in order: the bins of numbers."""
+    return tuple(
+        declared_count(attribute) if isinstance(attribute, Numeric) else 0
+        for attribute in specification.attributes
+    )
 
 
 def _declared(specification: Specification) -> tuple[int, ...]:

@@ -204,11 +204,12 @@ def _node_json(node: Node, names: Names) -> dict[str, Any]:
 
 
 def _query_json(query: Query, names: Names) -> dict[str, Any]:
+    k, code = query.attribute, query.code
     return {
         "row": query.instance,
-        "path": [[names.attributes[k], names.branch(k, code)] for k, code in query.path],
-        "attribute": names.attributes[query.attribute],
-        "value": names.branch(query.attribute, query.code),
+        "path": [[names.attributes[at], names.branch(at, branch)] for at, branch in query.path],
+        "attribute": None if k is None else names.attributes[k],
+        "value": None if k is None or code is None else names.branch(k, code),
         "score": query.score,
     }
 
@@ -221,7 +222,7 @@ def _print(induction: Induction, names: Names) -> None:
         for number, query in enumerate(induction.queries, 1):
             each = _query_json(query, names)
             path = ", ".join(f"{a} = {v}" for a, v in each["path"]) or "root"
-            asked_for = f"{each['attribute']} = {each['value']}"
+            asked_for = "itself" if each["attribute"] is None else f"{each['attribute']} = {each['value']}"
             table.add_row(str(number), str(each["row"]), path, asked_for, f"{each['score']:.4f}")
         out.print(table)
         out.print()

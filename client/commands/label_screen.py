@@ -159,6 +159,12 @@ def _why(reason: Reason, width: int) -> RenderableType:
     grid = RichTable.grid(padding=(0, 2))
     head = RichTable.grid()
     rows = f"{reason.node_count:,} rows"
+    if not reason.attribute:
+        head.add_row(Text(f"The row ends {at}, in a leaf of {rows}."))
+        head.add_row(
+            Text(f"This label would tell most by the strategy {reason.strategy} (score {reason.score:.3f}).")
+        )
+        return head
     head.add_row(
         Text(f"The tree is undecided {at} ({rows}): each of these attributes may be the best split.")
     )
@@ -175,7 +181,8 @@ def _why(reason: Reason, width: int) -> RenderableType:
     if len(reason.rivals) > MOST_RIVALS:
         head.add_row(Text(f"  and {len(reason.rivals) - MOST_RIVALS:,} more", style="dim"))
     child = branch_text(reason.attribute, reason.value)
-    head.add_row(Text(f"This label would tell most about {child} (score {reason.score:.3f} bits)."))
+    unit = " bits" if reason.strategy == "published" else ""
+    head.add_row(Text(f"This label would tell most about {child} (score {reason.score:.3f}{unit})."))
     if reason.rivals:
         best = max(rival.lower + rival.upper for rival in reason.rivals)
         now = next(r.attribute for r in reason.rivals if r.lower + r.upper >= best - TIE)

@@ -27,49 +27,49 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from quercus.proto.v1 import values_pb2 as quercus_dot_proto_dot_v1_dot_values__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cquercus/proto/v1/query.proto\x12\nquercus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dquercus/proto/v1/values.proto\"*\n\x06\x42ranch\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"8\n\x05Rival\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\r\n\x05lower\x18\x02 \x01(\x01\x12\r\n\x05upper\x18\x03 \x01(\x01\"\x92\x01\n\x06Reason\x12 \n\x04path\x18\x01 \x03(\x0b\x32\x12.quercus.v1.Branch\x12!\n\x06rivals\x18\x02 \x03(\x0b\x32\x11.quercus.v1.Rival\x12\x11\n\tattribute\x18\x03 \x01(\t\x12\r\n\x05value\x18\x04 \x01(\t\x12\r\n\x05score\x18\x05 \x01(\x01\x12\x12\n\nnode_count\x18\x06 \x01(\x03\"\xc3\x02\n\x05Query\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.quercus.v1.QueryState\x12\x10\n\x08instance\x18\x03 \x01(\t\x12$\n\x06values\x18\x04 \x01(\x0b\x32\x14.quercus.v1.NamedRow\x12$\n\x07\x63ontour\x18\x05 \x01(\x0b\x32\x13.quercus.v1.Contour\x12\x0f\n\x07\x63lasses\x18\x06 \x03(\t\x12\"\n\x06reason\x18\x07 \x01(\x0b\x32\x12.quercus.v1.Reason\x12\x14\n\x0ctree_version\x18\x08 \x01(\x03\x12\x10\n\x08labeller\x18\t \x01(\t\x12\x35\n\x11lease_expire_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0blease_token\x18\x0b \x01(\t\"\xbd\x01\n\x13LeaseQueriesRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x10\n\x08labeller\x18\x02 \x01(\t\x12\x13\n\x0bmax_queries\x18\x03 \x01(\x05\x12\x31\n\x0elease_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\'\n\x04wait\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0cmin_sequence\x18\x06 \x01(\x03\"\xf9\x01\n\x14LeaseQueriesResponse\x12\"\n\x07queries\x18\x01 \x03(\x0b\x32\x11.quercus.v1.Query\x12\x33\n\x04idle\x18\x02 \x01(\x0e\x32%.quercus.v1.LeaseQueriesResponse.Idle\x12\x13\n\x0b\x62udget_left\x18\x03 \x01(\x03\"s\n\x04Idle\x12\x14\n\x10IDLE_UNSPECIFIED\x10\x00\x12\x17\n\x13IDLE_NOTHING_TO_ASK\x10\x01\x12\x13\n\x0fIDLE_ALL_LEASED\x10\x02\x12\x15\n\x11IDLE_BUDGET_SPENT\x10\x03\x12\x10\n\x0cIDLE_GROWING\x10\x04\"\xf2\x01\n\x14StreamQueriesRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x10\n\x08labeller\x18\x02 \x01(\t\x12\x31\n\x0elease_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0cmin_sequence\x18\x07 \x01(\x03\x12\x0f\n\x07\x63redits\x18\x04 \x01(\x05\x12.\n\x06\x61nswer\x18\x05 \x01(\x0b\x32\x1e.quercus.v1.AnswerQueryRequest\x12/\n\x07refusal\x18\x06 \x01(\x0b\x32\x1e.quercus.v1.RefuseQueryRequest\"\xe4\x01\n\x15StreamQueriesResponse\x12\"\n\x05query\x18\x01 \x01(\x0b\x32\x11.quercus.v1.QueryH\x00\x12\x33\n\x08\x61nswered\x18\x02 \x01(\x0b\x32\x1f.quercus.v1.AnswerQueryResponseH\x00\x12\x32\n\x07refused\x18\x03 \x01(\x0b\x32\x1f.quercus.v1.RefuseQueryResponseH\x00\x12\x35\n\x04idle\x18\x04 \x01(\x0e\x32%.quercus.v1.LeaseQueriesResponse.IdleH\x00\x42\x07\n\x05\x65vent\"\x83\x01\n\x12\x41nswerQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\x12 \n\x05label\x18\x03 \x01(\x0b\x32\x11.quercus.v1.Label\x12\x18\n\x0breliability\x18\x04 \x01(\x01H\x00\x88\x01\x01\x42\x0e\n\x0c_reliability\"Q\n\x13\x41nswerQueryResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1a\n\x12\x63ommitted_sequence\x18\x02 \x01(\x03\x12\x10\n\x08\x63onflict\x18\x03 \x01(\x08\"7\n\x12RefuseQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\"?\n\x13RefuseQueryResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1a\n\x12\x63ommitted_sequence\x18\x02 \x01(\x03\"j\n\x12\x45xtendLeaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\x12\x31\n\x0elease_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"L\n\x13\x45xtendLeaseResponse\x12\x35\n\x11lease_expire_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"r\n\x12ListQueriesRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12&\n\x06states\x18\x02 \x03(\x0e\x32\x16.quercus.v1.QueryState\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"R\n\x13ListQueriesResponse\x12\"\n\x07queries\x18\x01 \x03(\x0b\x32\x11.quercus.v1.Query\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t*\xa5\x01\n\nQueryState\x12\x1b\n\x17QUERY_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10QUERY_STATE_OPEN\x10\x01\x12\x16\n\x12QUERY_STATE_LEASED\x10\x02\x12\x18\n\x14QUERY_STATE_ANSWERED\x10\x03\x12\x17\n\x13QUERY_STATE_REFUSED\x10\x04\x12\x19\n\x15QUERY_STATE_WITHDRAWN\x10\x05\x32\xfb\x03\n\x0cQueryService\x12Q\n\x0cLeaseQueries\x12\x1f.quercus.v1.LeaseQueriesRequest\x1a .quercus.v1.LeaseQueriesResponse\x12X\n\rStreamQueries\x12 .quercus.v1.StreamQueriesRequest\x1a!.quercus.v1.StreamQueriesResponse(\x01\x30\x01\x12N\n\x0b\x41nswerQuery\x12\x1e.quercus.v1.AnswerQueryRequest\x1a\x1f.quercus.v1.AnswerQueryResponse\x12N\n\x0bRefuseQuery\x12\x1e.quercus.v1.RefuseQueryRequest\x1a\x1f.quercus.v1.RefuseQueryResponse\x12N\n\x0b\x45xtendLease\x12\x1e.quercus.v1.ExtendLeaseRequest\x1a\x1f.quercus.v1.ExtendLeaseResponse\x12N\n\x0bListQueries\x12\x1e.quercus.v1.ListQueriesRequest\x1a\x1f.quercus.v1.ListQueriesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cquercus/proto/v1/query.proto\x12\nquercus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dquercus/proto/v1/values.proto\"*\n\x06\x42ranch\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"8\n\x05Rival\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\r\n\x05lower\x18\x02 \x01(\x01\x12\r\n\x05upper\x18\x03 \x01(\x01\"\xa4\x01\n\x06Reason\x12 \n\x04path\x18\x01 \x03(\x0b\x32\x12.quercus.v1.Branch\x12!\n\x06rivals\x18\x02 \x03(\x0b\x32\x11.quercus.v1.Rival\x12\x11\n\tattribute\x18\x03 \x01(\t\x12\r\n\x05value\x18\x04 \x01(\t\x12\r\n\x05score\x18\x05 \x01(\x01\x12\x12\n\nnode_count\x18\x06 \x01(\x03\x12\x10\n\x08strategy\x18\x07 \x01(\t\"\xc3\x02\n\x05Query\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.quercus.v1.QueryState\x12\x10\n\x08instance\x18\x03 \x01(\t\x12$\n\x06values\x18\x04 \x01(\x0b\x32\x14.quercus.v1.NamedRow\x12$\n\x07\x63ontour\x18\x05 \x01(\x0b\x32\x13.quercus.v1.Contour\x12\x0f\n\x07\x63lasses\x18\x06 \x03(\t\x12\"\n\x06reason\x18\x07 \x01(\x0b\x32\x12.quercus.v1.Reason\x12\x14\n\x0ctree_version\x18\x08 \x01(\x03\x12\x10\n\x08labeller\x18\t \x01(\t\x12\x35\n\x11lease_expire_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0blease_token\x18\x0b \x01(\t\"\xbd\x01\n\x13LeaseQueriesRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x10\n\x08labeller\x18\x02 \x01(\t\x12\x13\n\x0bmax_queries\x18\x03 \x01(\x05\x12\x31\n\x0elease_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\'\n\x04wait\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0cmin_sequence\x18\x06 \x01(\x03\"\xf9\x01\n\x14LeaseQueriesResponse\x12\"\n\x07queries\x18\x01 \x03(\x0b\x32\x11.quercus.v1.Query\x12\x33\n\x04idle\x18\x02 \x01(\x0e\x32%.quercus.v1.LeaseQueriesResponse.Idle\x12\x13\n\x0b\x62udget_left\x18\x03 \x01(\x03\"s\n\x04Idle\x12\x14\n\x10IDLE_UNSPECIFIED\x10\x00\x12\x17\n\x13IDLE_NOTHING_TO_ASK\x10\x01\x12\x13\n\x0fIDLE_ALL_LEASED\x10\x02\x12\x15\n\x11IDLE_BUDGET_SPENT\x10\x03\x12\x10\n\x0cIDLE_GROWING\x10\x04\"\xf2\x01\n\x14StreamQueriesRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x10\n\x08labeller\x18\x02 \x01(\t\x12\x31\n\x0elease_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0cmin_sequence\x18\x07 \x01(\x03\x12\x0f\n\x07\x63redits\x18\x04 \x01(\x05\x12.\n\x06\x61nswer\x18\x05 \x01(\x0b\x32\x1e.quercus.v1.AnswerQueryRequest\x12/\n\x07refusal\x18\x06 \x01(\x0b\x32\x1e.quercus.v1.RefuseQueryRequest\"\xe4\x01\n\x15StreamQueriesResponse\x12\"\n\x05query\x18\x01 \x01(\x0b\x32\x11.quercus.v1.QueryH\x00\x12\x33\n\x08\x61nswered\x18\x02 \x01(\x0b\x32\x1f.quercus.v1.AnswerQueryResponseH\x00\x12\x32\n\x07refused\x18\x03 \x01(\x0b\x32\x1f.quercus.v1.RefuseQueryResponseH\x00\x12\x35\n\x04idle\x18\x04 \x01(\x0e\x32%.quercus.v1.LeaseQueriesResponse.IdleH\x00\x42\x07\n\x05\x65vent\"\x83\x01\n\x12\x41nswerQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\x12 \n\x05label\x18\x03 \x01(\x0b\x32\x11.quercus.v1.Label\x12\x18\n\x0breliability\x18\x04 \x01(\x01H\x00\x88\x01\x01\x42\x0e\n\x0c_reliability\"Q\n\x13\x41nswerQueryResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1a\n\x12\x63ommitted_sequence\x18\x02 \x01(\x03\x12\x10\n\x08\x63onflict\x18\x03 \x01(\x08\"7\n\x12RefuseQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\"?\n\x13RefuseQueryResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1a\n\x12\x63ommitted_sequence\x18\x02 \x01(\x03\"j\n\x12\x45xtendLeaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\x12\x31\n\x0elease_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"L\n\x13\x45xtendLeaseResponse\x12\x35\n\x11lease_expire_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"r\n\x12ListQueriesRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12&\n\x06states\x18\x02 \x03(\x0e\x32\x16.quercus.v1.QueryState\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"R\n\x13ListQueriesResponse\x12\"\n\x07queries\x18\x01 \x03(\x0b\x32\x11.quercus.v1.Query\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t*\xa5\x01\n\nQueryState\x12\x1b\n\x17QUERY_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10QUERY_STATE_OPEN\x10\x01\x12\x16\n\x12QUERY_STATE_LEASED\x10\x02\x12\x18\n\x14QUERY_STATE_ANSWERED\x10\x03\x12\x17\n\x13QUERY_STATE_REFUSED\x10\x04\x12\x19\n\x15QUERY_STATE_WITHDRAWN\x10\x05\x32\xfb\x03\n\x0cQueryService\x12Q\n\x0cLeaseQueries\x12\x1f.quercus.v1.LeaseQueriesRequest\x1a .quercus.v1.LeaseQueriesResponse\x12X\n\rStreamQueries\x12 .quercus.v1.StreamQueriesRequest\x1a!.quercus.v1.StreamQueriesResponse(\x01\x30\x01\x12N\n\x0b\x41nswerQuery\x12\x1e.quercus.v1.AnswerQueryRequest\x1a\x1f.quercus.v1.AnswerQueryResponse\x12N\n\x0bRefuseQuery\x12\x1e.quercus.v1.RefuseQueryRequest\x1a\x1f.quercus.v1.RefuseQueryResponse\x12N\n\x0b\x45xtendLease\x12\x1e.quercus.v1.ExtendLeaseRequest\x1a\x1f.quercus.v1.ExtendLeaseResponse\x12N\n\x0bListQueries\x12\x1e.quercus.v1.ListQueriesRequest\x1a\x1f.quercus.v1.ListQueriesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'quercus.proto.v1.query_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_QUERYSTATE']._serialized_start=2363
-  _globals['_QUERYSTATE']._serialized_end=2528
+  _globals['_QUERYSTATE']._serialized_start=2381
+  _globals['_QUERYSTATE']._serialized_end=2546
   _globals['_BRANCH']._serialized_start=140
   _globals['_BRANCH']._serialized_end=182
   _globals['_RIVAL']._serialized_start=184
   _globals['_RIVAL']._serialized_end=240
   _globals['_REASON']._serialized_start=243
-  _globals['_REASON']._serialized_end=389
-  _globals['_QUERY']._serialized_start=392
-  _globals['_QUERY']._serialized_end=715
-  _globals['_LEASEQUERIESREQUEST']._serialized_start=718
-  _globals['_LEASEQUERIESREQUEST']._serialized_end=907
-  _globals['_LEASEQUERIESRESPONSE']._serialized_start=910
-  _globals['_LEASEQUERIESRESPONSE']._serialized_end=1159
-  _globals['_LEASEQUERIESRESPONSE_IDLE']._serialized_start=1044
-  _globals['_LEASEQUERIESRESPONSE_IDLE']._serialized_end=1159
-  _globals['_STREAMQUERIESREQUEST']._serialized_start=1162
-  _globals['_STREAMQUERIESREQUEST']._serialized_end=1404
-  _globals['_STREAMQUERIESRESPONSE']._serialized_start=1407
-  _globals['_STREAMQUERIESRESPONSE']._serialized_end=1635
-  _globals['_ANSWERQUERYREQUEST']._serialized_start=1638
-  _globals['_ANSWERQUERYREQUEST']._serialized_end=1769
-  _globals['_ANSWERQUERYRESPONSE']._serialized_start=1771
-  _globals['_ANSWERQUERYRESPONSE']._serialized_end=1852
-  _globals['_REFUSEQUERYREQUEST']._serialized_start=1854
-  _globals['_REFUSEQUERYREQUEST']._serialized_end=1909
-  _globals['_REFUSEQUERYRESPONSE']._serialized_start=1911
-  _globals['_REFUSEQUERYRESPONSE']._serialized_end=1974
-  _globals['_EXTENDLEASEREQUEST']._serialized_start=1976
-  _globals['_EXTENDLEASEREQUEST']._serialized_end=2082
-  _globals['_EXTENDLEASERESPONSE']._serialized_start=2084
-  _globals['_EXTENDLEASERESPONSE']._serialized_end=2160
-  _globals['_LISTQUERIESREQUEST']._serialized_start=2162
-  _globals['_LISTQUERIESREQUEST']._serialized_end=2276
-  _globals['_LISTQUERIESRESPONSE']._serialized_start=2278
-  _globals['_LISTQUERIESRESPONSE']._serialized_end=2360
-  _globals['_QUERYSERVICE']._serialized_start=2531
-  _globals['_QUERYSERVICE']._serialized_end=3038
+  _globals['_REASON']._serialized_end=407
+  _globals['_QUERY']._serialized_start=410
+  _globals['_QUERY']._serialized_end=733
+  _globals['_LEASEQUERIESREQUEST']._serialized_start=736
+  _globals['_LEASEQUERIESREQUEST']._serialized_end=925
+  _globals['_LEASEQUERIESRESPONSE']._serialized_start=928
+  _globals['_LEASEQUERIESRESPONSE']._serialized_end=1177
+  _globals['_LEASEQUERIESRESPONSE_IDLE']._serialized_start=1062
+  _globals['_LEASEQUERIESRESPONSE_IDLE']._serialized_end=1177
+  _globals['_STREAMQUERIESREQUEST']._serialized_start=1180
+  _globals['_STREAMQUERIESREQUEST']._serialized_end=1422
+  _globals['_STREAMQUERIESRESPONSE']._serialized_start=1425
+  _globals['_STREAMQUERIESRESPONSE']._serialized_end=1653
+  _globals['_ANSWERQUERYREQUEST']._serialized_start=1656
+  _globals['_ANSWERQUERYREQUEST']._serialized_end=1787
+  _globals['_ANSWERQUERYRESPONSE']._serialized_start=1789
+  _globals['_ANSWERQUERYRESPONSE']._serialized_end=1870
+  _globals['_REFUSEQUERYREQUEST']._serialized_start=1872
+  _globals['_REFUSEQUERYREQUEST']._serialized_end=1927
+  _globals['_REFUSEQUERYRESPONSE']._serialized_start=1929
+  _globals['_REFUSEQUERYRESPONSE']._serialized_end=1992
+  _globals['_EXTENDLEASEREQUEST']._serialized_start=1994
+  _globals['_EXTENDLEASEREQUEST']._serialized_end=2100
+  _globals['_EXTENDLEASERESPONSE']._serialized_start=2102
+  _globals['_EXTENDLEASERESPONSE']._serialized_end=2178
+  _globals['_LISTQUERIESREQUEST']._serialized_start=2180
+  _globals['_LISTQUERIESREQUEST']._serialized_end=2294
+  _globals['_LISTQUERIESRESPONSE']._serialized_start=2296
+  _globals['_LISTQUERIESRESPONSE']._serialized_end=2378
+  _globals['_QUERYSERVICE']._serialized_start=2549
+  _globals['_QUERYSERVICE']._serialized_end=3056
 # @@protoc_insertion_point(module_scope)

@@ -110,19 +110,24 @@ class Reason(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
     NODE_COUNT_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
     attribute: _builtins.str
     """The child of the node that the instance stands for."""
     value: _builtins.str
     score: _builtins.float
-    """w(S(T_h)) - w(S(T_h without i)) + 1[vacuous], in bits."""
+    """What the label is worth, in the measure of the strategy. Published: w(S(T_h)) - w(S(T_h without i)) + 1[vacuous],
+    in bits.
+    """
     node_count: _builtins.int
+    strategy: _builtins.str
+    """The strategy that chose it; empty where it was chosen before strategies had names: published."""
     @_builtins.property
     def path(self) -> _containers.RepeatedCompositeFieldContainer[Global___Branch]:
-        """The undecided node."""
+        """The undecided node; or the leaf in which the instance stands, then attribute and value are empty."""
 
     @_builtins.property
     def rivals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Rival]:
-        """Attributes of the node that none dominates, in declared order."""
+        """Attributes of the node that none dominates, in declared order; none for a leaf."""
 
     def __init__(
         self,
@@ -133,10 +138,11 @@ class Reason(_message.Message):
         value: _builtins.str = ...,
         score: _builtins.float = ...,
         node_count: _builtins.int = ...,
+        strategy: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "node_count", b"node_count", "path", b"path", "rivals", b"rivals", "score", b"score", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "node_count", b"node_count", "path", b"path", "rivals", b"rivals", "score", b"score", "strategy", b"strategy", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,9 +11,10 @@ import numpy as np
 from quercus.belief.evidence import update
 from quercus.trees.abc45 import open_desk
 from quercus.trees.encoding import Edges, Encoder, declared_count, edges_in_force
-from quercus.trees.query import Asked, Desk, Query, agenda
+from quercus.trees.query import Asked, Desk, Query
 from quercus.trees.sample import ContourTable, Sample
-from quercus.trees.specification import Specification
+from quercus.trees.specification import Numeric, Specification
+from quercus.trees.strategies.registry import agenda
 from quercus.trees.stream import Answered, Corrected, Event, Observed, Refused, Respecified
 from quercus.trees.tree import Node, Path
 
@@ -88,8 +89,9 @@ class Evidence:
             askable=np.array([instance not in self.closed for instance in range(self.size)], dtype=bool),
             table=table,
         )
-        desk = open_desk(sample, spec.alpha, spec.min_instances, spec.max_depth)
-        return Batch(desk, edges, self.asked, max(0, spec.budget - self.answers), known)
+        ordered = tuple(declared_count(a) if isinstance(a, Numeric) else 0 for a in spec.attributes)
+        desk = open_desk(sample, spec.alpha, spec.min_instances, spec.max_depth, ordered)
+        return Batch(desk, edges, self.asked, max(0, spec.budget - self.answers), spec.strategy, known)
 
 
 @dataclass(eq=False)
@@ -100,6 +102,7 @@ class Batch:
     edges: Edges
     asked: Asked | None
     budget_left: int
+    strategy: str
     known: list[Contour]
 
     @cached_property
@@ -107,7 +110,7 @@ class Batch:
         return self.desk.growth.tree()
 
     def agenda(self, limit: int) -> tuple[Query, ...]:
-        return agenda(self.desk, self.asked, min(limit, self.budget_left))
+        return agenda(self.desk, self.asked, min(limit, self.budget_left), self.strategy)
 
     def scores(self, query: Query, before: tuple[Query, ...]) -> dict[Contour, float]:
         """Score of every contour that could be asked about in the child of `query`, after those `before`.

@@ -91,11 +91,10 @@ class LiveTree:
             self._flat = flat_tree(self._grown())
         return self._flat
 
-    @property
-    def desk(self) -> Desk:
-        """All that choosing queries needs; good until the next change."""
+    def desk(self, ordered: tuple[int, ...]) -> Desk:
+        """Return all that choosing queries needs, see `Desk`; good until the next change."""
         tree = self._grown()
-        return Desk(self.sample, tree.solver, Standing(tree))
+        return Desk(self.sample, tree.solver, Standing(tree), lambda: self.flat, ordered)
 
     def _grown(self) -> GrowingTree:
         """Return the tree, brought up to date."""

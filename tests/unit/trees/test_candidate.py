@@ -5,14 +5,15 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import candidate, query
+from quercus.trees import candidate
 from quercus.trees.abc45 import open_desk
 from quercus.trees.candidate import Child, best_candidate
 from quercus.trees.cells import Cells
 from quercus.trees.interval import EntropyIntervals, IntervalSolver, entropy_interval
-from quercus.trees.query import agenda
 from quercus.trees.sample import ContourTable, Sample
 from quercus.trees.solver.turning import LeaveOneOut
+from quercus.trees.strategies import published
+from quercus.trees.strategies.registry import agenda
 
 EVERYTHING = (1.0, 1.0)
 TIE = 1e-9
@@ -222,7 +223,7 @@ def test_an_agenda_does_not_depend_on_what_it_keeps(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(17)
     rows = sample(mixed(rng, 60, 3), rng.integers(0, 3, (60, 3)))
     listed = agenda(open_desk(rows, 0.8, 2, None), None, 60)
-    monkeypatch.setattr(query, "ENTRIES", 0)
+    monkeypatch.setattr(published, "ENTRIES", 0)
     monkeypatch.setattr(candidate, "ENTRIES", 0)
     assert agenda(open_desk(rows, 0.8, 2, None), None, 60) == listed
     assert len(listed) > 10

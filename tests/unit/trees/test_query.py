@@ -3,8 +3,9 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.abc45 import induce, open_desk
-from quercus.trees.query import Asked, agenda
+from quercus.trees.query import Asked
 from quercus.trees.sample import ContourTable, Sample
+from quercus.trees.strategies.registry import agenda
 from quercus.trees.tree import Stop
 
 EVERYTHING = (1.0, 1.0)

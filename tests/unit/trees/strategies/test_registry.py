@@ -1,0 +1,146 @@
+import numpy as np
+import pytest
+
+from quercus.belief.errors import InvalidInput
+from quercus.belief.frame import Frame
+from quercus.trees.specification import Nominal, Numeric, Specification
+from quercus.trees.strategies import registry
+from quercus.trees.strategies.names import STRATEGIES
+from quercus.trees.stream import Answered, GrowthState, Observed, Refused, Respecified, grow
+
+ATTRIBUTES = (Numeric("size"), Nominal("colour", ("red", "blue", "green")), Numeric("age", bins=3))
+FRAME = Frame(("x", "y", "z"))
+
+
+def rows(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Values, some missing, and the class of each row."""
+    rng = np.random.default_rng(seed)
+    values = np.stack([rng.random(count), rng.integers(3, size=count), rng.random(count)], axis=1)
+    classes = np.minimum((values[:, 0] * 2 + (values[:, 1] == 1)).astype(int), 2)
+    values[rng.random(count) < 0.05, 0] = np.nan
+    return values, classes
+
+
+def state(strategy: str, contours: np.ndarray, values: np.ndarray, **options: float) -> GrowthState:
+    given = {"budget": 100} | options
+    spec = Specification(ATTRIBUTES, FRAME, strategy=strategy, **given)
+    return grow(GrowthState.initial(spec), [Observed(values, contours)])
+
+
+def partly(classes: np.ndarray, seed: int = 1) -> np.ndarray:
+    """Labels of which a third is precise, a third says something, and a third nothing."""
+    contours = np.ones((len(classes), 3))
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(3, size=len(classes))
+    contours[kind == 0] = np.eye(3)[classes[kind == 0]]
+    contours[kind == 1] = np.round(rng.uniform(0.1, 0.9, (len(classes), 3)), 1)[kind == 1]
+    contours[kind == 1, classes[kind == 1]] = 1.0
+    return contours
+
+
+def test_every_name_has_a_strategy() -> None:
+    assert tuple(registry.NAMES) == tuple(STRATEGIES)
+
+
+def test_a_strategy_that_does_not_exist_is_named() -> None:
+    with pytest.raises(InvalidInput, match="strategy: is 'guess', must be one of published, "):
+        Specification(ATTRIBUTES, FRAME, strategy="guess")
+    with pytest.raises(InvalidInput, match="strategy: is 'guess', must be one of published, "):
+        registry.strategy("guess")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("known", ["nothing", "something"])
+def test_an_agenda_lists_what_is_asked_while_nobody_answers(strategy: str, known: str) -> None:
+    """A row that is being asked about is one that is not asked about: as if it had been refused."""
+    values, classes = rows(60)
+    contours = np.ones((60, 3)) if known == "nothing" else partly(classes)
+    listed = state(strategy, contours, values).agenda(12)
+    assert len({query.instance for query in listed}) == 12
+    one = state(strategy, contours, values)
+    for query in listed:
+        (now,) = one.agenda(1)
+        assert now == query
+        one = grow(one, [Refused(now.instance, now.asked)])
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_only_rows_that_may_be_asked_about_are_asked_about(strategy: str) -> None:
+    values, classes = rows(40)
+    contours = partly(classes)
+    grown = state(strategy, contours, values)
+    open_rows = np.flatnonzero((contours > 0).sum(axis=1) > 1)
+    refused = int(open_rows[0])
+    first = grown.agenda(1)[0]
+    grown = grow(grown, [Refused(refused, first.asked)])
+    asked = {query.instance for query in grown.agenda(100)}
+    assert asked
+    assert asked <= set(open_rows.tolist()) - {refused}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_an_agenda_is_a_function_of_the_evidence(strategy: str) -> None:
+    """The same rows one by one, or at once: the same questions."""
+    values, classes = rows(50)
+    contours = partly(classes)
+    at_once = state(strategy, contours, values)
+    piecewise = state(strategy, contours[:7], values[:7])
+    for cut in range(7, 50, 9):
+        piecewise.agenda(3)
+        piecewise = grow(piecewise, [Observed(values[cut : cut + 9], contours[cut : cut + 9])])
+    assert piecewise.agenda(10) == at_once.agenda(10)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_budget_holds(strategy: str) -> None:
+    values, classes = rows(30)
+    grown = state(strategy, np.ones((30, 3)), values, budget=4)
+    for left in (4, 3, 2, 1):
+        queries = grown.agenda(9)
+        assert len(queries) == left
+        query = queries[0]
+        grown = grow(grown, [Answered(query.instance, np.eye(3)[classes[query.instance]], 1.0, query.asked)])
+    assert grown.agenda(9) == ()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_query_names_a_node_of_the_tree(strategy: str) -> None:
+    values, classes = rows(80)
+    grown = state(strategy, partly(classes), values)
+    codes, flat = grown.evidence.codes, grown.flat
+    for query in grown.agenda(10):
+        assert all(codes[query.instance, k] == code for k, code in query.path)
+        node = next(i for i in range(flat.size) if flat.path(i) == query.path)
+        assert flat.count[node] == query.node_count
+        if query.attribute is None:
+            assert flat.attribute[node] == -1
+            assert query.rivals == ()
+        else:
+            assert codes[query.instance, query.attribute] == query.code
+            assert query.attribute in [k for k, _, _ in query.rivals]
+
+
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "published"])
+def test_a_model_may_change_its_strategy(strategy: str) -> None:
+    """The next query is that of the new strategy, whichever asked before; a round that was open is over."""
+    values, classes = rows(40)
+    contours = np.ones((40, 3))
+    grown = state("published", contours, values)
+    for _ in range(2):
+        query = grown.agenda(1)[0]
+        answer = Answered(query.instance, np.eye(3)[classes[query.instance]], 1.0, query.asked)
+        contours[query.instance] = answer.contour
+        grown = grow(grown, [answer])
+    changed = grow(grown, [Respecified(state(strategy, contours, values).specification)])
+    said = changed.agenda(5)
+    other = state(strategy, contours, values)
+    assert [query.instance for query in said] == [query.instance for query in other.agenda(5)]
+    query = said[0]
+    answer = Answered(query.instance, np.eye(3)[classes[query.instance]], 1.0, query.asked)
+    back = grow(changed, [answer, Respecified(grown.specification)])
+    assert back.agenda(3)[0].asked.rivals
+
+
+def test_nobody_is_asked_about_no_rows() -> None:
+    for strategy in STRATEGIES:
+        assert state(strategy, np.empty((0, 3)), np.empty((0, 3))).agenda(5) == ()

@@ -1,0 +1,125 @@
+"""A committee of evidential trees: ask where they disagree most, and where nothing near is known yet.
+
+Each member is grown (`members`) from the rows of which something is known, drawn with replacement, and looks at
+``⌈√K⌉`` random attributes in a node. A row's disagreement is the entropy of the members' votes on its class, as a
+share of ``log2 l`` (query by committee; Seung, Opper, Sompolinsky 1992; Dagan, Engelson 1995). Members vote among
+what is still plausible of the row, so nobody is asked about what its own label settles.
+
+Disagreement says nothing where nothing is known, and little where members were taught the same few rows. So a row is
+also worth what it covers: by how much it brings the other rows nearer to one that was asked about or is known, summed
+over them, as a share of the most that a row can bring (greedy k-medoids). A row's score is the disagreement, in [0,
+1], plus `cover` times that share; of equal ones the row with the least lot (`sketch.lots`) is asked about, for files
+are often sorted by class.
+
+At most 1,000 rows are looked at as candidates, as many that are known, and as many to be covered (`sketch`); up to
+4,000 that cover. So an agenda costs the same for a million rows as for a few thousand.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.dominance import TIE
+from quercus.trees.query import Asked, Desk, Query
+from quercus.trees.strategies import covering, members
+from quercus.trees.strategies.placing import query_at
+from quercus.trees.strategies.sketch import lots, room, sketch
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MEMBERS = 50
+COVERING = 4  # times as many covering rows are looked at as others
+SEED = 20_161  # any number; what is drawn depends on it and on how many rows are known
+
+
+@dataclass(frozen=True, slots=True)
+class Committee:
+    """See the module.
+
+    Parameters
+    ----------
+    cover
+        What covering other rows is worth, beside disagreement. With 0 disagreement alone counts, and lots decide while
+        there is none.
+    """
+
+    cover: float
+
+    def queries(self, desk: Desk, _last: Asked | None, limit: int) -> Iterator[Query]:
+        """See `quercus.trees.strategies.strategy.Strategy`."""
+        sample = desk.sample
+        most = room(len(sample.arities))
+        pool = sketch(sample.candidates(np.arange(len(sample.ids))), most)
+        if not pool.size:
+            return
+        pool = pool[np.argsort(lots(pool))]
+        worth = disagreement(desk, pool, most)
+        covered = _Cover(desk, pool, most) if self.cover > 0 else None
+        free = np.ones(pool.size, dtype=bool)
+        for _ in range(min(limit, pool.size)):
+            score = worth if covered is None else worth + self.cover * covered.shares(free)
+            score = np.where(free, score, -np.inf)
+            chosen = int((score >= score.max() - TIE).argmax())
+            yield query_at(desk, int(pool[chosen]), float(score[chosen]))
+            free[chosen] = False
+            if covered is not None:
+                covered.take(chosen)
+
+
+def disagreement(desk: Desk, pool: Ints, most: int) -> Floats:
+    """Return how much the members disagree on each row of `pool` (p,), in [0, 1]; 0 while nothing is known.
+
+    Parameters
+    ----------
+    desk
+        The evidence.
+    pool
+        Rows voted on.
+    most
+        Rows that the members are taught, at most.
+    """
+    sample = desk.sample
+    contours = sample.table.contours
+    told = sketch(np.flatnonzero(~sample.table.vacuous[sample.ids]), most)
+    if not told.size:
+        return np.zeros(pool.size)
+    drawn = np.random.default_rng((SEED, told.size)).integers(told.size, size=(MEMBERS, told.size))
+    weights = np.stack([np.bincount(draw, minlength=told.size) for draw in drawn]).astype(float)
+    attributes = len(sample.arities)
+    counts = members.votes(
+        sample.codes[told],
+        contours[sample.ids[told]],
+        weights,
+        np.array(desk.ordered),
+        max(sample.arities),
+        isqrt(attributes - 1) + 1,
+        sample.codes[pool],
+        contours[sample.ids[pool]],
+    )
+    share = counts / MEMBERS
+    bits = 0.0 - (share * np.log2(np.where(share > 0, share, 1.0))).sum(axis=1)
+    return np.asarray(bits / np.log2(contours.shape[1]))
+
+
+class _Cover:
+    """How near rows are to what is known or asked about, and what each candidate would bring."""
+
+    def __init__(self, desk: Desk, pool: Ints, most: int) -> None:
+        sample, ordered = desk.sample, np.array(desk.ordered)
+        known = np.flatnonzero(~sample.askable | ~sample.table.vacuous[sample.ids])
+        rows = sample.codes[sketch(np.arange(len(sample.ids)), most)]
+        self._far = covering.distances(sample.codes[pool], rows, ordered)
+        self._near = covering.nearest(rows, sample.codes[sketch(known, COVERING * most)], ordered)
+
+    def shares(self, free: NDArray[np.bool_]) -> Floats:
+        """Return what each candidate (n,) brings, as a share of the most that a `free` one can bring."""
+        gains = covering.gains(self._far, self._near)
+        return np.asarray(gains / max(1, int(gains[free].max())))
+
+    def take(self, candidate: int) -> None:
+        """A candidate is asked about."""
+        self._near = np.minimum(self._near, self._far[candidate])

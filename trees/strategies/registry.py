@@ -1,0 +1,47 @@
+"""The strategies themselves, by name, and the agenda: what is asked now."""
+
+from collections.abc import Mapping
+from itertools import islice
+from types import MappingProxyType
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.trees.query import Asked, Desk, Query
+from quercus.trees.strategies.committee import Committee
+from quercus.trees.strategies.names import PUBLISHED, RECOMMENDED
+from quercus.trees.strategies.published import Published
+from quercus.trees.strategies.strategy import Strategy
+
+_STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {
+        PUBLISHED: Published(),
+        "committee": Committee(cover=0.0),
+        RECOMMENDED: Committee(cover=0.2),
+    }
+)
+
+
+NAMES = tuple(_STRATEGIES)
+
+
+def strategy(name: str) -> Strategy:
+    """Return the strategy of that name.
+
+    Raises
+    ------
+    InvalidInput
+        When there is none.
+    """
+    if name not in _STRATEGIES:
+        raise InvalidInput("strategy", f"is {shown(name)}, must be one of {', '.join(_STRATEGIES)}")
+    return _STRATEGIES[name]
+
+
+def agenda(desk: Desk, last: Asked | None, limit: int, name: str = PUBLISHED) -> tuple[Query, ...]:
+    """Return up to `limit` queries of a strategy, in order; see `Strategy.queries`.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no strategy of that name.
+    """
+    return tuple(islice(strategy(name).queries(desk, last, limit), limit))
