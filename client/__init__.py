@@ -35,6 +35,7 @@ from quercus.client.results import (
     Reason,
     Rival,
     Specification,
+    Status,
 )
 from quercus.client.treeview import Tree, TreeNode, TreeUpdate
 
@@ -66,6 +67,7 @@ __all__ = [
     "Rival",
     "ServerError",
     "Specification",
+    "Status",
     "Tree",
     "TreeNode",
     "TreeUpdate",

@@ -23,6 +23,8 @@ from quercus.client.commands import (
     models,
     push,
     serve,
+    status,
+    store,
     tokens,
     tree,
     watch,
@@ -40,7 +42,13 @@ _ORDER = (
     "classify",
     "tree",
     "watch",
+    "status",
     "tokens",
+    "backup",
+    "restore",
+    "check",
+    "export",
+    "import",
     "demo",
     "induce",
     "experiment",
@@ -76,7 +84,13 @@ app.command("label")(label.label)
 app.command("classify")(classify.classify)
 app.command("tree")(tree.tree)
 app.command("watch")(watch.watch)
+app.command("status")(status.status)
 app.add_typer(tokens.app, name="tokens")
+app.command("backup")(store.backup)
+app.command("restore")(store.restore)
+app.command("check")(store.check)
+app.command("export")(store.export)
+app.command("import")(store.import_log)
 app.command("induce")(induce.induce)
 app.add_typer(experiment.app, name="experiment")
 

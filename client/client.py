@@ -25,12 +25,13 @@ from quercus.client.results import (
     PushReport,
     Query,
     Specification,
+    Status,
 )
 from quercus.client.rows import Row, chunks
 from quercus.client.security import Security
 from quercus.client.stubs import Stubs
 from quercus.client.treeview import Tree, TreeUpdate
-from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, tree_pb2
+from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 
 
 class Client:
@@ -104,6 +105,18 @@ class Client:
             ready.result(timeout=timeout_s)
         except grpc.FutureTimeoutError:
             raise Unavailable(f"no server answers at {self.address} after {timeout_s:g} s") from None
+
+    # The server
+
+    def status(self) -> Status:
+        """How the server is."""
+        return convert.status(self._call(self._stubs.admin.GetStatus, admin_pb2.GetStatusRequest()))
+
+    def set_log_level(self, level: str) -> str:
+        """Have the server log from ``level`` on (debug, info, warning, error) until it ends; the level before."""
+        request = admin_pb2.SetLogLevelRequest(level=level)
+        previous: str = (self._call(self._stubs.admin.SetLogLevel, request)).previous
+        return previous
 
     # Models
 

@@ -30,10 +30,11 @@ from quercus.client.results import (
     Reason,
     Rival,
     Specification,
+    Status,
     Value,
 )
 from quercus.client.treeview import AttributeBranches, Tree, TreeNode
-from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
+from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
 
 RenderFormat = Literal["text", "dot", "svg"]
 UPDATABLE = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning")
@@ -147,6 +148,29 @@ def model(message: model_pb2.Model) -> Model:
         queries_open=message.queries_open,
         conflicts=message.conflicts,
         lag_s=message.lag.ToNanoseconds() / 1e9,
+    )
+
+
+def status(message: admin_pb2.GetStatusResponse) -> Status:
+    """How a server is."""
+    grower = message.grower
+    return Status(
+        version=message.version,
+        uptime_s=message.uptime.ToNanoseconds() / 1e9,
+        store_revision=message.store_revision,
+        store_bytes=message.store_bytes,
+        store_trouble=message.store_trouble,
+        grower=admin_pb2.GrowerStatus.State.Name(grower.state).removeprefix("STATE_").lower(),
+        grower_pid=grower.pid or None,
+        grower_restarts=grower.restarts,
+        lag_s=grower.lag.ToNanoseconds() / 1e9,
+        models=message.models,
+        calls=message.calls,
+        writes_waiting=message.writes_waiting,
+        memory_bytes=message.memory_bytes,
+        tls=message.tls,
+        tokens=message.tokens,
+        log_level=message.log_level,
     )
 
 

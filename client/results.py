@@ -122,6 +122,42 @@ class Model:
 
 
 @dataclass(frozen=True)
+class Status:
+    """How a server is.
+
+    ``grower``: off, running, restarting or silent; ``lag_s``: the longest that an event of any model has waited to get
+    into a tree; ``writes_waiting``: of the writer; ``store_trouble``: why the store cannot be used, empty when it can.
+    """
+
+    version: str
+    uptime_s: float
+    store_revision: str
+    store_bytes: int
+    store_trouble: str
+    grower: str
+    grower_pid: int | None
+    grower_restarts: int
+    lag_s: float
+    models: int
+    calls: int
+    writes_waiting: int
+    memory_bytes: int
+    tls: bool
+    tokens: bool
+    log_level: str
+
+    @property
+    def grower_well(self) -> bool:
+        """Whether the grower runs, or none is wanted."""
+        return self.grower in ("off", "running")
+
+    @property
+    def well(self) -> bool:
+        """Whether the store can be used and the grower is well."""
+        return not self.store_trouble and self.grower_well
+
+
+@dataclass(frozen=True)
 class PushReport:
     """How far a push came: ``rows`` acknowledged = ``stored`` now + ``known`` before."""
 

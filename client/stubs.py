@@ -1,10 +1,11 @@
-"""The five services over one channel, synchronous or asyncio."""
+"""The services over one channel, synchronous or asyncio."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from quercus.proto.v1 import (
+    admin_pb2_grpc,
     classify_pb2_grpc,
     instance_pb2_grpc,
     model_pb2_grpc,
@@ -29,3 +30,4 @@ class Stubs:
         self.queries: Any = query_pb2_grpc.QueryServiceStub(channel)
         self.classify: Any = classify_pb2_grpc.ClassifyServiceStub(channel)
         self.trees: Any = tree_pb2_grpc.TreeServiceStub(channel)
+        self.admin: Any = admin_pb2_grpc.AdminServiceStub(channel)

@@ -35,6 +35,7 @@ _IDEMPOTENT = {
     "QueryService": ["AnswerQuery", "RefuseQuery", "ExtendLease", "ListQueries"],
     "ClassifyService": ["Classify"],
     "TreeService": ["GetTree", "RenderTree"],
+    "AdminService": ["GetStatus", "SetLogLevel"],
 }
 """Calls that may be made twice.
 

@@ -58,11 +58,18 @@ PERMISSIONS: Final[dict[str, frozenset[str]]] = {
     "TreeService/GetTree": _READ,
     "TreeService/WatchTree": _READ,
     "TreeService/RenderTree": _READ,
+    "AdminService/GetStatus": _READ,
+    "AdminService/SetLogLevel": _OPERATE,
 }
 """Which roles may call each RPC; one that is not here is the operator's."""
 
 ADMINISTRATIVE: Final = frozenset(
-    {"ModelService/CreateModel", "ModelService/UpdateModel", "ModelService/DeleteModel"}
+    {
+        "ModelService/CreateModel",
+        "ModelService/UpdateModel",
+        "ModelService/DeleteModel",
+        "AdminService/SetLogLevel",
+    }
 )
 """RPCs that the audit log keeps."""
 

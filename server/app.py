@@ -15,6 +15,8 @@ from grpc_reflection.v1alpha import reflection
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import (
+    admin_pb2,
+    admin_pb2_grpc,
     classify_pb2,
     classify_pb2_grpc,
     instance_pb2,
@@ -27,13 +29,17 @@ from quercus.proto.v1 import (
     tree_pb2_grpc,
 )
 from quercus.server.access import Authority
-from quercus.server.config import Config, set_up_logging
+from quercus.server.config import Config
 from quercus.server.core import Core
 from quercus.server.errors import BadStart
 from quercus.server.guard import Guard
 from quercus.server.interceptor import CatchAll
 from quercus.server.limits import MAX_CALLS
 from quercus.server.listening import check_address, join
+from quercus.server.logs import set_up_logging
+from quercus.server.metrics import Metrics
+from quercus.server.observing import Observer
+from quercus.server.services.admin import AdminService
 from quercus.server.services.classify import ClassifyService
 from quercus.server.services.instances import InstanceService
 from quercus.server.services.models import ModelService
@@ -41,6 +47,7 @@ from quercus.server.services.queries import QueryService
 from quercus.server.services.trees import TreeService
 from quercus.server.supervisor import Supervisor
 from quercus.server.tls import server_credentials
+from quercus.server.tracing import Tracing
 from quercus.storage.access import TokenRecord
 from quercus.storage.errors import StorageError
 from quercus.storage.store import Store
@@ -53,7 +60,11 @@ SERVICES: Final = (
     query_pb2.DESCRIPTOR.services_by_name["QueryService"].full_name,
     classify_pb2.DESCRIPTOR.services_by_name["ClassifyService"].full_name,
     tree_pb2.DESCRIPTOR.services_by_name["TreeService"].full_name,
+    admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name,
 )
+GROWER_HEALTH: Final = "quercus.v1.Grower"
+"""What a health probe asks for to learn how the grower is."""
+LOOK_AT_GROWER_S: Final = 1.0
 PING_EVERY_MS: Final = 30_000
 PING_TIMEOUT_MS: Final = 20_000
 LINGER_S: Final = 0.2
@@ -90,15 +101,26 @@ class Server:
         self._config = config
         tls = (config.tls_cert, config.tls_key, config.tls_client_ca)
         self._credentials = server_credentials(*tls) if config.tls_cert else None
+        self._tracing = Tracing()
         self._store = _open_store(config)
         self.core = Core(self._store, config)
         self.supervisor = Supervisor(config)
+        self._metrics = Metrics(self._store)
+        self._metrics.gauge("quercus_writes_waiting", "Writes that wait.", lambda: self.core.writer.waiting)
+        self._metrics.gauge(
+            "quercus_grower_up", "Whether the grower runs and was heard of.", lambda: self.supervisor.is_well
+        )
+        self._metrics.gauge(
+            "quercus_grower_restarts",
+            "Growers that had to be started again.",
+            lambda: self.supervisor.restarts,
+        )
         self._health = Health(self.core.stopping)
         self._calls = CatchAll()
         authority = Authority(self._load_tokens) if config.needs_tokens else None
         self._guard = Guard(self.core, authority)
         self._server = self._make_server()
-        self._watch: asyncio.Task[None] | None = None
+        self._watches: list[asyncio.Task[None]] = []
         self.port = 0
 
     @property
@@ -117,6 +139,8 @@ class Server:
         try:
             await asyncio.to_thread(check_address, self._config.host, self._config.port)
             self.port = self._listen()
+            if self._config.metrics_port:
+                self._metrics.serve(self._config.metrics_host, self._config.metrics_port)
         except BaseException:
             await asyncio.to_thread(self._store.close)
             raise
@@ -125,7 +149,10 @@ class Server:
         if self._config.grower:
             await self.supervisor.start()
         await self._tell_health(well=True)
-        self._watch = asyncio.create_task(self._follow_store(), name="quercus-health")
+        self._watches = [
+            asyncio.create_task(self._follow_store(), name="quercus-health"),
+            asyncio.create_task(self._follow_grower(), name="quercus-health-grower"),
+        ]
 
     async def _follow_store(self) -> None:
         """Say NOT_SERVING for as long as the store cannot be read. Runs until cancelled."""
@@ -136,6 +163,18 @@ class Server:
                 well = not well
                 await self._tell_health(well)
             await changes.wait(seen)
+
+    async def _follow_grower(self) -> None:
+        """Say under a name of its own whether the grower is well. Runs until cancelled."""
+        status, said = health_pb2.HealthCheckResponse, None
+        while True:
+            well = self.supervisor.is_well
+            if well != said:
+                await self._health.set(GROWER_HEALTH, status.SERVING if well else status.NOT_SERVING)
+                if said is not None:
+                    _log.warning("the grower %s", "is well again" if well else "is not well")
+                said = well
+            await asyncio.sleep(LOOK_AT_GROWER_S)
 
     async def _tell_health(self, well: bool) -> None:
         status = health_pb2.HealthCheckResponse
@@ -164,8 +203,8 @@ class Server:
         Streams are told to end, calls under way finish (at most ``grace_s``), queued writes are committed and
         acknowledged, the grower ends, the store is closed.
         """
-        if self._watch is not None:
-            self._watch.cancel()
+        for watch in self._watches:
+            watch.cancel()
         await self._health.enter_graceful_shutdown()
         self.core.stopping.set()
         until = time.monotonic() + self._config.grace_s
@@ -173,6 +212,8 @@ class Server:
         await self._server.stop(max(0.0, until - time.monotonic()))
         await self.supervisor.close()
         await self.core.close()
+        await asyncio.to_thread(self._metrics.close)
+        await asyncio.to_thread(self._tracing.close)
 
     async def _end_streams(self) -> None:
         """Let clients read that their streams end, and why, before connections are closed.
@@ -186,7 +227,7 @@ class Server:
     def _make_server(self) -> aio.Server:
         size = self._config.max_message_bytes
         server = aio.server(
-            interceptors=[self._calls, self._guard],
+            interceptors=[Observer(self._metrics), *self._tracing.interceptors, self._calls, self._guard],
             maximum_concurrent_rpcs=MAX_CALLS,
             options=[
                 ("grpc.so_reuseport", 0),
@@ -203,6 +244,8 @@ class Server:
         query_pb2_grpc.add_QueryServiceServicer_to_server(QueryService(self.core), server)
         classify_pb2_grpc.add_ClassifyServiceServicer_to_server(ClassifyService(self.core), server)
         tree_pb2_grpc.add_TreeServiceServicer_to_server(TreeService(self.core), server)
+        admin = AdminService(self.core, self.supervisor, self._metrics.calls_under_way)
+        admin_pb2_grpc.add_AdminServiceServicer_to_server(admin, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
@@ -217,7 +260,7 @@ def serve(config: Config) -> None:
     BadStart
         When the store cannot be used or the port is taken; the text is for the person who starts it.
     """
-    set_up_logging(config.log_level)
+    set_up_logging(config.log_level, config.log_format)
     asyncio.run(_serve(config))
 
 

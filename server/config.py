@@ -6,7 +6,6 @@ Each field of :class:`Config` is a key: ``--store``, ``QUERCUS_STORE``, and ``st
 
 from __future__ import annotations
 
-import logging
 import os
 import tomllib
 from collections.abc import Mapping
@@ -15,14 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from quercus.belief.errors import shown
+from quercus.server import logs
 from quercus.server.errors import BadStart
 from quercus.server.limits import MAX_MESSAGE_BYTES, MAX_SNAPSHOT_INTERVAL_S, SNAPSHOT_INTERVAL_S
 from quercus.server.listening import is_loopback
 from quercus.storage import KEPT_VERSIONS, file_url
 
 PREFIX: Final = "QUERCUS_"
-LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 ACCESS: Final = ("auto", "open", "tokens")
 
 
@@ -44,6 +42,8 @@ class Config:
     tls_client_ca : PEM file of authorities; clients must show a certificate of one of them. Empty: they need none.
     plaintext : listen without TLS although others can reach the address, because something before it encrypts.
     log_level : debug, info, warning or error.
+    log_format : human, or json: one object a line.
+    metrics_host, metrics_port : where ``GET /metrics`` is answered, for Prometheus; port 0: nowhere.
     grace_s : longest time a graceful stop waits for calls under way, in seconds.
     poll_ms : time between two looks for changes of the store, in milliseconds.
     read_threads : threads that read the store.
@@ -63,6 +63,9 @@ class Config:
     tls_client_ca: str = ""
     plaintext: bool = False
     log_level: str = "info"
+    log_format: str = "human"
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = 0
     grace_s: float = 10.0
     poll_ms: int = 5
     read_threads: int = 4
@@ -76,18 +79,17 @@ class Config:
             value = getattr(self, key)
             if not low <= value <= high:
                 raise BadConfiguration(f"{key}: is {value}, must lie in [{low}, {high}]")
-        if self.log_level not in LOG_LEVELS:
-            raise BadConfiguration(
-                f"log_level: is {shown(self.log_level)}, must be one of {', '.join(LOG_LEVELS)}"
-            )
-        for key in ("store", "host"):
+        for key, allowed in (("log_level", logs.LEVELS), ("log_format", logs.FORMATS), ("access", ACCESS)):
+            if getattr(self, key) not in allowed:
+                raise BadConfiguration(
+                    f"{key}: is {shown(getattr(self, key))}, must be one of {', '.join(allowed)}"
+                )
+        for key in ("store", "host", "metrics_host"):
             if not getattr(self, key).strip():
                 raise BadConfiguration(f"{key}: must not be empty")
         self._check_security()
 
     def _check_security(self) -> None:
-        if self.access not in ACCESS:
-            raise BadConfiguration(f"access: is {shown(self.access)}, must be one of {', '.join(ACCESS)}")
         if bool(self.tls_cert) != bool(self.tls_key):
             missing = "tls_key" if self.tls_cert else "tls_cert"
             raise BadConfiguration(f"{missing}: is missing, a certificate and its private key go together")
@@ -150,6 +152,7 @@ class Config:
 
 _BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
     ("port", 0, 65535),
+    ("metrics_port", 0, 65535),
     ("grace_s", 0.0, 3600.0),
     ("poll_ms", 1, 10_000),
     ("read_threads", 1, 64),
@@ -157,12 +160,6 @@ _BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
     ("snapshot_interval_s", 0.0, MAX_SNAPSHOT_INTERVAL_S),
     ("max_message_bytes", 1024, 1024**3),
 )
-
-
-def set_up_logging(level: str) -> None:
-    """Log to standard error: what Quercus says from `level` on, what libraries say from warnings on."""
-    logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT)
-    logging.getLogger("quercus").setLevel(level.upper())
 
 
 def _build(given: Mapping[str, tuple[object, str]]) -> Config:

@@ -36,6 +36,7 @@ class Core:
 
     def __init__(self, store: Store, config: Config) -> None:
         self.store = store
+        self.config = config
         self.stopping = asyncio.Event()
         self.writer = Writer(store)
         self.changes = Changes(store.change_token, config.poll_ms / 1000)

@@ -19,7 +19,7 @@ import time
 from itertools import chain
 from typing import Final
 
-from quercus.server.config import set_up_logging
+from quercus.server import logs
 from quercus.server.folding import Folding
 from quercus.server.limits import MAX_PAGE, SNAPSHOT_INTERVAL_S
 from quercus.storage import KEPT_VERSIONS
@@ -32,6 +32,7 @@ _log = logging.getLogger("quercus.server.grower")  # also when it is run as __ma
 NICENESS: Final = 5  # where they compete for a core, answering goes before growing
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
+BEAT_S: Final = 1.0
 NOTICE_S: Final = 2.0  # kernels that are cached load faster than this
 PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
 
@@ -152,11 +153,19 @@ def end_with_parent() -> None:
             os._exit(0)
 
     def watch() -> None:
-        while os.read(sys.stdin.fileno(), 4096):
-            pass
+        for line in sys.stdin:  # the parent says how much to log
+            if line.strip() in logs.LEVELS:
+                logs.set_level(line.strip())
         os._exit(0)
 
     threading.Thread(target=watch, name="quercus-parent", daemon=True).start()
+
+
+def _beat() -> None:
+    """Tell the parent that this process lives; one that is stopped, or swapped out, does not."""
+    while True:
+        os.write(sys.stdout.fileno(), b".")
+        time.sleep(BEAT_S)
 
 
 def _prepare() -> None:
@@ -178,13 +187,15 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("--poll-ms", type=int, default=5)
     parser.add_argument("--log-level", default="info")
+    parser.add_argument("--log-format", default="human")
     parser.add_argument("--keep-trees", type=int, default=KEPT_VERSIONS)
     parser.add_argument("--snapshot-interval-s", type=float, default=SNAPSHOT_INTERVAL_S)
     arguments = parser.parse_args()
+    logs.set_up_logging(arguments.log_level, arguments.log_format)
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
-    set_up_logging(arguments.log_level)
+    threading.Thread(target=_beat, name="quercus-heart", daemon=True).start()
     threading.Thread(target=_prepare, name="prepare", daemon=True).start()
     store = Store.open(arguments.url)
     run(store, arguments.poll_ms / 1000, arguments.keep_trees, arguments.snapshot_interval_s)

@@ -7,7 +7,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
-import grpc
 from grpc import aio
 
 from quercus.belief.errors import InvalidInput
@@ -21,11 +20,11 @@ from quercus.server.access import (
 )
 from quercus.server.core import Core
 from quercus.server.errors import PermissionDenied, to_failure
+from quercus.server.handlers import Handler, rewrap
 from quercus.server.names import parse_query
 from quercus.storage.errors import NotFound
 
 _audit = logging.getLogger("quercus.audit")
-Handler = Any  # grpc.RpcMethodHandler: untyped in grpcio
 OPEN_PREFIX: Final = "/grpc.health."
 """Probes need no token: whether a server is well is no secret."""
 
@@ -53,20 +52,13 @@ class Guard(aio.ServerInterceptor):
             return handler
         given = [value for key, value in handler_call_details.invocation_metadata if key == "authorization"]
         gate = _Gate(self._core, self._authority, method, given[0] if given else None)
-        streams_in = handler.request_streaming
-        codecs = (handler.request_deserializer, handler.response_serializer)
-        if handler.response_streaming:
-            wrapped: Any = gate.stream(handler.stream_stream or handler.unary_stream, streams_in)
-            make: Any = (
-                grpc.stream_stream_rpc_method_handler if streams_in else grpc.unary_stream_rpc_method_handler
-            )
-            return make(wrapped, *codecs)
-        if streams_in:
-            return grpc.stream_unary_rpc_method_handler(gate.unary(handler.stream_unary, True), *codecs)
-        behaviour = gate.unary(handler.unary_unary, False)
-        if short_name(method) in ADMINISTRATIVE:
-            behaviour = gate.audited(behaviour)
-        return grpc.unary_unary_rpc_method_handler(behaviour, *codecs)
+        audited = short_name(method) in ADMINISTRATIVE
+
+        def unary(behaviour: Any, streams_in: bool) -> Any:
+            guarded = gate.unary(behaviour, streams_in)
+            return gate.audited(guarded) if audited else guarded
+
+        return rewrap(handler, unary=unary, stream=gate.stream)
 
 
 class _Gate:
@@ -159,7 +151,7 @@ class _Gate:
 
     async def _record(self, request: Any, context: Any, outcome: str) -> None:
         who = await self._who(context)
-        action, target = self._method.rpartition("/")[2], f"models/{named_model(request)}"
+        action, target = self._method.rpartition("/")[2], _target(request)
         _audit.info("%s %s %s: %s", who, action, target, outcome)
         try:
             await self._core.write(self._core.store.access.record, who, action, target, outcome)
@@ -173,6 +165,11 @@ class _Gate:
             return (await self._authority.admit(self._authorization)).name
         except Exception:
             return f"a stranger at {context.peer()}"
+
+
+def _target(request: Any) -> str:
+    model = named_model(request)
+    return "server" if model is None else f"models/{model}"
 
 
 def named_model(request: Any) -> str | None:

@@ -10,16 +10,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import code_pb2
 from grpc import aio
 
 from quercus.belief.errors import InvalidInput
 from quercus.server.errors import Failure, failure, to_failure
+from quercus.server.handlers import Handler, rewrap
 
 _log = logging.getLogger(__name__)
-Handler = Any  # grpc.RpcMethodHandler: untyped in grpcio
 
 
 class CatchAll(aio.ServerInterceptor):
@@ -56,24 +55,14 @@ class CatchAll(aio.ServerInterceptor):
         if handler is None:
             return None
         method = handler_call_details.method
-        if handler.response_streaming:
-            behaviour = handler.stream_stream or handler.unary_stream
-            make: Any = (
-                grpc.stream_stream_rpc_method_handler
-                if handler.request_streaming
-                else grpc.unary_stream_rpc_method_handler
-            )
-            guarded = _guard_stream(method, _checked(behaviour, handler.request_streaming))
-            wrapped: Any = self._counted(guarded)
-        else:
-            behaviour = handler.stream_unary or handler.unary_unary
-            make = (
-                grpc.stream_unary_rpc_method_handler
-                if handler.request_streaming
-                else grpc.unary_unary_rpc_method_handler
-            )
-            wrapped = _guard_unary(method, _checked(behaviour, handler.request_streaming))
-        return make(wrapped, _lenient(handler.request_deserializer), handler.response_serializer)
+        return rewrap(
+            handler,
+            unary=lambda behaviour, streams_in: _guard_unary(method, _checked(behaviour, streams_in)),
+            stream=lambda behaviour, streams_in: self._counted(
+                _guard_stream(method, _checked(behaviour, streams_in))
+            ),
+            reading=_lenient,
+        )
 
     def _counted(self, behaviour: Any) -> Any:
         async def counted(request: Any, context: Any) -> AsyncIterator[Any]:
@@ -156,7 +145,9 @@ def _guard_stream(method: str, behaviour: Any) -> Any:
 
 async def _abort(method: str, error: Exception, context: Any) -> None:
     refused = to_failure(error) or _bug(method, error)
-    await context.abort(refused.code, refused.message, refused.metadata)
+    await context.abort(
+        refused.code, refused.message, (*refused.metadata, *(context.trailing_metadata() or ()))
+    )
 
 
 def _bug(method: str, error: Exception) -> Failure:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import sys
 import time
 from typing import Final
 
+from quercus.proto.v1 import admin_pb2
 from quercus.server.config import Config
 
 _log = logging.getLogger(__name__)
@@ -18,6 +20,8 @@ HEALTHY_S: Final = 10.0
 """A grower that ran so long makes the next delay the first one again."""
 
 STOP_S: Final = 5.0
+SILENCE_S: Final = 10.0
+"""A grower that was not heard of for so long, ten times what it leaves between two signs of life, is not well."""
 
 
 class Supervisor:
@@ -32,17 +36,52 @@ class Supervisor:
         self._command = [
             sys.executable, "-m", "quercus.server.grower", config.store_url,
             "--poll-ms", str(config.poll_ms), "--log-level", config.log_level,
-            "--keep-trees", str(config.keep_trees), "--snapshot-interval-s", str(config.snapshot_interval_s),
+            "--log-format", config.log_format, "--keep-trees", str(config.keep_trees),
+            "--snapshot-interval-s", str(config.snapshot_interval_s),
         ]  # fmt: skip
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
+        self._wanted = config.grower
+        self._restarts = 0
+        self._heard_at = math.inf  # monotonic; infinite: it was not heard of yet, it may still be loading
 
     @property
     def pid(self) -> int | None:
         """Process id of the grower, None between two of them."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
+
+    @property
+    def restarts(self) -> int:
+        """How often a grower had to be started again."""
+        return self._restarts
+
+    @property
+    def is_well(self) -> bool:
+        """Whether the grower runs and was heard of; also when none is wanted."""
+        return not self._wanted or (self.pid is not None and not self.is_silent)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the process is there and gives no sign of life."""
+        return self.pid is not None and time.monotonic() - self._heard_at > SILENCE_S
+
+    def status(self) -> admin_pb2.GrowerStatus:
+        """How the grower is."""
+        states = admin_pb2.GrowerStatus
+        if not self._wanted:
+            return states(state=states.STATE_OFF)
+        if self.pid is None:
+            return states(state=states.STATE_RESTARTING, restarts=self._restarts)
+        state = states.STATE_SILENT if self.is_silent else states.STATE_RUNNING
+        return states(state=state, pid=self.pid, restarts=self._restarts)
+
+    def set_log_level(self, level: str) -> None:
+        """Have this grower, and those that come after it, log from `level` on."""
+        self._command[self._command.index("--log-level") + 1] = level
+        if self.pid is not None and self._process is not None and self._process.stdin is not None:
+            self._process.stdin.write(f"{level}\n".encode())
 
     async def start(self) -> None:
         """Start the first grower."""
@@ -71,16 +110,26 @@ class Supervisor:
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             process_group=0,
         )
+        self._heard_at = math.inf
+        self._listening = asyncio.create_task(self._listen(self._process), name="quercus-heartbeat")
         return self._process
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        """Remember when the grower was heard of; ends with it."""
+        assert process.stdout is not None  # noqa: S101 - it was asked for
+        while await process.stdout.read(4096):
+            self._heard_at = time.monotonic()
 
     async def _keep_running(self, process: asyncio.subprocess.Process) -> None:
         delay = FIRST_DELAY_S
         while True:
             started = time.monotonic()
             code = await process.wait()
+            self._restarts += 1
             if time.monotonic() - started >= HEALTHY_S:
                 delay = FIRST_DELAY_S
             _log.warning("the grower ended with code %s; starting it again in %.1f s", code, delay)

@@ -9,6 +9,7 @@ import os
 import sqlite3
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -101,6 +102,14 @@ class SqliteDialect:
         for path in (self.path, self.path.with_name(self.path.name + "-wal")):
             if (found := _identity(path)) is not None:
                 self._files[path] = found
+
+    def size_bytes(self) -> int:
+        """Return the size of the files: the database and its write-ahead log."""
+        sizes = 0
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(OSError):
+                sizes += self.path.with_name(self.path.name + suffix).stat().st_size
+        return sizes
 
     def create_engine(self) -> Engine:
         """Engine whose connections are set up and whose transactions begin as they will be used."""

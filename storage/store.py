@@ -1,12 +1,12 @@
 """The store's door: every call is one transaction."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
 from quercus.storage import agenda as agendas
-from quercus.storage import answers, checks, leases, log, models, queries, reading, snapshots
+from quercus.storage import answers, checks, leases, log, models, queries, reading, snapshots, transfer
 from quercus.storage.access import Access
 from quercus.storage.agenda import Publication
 from quercus.storage.answers import Statement
@@ -31,6 +31,7 @@ from quercus.storage.records import (
     Snapshot,
     Stretch,
 )
+from quercus.storage.schema import HEAD
 from quercus.storage.snapshots import KEPT_VERSIONS
 
 BUSY_TIMEOUT_S = 10.0
@@ -80,6 +81,25 @@ class Store:
             database.close()
             raise
         return cls(database, clock)
+
+    def dump(self, model: str) -> Iterator[str]:
+        """Yield a model's log as lines of JSON; see `quercus.storage.transfer`."""
+        with self._database.read() as connection:
+            yield from transfer.dump(connection, model)
+
+    def load(self, lines: Iterable[str], name: str | None = None) -> int:
+        """Make a model of lines that `dump` yielded, all or nothing; return the number of events."""
+        with self._database.write() as connection:
+            return transfer.load(connection, lines, name)
+
+    @property
+    def revision(self) -> str:
+        """Revision of the store's schema."""
+        return HEAD
+
+    def size_bytes(self) -> int:
+        """Return what the store takes on disk; 0 where the database does not tell."""
+        return self._database.dialect.size_bytes()
 
     @property
     def access(self) -> Access:

@@ -54,6 +54,15 @@ def serve(
     log_level: Annotated[
         str | None, typer.Option("--log-level", help="debug, info, warning or error (info).")
     ] = None,
+    log_format: Annotated[
+        str | None, typer.Option("--log-format", help="human, or json: one object a line (human).")
+    ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics-port", min=1, max=65535, help="Answer Prometheus at 127.0.0.1:PORT/metrics (off)."
+        ),
+    ] = None,
     grace_s: Annotated[
         float | None,
         typer.Option("--grace-s", min=0, help="Longest wait for calls under way when stopped (10)."),
@@ -93,6 +102,8 @@ def serve(
         "tls_client_ca": tls_client_ca,
         "plaintext": plaintext,
         "log_level": log_level,
+        "log_format": log_format,
+        "metrics_port": metrics_port,
         "grace_s": grace_s,
         "snapshot_interval_s": snapshot_interval_s,
     }

@@ -11,6 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from quercus.client import Client, PermissionDenied, Unauthenticated
 from quercus.proto.v1 import (
+    admin_pb2,
     classify_pb2,
     instance_pb2,
     model_pb2,
@@ -21,7 +22,7 @@ from quercus.proto.v1 import (
 from quercus.server import access
 from quercus.server.app import SERVICES
 
-SERVICE_FILES = (model_pb2, instance_pb2, query_pb2, classify_pb2, tree_pb2)
+SERVICE_FILES = (admin_pb2, model_pb2, instance_pb2, query_pb2, classify_pb2, tree_pb2)
 METHODS = {
     f"{service.name}/{method.name}": method
     for module in SERVICE_FILES

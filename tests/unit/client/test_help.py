@@ -5,7 +5,8 @@ import typer.testing
 
 from quercus.client.cli import app
 
-COMMANDS = ("serve", "push", "label", "classify", "tree", "watch", "demo", "induce")
+STORE = ("backup", "restore", "check", "export", "import")
+COMMANDS = ("serve", "push", "label", "classify", "tree", "watch", "status", "demo", "induce", *STORE)
 VERBS = ("list", "show", "create", "update", "delete")
 TOKEN_VERBS = ("create", "list", "revoke", "audit")
 PROTOCOLS = ("labels", "learners", "queries", "restaurant", "plot", "table", "list")

@@ -1,0 +1,221 @@
+"""``quercus backup``, ``restore``, ``check``, ``export``, ``import``: on the machine of a store, beside its server."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from quercus.client.commands.common import err, fail, needs_server_extra, out
+
+if TYPE_CHECKING:
+    from quercus.storage.store import Store
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option("--store", metavar="URL", help="The store: a file or sqlite:///path (quercus.db)."),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+
+
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.", show_default=False)],
+    store: StoreOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Copy a store while servers use it.
+
+    The copy is of one moment and appears when it is whole; it can be checked, served and restored.
+
+    Try:
+
+        quercus backup quercus-monday.db
+        quercus backup /backup/q.db --store /var/lib/quercus/quercus.db --force
+    """
+    with _storage() as url_of:
+        from quercus.storage.backup import back_up  # noqa: PLC0415  (the server extra)
+
+        with _progress("copying") as told:
+            size = back_up(url_of(store), target, force=force, progress=told)
+    out.print(f"wrote {target}, {size / 1e6:,.1f} MB; check it with: quercus check --store {target}")
+
+
+def restore(
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What quercus backup wrote.", show_default=False)
+    ],
+    store: StoreOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Put a backup in the place of a store that no server uses.
+
+    The backup is checked before anything is replaced.
+
+    Try:
+
+        quercus restore quercus-monday.db --store quercus.db
+    """
+    with _storage() as url_of:
+        from quercus.storage.backup import restore as put_back  # noqa: PLC0415  (the server extra)
+
+        with _progress("copying") as told:
+            size = put_back(source, url_of(store), force=force, progress=told)
+    out.print(f"restored {size / 1e6:,.1f} MB")
+
+
+def check(store: StoreOption = None) -> None:
+    """Look whether a store holds together: file, references, logs without gaps, counts, budgets.
+
+    Reads everything and writes nothing; a server may be using it. Exit code 1 when something is wrong.
+
+    Try:
+
+        quercus check
+        quercus check --store quercus-monday.db
+    """
+    with _storage() as url_of:
+        from quercus.storage.verify import verify  # noqa: PLC0415  (the server extra)
+
+        with err.status("reading the store"):
+            faults = verify(url_of(store))
+    for fault in faults:
+        err.print(fault, style="red", markup=False, soft_wrap=True)
+    if faults:
+        fail(
+            f"{len(faults)} fault{'' if len(faults) == 1 else 's'}; restore a backup with: quercus restore FILE"
+        )
+    out.print("the store holds together")
+
+
+def export(
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="Name of the model.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(help=".jsonl (also .gz): the whole log; .csv, .parquet: a table.", show_default=False),
+    ],
+    store: StoreOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Write a model's evidence to a file.
+
+    As .jsonl every event of the log, with who, when and why; quercus import reads it back. As .csv or .parquet a row an
+    instance: its values, the label it came with, what is believed of each class after all answers, and their number.
+
+    Try:
+
+        quercus export wine wine.jsonl.gz
+        quercus export wine wine.csv
+    """
+    kind = file.name.removesuffix(".gz").rpartition(".")[2].lower()
+    if kind not in ("jsonl", "csv", "parquet"):
+        raise typer.BadParameter(
+            f"{file.name}: the name must end in .jsonl, .jsonl.gz, .csv, .csv.gz or .parquet"
+        )
+    if file.exists() and not force:
+        raise typer.BadParameter(f"{file} exists; say --force to replace it")
+    with _opened(store) as opened:
+        part = file.with_name(file.name + ".part")
+        try:
+            rows = (
+                _write_log(opened, name, part, file)
+                if kind == "jsonl"
+                else _write_table(opened, name, part, file)
+            )
+            part.replace(file)
+        finally:
+            part.unlink(missing_ok=True)
+    out.print(f"wrote {file}, {rows:,} {'events' if kind == 'jsonl' else 'rows'}")
+
+
+def import_log(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="What quercus export wrote: .jsonl, also .gz.",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+        ),
+    ],
+    name: Annotated[str | None, typer.Option("--as", metavar="MODEL", help="Give it another name.")] = None,
+    store: StoreOption = None,
+) -> None:
+    """Make a model of an exported log: all of it, or nothing when a line is wrong.
+
+    A running server takes notice, and the tree grows again from the log.
+
+    Try:
+
+        quercus import wine.jsonl.gz
+        quercus import wine.jsonl.gz --as wine-copy
+    """
+    with _opened(store) as opened, _text(file, file.name, "rt") as lines:
+        try:
+            count = opened.load(lines, name)
+        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+            fail(f"{file} cannot be read: {error}")
+    out.print(f"read {count:,} events")
+
+
+def _write_log(opened: Store, name: str, part: Path, file: Path) -> int:
+    events = -1  # the first line is no event
+    with _text(part, file.name, "wt") as stream:
+        for line in opened.dump(name):
+            stream.write(line + "\n")
+            events += 1
+    return events
+
+
+def _write_table(opened: Store, name: str, part: Path, file: Path) -> int:
+    from quercus.server.exporting import table  # noqa: PLC0415  (the server extra)
+
+    if file.suffix.lower() == ".parquet":
+        from quercus.server.exporting import write_parquet  # noqa: PLC0415
+
+        return write_parquet(table(opened, name), part)
+    from quercus.server.exporting import write_csv  # noqa: PLC0415
+
+    with _text(part, file.name, "wt") as stream:
+        return write_csv(table(opened, name), stream)
+
+
+def _text(path: Path, name: str, mode: str) -> IO[Any]:
+    if name.lower().endswith(".gz"):
+        return cast(IO[Any], gzip.open(path, mode, encoding="utf-8", newline=""))
+    return path.open(mode, encoding="utf-8", newline="")
+
+
+@contextmanager
+def _storage() -> Iterator[Callable[[str | None], str]]:
+    """Errors of a store as failures of the command; yields what finds a store as ``quercus serve`` does."""
+    with needs_server_extra("backup"):
+        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
+        from quercus.server.config import Config  # noqa: PLC0415
+        from quercus.server.errors import BadStart  # noqa: PLC0415
+        from quercus.storage.errors import StorageError  # noqa: PLC0415
+    try:
+        yield lambda store: Config.load({"store": store}).store_url
+    except (BadStart, StorageError, InvalidInput) as error:
+        fail(str(error))
+
+
+@contextmanager
+def _opened(store: str | None) -> Iterator[Store]:
+    with _storage() as url_of:
+        from quercus.storage.store import Store  # noqa: PLC0415  (the server extra)
+
+        with Store.open(url_of(store)) as opened:
+            yield opened
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    columns = (TextColumn(what), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as shown:
+        task = shown.add_task(what, total=None)
+        yield lambda done, whole: shown.update(task, completed=done, total=whole)

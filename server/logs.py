@@ -1,0 +1,73 @@
+"""Logs: to standard error, for people or as JSON, in UTC, every line of a call with the id of the request."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextvars import ContextVar
+from typing import Final
+
+from pythonjsonlogger.json import JsonFormatter
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+FORMATS: Final = ("human", "json")
+_HUMAN: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_FIELDS: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+_request_id: ContextVar[str] = ContextVar("quercus_request_id", default="")
+
+
+def request_id() -> str:
+    """Return the id of the request under way, empty outside of calls."""
+    return _request_id.get()
+
+
+def set_request_id(value: str) -> None:
+    """Say which request is under way; it holds in the task of the call."""
+    _request_id.set(value)
+
+
+class _WithRequest(logging.Filter):
+    """Puts the id of the request into every record."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not hasattr(record, "request_id") and _request_id.get():
+            record.request_id = _request_id.get()
+        return True
+
+
+class _Human(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        found = getattr(record, "request_id", "")
+        return f"{text} [{found}]" if found else text
+
+
+def set_up_logging(level: str, form: str = "human") -> None:
+    """Log to standard error: what Quercus says from `level` on, what libraries say from warnings on.
+
+    Parameters
+    ----------
+    level : one of `LEVELS`.
+    form : one of `FORMATS`.
+    """
+    handler = logging.StreamHandler()
+    renamed = {"asctime": "time", "levelname": "level", "name": "logger"}
+    formatter = JsonFormatter(_FIELDS, rename_fields=renamed) if form == "json" else _Human(_HUMAN)
+    formatter.converter = time.gmtime
+    formatter.default_time_format = "%Y-%m-%dT%H:%M:%S"
+    formatter.default_msec_format = "%s.%03dZ"
+    handler.setFormatter(formatter)
+    handler.addFilter(_WithRequest())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    set_level(level)
+
+
+def set_level(level: str) -> None:
+    """Say from which level on Quercus logs, from now on."""
+    logging.getLogger("quercus").setLevel(level.upper())
+
+
+def level() -> str:
+    """Return the level in force."""
+    return logging.getLevelName(logging.getLogger("quercus").getEffectiveLevel()).lower()

@@ -1,0 +1,97 @@
+"""AdminService: how a running server is, and how much it logs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from quercus import __version__
+from quercus.belief.errors import InvalidInput, shown
+from quercus.proto.v1 import admin_pb2, admin_pb2_grpc
+from quercus.server import logs
+from quercus.server.convert_models import duration
+from quercus.server.core import Core
+from quercus.server.limits import MAX_PAGE
+from quercus.server.supervisor import Supervisor
+from quercus.storage.store import Store
+
+_log = logging.getLogger(__name__)
+
+
+class AdminService(admin_pb2_grpc.AdminServiceServicer):
+    """Thin: look, convert.
+
+    Parameters
+    ----------
+    core : what all services share.
+    supervisor : of the grower.
+    calls : how many calls are under way.
+    """
+
+    def __init__(self, core: Core, supervisor: Supervisor, calls: Callable[[], float]) -> None:
+        self._core = core
+        self._supervisor = supervisor
+        self._calls = calls
+        self._started = time.monotonic()
+
+    async def GetStatus(  # noqa: N802
+        self, request: admin_pb2.GetStatusRequest, context: Any
+    ) -> admin_pb2.GetStatusResponse:
+        """Say how the server is; also while the store cannot be used."""
+        core, config = self._core, self._core.config
+        status = admin_pb2.GetStatusResponse(
+            version=__version__,
+            uptime=duration(time.monotonic() - self._started),
+            store_revision=core.store.revision,
+            store_trouble=core.changes.trouble,
+            grower=self._supervisor.status(),
+            calls=int(self._calls()),
+            writes_waiting=core.writer.waiting,
+            memory_bytes=await asyncio.to_thread(_memory_bytes),
+            tls=bool(config.tls_cert),
+            tokens=config.needs_tokens,
+            log_level=logs.level(),
+        )
+        if not status.store_trouble:
+            await core.read(_look, core.store, status)
+        return status
+
+    async def SetLogLevel(  # noqa: N802
+        self, request: admin_pb2.SetLogLevelRequest, context: Any
+    ) -> admin_pb2.SetLogLevelResponse:
+        """Log more, or less, from now on."""
+        if request.level not in logs.LEVELS:
+            raise InvalidInput("level", f"is {shown(request.level)}, must be one of {', '.join(logs.LEVELS)}")
+        previous = logs.level()
+        logs.set_level(request.level)
+        self._supervisor.set_log_level(request.level)
+        _log.warning("the log level is %s now, it was %s", request.level, previous)
+        return admin_pb2.SetLogLevelResponse(previous=previous)
+
+
+def _look(store: Store, status: admin_pb2.GetStatusResponse) -> None:
+    status.store_bytes = store.size_bytes()
+    after, lag_s = "", 0.0
+    while True:
+        page = store.list_models(after, MAX_PAGE)
+        status.models += len(page)
+        lag_s = max([lag_s, *(record.lag_s for record in page)])
+        if len(page) < MAX_PAGE:
+            break
+        after = page[-1].name
+    status.grower.lag.CopyFrom(duration(lag_s))
+
+
+def _memory_bytes() -> int:
+    """Return the resident memory of this process; 0 where the system does not tell in the way of Linux."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    import resource  # noqa: PLC0415 - not on every system
+
+    return pages * resource.getpagesize()

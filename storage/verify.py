@@ -1,0 +1,85 @@
+"""Whether a store holds together: the file, its references, and what the tables promise of each other."""
+
+import sqlite3
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, NullPool, Select, create_engine, func, select
+
+from quercus.storage.dialect import DRIVER_ERRORS, dialect_for
+from quercus.storage.errors import StoreError
+from quercus.storage.migrate import stored_revision
+from quercus.storage.records import EventKind, QueryState
+from quercus.storage.schema import HEAD, AnyRow, log, model, query
+
+MAX_FAULTS = 100
+
+
+def verify(url: str) -> list[str]:
+    """Return what is wrong with a store, in words; nothing when it holds together.
+
+    Reads everything and writes nothing, so it may run on a backup, and while servers use the store. Of a store with an
+    older schema only the file and its references are looked at.
+
+    Raises
+    ------
+    StoreError
+        The store is not there, is none, or cannot be read at all.
+    """
+    dialect = dialect_for(url, 5.0)
+    if not dialect.path.exists():
+        raise StoreError(f"{dialect.path} does not exist")
+    engine = create_engine("sqlite://", creator=lambda: open_read_only(dialect.path), poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            current = stored_revision(connection, dialect.store_name) == HEAD
+            return list(islice(_faults(connection, current), MAX_FAULTS))
+    except DRIVER_ERRORS as error:
+        raise dialect.translate(error) from error
+    finally:
+        engine.dispose()
+
+
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """Connect to a file that nothing is written to."""
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0)
+
+
+def _faults(connection: Connection, current: bool) -> Iterator[str]:
+    for (said,) in connection.exec_driver_sql(f"PRAGMA integrity_check({MAX_FAULTS})"):
+        if said != "ok":
+            yield f"the file is damaged: {said}"
+    for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check"):
+        yield f"row {row} of table {table} refers to a row of {parent} that is not there"
+    if not current:
+        return
+    for row in connection.execute(select(model).order_by(model.c.name)).all():
+        for said in _faults_of_model(connection, row):
+            yield f"model {row.name}: {said}"
+
+
+def _faults_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
+    mine = log.c.model_id == row.id
+    first, last, count = connection.execute(
+        select(func.min(log.c.sequence), func.max(log.c.sequence), func.count()).where(mine)
+    ).one()
+    if count and (first != 1 or last != count):
+        yield f"its log has {count} events numbered {first} to {last}: some are missing"
+    if (last or 0) != row.sequence_committed:
+        yield f"it counts {row.sequence_committed} events, its log ends at {last or 0}"
+    if row.sequence_grown > row.sequence_committed:
+        yield f"its tree knows {row.sequence_grown} events, it has {row.sequence_committed}"
+    kinds = _counts(connection, select(log.c.kind, func.count()).where(mine).group_by(log.c.kind))
+    if kinds.get(EventKind.INSTANCE, 0) != row.instance_count:
+        yield f"it counts {row.instance_count} instances, its log has {kinds.get(EventKind.INSTANCE, 0)}"
+    asked = query.c.model_id == row.id
+    states = _counts(connection, select(query.c.state, func.count()).where(asked).group_by(query.c.state))
+    spent = row.queries_answered + states.get(QueryState.LEASED, 0)
+    if spent > row.budget:
+        yield f"{spent} queries are answered or leased, its budget is {row.budget}"
+
+
+def _counts(connection: Connection, wanted: Select[Any]) -> dict[int, int]:
+    return {int(key): int(count) for key, count in connection.execute(wanted)}

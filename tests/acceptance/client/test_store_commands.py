@@ -1,0 +1,127 @@
+"""backup, restore, check, export and import, beside a server that runs."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.client.serving import CONTOURS_T, TABLE_T, Serving, quercus
+
+from quercus.client import Client, Specification
+from quercus.client.results import Nominal
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Any:
+    running = Serving(tmp_path)
+    yield running
+    running.stop()
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    done = quercus(*arguments)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stderr if code else done.stdout
+
+
+def read(file: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(file.read_text().splitlines()))
+
+
+def taught(client: Client) -> None:
+    """Table T of ALGORITHMS §3.7, and one answer and one refusal."""
+    client.create_model(
+        "t", Specification([Nominal("X", "abc"), Nominal("Y", "de")], ["o", "s", "x"], alpha=0.9, budget=5)
+    )
+    lines = TABLE_T.splitlines()[1:]
+    rows = [dict(zip(("X", "Y"), line.split(","), strict=False)) for line in lines]
+    contours = [
+        dict(zip("osx", map(float, line.split(",")), strict=True)) for line in CONTOURS_T.splitlines()[1:]
+    ]
+    client.push("t", rows, contours)
+    queries = client.queries("t", labeller="ann", idle_s=20)
+    client.answer(next(queries), "s")
+    client.refuse(next(queries))
+    queries.close()
+
+
+def grown(client: Client, name: str) -> Any:
+    for update in client.watch(name):
+        if not update.lag:
+            return update.tree
+    raise AssertionError("the watch ended")
+
+
+def test_an_exported_log_grows_the_same_tree(serving: Serving, tmp_path: Path) -> None:
+    store = str(tmp_path / "quercus.db")
+    with Client(serving.address) as client:
+        taught(client)
+        tree = grown(client, "t")
+        for name in ("t.jsonl", "t.jsonl.gz"):
+            assert "23 events" in run("export", "t", str(tmp_path / name), "--store", store)
+        packed = gzip.decompress((tmp_path / "t.jsonl.gz").read_bytes())
+        assert packed == (tmp_path / "t.jsonl").read_bytes()
+        run("import", str(tmp_path / "t.jsonl.gz"), "--as", "again", "--store", store)
+        again = grown(client, "again")
+        assert again.nodes == tree.nodes
+        assert client.get_model("again").queries_answered == 1
+    assert "already exists" in run("import", str(tmp_path / "t.jsonl"), "--store", store, code=1)
+    (tmp_path / "short.jsonl").write_text("\n".join((tmp_path / "t.jsonl").read_text().split("\n")[:9]))
+    said = run("import", str(tmp_path / "short.jsonl"), "--as", "short", "--store", store, code=1)
+    assert "ends after 8 events, its first line promises 23" in said
+
+
+def test_a_table_has_what_is_believed(serving: Serving, tmp_path: Path) -> None:
+    with Client(serving.address) as client:
+        taught(client)
+    file = tmp_path / "t.csv"
+    assert "21 rows" in run("export", "t", str(file), "--store", str(tmp_path / "quercus.db"))
+    rows = read(file)
+    assert list(rows[0]) == ["id", "X", "Y", "label", "pl(o)", "pl(s)", "pl(x)", "answers", "conflict"]
+    assert (rows[0]["X"], rows[0]["Y"], rows[0]["label"]) == ("a", "e", "o:0.8 s:0.3 x:0.3")
+    spoken = [row for row in rows if row["answers"] == "1"]
+    assert len(spoken) == 2
+    assert [row["pl(s)"] for row in spoken if (row["pl(o)"], row["pl(x)"]) == ("0.0", "0.0")] == ["1.0"]
+    said = run("export", "t", str(file), "--store", str(tmp_path / "quercus.db"), code=2)
+    assert "say --force" in said
+    assert "must end in" in run("export", "t", str(tmp_path / "t.xlsx"), code=2)
+
+
+def test_parquet_where_pyarrow_is(serving: Serving, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pip install pyarrow")
+    with Client(serving.address) as client:
+        taught(client)
+    store = str(tmp_path / "quercus.db")
+    run("export", "t", str(tmp_path / "t.parquet"), "--store", store)
+    run("export", "t", str(tmp_path / "t.csv"), "--store", store)
+    read = parquet.read_table(tmp_path / "t.parquet").to_pydict()
+    rows = read(tmp_path / "t.csv")
+    assert read["X"] == [row["X"] for row in rows]
+    assert read["pl(s)"] == [float(row["pl(s)"]) for row in rows]
+
+
+def test_a_backup_is_made_checked_and_put_back(serving: Serving, tmp_path: Path) -> None:
+    store, copy = str(tmp_path / "quercus.db"), str(tmp_path / "copy.db")
+    with Client(serving.address) as client:
+        taught(client)
+        run("backup", copy, "--store", store)
+        assert "holds together" in run("check", "--store", copy)
+        client.delete_model("t")
+    assert "in use: stop the server first" in run("restore", copy, "--store", store, "--force", code=1)
+    assert serving.stop() == 0
+    run("restore", copy, "--store", store, "--force")
+    assert "holds together" in run("check", "--store", store)
+    second = Serving(tmp_path)
+    try:
+        shown = json.loads(quercus("models", "show", "t", "--json", server=second.address).stdout)
+        assert (shown["instance_count"], shown["queries_answered"]) == (21, 1)
+    finally:
+        second.stop()
+
+
+def test_a_damaged_store_is_told(tmp_path: Path) -> None:
+    (tmp_path / "quercus.db").write_text("text " * 1000)
+    assert "is not a store" in run("check", "--store", str(tmp_path / "quercus.db"), code=1)
+    assert "does not exist" in run("check", "--store", str(tmp_path / "nothing.db"), code=1)

@@ -1,0 +1,147 @@
+"""Backups of a store in use, putting them back, and finding what is wrong with a store."""
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage import CorruptStore, Store, StoreBusy, StoreError, file_url
+from quercus.storage.backup import back_up, restore
+from quercus.storage.verify import verify
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with three models."""
+    file = tmp_path / "store.db"
+    with Store.open(file_url(file)) as store:
+        for name in "abc":
+            store.create_model(name, b"specification", budget=3)
+            ids = [str(i) for i in range(100)]
+            store.append_instances(name, ids, np.ones((100, 2)), [b"?"] * 100)
+    return file
+
+
+def counts(file: Path) -> list[tuple[str, int]]:
+    with Store.open(file_url(file)) as store:
+        return [(model.name, model.instance_count) for model in store.list_models()]
+
+
+def test_a_backup_is_a_store_of_one_moment(path: Path, tmp_path: Path) -> None:
+    target, seen = tmp_path / "copy.db", []
+    size = back_up(file_url(path), target, progress=lambda done, whole: seen.append((done, whole)))
+    assert size == target.stat().st_size
+    assert seen[-1][0] == seen[-1][1] > 0
+    assert verify(file_url(target)) == []
+    assert sorted(file.name for file in tmp_path.glob("copy*")) == ["copy.db"]
+    assert counts(target) == counts(path) == [("a", 100), ("b", 100), ("c", 100)]
+
+
+def test_a_backup_while_rows_arrive_holds_together(path: Path, tmp_path: Path) -> None:
+    """Two tables change in every push: a copy of two moments would not add up."""
+    stop = threading.Event()
+    pushed = 0
+
+    def push() -> None:
+        nonlocal pushed
+        with Store.open(file_url(path)) as store:
+            while not stop.is_set():
+                store.append_instances("a", [f"new{pushed}"], np.ones((1, 2)), [b"?"])
+                pushed += 1
+
+    thread = threading.Thread(target=push)
+    thread.start()
+    try:
+        for i in range(5):
+            back_up(file_url(path), tmp_path / f"copy{i}.db")
+            assert verify(file_url(tmp_path / f"copy{i}.db")) == []
+    finally:
+        stop.set()
+        thread.join()
+    found = [counts(tmp_path / f"copy{i}.db")[0][1] for i in range(5)]
+    assert found == sorted(found)
+    assert counts(path)[0][1] == 100 + pushed > 100
+
+
+def test_nothing_is_replaced_unasked(path: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    target.write_text("precious")
+    with pytest.raises(InvalidInput, match="exists; say --force"):
+        back_up(file_url(path), target)
+    assert target.read_text() == "precious"
+    back_up(file_url(path), target, force=True)
+    assert verify(file_url(target)) == []
+    for wrong, said in (
+        (path, "the store itself"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "x/y", "does not exist"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            back_up(file_url(path), wrong, force=True)
+    with pytest.raises(StoreError, match="does not exist"):
+        back_up(file_url(tmp_path / "nowhere.db"), target, force=True)
+
+
+def test_a_store_comes_back_as_it_was(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    back_up(file_url(path), copy)
+    with Store.open(file_url(path)) as store:
+        store.delete_model("b")
+        with pytest.raises(InvalidInput, match="exists; say --force"):
+            restore(copy, file_url(path))
+        with pytest.raises(StoreBusy, match="in use: stop the server first"):
+            restore(copy, file_url(path), force=True)
+        assert [model.name for model in store.list_models()] == ["a", "c"]
+    restore(copy, file_url(path), force=True)
+    assert [name for name, _ in counts(path)] == ["a", "b", "c"]
+    restore(copy, file_url(tmp_path / "new.db"))
+    assert counts(tmp_path / "new.db") == counts(path)
+
+
+def test_a_store_that_is_damaged_can_be_replaced_and_a_damaged_backup_replaces_nothing(
+    path: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.db"
+    back_up(file_url(path), copy)
+    whole = copy.read_bytes()
+    spoil(path)
+    restore(copy, file_url(path), force=True)
+    assert path.read_bytes()[:16] == whole[:16]
+    spoil(copy)
+    with pytest.raises(CorruptStore, match=r"cannot be restored|is damaged"):
+        restore(copy, file_url(path), force=True)
+    assert verify(file_url(path)) == []
+    (tmp_path / "text.db").write_text("no database at all, but long enough to be looked at" * 50)
+    with pytest.raises(CorruptStore, match="is not a store"):
+        restore(tmp_path / "text.db", file_url(path), force=True)
+
+
+def spoil(file: Path) -> None:
+    """Overwrite the middle of the file."""
+    for companion in file.parent.glob(f"{file.name}-*"):
+        companion.unlink()
+    data = bytearray(file.read_bytes())
+    data[4096 : len(data) // 2] = b"\x5a" * (len(data) // 2 - 4096)
+    file.write_bytes(data)
+
+
+def test_what_does_not_add_up_is_found(path: Path) -> None:
+    assert verify(file_url(path)) == []
+    changes = {
+        "DELETE FROM log WHERE model_id = 1 AND sequence = 50": ["are missing", "counts 100 instances"],
+        "UPDATE model SET sequence_committed = 120 WHERE name = 'b'": ["counts 120 events"],
+        "UPDATE model SET sequence_grown = 101 WHERE name = 'c'": ["its tree knows 101 events"],
+        "UPDATE model SET queries_answered = 4 WHERE name = 'c'": ["4 queries are answered or leased"],
+        "DELETE FROM model WHERE name = 'a'": ["refers to a row of model that is not there"],
+    }
+    for statement, expected in changes.items():
+        with sqlite3.connect(path) as raw:  # foreign keys are off here
+            raw.execute(statement)
+        raw.close()
+        faults = "\n".join(verify(file_url(path)))
+        assert all(words in faults for words in expected), (statement, faults)
+    with pytest.raises(StoreError, match="does not exist"):
+        verify(file_url(path.with_name("nowhere.db")))

@@ -1,0 +1,98 @@
+"""A log that was written out and read back is the same log, and a wrong line leaves nothing behind."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage import AlreadyExists, NewValue, NotFound, Store
+from quercus.storage.verify import verify
+
+
+@pytest.fixture
+def filled(store: Store, helper) -> Store:
+    """A model with rows, learned values, an answer, a refusal and another specification; queries open."""
+    helper.create(budget=5)
+    helper.push("a", "b", "ü\n1")
+    values = [NewValue(0, 0, "red"), NewValue(1, 0, "x"), NewValue(0, 1, "blue")]
+    store.append_instances("m", ["c"], np.array([[0.0, np.nan]]), [b"\x00\xff"], values)
+    helper.publish(1, 2, 3)
+    first, second = store.lease("m", "ann", 2, 60).queries
+    store.answer("m", first.number, first.token, b"label", 0.9, True)
+    store.refuse("m", second.number, second.token)
+    store.respecify("m", b"other specification", budget=4)
+    return store
+
+
+def events(store: Store, name: str) -> list:
+    return store.read_events(name, 0, 1000)
+
+
+def test_what_is_read_back_is_the_same_log(filled: Store) -> None:
+    lines = list(filled.dump("m"))
+    assert filled.load(lines, "copy") == 7
+    assert events(filled, "copy") == events(filled, "m")
+    assert filled.vocabulary("copy") == filled.vocabulary("m") == {0: ("red", "blue"), 1: ("x",)}
+    copy, original = filled.get_model("copy"), filled.get_model("m")
+    for field in (
+        "initial_specification", "specification", "budget", "created_at", "sequence_committed",
+        "instance_count", "queries_answered", "queries_refused", "conflicts",
+    ):  # fmt: skip
+        assert getattr(copy, field) == getattr(original, field), field
+    assert (copy.sequence_grown, copy.tree_version, copy.queries_open) == (0, 0, 0)
+    again = list(filled.dump("copy"))
+    assert again[1:] == lines[1:]
+
+
+def test_another_store_reads_it_too(filled: Store, tmp_path: Path) -> None:
+    with Store.open(f"sqlite:///{tmp_path / 'other.db'}") as other:
+        other.load(line + "\n" for line in filled.dump("m"))
+        assert events(other, "m") == events(filled, "m")
+    assert verify(f"sqlite:///{tmp_path / 'other.db'}") == []
+
+
+def test_names_are_checked(filled: Store) -> None:
+    with pytest.raises(AlreadyExists, match="model m already exists"):
+        filled.load(filled.dump("m"))
+    with pytest.raises(NotFound, match="model nothing"):
+        list(filled.dump("nothing"))
+
+
+def changed(line: str, **cells: object) -> str:
+    content = json.loads(line) | cells
+    return json.dumps({key: value for key, value in content.items() if value is not None})
+
+
+SPOILT: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
+    "nothing": (lambda lines: [], "line 1: is not JSON"),
+    "another file": (lambda lines: ['{"a": 1}'], "no exported log"),
+    "a later version": (lambda lines: [changed(lines[0], version=2), *lines[1:]], "has version 2"),
+    "no budget": (lambda lines: [changed(lines[0], budget="5"), *lines[1:]], "line 1: has budget '5'"),
+    "vocabulary": (lambda lines: [changed(lines[0], vocabulary=[[1, 2]]), *lines[1:]], "in its vocabulary"),
+    "cut off": (lambda lines: lines[:-1], "ends after 6 events, its first line promises 7"),
+    "cut within a line": (lambda lines: [*lines[:-1], lines[-1][:20]], "line 8: is not JSON"),
+    "one left out": (lambda lines: [*lines[:3], *lines[4:]], "line 4: is event 4, must be event 3"),
+    "one twice": (lambda lines: [*lines[:3], *lines[2:]], "line 4: is event 2, must be event 3"),
+    "a list": (lambda lines: [*lines[:2], "[]", *lines[3:]], "line 3: is not an object"),
+    "kind": (lambda lines: [*lines[:2], changed(lines[2], kind=77), *lines[3:]], "line 3: is of kind 77"),
+    "label": (
+        lambda lines: [*lines[:2], changed(lines[2], label="%"), *lines[3:]],
+        "label that is not base64",
+    ),
+    "no author": (lambda lines: [*lines[:2], changed(lines[2], author=None), *lines[3:]], "lacks author"),
+    "author": (lambda lines: [*lines[:2], changed(lines[2], author=3), *lines[3:]], "has author 3"),
+    "unknown": (lambda lines: [*lines[:2], changed(lines[2], mood="good"), *lines[3:]], "line 3: has mood"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SPOILT)
+def test_a_wrong_line_is_named_and_nothing_is_stored(filled: Store, what: str) -> None:
+    spoil, said = SPOILT[what]
+    lines = spoil(list(filled.dump("m")))
+    with pytest.raises(InvalidInput, match=said):
+        filled.load(lines, "copy")
+    with pytest.raises(NotFound):
+        filled.get_model("copy")

@@ -1,0 +1,227 @@
+"""Metrics, request ids, logs, status, the health of the grower, traces."""
+
+import json
+import logging
+import os
+import signal
+import socket
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from prometheus_client.parser import text_string_to_metric_families
+
+from quercus import __version__
+from quercus.client import Client, InvalidArgument
+from quercus.proto.v1 import model_pb2
+from quercus.server import supervisor
+from quercus.server.app import GROWER_HEALTH
+from quercus.server.errors import BadStart
+
+DEADLINE_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def levels() -> Iterator[None]:
+    """The level of the log is the process's, and servers of these tests run in it."""
+    logger = logging.getLogger("quercus")
+    before = logger.level
+    yield
+    logger.setLevel(before)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not true():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.02)
+
+
+class Page:
+    """What Prometheus would read."""
+
+    def __init__(self, port: int) -> None:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as response:
+            text = response.read().decode()
+        self._samples = [
+            sample for family in text_string_to_metric_families(text) for sample in family.samples
+        ]
+
+    def __call__(self, name: str, **labels: str) -> float:
+        found = [s.value for s in self._samples if s.name == name and labels.items() <= s.labels.items()]
+        return sum(found) if found else float("nan")
+
+
+def test_metrics_tell_of_calls_and_of_models(
+    start_live: Callable[..., Any], tmp_path: Path, tools: Any
+) -> None:
+    port = free_port()
+    live = start_live(tmp_path / "store.db", metrics_port=port)
+    live.api.create("m", budget=3)
+    live.api.push(tools.table_t("m"))
+    live.api.grown("m", 21)
+    with tools.refused(grpc.StatusCode.NOT_FOUND):
+        live.api.get("nothing")
+    until(lambda: Page(port)("quercus_model_queries_open", model="m") > 0)
+    page = Page(port)
+    service = "quercus.v1.ModelService"
+    assert page("grpc_server_handled_total", grpc_service=service, grpc_method="CreateModel") == 1
+    assert page("grpc_server_handled_total", grpc_method="GetModel", grpc_code="NOT_FOUND") == 1
+    assert page("grpc_server_handling_seconds_count", grpc_method="CreateModel") == 1
+    assert page("grpc_server_started_total", grpc_method="PushInstances") == 1
+    assert page("grpc_server_msg_received_total", grpc_method="PushInstances") == 1
+    assert page("grpc_server_msg_sent_total", grpc_method="PushInstances") == 1
+    assert page("quercus_model_instances", model="m") == 21
+    assert page("quercus_model_sequence_grown", model="m") == 21
+    assert page("quercus_model_budget", model="m") == 3
+    assert (page("quercus_store_up"), page("quercus_grower_up")) == (1, 1)
+    assert page("quercus_store_bytes") > 10_000
+    assert page("process_resident_memory_bytes") > 10e6
+    until(lambda: Page(port)("quercus_calls_in_flight") == 0)
+
+
+def test_metrics_still_answer_when_the_store_does_not(start_live: Callable[..., Any], tmp_path: Path) -> None:
+    port = free_port()
+    start_live(tmp_path / "store.db", metrics_port=port)
+    assert Page(port)("quercus_store_up") == 1
+    (tmp_path / "store.db").rename(tmp_path / "elsewhere.db")
+    assert Page(port)("quercus_store_up") == 0
+    (tmp_path / "elsewhere.db").rename(tmp_path / "store.db")
+    assert Page(port)("quercus_store_up") == 1
+
+
+def test_a_port_for_metrics_that_is_taken_is_named(start_live: Callable[..., Any], tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            BadStart, match=rf"metrics on 127\.0\.0\.1:{port}: .*choose another --metrics-port"
+        ):
+            start_live(tmp_path / "store.db", metrics_port=port)
+
+
+def test_a_request_keeps_the_id_that_it_came_with(api: Any) -> None:
+    def ids(call: Any) -> list[str]:
+        return [value for key, value in call.trailing_metadata() if key == "x-request-id"]
+
+    request = model_pb2.ListModelsRequest()
+    _, call = api.models.ListModels.with_call(request, metadata=(("x-request-id", "abc.1-2_3"),))
+    assert ids(call) == ["abc.1-2_3"]
+    _, call = api.models.ListModels.with_call(request)
+    assert len(ids(call)[0]) == 16
+    _, call = api.models.ListModels.with_call(request, metadata=(("x-request-id", "a b" * 40),))
+    assert len(ids(call)[0]) == 16
+    with pytest.raises(grpc.RpcError) as caught:
+        api.models.GetModel(
+            model_pb2.GetModelRequest(name="models/none"), metadata=(("x-request-id", "lost"),)
+        )
+    assert ids(caught.value) == ["lost"]
+
+
+def test_logs_are_json_where_programs_read_them(
+    start_child: Callable[..., Any], tmp_path: Path, tools: Any
+) -> None:
+    child = start_child(tmp_path / "store.db", log_format="json", log_level="debug")
+    child.api.models.ListModels(model_pb2.ListModelsRequest(), metadata=(("x-request-id", "mine"),))
+    code, logged = child.finish(signal.SIGTERM)
+    lines = [json.loads(line) for line in logged.splitlines()]
+    assert code == 0
+    (line,) = [line for line in lines if line.get("request_id") == "mine"]
+    assert line["level"] == "DEBUG"
+    assert line["logger"] == "quercus.calls"
+    assert "ListModels OK in " in line["message"]
+    assert line["time"].endswith("Z")
+
+
+def test_status_and_the_log_level_at_run_time(start_live: Callable[..., Any], tmp_path: Path) -> None:
+    live = start_live(tmp_path / "store.db")
+    live.api.create("m")
+    live.api.grown("m", 0)
+    with Client(live.server.address) as client:
+        status = client.status()
+        assert (status.version, status.models, status.grower, status.tls) == (
+            __version__,
+            1,
+            "running",
+            False,
+        )
+        assert (status.well, status.store_trouble, status.tokens) == (True, "", False)
+        assert status.grower_pid == live.server.supervisor.pid
+        assert status.memory_bytes > 10e6
+        before = client.set_log_level("error")
+        assert client.status().log_level == "error"
+        assert client.set_log_level(before) == "error"
+        with pytest.raises(InvalidArgument, match="level: is 'loud', must be one of debug, info"):
+            client.set_log_level("loud")
+
+
+def test_the_level_of_the_grower_changes_with_that_of_the_server(
+    start_child: Callable[..., Any], tmp_path: Path, tools: Any
+) -> None:
+    child = start_child(tmp_path / "store.db", log_level="error")
+    with Client(child.api.address) as client:
+        client.set_log_level("debug")
+    child.api.create("m")
+    child.api.grown("m", 0)
+    _, logged = child.finish(signal.SIGTERM)
+    assert "quercus.server.folding: model m: version 1" in logged
+
+
+def test_a_grower_that_gives_no_sign_of_life_is_told(
+    start_live: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "SILENCE_S", 3.0)
+    live = start_live(tmp_path / "store.db")
+    health = health_pb2_grpc.HealthStub(live.api.channel)
+    status = health_pb2.HealthCheckResponse
+
+    def said(service: str = GROWER_HEALTH) -> int:
+        request = health_pb2.HealthCheckRequest(service=service)
+        return int(health.Check(request, timeout=DEADLINE_S).status)
+
+    live.api.create("m")
+    live.api.grown("m", 0)
+    assert said() == status.SERVING
+    pid = live.server.supervisor.pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        until(lambda: said() == status.NOT_SERVING)
+        with Client(live.server.address) as client:
+            assert (client.status().grower, client.status().well) == ("silent", False)
+        assert said("") == status.SERVING  # trees that are there still answer
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: said() == status.SERVING)
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: live.server.supervisor.pid not in (None, pid) and said() == status.SERVING)
+    with Client(live.server.address) as client:
+        assert client.status().grower_restarts == 1
+
+
+def test_spans_go_to_opentelemetry_where_it_is_asked_for(
+    start_child: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("opentelemetry.instrumentation.grpc", reason="pip install 'quercus[tracing]'")
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+    child = start_child(tmp_path / "store.db")
+    child.api.create("m")
+    child.process.send_signal(signal.SIGTERM)
+    printed, _ = child.process.communicate(timeout=DEADLINE_S)
+    assert '"name": "/quercus.v1.ModelService/CreateModel"' in printed
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "pigeon")
+    with pytest.raises(
+        AssertionError, match=r"OTEL_TRACES_EXPORTER: is .*pigeon.*must be otlp, console or none"
+    ):
+        start_child(tmp_path / "other.db")
