@@ -96,10 +96,10 @@ def test_parquet_where_pyarrow_is(serving: Serving, tmp_path: Path) -> None:
     store = str(tmp_path / "quercus.db")
     run("export", "t", str(tmp_path / "t.parquet"), "--store", store)
     run("export", "t", str(tmp_path / "t.csv"), "--store", store)
-    read = parquet.read_table(tmp_path / "t.parquet").to_pydict()
+    columns = parquet.read_table(tmp_path / "t.parquet").to_pydict()
     rows = read(tmp_path / "t.csv")
-    assert read["X"] == [row["X"] for row in rows]
-    assert read["pl(s)"] == [float(row["pl(s)"]) for row in rows]
+    assert columns["X"] == [row["X"] for row in rows]
+    assert columns["pl(s)"] == [float(row["pl(s)"]) for row in rows]
 
 
 def test_a_backup_is_made_checked_and_put_back(serving: Serving, tmp_path: Path) -> None:
