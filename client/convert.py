@@ -190,6 +190,7 @@ def _reason(message: query_pb2.Reason) -> Reason:
         value=message.value,
         score=message.score,
         node_count=message.node_count,
+        strategy=message.strategy or "published",  # stores of version 1 name none
     )
 
 

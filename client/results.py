@@ -182,8 +182,9 @@ class Rival:
 class Reason:
     """Why an instance is asked.
 
-    The undecided node (``path``, ``node_count``), its ``rivals``, and the child
-    ``attribute = value`` whose entropy interval this label would narrow most (``score``, in bits).
+    The node (``path``, ``node_count``): an undecided one with its ``rivals``, and the child ``attribute = value`` that
+    the instance stands for; or the leaf in which the instance ends, then these are empty. ``score`` is what the label
+    is worth in the measure of the ``strategy``; published: how much it narrows the child's entropy interval, in bits.
     """
 
     path: tuple[tuple[str, str], ...]
@@ -192,6 +193,7 @@ class Reason:
     value: str
     score: float
     node_count: int
+    strategy: str = "published"
 
 
 @dataclass(frozen=True)

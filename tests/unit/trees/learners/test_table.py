@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
+from quercus.belief.label import ClassSet, Masses, Plausibilities
 from quercus.belief.mass import MassFunction
 from quercus.trees.learners.table import Table, consonant
 from quercus.trees.specification import Nominal, Numeric
@@ -21,6 +22,17 @@ def test_classes_become_precise_contours_masses_and_probabilities():
     assert table.pignistic.tolist() == table.contours.tolist()
     assert table.precise.all()
     assert table.weights.tolist() == [1, 1, 1]
+
+
+def test_labels_of_all_kinds_become_masses_where_one_is_a_mass_function_else_contours():
+    mass = MassFunction.of(2, {1: 0.5, 3: 0.5})
+    labels = [ClassSet(2), Plausibilities((0.5, 1.0)), Masses(mass)]
+    table = Table.of_labels(VALUES, [COLOUR, SIZE], labels, 2)
+    assert [m.focal for m in table.masses] == [((2, 1.0),), ((2, 0.5), (3, 0.5)), mass.focal]
+    assert table.contours.tolist() == [[0, 1], [0.5, 1], [1, 0.5]]
+    plain = Table.of_labels(VALUES[:2], [COLOUR, SIZE], labels[:2], 2, [1, 3])
+    assert (plain.given, plain.contours.tolist()) == (None, [[0, 1], [0.5, 1]])
+    assert plain.weights.tolist() == [1, 3]
 
 
 def test_masses_stay_as_given_and_give_their_contours():
