@@ -32,9 +32,9 @@ from quercus.server.access import Authority
 from quercus.server.config import Config
 from quercus.server.core import Core
 from quercus.server.errors import BadStart
-from quercus.server.guard import Guard
+from quercus.server.guard import Bounds, Guard
 from quercus.server.interceptor import CatchAll
-from quercus.server.limits import MAX_CALLS
+from quercus.server.limits import MEMORY_SHARE
 from quercus.server.listening import check_address, join
 from quercus.server.logs import set_up_logging
 from quercus.server.metrics import Metrics
@@ -46,6 +46,7 @@ from quercus.server.services.models import ModelService
 from quercus.server.services.queries import QueryService
 from quercus.server.services.trees import TreeService
 from quercus.server.supervisor import Supervisor
+from quercus.server.throttle import Memory, Rates, Streams, memory_of_machine
 from quercus.server.tls import server_credentials
 from quercus.server.tracing import Tracing
 from quercus.storage.access import TokenRecord
@@ -118,7 +119,9 @@ class Server:
         self._health = Health(self.core.stopping)
         self._calls = CatchAll()
         authority = Authority(self._load_tokens) if config.needs_tokens else None
-        self._guard = Guard(self.core, authority)
+        self._memory = Memory(config.max_memory_bytes or int(MEMORY_SHARE * memory_of_machine()))
+        bounds = Bounds(Rates(config.calls_per_s), Streams(config.max_streams), self._memory)
+        self._guard = Guard(self.core, authority, bounds)
         self._server = self._make_server()
         self._watches: list[asyncio.Task[None]] = []
         self.port = 0
@@ -145,6 +148,7 @@ class Server:
             await asyncio.to_thread(self._store.close)
             raise
         self.core.start()
+        self._memory.start()
         await self._server.start()
         if self._config.grower:
             await self.supervisor.start()
@@ -212,6 +216,7 @@ class Server:
         await self._server.stop(max(0.0, until - time.monotonic()))
         await self.supervisor.close()
         await self.core.close()
+        await asyncio.to_thread(self._memory.close)
         await asyncio.to_thread(self._metrics.close)
         await asyncio.to_thread(self._tracing.close)
 
@@ -228,7 +233,7 @@ class Server:
         size = self._config.max_message_bytes
         server = aio.server(
             interceptors=[Observer(self._metrics), *self._tracing.interceptors, self._calls, self._guard],
-            maximum_concurrent_rpcs=MAX_CALLS,
+            maximum_concurrent_rpcs=self._config.max_calls,
             options=[
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", size),

@@ -16,7 +16,14 @@ from typing import Final
 from quercus.belief.errors import shown
 from quercus.server import logs
 from quercus.server.errors import BadStart
-from quercus.server.limits import MAX_MESSAGE_BYTES, MAX_SNAPSHOT_INTERVAL_S, SNAPSHOT_INTERVAL_S
+from quercus.server.limits import (
+    MAX_CALLS,
+    MAX_MESSAGE_BYTES,
+    MAX_MODELS,
+    MAX_SNAPSHOT_INTERVAL_S,
+    MAX_STREAMS,
+    SNAPSHOT_INTERVAL_S,
+)
 from quercus.server.listening import is_loopback
 from quercus.storage import KEPT_VERSIONS, file_url
 
@@ -48,6 +55,12 @@ class Config:
     poll_ms : time between two looks for changes of the store, in milliseconds.
     read_threads : threads that read the store.
     max_message_bytes : largest message received.
+    max_calls : calls under way at once, of all clients, streams included.
+    max_streams : streams that one caller may have open: one token, or one address where no token is asked for.
+    calls_per_s : calls of one caller in a second, and messages in its streams; 0: no bound.
+    max_models : models of the store.
+    max_memory_bytes : above which the server refuses new work (RESOURCE_EXHAUSTED); 0: three quarters of what the
+        machine, or its control group, has.
     grower : whether to run the grower process.
     keep_trees : tree versions of each model that are kept; the log is kept whole.
     snapshot_interval_s : while rows arrive the tree of a model is published at most this often, in seconds; 0: as often
@@ -70,6 +83,11 @@ class Config:
     poll_ms: int = 5
     read_threads: int = 4
     max_message_bytes: int = MAX_MESSAGE_BYTES
+    max_calls: int = MAX_CALLS
+    max_streams: int = MAX_STREAMS
+    calls_per_s: float = 0.0
+    max_models: int = MAX_MODELS
+    max_memory_bytes: int = 0
     grower: bool = True
     keep_trees: int = KEPT_VERSIONS
     snapshot_interval_s: float = SNAPSHOT_INTERVAL_S
@@ -159,6 +177,11 @@ _BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
     ("keep_trees", 1, 1_000_000_000),
     ("snapshot_interval_s", 0.0, MAX_SNAPSHOT_INTERVAL_S),
     ("max_message_bytes", 1024, 1024**3),
+    ("max_calls", 1, MAX_CALLS),
+    ("max_streams", 1, MAX_CALLS),
+    ("calls_per_s", 0.0, 1e6),
+    ("max_models", 1, MAX_MODELS),
+    ("max_memory_bytes", 0, 2**63),
 )
 
 

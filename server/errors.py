@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import grpc
 from google.protobuf import any_pb2
@@ -26,6 +27,7 @@ from quercus.storage.errors import (
 
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 DETAILS_KEY = "grpc-status-details-bin"
+PUSHBACK_KEY = "grpc-retry-pushback-ms"
 
 
 class Unavailable(Exception):  # noqa: N818 - named after the status
@@ -38,6 +40,19 @@ class Unauthenticated(Exception):  # noqa: N818 - named after the status
 
 class PermissionDenied(Exception):  # noqa: N818 - named after the status
     """The token does not allow it; the text says what would."""
+
+
+class ResourceExhausted(Exception):  # noqa: N818 - named after the status
+    """More than a bound allows at this moment.
+
+    Attributes
+    ----------
+    retry_s : after which trying again is sound, in seconds; None: not before something else changes.
+    """
+
+    def __init__(self, reason: str, retry_s: float | None) -> None:
+        super().__init__(reason)
+        self.retry_s = retry_s
 
 
 class BadStart(Exception):  # noqa: N818 - reads as what happened
@@ -57,7 +72,7 @@ class Failure:
 
     code: grpc.StatusCode
     message: str
-    metadata: tuple[tuple[str, bytes], ...]
+    metadata: tuple[tuple[str, str | bytes], ...]
 
 
 @contextmanager
@@ -92,6 +107,8 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911 - a tab
             return failure(code_pb2.DATA_LOSS, f"what is stored cannot be read ({error})")
         case Stale():
             return failure(code_pb2.ABORTED, "the model's nominal values changed meanwhile: send it again")
+        case ResourceExhausted():
+            return _exhausted(error)
         case Unauthenticated():
             return failure(code_pb2.UNAUTHENTICATED, str(error))
         case PermissionDenied():
@@ -100,6 +117,17 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911 - a tab
             return failure(code_pb2.UNAVAILABLE, str(error))
         case _:
             return None
+
+
+def _exhausted(error: ResourceExhausted) -> Failure:
+    """Say when to try again, to programs and, in milliseconds, to the retries of gRPC clients."""
+    if error.retry_s is None:
+        return failure(code_pb2.RESOURCE_EXHAUSTED, str(error))
+    info = error_details_pb2.RetryInfo()
+    info.retry_delay.FromMilliseconds(milliseconds := math.ceil(1000 * error.retry_s))
+    text = f"{error}; try again in {error.retry_s:.2g} s"
+    found = failure(code_pb2.RESOURCE_EXHAUSTED, text, info)
+    return replace(found, metadata=(*found.metadata, (PUSHBACK_KEY, str(milliseconds))))
 
 
 def failure(code: int, message: str, detail: Message | None = None) -> Failure:

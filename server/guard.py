@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from grpc import aio
@@ -22,25 +23,40 @@ from quercus.server.core import Core
 from quercus.server.errors import PermissionDenied, to_failure
 from quercus.server.handlers import Handler, rewrap
 from quercus.server.names import parse_query
+from quercus.server.throttle import Memory, Rates, Streams
 from quercus.storage.errors import NotFound
 
 _audit = logging.getLogger("quercus.audit")
+LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/SetLogLevel"})
+"""Calls that are let in however short memory is."""
+
 OPEN_PREFIX: Final = "/grpc.health."
 """Probes need no token: whether a server is well is no secret."""
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """What one caller may have, and whether there is room for more work."""
+
+    rates: Rates
+    streams: Streams
+    memory: Memory
+
+
 class Guard(aio.ServerInterceptor):
-    """Asks every call for its token, and every message for what it may touch.
+    """Asks every call for its token, and every message for what it may touch; holds callers to their bounds.
 
     Parameters
     ----------
     core : of the server.
     authority : None: anyone may call, and only the audit log is written.
+    bounds : of callers.
     """
 
-    def __init__(self, core: Core, authority: Authority | None) -> None:
+    def __init__(self, core: Core, authority: Authority | None, bounds: Bounds) -> None:
         self._core = core
         self._authority = authority
+        self._bounds = bounds
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
@@ -51,7 +67,7 @@ class Guard(aio.ServerInterceptor):
         if handler is None or method.startswith(OPEN_PREFIX):
             return handler
         given = [value for key, value in handler_call_details.invocation_metadata if key == "authorization"]
-        gate = _Gate(self._core, self._authority, method, given[0] if given else None)
+        gate = _Gate(self._core, self._authority, self._bounds, method, given[0] if given else None)
         audited = short_name(method) in ADMINISTRATIVE
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
@@ -65,10 +81,17 @@ class _Gate:
     """What one call has to pass, at its start and with every message."""
 
     def __init__(
-        self, core: Core, authority: Authority | None, method: str, authorization: str | None
+        self,
+        core: Core,
+        authority: Authority | None,
+        bounds: Bounds,
+        method: str,
+        authorization: str | None,
     ) -> None:
         self._core = core
         self._authority = authority
+        self._bounds = bounds
+        self._is_work = short_name(method) not in LIGHT
         self._method = method
         self._authorization = authorization
 
@@ -80,10 +103,13 @@ class _Gate:
         check_permission(principal, self._method)
         return principal
 
-    async def check(self, request: Any) -> None:
+    async def check(self, request: Any, context: Any) -> None:
         """Let a message pass, or raise."""
         principal = await self.admit()
         set_caller(principal)
+        self._bounds.rates.take(_caller_name(principal, context))
+        if self._is_work:
+            self._bounds.memory.check()
         if principal is None:
             return
         model = named_model(request)
@@ -109,8 +135,8 @@ class _Gate:
 
         async def guarded(request: Any, context: Any) -> Any:
             if streams_in:
-                return await behaviour(self._checked(request), context)
-            await self.check(request)
+                return await behaviour(self._checked(request, context), context)
+            await self.check(request, context)
             return await behaviour(request, context)
 
         return guarded
@@ -119,18 +145,21 @@ class _Gate:
         """Wrap a handler with many responses, each of which the caller must still be allowed to see."""
 
         async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
-            set_caller(await self.admit())
-            if not streams_in:
-                await self.check(request)
-            async for response in behaviour(self._checked(request) if streams_in else request, context):
-                await self.admit()
-                yield response
+            principal = await self.admit()
+            set_caller(principal)
+            with self._bounds.streams.opened(_caller_name(principal, context)):
+                if not streams_in:
+                    await self.check(request, context)
+                asked = self._checked(request, context) if streams_in else request
+                async for response in behaviour(asked, context):
+                    await self.admit()
+                    yield response
 
         return guarded
 
-    async def _checked(self, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def _checked(self, requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
         async for request in requests:
-            await self.check(request)
+            await self.check(request, context)
             yield request
 
     def audited(self, behaviour: Any) -> Any:
@@ -165,6 +194,14 @@ class _Gate:
             return (await self._authority.admit(self._authorization)).name
         except Exception:
             return f"a stranger at {context.peer()}"
+
+
+def _caller_name(principal: Principal | None, context: Any) -> str:
+    """Return who is held to the bounds: a token's name, else the address without the port."""
+    if principal is not None:
+        return principal.name
+    peer: str = context.peer()
+    return peer.rpartition(":")[0] or peer
 
 
 def _target(request: Any) -> str:

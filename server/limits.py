@@ -10,6 +10,15 @@ MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 MAX_CALLS: Final = 10_000
 """Calls under way at once, streams included; one more is RESOURCE_EXHAUSTED."""
 
+MAX_STREAMS: Final = 2_000
+"""Streams of one caller."""
+
+MAX_MODELS: Final = 10_000
+"""Models of one store."""
+
+MEMORY_SHARE: Final = 0.75
+"""Of the machine's memory that the server uses before it refuses work, unless configured."""
+
 MAX_BATCH_ROWS: Final = 10_000
 """Rows in one push or one classification."""
 

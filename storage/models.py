@@ -70,6 +70,11 @@ def page(connection: Connection, after: str, limit: int, now: float) -> list[Mod
     return [_record(row, now) for row in rows]
 
 
+def count(connection: Connection) -> int:
+    """How many models there are."""
+    return int(connection.execute(select(func.count()).select_from(model)).scalar_one())
+
+
 def remove(connection: Connection, name: str) -> None:
     """Delete the model; the foreign keys take everything of it along."""
     connection.execute(delete(model).where(model.c.id == lock(connection, name).id))

@@ -142,6 +142,11 @@ class Store:
         with self._database.read() as connection:
             return models.page(connection, after, limit, self._clock())
 
+    def count_models(self) -> int:
+        """How many models there are."""
+        with self._database.read() as connection:
+            return models.count(connection)
+
     def delete_model(self, name: str) -> None:
         """Delete a model with its evidence, queries and trees."""
         with self._database.write() as connection:

@@ -16,6 +16,7 @@ from quercus.server.convert_models import duration
 from quercus.server.core import Core
 from quercus.server.limits import MAX_PAGE
 from quercus.server.supervisor import Supervisor
+from quercus.server.throttle import resident_bytes
 from quercus.storage.store import Store
 
 _log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             grower=self._supervisor.status(),
             calls=int(self._calls()),
             writes_waiting=core.writer.waiting,
-            memory_bytes=await asyncio.to_thread(_memory_bytes),
+            memory_bytes=await asyncio.to_thread(resident_bytes),
             tls=bool(config.tls_cert),
             tokens=config.needs_tokens,
             log_level=logs.level(),
@@ -83,15 +84,3 @@ def _look(store: Store, status: admin_pb2.GetStatusResponse) -> None:
             break
         after = page[-1].name
     status.grower.lag.CopyFrom(duration(lag_s))
-
-
-def _memory_bytes() -> int:
-    """Return the resident memory of this process; 0 where the system does not tell in the way of Linux."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            pages = int(file.read().split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-    import resource  # noqa: PLC0415 - not on every system
-
-    return pages * resource.getpagesize()

@@ -13,6 +13,7 @@ from quercus.proto.v1 import model_pb2, model_pb2_grpc
 from quercus.server.access import caller
 from quercus.server.convert_models import changed, complete, encode_model
 from quercus.server.core import Core
+from quercus.server.errors import ResourceExhausted
 from quercus.server.names import check_model_id, make_token, page_size, parse_model, read_token
 from quercus.storage.errors import NotFound
 from quercus.storage.records import ModelRecord
@@ -36,7 +37,7 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
         specification = await self._core.convert(request, complete, request.specification)
         data = specification.SerializeToString(deterministic=True)
         record = await self._core.write(
-            self._core.store.create_model, model, data, budget=specification.budget
+            _create, self._core.store, model, data, specification.budget, self._core.config.max_models
         )
         self._core.catalogue.forget(model)
         return encode_model(record, {})
@@ -65,6 +66,14 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
         await self._core.write(self._core.store.delete_model, model)
         self._core.catalogue.forget(model)
         return empty_pb2.Empty()
+
+
+def _create(store: Store, model: str, data: bytes, budget: int, most: int) -> ModelRecord:
+    if store.count_models() >= most:
+        raise ResourceExhausted(
+            f"max_models: there are {most} models, the most there may be: delete one", None
+        )
+    return store.create_model(model, data, budget=budget)
 
 
 def _get(store: Store, model: str) -> model_pb2.Model:

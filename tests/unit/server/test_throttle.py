@@ -1,0 +1,113 @@
+"""Bounds of callers and of memory."""
+
+import pytest
+
+from quercus.server.errors import ResourceExhausted, to_failure
+from quercus.server.throttle import (
+    BURST_S,
+    MAX_CALLERS,
+    Memory,
+    Rates,
+    Streams,
+    memory_of_machine,
+    resident_bytes,
+)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def passed(rates: Rates, caller: str = "ann", tries: int = 1000) -> int:
+    """How many calls pass before one does not."""
+    for count in range(tries):
+        try:
+            rates.take(caller)
+        except ResourceExhausted:
+            return count
+    return tries
+
+
+def test_a_caller_gets_its_rate_and_no_more_over_any_time() -> None:
+    clock = Clock()
+    rates = Rates(10.0, clock)
+    assert passed(rates) == 10 * BURST_S
+    total = 0
+    for _ in range(1000):
+        clock.now += 0.01
+        total += passed(rates)
+    assert total == pytest.approx(100, abs=1)
+    clock.now += 3600
+    assert passed(rates) == 10 * BURST_S
+
+
+def test_the_time_that_is_named_is_when_it_passes() -> None:
+    clock = Clock()
+    rates = Rates(0.5, clock)
+    assert passed(rates) == 1
+    with pytest.raises(ResourceExhausted, match=r"ann makes more than 0\.5 calls a second") as caught:
+        rates.take("ann")
+    assert caught.value.retry_s == pytest.approx(2.0)
+    clock.now += 1.99
+    assert passed(rates) == 0
+    clock.now += 0.02
+    assert passed(rates) == 1
+
+
+def test_callers_do_not_pay_for_each_other_and_are_forgotten_in_time() -> None:
+    clock = Clock()
+    rates = Rates(1.0, clock)
+    assert (passed(rates, "ann"), passed(rates, "bob")) == (2, 2)
+    for i in range(MAX_CALLERS):
+        rates.take(f"caller {i}")
+    assert len(rates._buckets) == MAX_CALLERS
+    assert passed(rates, "ann") == 2
+
+
+def test_no_rate_means_no_bound() -> None:
+    assert passed(Rates(0.0)) == 1000
+
+
+def test_streams_are_counted_while_they_are_open() -> None:
+    streams = Streams(2)
+    three = [streams.opened(name) for name in ("ann", "ann", "bob")]
+    for each in three:
+        each.__enter__()
+    with pytest.raises(ResourceExhausted, match="max_streams: ann has 2 streams open"), streams.opened("ann"):
+        pass
+    for each in three:
+        each.__exit__(None, None, None)
+    with pytest.raises(ZeroDivisionError), streams.opened("ann"):
+        _ = 1 / 0
+    assert streams._open == {}
+
+
+def test_memory_is_refused_above_the_bound_and_given_again_well_below_it() -> None:
+    used = 0
+    memory = Memory(1000, lambda: used)
+    for used, full in ((999, False), (1001, True), (950, True), (899, False), (950, False)):
+        memory.look()
+        assert memory.is_full is full, used
+    used = 2000
+    memory.look()
+    with pytest.raises(ResourceExhausted, match="max_memory_bytes") as caught:
+        memory.check()
+    assert caught.value.retry_s == 1.0
+
+
+def test_the_status_says_when_to_try_again() -> None:
+    failure = to_failure(ResourceExhausted("too fast", 0.1234))
+    assert failure is not None
+    assert failure.code.name == "RESOURCE_EXHAUSTED"
+    assert failure.message == "too fast; try again in 0.12 s"
+    assert dict(failure.metadata)["grpc-retry-pushback-ms"] == "124"
+    never = to_failure(ResourceExhausted("too many", None))
+    assert never is not None
+    assert "grpc-retry-pushback-ms" not in dict(never.metadata)
+
+
+def test_this_machine_tells_its_memory() -> None:
+    assert 10e6 < resident_bytes() < memory_of_machine()
