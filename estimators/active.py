@@ -1,23 +1,31 @@
-"""The estimator of the service's own tree."""
+"""The estimator of the service's own tree, with the queries that it asks."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_consistent_length
 
+from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import MAX_NAME_CHARS, Frame
 from quercus.estimators.base import BeliefClassifier
-from quercus.estimators.columns import distinct_names
+from quercus.estimators.columns import Columns, distinct_names, is_frame
+from quercus.estimators.labels import read_labels
 from quercus.trees.learners.model import Learned
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import MAX_COUNT, Attribute, Numeric, Specification
-from quercus.trees.stream import GrowthState, Observed, grow
+from quercus.trees.query import Asked
+from quercus.trees.specification import MAX_COUNT, Attribute, Numeric, Specification, check_count
+from quercus.trees.strategies.names import RECOMMENDED
+from quercus.trees.stream import Event, GrowthState, Observed, Refused, grow
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+NOWHERE = Asked((), None, None, ())  # of a refusal that is part of no round
 
 
 class ActiveBeliefTreeClassifier(BeliefClassifier):
@@ -36,7 +44,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
     max_cuts
         Most candidate thresholds of a numeric column, where `bins` is None.
     strategy
-        What is asked, by name.
+        What `query` asks, a name of `quercus.trees.strategies.names.STRATEGIES`.
     missing_label
         What stands in `y` for a label that is not known, besides None and NaN.
     classes, categorical_features
@@ -48,6 +56,8 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
     >>> tree = ActiveBeliefTreeClassifier(classes=["no", "yes"]).fit(X, ["no", None, "yes", {"no", "yes"}])
     >>> tree.predict_contour([["sun", 1]]).round(2).tolist()
     [[1.0, 0.2]]
+    >>> tree.query(X, ["no", None, "yes", {"no", "yes"}]).tolist()
+    [1]
     """
 
     def __init__(
@@ -58,7 +68,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         max_depth: int | None = None,
         bins: int | None = 4,
         max_cuts: int = 32,
-        strategy: str = "published",
+        strategy: str = RECOMMENDED,
         missing_label: object = np.nan,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
@@ -78,6 +88,94 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         specification = self._specification(table.attributes, names, len(table))
         state = grow(GrowthState.initial(specification), [Observed(table.values, table.contours)])
         return TreeModel(specification.attributes, table.size, state.flat, state.edges)
+
+    @overload
+    def query(
+        self,
+        X: Any,
+        y: Any,
+        candidates: Any = None,
+        batch_size: int = 1,
+        return_utilities: Literal[False] = False,
+    ) -> Ints: ...
+    @overload
+    def query(
+        self, X: Any, y: Any, candidates: Any = None, batch_size: int = 1, *, return_utilities: Literal[True]
+    ) -> tuple[Ints, Floats]: ...
+    def query(
+        self,
+        X: Any,
+        y: Any,
+        candidates: Any = None,
+        batch_size: int = 1,
+        return_utilities: bool = False,
+    ) -> Ints | tuple[Ints, Floats]:
+        """Choose whose labels to ask for; the conventions are scikit-activeml's.
+
+        The estimator need not be fitted, and stays as it is.
+
+        Parameters
+        ----------
+        X
+            (n, K) all rows, with and without labels.
+        y
+            (n,) their labels, as of `fit`; a missing one is one to ask for, and so is an uncertain one.
+        candidates
+            None: every row whose label does not name one class. Numbers (m,) of rows: of these only. Rows (m, K): these
+            are asked about, not those of `X`.
+        batch_size
+            Most labels to ask for.
+        return_utilities
+            Whether to return the utilities too.
+
+        Returns
+        -------
+        indices
+            (at most `batch_size`,) numbers of rows of `X`, or of `candidates` when these are rows. Fewer than
+            `batch_size`, perhaps none, where the strategy has no use for more: no label could change the tree.
+        utilities
+            Only with `return_utilities`: (len(indices), n) or (len(indices), m). In row b, 1 for what is asked as
+            number b, falling by rank to 0 for what would not be asked; NaN for those that are no candidates any more.
+
+        Raises
+        ------
+        ValueError
+            When something is not so.
+        """
+        check_count(batch_size, "batch_size", 1)
+        fresh = clone(self)
+        X = fresh._validated(X, reset=True)
+        labels = read_labels(y, self._frame(), self.missing_label)
+        columns = Columns.of(X, self.categorical_features)
+        values, contours = columns.values(X), labels.matrix()
+        check_consistent_length(values, contours)
+        offset, count, allowed = 0, len(values), np.arange(len(values))
+        if candidates is not None and _are_rows(candidates):
+            more = columns.values(fresh._validated(candidates, reset=False))
+            offset, count, allowed = len(values), len(more), len(values) + np.arange(len(more))
+            values, contours = (
+                np.vstack([values, more]),
+                np.vstack([contours, np.ones((len(more), contours.shape[1]))]),
+            )
+        elif candidates is not None:
+            allowed = _numbers(candidates, count)
+        specification = self._specification(
+            columns.attributes, distinct_names(labels.classes.tolist(), MAX_NAME_CHARS), len(values)
+        )
+        others = np.setdiff1d(np.arange(len(values)), allowed)
+        events: list[Event] = [Observed(values, contours), *(Refused(int(row), NOWHERE) for row in others)]
+        state = grow(GrowthState.initial(specification), events)
+        agenda = state.agenda(count if return_utilities else batch_size)
+        order = np.array([query.instance - offset for query in agenda], dtype=np.int64)
+        picked = order[:batch_size]
+        if not return_utilities:
+            return picked
+        askable = state.evidence.candidates(allowed) - offset
+        return picked, _utilities(order, picked, askable, count)
+
+    def _frame(self) -> Sequence[Any] | None:
+        fitted: Sequence[Any] | None = getattr(self, "classes_", None)
+        return fitted if self.classes is None else self.classes
 
     def _specification(
         self, attributes: Sequence[Attribute], names: Sequence[str], rows: int
@@ -100,3 +198,26 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         if self.bins is None:
             return replace(attribute, cuts=self.max_cuts)
         return replace(attribute, bins=self.bins)
+
+
+def _are_rows(candidates: Any) -> bool:
+    return is_frame(candidates) or np.ndim(candidates) > 1
+
+
+def _numbers(candidates: Any, count: int) -> Ints:
+    numbers = np.asarray(candidates)
+    whole = np.issubdtype(numbers.dtype, np.integer) or not numbers.size
+    if not whole or (numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < count):
+        raise InvalidInput("candidates", f"are {shown(candidates)}, must be numbers of rows in [0, {count})")
+    return numbers.astype(np.int64)
+
+
+def _utilities(order: Ints, picked: Ints, askable: Ints, count: int) -> Floats:
+    """Return the utilities of each row at each pick: ranks, for strategies measure worth in units of their own."""
+    utilities = np.full(count, np.nan)
+    utilities[askable] = 0.0
+    utilities[order] = 1.0 - np.arange(len(order)) / max(len(order), 1)
+    found = np.tile(utilities, (len(picked), 1))
+    for pick in range(1, len(picked)):
+        found[pick, picked[:pick]] = np.nan
+    return found

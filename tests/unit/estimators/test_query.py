@@ -1,0 +1,165 @@
+"""Queries by scikit-activeml's conventions."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+
+from quercus.belief.errors import InvalidInput
+from quercus.estimators import ActiveBeliefTreeClassifier
+from quercus.trees.strategies.names import STRATEGIES
+from quercus.trees.stream import Answered, GrowthState, Observed, grow
+
+X, TARGETS = load_iris(return_X_y=True)
+NAN = np.nan
+
+
+def partly(known: int = 12, seed: int = 0) -> np.ndarray[Any, np.dtype[np.float64]]:
+    y = np.full(len(TARGETS), NAN)
+    some = np.random.default_rng(seed).permutation(len(y))[:known]
+    y[some] = TARGETS[some]
+    return y
+
+
+def learner(strategy: str = "published", **parameters: Any) -> ActiveBeliefTreeClassifier:
+    return ActiveBeliefTreeClassifier(classes=[0, 1, 2], strategy=strategy, **parameters)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_rows_without_label_are_asked_about(strategy: str) -> None:
+    y = partly()
+    found = learner(strategy).query(X, y, batch_size=5)
+    assert found.dtype.kind == "i"
+    assert len(set(found.tolist())) == len(found) == 5
+    assert np.isnan(y[found]).all()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_utilities(strategy: str) -> None:
+    y = partly()
+    found, utilities = learner(strategy).query(X, y, batch_size=4, return_utilities=True)
+    np.testing.assert_array_equal(found, learner(strategy).query(X, y, batch_size=4))
+    assert utilities.shape == (4, len(X))
+    assert np.nanargmax(utilities, axis=1).tolist() == found.tolist()
+    for pick, row in enumerate(utilities):
+        gone = set(np.flatnonzero(~np.isnan(y)).tolist()) | set(found[:pick].tolist())
+        assert set(np.flatnonzero(np.isnan(row)).tolist()) == gone
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_candidates_by_number(strategy: str) -> None:
+    y = partly()
+    some = np.flatnonzero(np.isnan(y))[::7]
+    found, utilities = learner(strategy).query(X, y, candidates=some, batch_size=3, return_utilities=True)
+    assert len(found) == 3
+    assert set(found.tolist()) <= set(some.tolist())
+    assert set(np.flatnonzero(~np.isnan(utilities[0])).tolist()) == set(some.tolist())
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_candidates_as_rows(strategy: str) -> None:
+    y = partly(30)
+    others = X[::10] + 0.05
+    found, utilities = learner(strategy).query(X, y, candidates=others, batch_size=2, return_utilities=True)
+    assert utilities.shape == (2, len(others))
+    assert ((found >= 0) & (found < len(others))).all()
+
+
+def test_uncertain_labels_are_asked_about_too() -> None:
+    known = [int(t) for t in TARGETS]
+    labels: list[Any] = [{t, (t + 1) % 3} if i % 50 == 7 else t for i, t in enumerate(known)]
+    found = learner(alpha=0.0).query(X, labels, batch_size=9)
+    assert set(found.tolist()) <= {7, 57, 107}
+    assert len(found)
+
+
+def test_nothing_is_asked_where_no_label_could_change_the_tree() -> None:
+    assert learner().query(X, TARGETS.astype(float), batch_size=3).tolist() == []
+    found, utilities = learner().query(X, TARGETS.astype(float), return_utilities=True)
+    assert (found.shape, utilities.shape) == ((0,), (0, len(X)))
+
+
+def test_the_service_asks_the_same() -> None:
+    """The first query of a model that has seen the same log."""
+    y = partly()
+    clf = learner(bins=4)
+    clf.fit(X, y)
+    specification = clf._specification(clf.model_.attributes, ("0", "1", "2"), len(X))
+    contours = np.where(np.isnan(y)[:, np.newaxis], 1.0, np.eye(3)[np.nan_to_num(y).astype(int)])
+    state = grow(GrowthState.initial(specification), [Observed(X, contours)])
+    assert clf.model_.trees == (state.tree,)
+    (query,) = state.agenda(1)
+    assert clf.query(X, y).tolist() == [query.instance]
+    answer = np.eye(3)[TARGETS[query.instance]]
+    state = grow(state, [Answered(query.instance, answer, 1.0, query.asked)])
+    y[query.instance] = TARGETS[query.instance]
+    assert clf.fit(X, y).model_.trees == (state.tree,)
+
+
+def test_the_estimator_stays_as_it_is() -> None:
+    clf = learner()
+    clf.query(X, partly())
+    assert not [name for name in vars(clf) if name.endswith("_")]
+    fitted = clone(clf).fit(X[:, :2], TARGETS)
+    fitted.query(X, partly())
+    assert fitted.n_features_in_ == 2
+
+
+def test_data_frames_names_and_another_missing_label() -> None:
+    frame = pd.DataFrame({"c": ["x", "y", "x", "y", "z", "z"] * 4, "n": np.arange(24.0)})
+    y = ["a", "b", "none", "none", "none", "a"] * 4
+    clf = ActiveBeliefTreeClassifier(missing_label="none")
+    found = clf.query(frame, y, batch_size=3)
+    assert all(y[i] == "none" for i in found)
+    rows = frame.iloc[[2, 3]]
+    assert set(clf.query(frame, y, candidates=rows, batch_size=2).tolist()) <= {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"batch_size": 0}, "batch_size: is 0"),
+        ({"candidates": [150]}, r"candidates: are \[150\], must be numbers of rows in \[0, 150\)"),
+        ({"candidates": [-1]}, "candidates: are"),
+        ({"candidates": [0.5]}, "candidates: are"),
+    ],
+)
+def test_mistakes(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        learner().query(X, partly(), **arguments)
+
+
+@pytest.mark.filterwarnings("ignore:.*base_estimator. could not be fitted")
+def test_the_loop_of_scikit_activeml() -> None:
+    """Its pool loop with our estimator in the place of its query strategy, beside one of its own."""
+    pool = pytest.importorskip(
+        "skactiveml.pool", reason="scikit-activeml is not installed: its loop is NOT checked"
+    )
+    classifier = pytest.importorskip("skactiveml.classifier")
+    utils = pytest.importorskip("skactiveml.utils")
+    from sklearn.tree import DecisionTreeClassifier
+
+    order = np.random.default_rng(2).permutation(len(X))
+    train, test = order[:100], order[100:]
+    ours = ActiveBeliefTreeClassifier(classes=[0, 1, 2], missing_label=utils.MISSING_LABEL)
+    theirs = pool.UncertaintySampling(method="entropy", random_state=0)
+    model = classifier.SklearnClassifier(
+        DecisionTreeClassifier(random_state=0), classes=[0, 1, 2], random_state=0
+    )
+    accuracy = {}
+    for name, ask in {
+        "ours": lambda y: ours.query(X=X[train], y=y, batch_size=2),
+        "theirs": lambda y: theirs.query(X=X[train], y=y, clf=model, batch_size=2),
+    }.items():
+        y = np.full(shape=len(train), fill_value=utils.MISSING_LABEL)
+        for _ in range(15):
+            asked = ask(y)
+            assert not utils.is_labeled(y)[asked].any()
+            y[asked] = TARGETS[train][asked]
+        assert utils.is_labeled(y).sum() == 30
+        accuracy[name] = clone(ours).fit(X[train], y).score(X[test], TARGETS[test])
+    assert accuracy["ours"] >= 0.85, accuracy
+    assert min(accuracy.values()) > 0.5
