@@ -11,6 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
+from quercus.server.convert_algorithms import decode_algorithm
 from quercus.server.errors import within
 from quercus.server.limits import MAX_BUDGET, MAX_COUNT
 from quercus.server.names import model_name
@@ -40,6 +41,8 @@ _BOUNDS: Final = {
     "max_depth": (0, MAX_COUNT),
     "warmup_rows": (1, MAX_COUNT),
 }
+INSTANCES_A_CLASS: Final = 5
+"""Of the smallest node that a belief-entropy tree splits, unless told."""
 _DEFAULT_BINS: Final = 4
 _DEFAULT_LEVEL: Final = 0.05
 _PRUNING: Final[dict[int, PruningKind]] = {
@@ -58,7 +61,9 @@ def complete(message: model_pb2.Specification) -> model_pb2.Specification:
     """
     full = model_pb2.Specification()
     full.CopyFrom(message)
-    for field, value in DEFAULTS.items():
+    if not full.HasField("algorithm"):
+        full.algorithm.abc45.SetInParent()
+    for field, value in (DEFAULTS | _own_defaults(full)).items():
         if not full.HasField(field):  # type: ignore[arg-type]  # the keys are optional fields
             setattr(full, field, value)
     if full.HasField("pruning") and not full.pruning.HasField("level"):
@@ -72,6 +77,15 @@ def complete(message: model_pb2.Specification) -> model_pb2.Specification:
             )
     decode_specification(full)
     return full
+
+
+def _own_defaults(message: model_pb2.Specification) -> dict[str, float | int | str]:
+    """Return defaults that are the algorithm's own: belief-entropy trees fit a density a class at every node."""
+    algorithm = message.algorithm
+    base = algorithm.forest.base if algorithm.HasField("forest") else algorithm
+    own = "belief_entropy" if algorithm.HasField("forest") else None
+    is_entropy = (base.WhichOneof("kind") or own) == "belief_entropy"
+    return {"min_instances": max(1, INSTANCES_A_CLASS * len(message.classes))} if is_entropy else {}
 
 
 def decode_specification(message: model_pb2.Specification) -> Specification:
@@ -90,6 +104,8 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
     for k, attribute in enumerate(message.attributes):
         with within(f"specification.attributes[{k}]"):
             attributes.append(_decode_attribute(attribute))
+    with within("specification.algorithm"):
+        algorithm = decode_algorithm(message.algorithm)
     with within("specification"):
         return Specification(
             attributes=tuple(attributes),
@@ -101,6 +117,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             warmup_rows=message.warmup_rows,
             strategy=message.strategy or "published",  # stores of version 1 name none
             pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
+            algorithm=algorithm,
         )
 
 

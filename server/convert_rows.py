@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from quercus.proto.v1 import values_pb2
 from quercus.server.limits import MAX_BATCH_ROWS, MAX_NAME_CHARACTERS, MAX_VALUES
 from quercus.server.schema import Column, Schema
 from quercus.storage.records import NewValue
+from quercus.trees.learners.cells import Range
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +26,12 @@ class Decoded:
     values : float64 (n, K): numbers, indices of nominal values, NaN for missing. An index from the
         column's number of known values on stands for a value of `new_values`.
     new_values : nominal values the model has not seen, in order of first appearance.
+    parts : ranges of values that are uncertain, by row and attribute; `values` has NaN there.
     """
 
     values: NDArray[np.float64]
     new_values: tuple[NewValue, ...] = ()
+    parts: Mapping[tuple[int, int], tuple[Range, ...]] = field(default_factory=dict)
 
 
 def decode_rows(rows: values_pb2.Rows, schema: Schema, *, learn: bool) -> Decoded:
@@ -39,7 +42,7 @@ def decode_rows(rows: values_pb2.Rows, schema: Schema, *, learn: bool) -> Decode
     rows : as received.
     schema : of the model.
     learn : whether a nominal value that the model has not seen becomes one of `new_values`; otherwise it
-        gets the index ``MAX_VALUES``, which no branch of any tree has.
+        gets the index ``MAX_VALUES``, which no branch of any tree has, and values may be uncertain.
 
     Raises
     ------
@@ -115,6 +118,7 @@ def _decode_named(named: values_pb2.NamedRows, schema: Schema, learn: bool) -> D
     values = np.full((len(named.rows), len(schema.columns)), np.nan)
     learned: list[dict[str, int]] = [{} for _ in schema.columns]
     new: list[NewValue] = []
+    parts: dict[tuple[int, int], tuple[Range, ...]] = {}
     names = {column.name: k for k, column in enumerate(schema.columns)}
     required = [column for column in schema.columns if not column.missing]
     for i, row in enumerate(named.rows):
@@ -135,6 +139,10 @@ def _decode_named(named: values_pb2.NamedRows, schema: Schema, learn: bool) -> D
         for k in sorted(names[name] for name in row.values):
             column = schema.columns[k]
             field = f"{prefix}[{shown(column.name)}]"
+            ranges = _uncertain(row.values[column.name], column, field, learn)
+            if ranges:
+                parts[i, k] = ranges
+                continue
             number = _named_number(row, column, field)
             if isinstance(number, str):
                 text, number = number, MAX_VALUES
@@ -144,7 +152,36 @@ def _decode_named(named: values_pb2.NamedRows, schema: Schema, learn: bool) -> D
                 if learn:
                     number = learned[k][text]
             values[i, k] = number
-    return Decoded(values, tuple(new))
+    return Decoded(values, tuple(new), parts)
+
+
+def _uncertain(
+    value: values_pb2.NamedValue, column: Column, field: str, learn: bool
+) -> tuple[Range, ...] | None:
+    """Return the ranges of a value that is uncertain, None for any other."""
+    kind = value.WhichOneof("kind")
+    if kind not in ("nominals", "range"):
+        return None
+    if learn:
+        raise InvalidInput(
+            field, "is uncertain, which only a row to classify may be: push it without a value"
+        )
+    if kind == "range":
+        low, high = value.range.low, value.range.high
+        if column.values is not None:
+            raise InvalidInput(field, f"lies from {low!r} to {high!r}, must be some of its nominal values")
+        if not low <= high or (math.isinf(low) and low > 0) or (math.isinf(high) and high < 0):
+            raise InvalidInput(field, f"lies from {low!r} to {high!r}, must be numbers in rising order")
+        return ((low, high),)
+    names = list(dict.fromkeys(value.nominals.values))
+    if column.values is None:
+        raise InvalidInput(field, f"is one of {_listed(names)}, must be a number, or a range of numbers")
+    if not names:
+        raise InvalidInput(field, "is one of no values, must be one of at least one")
+    if len(names) > MAX_VALUES:
+        raise InvalidInput(field, f"is one of {len(names)} values, at most {MAX_VALUES} are allowed")
+    numbers = sorted({float(column.index.get(name, MAX_VALUES)) for name in names})
+    return tuple((number, number) for number in numbers)
 
 
 def _named_number(row: values_pb2.NamedRow, column: Column, field: str) -> float | str:

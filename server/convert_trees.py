@@ -1,20 +1,27 @@
-"""Trees: the grower's node to the stored message, and that message to arrays that route rows."""
+"""Trees: the stored version to its message, and to what classifies rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.proto.v1 import classify_pb2, tree_pb2
+from quercus.belief.errors import InvalidInput
+from quercus.belief.mass import MassFunction
+from quercus.proto.v1 import classify_pb2, tree_pb2, values_pb2
 from quercus.server import snapshots
 from quercus.server.convert_models import timestamp
 from quercus.server.names import tree_name
 from quercus.storage.records import Snapshot
-from quercus.trees.encoding import Edges, Encoder
+from quercus.trees.drawing import Names
+from quercus.trees.encoding import Edges
 from quercus.trees.flat import FlatTree
+from quercus.trees.learners.cells import Cells
+from quercus.trees.learners.predicting import Learned
+from quercus.trees.learners.predictions import Predictions, Shared
+from quercus.trees.learners.stored import parted, restored
 from quercus.trees.specification import Nominal, Numeric, Specification
 
 
@@ -27,7 +34,7 @@ def encode_head(specification: Specification, edges: Edges, names: Sequence[Sequ
     edges : inner edges in force, one tuple an attribute.
     names : branch names, one sequence an attribute.
     """
-    message = tree_pb2.Tree(classes=specification.frame.classes)
+    message = tree_pb2.Tree(classes=specification.frame.classes, algorithm=specification.algorithm.name)
     for attribute, cut, branches in zip(specification.attributes, edges, names, strict=True):
         message.attributes.add(
             attribute=attribute.name, branches=branches, edges=cut, numeric=isinstance(attribute, Numeric)
@@ -53,115 +60,187 @@ def encode_nodes(flat: FlatTree) -> tree_pb2.Nodes:
         interval_attributes=flat.interval_attribute.tolist(),
         interval_lowers=flat.interval_lower.tolist(),
         interval_uppers=flat.interval_upper.tolist(),
+        thresholds=flat.threshold.tolist() if flat.has_thresholds else (),
+        mass_counts=np.diff(flat.mass_start).tolist() if flat.has_masses else (),
+        mass_sets=flat.mass_set.tolist(),
+        masses=flat.mass_value.tolist(),
+        conflicts=flat.conflict.tolist() if flat.conflict.any() else (),
+        weights=flat.weight.tolist() if (flat.weight != flat.count).any() else (),
     )
 
 
-def decode_snapshot(model: str, snapshot: Snapshot) -> tree_pb2.Tree:
-    """Return the message of a stored tree with its name, version, sequence and time."""
-    message, flat = snapshots.read(snapshot.data)
-    message.nodes.CopyFrom(encode_nodes(flat))
+def decode_snapshot(model: str, snapshot: Snapshot, member: int = 0) -> tree_pb2.Tree:
+    """Return the message of a stored tree with its name, version, sequence and time.
+
+    Parameters
+    ----------
+    model : its id.
+    snapshot : the version.
+    member : which tree of several.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such member.
+    """
+    stored = snapshots.read(snapshot.data)
+    flats = parted(stored.columns)
+    message = stored.head
+    message.nodes.CopyFrom(encode_nodes(chosen(flats, member)))
     message.name = tree_name(model, snapshot.version)
     message.version = snapshot.version
     message.as_of = snapshot.as_of
+    message.member = member
     message.create_time.CopyFrom(timestamp(snapshot.created_at))
+    for at, flat in enumerate(flats):
+        classes = member_classes(message.classes, flat, at)
+        message.members.add(nodes=flat.size, leaves=flat.leaf_count, depth=flat.depth, classes=classes)
     return message
 
 
-def decode_tree(message: tree_pb2.Tree) -> FlatTree:
-    """Convert a tree message to arrays."""
-    nodes = message.nodes
+def chosen(flats: Sequence[FlatTree], member: int) -> FlatTree:
+    """Return one tree of several.
 
-    def ints(column: Sequence[int]) -> NDArray[np.int64]:
-        return np.array(column, dtype=np.int64)
+    Raises
+    ------
+    InvalidInput
+        When there is no such member.
+    """
+    if not 0 <= member < len(flats):
+        raise InvalidInput("member", f"is {member}, must lie in [0, {len(flats)}), the number of trees")
+    return flats[member]
 
-    def floats(column: Sequence[float]) -> NDArray[np.float64]:
-        return np.array(column, dtype=np.float64)
 
-    parent, shape = ints(nodes.parents), (len(nodes.parents), len(message.classes))
-    return FlatTree(
-        attribute=ints(nodes.attributes),
-        parent=parent,
-        branch=np.where(parent >= 0, ints(nodes.branches), -1),
-        klass=ints(nodes.class_indices),
-        count=ints(nodes.counts),
-        theta=floats(nodes.theta).reshape(shape),
-        belief=floats(nodes.belief).reshape(shape),
-        plausibility=floats(nodes.plausibility).reshape(shape),
-        undecided=np.array(nodes.undecided, dtype=bool),
-        stop=np.array(nodes.stops, dtype=np.int8),
-        interval_start=np.concatenate([[0], np.cumsum(ints(nodes.interval_counts))]),
-        interval_attribute=ints(nodes.interval_attributes),
-        interval_lower=floats(nodes.interval_lowers),
-        interval_upper=floats(nodes.interval_uppers),
+def member_classes(classes: Sequence[str], flat: FlatTree, member: int) -> tuple[str, ...]:
+    """Return the classes of a tree's nodes: the frame, or where it has more, one class and the others."""
+    if flat.theta.shape[1] == len(classes):
+        return tuple(classes)
+    klass = classes[member % len(classes)]  # one tree a class, in order, however often
+    return (klass, f"not {klass}")
+
+
+def names_of(message: tree_pb2.Tree, flat: FlatTree, member: int) -> Names:
+    """Return what the numbers in a tree mean."""
+    return Names(
+        member_classes(message.classes, flat, member),
+        tuple(each.attribute for each in message.attributes),
+        tuple(tuple(each.branches) for each in message.attributes),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """One version of one model's tree, ready to classify.
+    """One version of one model, ready to classify.
 
     Attributes
     ----------
-    version, as_of : of the tree.
     key : of the model.
+    version, as_of : of the tree.
+    classes : the frame.
+    model : what predicts.
+    names : of the only tree; None where there are several.
     """
 
     key: int
     version: int
     as_of: int
     classes: tuple[str, ...]
-    flat: FlatTree
-    encoder: Encoder
-    names: tuple[tuple[str, tuple[str, ...]], ...]
+    model: Learned
+    names: Names | None
 
     @classmethod
     def of(cls, key: int, snapshot: Snapshot, specification: Specification) -> Classifier:
         """Build it from a stored tree and the specification, whose declared values give the codes."""
-        message, flat = snapshots.read_classifier(snapshot.data)
+        stored = snapshots.read_classifier(snapshot.data)
         edges: Edges = tuple(
             () if isinstance(declared, Nominal) else tuple(attribute.edges)
-            for declared, attribute in zip(specification.attributes, message.attributes, strict=True)
+            for declared, attribute in zip(specification.attributes, stored.head.attributes, strict=True)
         )
+        model = restored(
+            stored.form, stored.columns, specification.attributes, specification.frame.size, edges
+        )
+        flats = model.flats
         return cls(
             key=key,
             version=snapshot.version,
             as_of=snapshot.as_of,
-            classes=tuple(message.classes),
-            flat=flat,
-            encoder=Encoder(specification.attributes, edges),
-            names=tuple((each.attribute, tuple(each.branches)) for each in message.attributes),
+            classes=tuple(stored.head.classes),
+            model=model,
+            names=names_of(stored.head, flats[0], 0) if len(flats) == 1 else None,
         )
 
-    def classify(self, values: NDArray[np.float64], want_paths: bool) -> classify_pb2.ClassifyResponse:
+    def classify(
+        self, cells: Cells, want_paths: bool = False, want_masses: bool = False
+    ) -> classify_pb2.ClassifyResponse:
         """Classify rows.
 
         Parameters
         ----------
-        values : float64 (n, K).
-        want_paths : whether to say the path of every row.
+        cells : the rows.
+        want_paths : whether to say the path of every row, where the model is one tree.
+        want_masses : whether to say the mass function of every row, where the model has them.
+
+        Raises
+        ------
+        InvalidInput
+            When paths are wanted of several trees, or a row has too many combinations of values.
         """
-        flat = self.flat
-        nodes = flat.route(self.encoder.codes(values))
-        theta = flat.theta.take(nodes, axis=0).ravel().tolist()
+        if want_paths and self.names is None:
+            raise InvalidInput(
+                "want_paths", "is true, but the model has several trees: a row has no one path"
+            )
+        said = self.model.say(cells)
+        theta = said.theta.ravel().tolist()
         response = classify_pb2.ClassifyResponse(
             tree_version=self.version,
             as_of=self.as_of,
             classes=self.classes,
-            class_indices=flat.klass.take(nodes).tolist(),
+            class_indices=said.klass.tolist(),
             theta=theta,
             pignistic=theta,
-            belief=flat.belief.take(nodes, axis=0).ravel().tolist(),
-            plausibility=flat.plausibility.take(nodes, axis=0).ravel().tolist(),
-            nodes=nodes.tolist(),
+            belief=said.belief.ravel().tolist(),
+            plausibility=said.plausibility.ravel().tolist(),
+            class_sets=_masks(said.classes),
         )
-        if want_paths:
-            paths = {node: self._path(node) for node in set(nodes.tolist())}
-            response.paths.extend(paths[node] for node in nodes.tolist())
+        if said.nodes is not None:
+            response.nodes.extend(said.nodes.tolist())
+            if want_paths and self.names is not None:
+                flat, names = self.model.flats[0], self.names
+                paths = {node: _path(flat, names, node) for node in set(response.nodes)}
+                response.paths.extend(paths[node] for node in response.nodes)
+        if want_masses and said.masses is not None:
+            masses, which = _distinct(said)
+            response.masses.extend(map(_encode_mass, masses))
+            response.mass_indices.extend(which)
         return response
 
-    def _path(self, node: int) -> classify_pb2.Path:
-        steps = [
-            classify_pb2.PathStep(attribute=self.names[attribute][0], value=self.names[attribute][1][code])
-            for attribute, code in self.flat.path(node)
-        ]
-        return classify_pb2.Path(steps=steps)
+
+def _distinct(said: Predictions) -> tuple[Iterable[MassFunction], Sequence[int]]:
+    """Return the different masses of rows, and which of them each row has."""
+    if not isinstance(said.masses, Shared):
+        return said.masses or (), range(len(said))
+    used, which = np.unique(said.masses.which, return_inverse=True)
+    return [said.masses.distinct[at] for at in used], which.ravel().tolist()
+
+
+def _encode_mass(mass: MassFunction) -> values_pb2.MassFunction:
+    return values_pb2.MassFunction(
+        focal_sets=[mask for mask, _ in mass.focal], masses=[value for _, value in mass.focal]
+    )
+
+
+def _masks(classes: NDArray[np.bool_]) -> list[int]:
+    """Return sets of classes (n, l) as bit masks."""
+    bits = np.uint64(1) << np.arange(classes.shape[1], dtype=np.uint64)
+    masks: list[int] = np.where(classes, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64).tolist()
+    return masks
+
+
+def _path(flat: FlatTree, names: Names, node: int) -> classify_pb2.Path:
+    steps = [
+        classify_pb2.PathStep(
+            attribute=names.attributes[int(flat.attribute[flat.parent[at]])], value=names.step(flat, at)
+        )
+        for at in flat.way(node)
+    ]
+    return classify_pb2.Path(steps=steps)

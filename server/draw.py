@@ -1,12 +1,16 @@
-"""Drawings of a tree message: text, DOT, SVG."""
+"""Drawings of a stored tree: text, DOT, SVG; of several trees an overview."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from quercus.proto.v1 import tree_pb2
-from quercus.server.convert_trees import decode_tree
-from quercus.trees.drawing import Names, to_dot, to_svg, to_text
+from quercus.server import snapshots
+from quercus.server.convert_trees import chosen, member_classes, names_of
+from quercus.storage.records import Snapshot
+from quercus.trees.drawing import to_dot, to_svg, to_text
+from quercus.trees.learners.stored import parted
+from quercus.trees.overview import Overview
 
 _Request = tree_pb2.RenderTreeRequest
 
@@ -17,24 +21,36 @@ MEDIA_TYPES: Final[dict[int, str]] = {
 }
 
 
-def draw(message: tree_pb2.Tree, form: int) -> tree_pb2.RenderTreeResponse:
-    """Draw a tree.
+def draw(snapshot: Snapshot, form: int, member: int | None = None) -> tree_pb2.RenderTreeResponse:
+    """Draw a stored tree.
 
     Parameters
     ----------
-    message : the tree.
+    snapshot : the version.
     form : one of ``MEDIA_TYPES``.
+    member : which tree of several; None: the only one, or an overview of all.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such member, or the tree is too large for a picture.
     """
-    flat = decode_tree(message)
-    names = Names(
-        tuple(message.classes),
-        tuple(each.attribute for each in message.attributes),
-        tuple(tuple(each.branches) for each in message.attributes),
-    )
-    if form == _Request.FORMAT_TEXT:
-        content = to_text(flat, names)
-    elif form == _Request.FORMAT_DOT:
-        content = to_dot(flat, names)
+    stored = snapshots.read(snapshot.data)
+    flats = parted(stored.columns)
+    if member is None and len(flats) > 1:
+        classes = [member_classes(stored.head.classes, flat, at) for at, flat in enumerate(flats)]
+        content = _overview(Overview.of(flats, names_of(stored.head, flats[0], 0).attributes, classes), form)
     else:
-        content = to_svg(flat, names)
+        flat = chosen(flats, member or 0)
+        names = names_of(stored.head, flat, member or 0)
+        if form == _Request.FORMAT_TEXT:
+            content = to_text(flat, names)
+        else:
+            content = (to_dot if form == _Request.FORMAT_DOT else to_svg)(flat, names)
     return tree_pb2.RenderTreeResponse(content=content, media_type=MEDIA_TYPES[form])
+
+
+def _overview(overview: Overview, form: int) -> str:
+    if form == _Request.FORMAT_TEXT:
+        return overview.text()
+    return overview.dot() if form == _Request.FORMAT_DOT else overview.svg()

@@ -14,6 +14,7 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from quercus.belief.errors import InvalidInput
 from quercus.server.limits import MAX_ERROR_BYTES
+from quercus.server.snapshots import UnreadableSnapshotError
 from quercus.storage.errors import (
     AlreadyExists,
     CorruptStore,
@@ -85,7 +86,7 @@ def within(prefix: str) -> Iterator[None]:
         raise InvalidInput(field, error.reason) from error
 
 
-def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911 - a table
+def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911, PLR0912 - a table
     """Return the status of a domain exception, or None for one that is not expected (a bug).
 
     Parameters
@@ -113,6 +114,8 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911 - a tab
             return failure(code_pb2.UNAUTHENTICATED, str(error))
         case PermissionDenied():
             return failure(code_pb2.PERMISSION_DENIED, str(error))
+        case UnreadableSnapshotError():
+            return failure(code_pb2.UNAVAILABLE, f"{error}: it is grown anew, try again in a moment")
         case Unavailable() | StorageError():
             return failure(code_pb2.UNAVAILABLE, str(error))
         case _:

@@ -5,16 +5,11 @@ from __future__ import annotations
 import logging
 import math
 import time
-from array import array
-from bisect import bisect_left
 
-from quercus.belief.codec import decode, decode_contours
-from quercus.belief.label import contour
-from quercus.proto.v1 import model_pb2
 from quercus.server import snapshots
-from quercus.server.convert_agenda import decode_asked, encode_asked, encode_reason
-from quercus.server.convert_models import decode_specification
+from quercus.server.convert_agenda import encode_asked, encode_reason
 from quercus.server.convert_trees import encode_head
+from quercus.server.engines import engine_for, specification_of
 from quercus.server.limits import (
     AGENDA_LENGTH,
     GROWTH_BYTES,
@@ -23,10 +18,8 @@ from quercus.server.limits import (
     LARGE_LAG_S,
     PUBLISH_SHARE,
 )
-from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord, Rows
+from quercus.storage.records import AgendaEntry, Event, ModelRecord
 from quercus.storage.store import Store
-from quercus.trees import stream
-from quercus.trees.specification import Specification
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +30,9 @@ class Folding:
     When a tree is published: at once when a labeller or a specification has spoken and the log is folded, since
     somebody waits for the next query; otherwise at most every `interval_s`, so at once after a rest. And never so
     often that publishing, which makes the tree follow the evidence, starves the folding: as long as anything is left
-    to fold, of this model or of another, folding gets `PUBLISH_SHARE` times the time of the last publication.
+    to fold, of this model or of another, folding gets `PUBLISH_SHARE` times the time of the last publication. A model
+    that learns again from all evidence keeps to that share also where nothing else is to do: new rows that trickle in
+    would otherwise have it learn without a pause.
 
     Parameters
     ----------
@@ -53,8 +48,7 @@ class Folding:
         self._interval_s = interval_s
         self._model = record.name
         self.key = record.key
-        self._state = stream.GrowthState.initial(_specification(record.initial_specification))
-        self._instances = array("q")  # sequence of each instance, by ordinal
+        self._engine = engine_for(specification_of(record.initial_specification))
         self._folded = 0  # newest sequence in the state
         self._awaited = False  # somebody waits for the tree of what is folded
         self._outdated = _is_outdated(store, record)
@@ -93,11 +87,9 @@ class Folding:
 
     def _fold(self) -> bool:
         stretch = self._store.read_log(self._model, self._folded, rows=GROWTH_ROWS, size_bytes=GROWTH_BYTES)
-        size = self._state.specification.frame.size
-        events = [self._convert(part, size) for part in stretch.parts]
-        if not events:
+        if not stretch.parts:
             return False
-        self._state = stream.grow(self._state, events)
+        self._engine.fold(stretch.parts)
         self._folded = stretch.last
         self._awaited |= any(isinstance(part, Event) for part in stretch.parts)
         return True
@@ -109,7 +101,7 @@ class Folding:
         behind = self.is_behind(record)
         if self._awaited and not behind:
             return -math.inf
-        share = PUBLISH_SHARE if behind or others_behind else 0
+        share = PUBLISH_SHARE if behind or others_behind or self._engine.costly else 0
         return self._published_at + max(self._interval_s, share * self._cost_s)
 
     def _tell_lag(self, record: ModelRecord) -> None:
@@ -126,18 +118,16 @@ class Folding:
 
     def _publish(self) -> None:
         started = time.monotonic()
-        state, specification = self._state, self._state.specification
-        names = state.names(self._store.vocabulary(self._model))
-        attributes = [attribute.name for attribute in specification.attributes]
-        flat = state.flat
-        data = snapshots.encode(encode_head(specification, state.edges, names), flat)
+        grown = self._engine.grown(self._store.vocabulary(self._model))
+        attributes = [attribute.name for attribute in grown.specification.attributes]
+        data = snapshots.encode(encode_head(grown.specification, grown.edges, grown.names), grown.model)
         agenda = [
             AgendaEntry(
-                self._instances[query.instance],
+                instance,
                 encode_asked(query.asked),
-                encode_reason(query, attributes, names, specification.strategy),
+                encode_reason(query, attributes, grown.names, grown.specification.strategy),
             )
-            for query in state.agenda(AGENDA_LENGTH)
+            for instance, query in self._engine.agenda(AGENDA_LENGTH)
         ]
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep
@@ -145,32 +135,13 @@ class Folding:
         self._awaited = self._outdated = False
         self._published_at = time.monotonic()
         self._cost_s = self._published_at - started
+        nodes = sum(flat.size for flat in grown.model.flats)
         _log.debug(
             "model %s: version %d as of %d, %d nodes, %d queries, in %.0f ms",
-            self._model, version, self._folded, flat.size, len(agenda), 1000 * self._cost_s,
+            self._model, version, self._folded, nodes, len(agenda), 1000 * self._cost_s,
         )  # fmt: skip
-
-    def _convert(self, part: Rows | Event, size: int) -> stream.Event:
-        if isinstance(part, Event):
-            return self._settled(part, size)
-        self._instances.extend(range(part.first, part.first + len(part.labels)))
-        return stream.Observed(part.values, decode_contours(part.labels, size))
-
-    def _settled(self, event: Event, size: int) -> stream.Event:
-        if event.kind is EventKind.SPECIFICATION:
-            return stream.Respecified(_specification(event.specification or b""))
-        ordinal = bisect_left(self._instances, event.instance)
-        asked = decode_asked(event.asked or b"")
-        if event.label is None:
-            return stream.Refused(ordinal, asked)
-        said = contour(decode(event.label, size), size)
-        return stream.Answered(ordinal, said, event.reliability, asked)
 
 
 def _is_outdated(store: Store, record: ModelRecord) -> bool:
     """Whether the newest tree is stored in a format of another version: then it is grown and stored anew."""
     return record.tree_version > 0 and not snapshots.is_current(store.snapshot(record.name).data)
-
-
-def _specification(data: bytes) -> Specification:
-    return decode_specification(model_pb2.Specification.FromString(data))

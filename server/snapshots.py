@@ -1,37 +1,46 @@
-"""The stored form of a tree: its head as a message, its nodes as the columns of a `FlatTree`.
+"""The stored form of a tree version: its head as a message, its nodes as columns.
 
 No part is a message a node: to write or read one takes ten microseconds of Python, the better part of a second for a
 tree of 60,000 nodes, at every version. Layout: a header of four little-endian uint32 (format, and the lengths of the
 three compressed parts), then
 
 1. the ``quercus.v1.Tree`` message without its nodes,
-2. the columns that classify: `INTEGERS`, a number a node; then `FLOATS`, a number a node and class,
-3. the columns that people read: `VERDICTS` (undecided, stop, number of intervals), a number a node; then the
-   intervals' attributes, lower and upper ends.
+2. the columns that classify: `quercus.trees.learners.stored`,
+3. the columns that people read: stops, undecided nodes, intervals.
 
-Integers are int64, numbers float64, verdicts int64, all little-endian.
+A part of columns is the length of its directory as uint32, the directory as JSON (name, type and shape of each
+column), and the columns one after the other, little-endian.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import struct
 import zlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.proto.v1 import tree_pb2
-from quercus.trees.flat import FlatTree
+from quercus.trees.learners.predicting import Learned
+from quercus.trees.learners.stored import Columns, Form, fitted, form_of, joined
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 LEVEL: Final = 1  # of compression: fast
-INTEGERS: Final = ("attribute", "parent", "branch", "klass", "count")
-FLOATS: Final = ("theta", "belief", "plausibility")
-VERDICTS: Final = 3
+PEOPLE_READ: Final = (
+    "undecided",
+    "stop",
+    "interval_count",
+    "interval_attribute",
+    "interval_lower",
+    "interval_upper",
+)
 _HEADER: Final = struct.Struct("<4I")
-_NUMBER: Final = 8  # bytes of each
+_LENGTH: Final = struct.Struct("<I")
 
 
 @dataclass(frozen=True)
@@ -44,17 +53,32 @@ class UnreadableSnapshotError(Exception):
         return f"a stored tree has format {self.format}; this version reads format {FORMAT}"
 
 
-def encode(head: tree_pb2.Tree, flat: FlatTree) -> bytes:
-    """Return the stored form of a tree: `head` is its message without nodes."""
-    counts = np.diff(flat.interval_start)
-    routing = [*(getattr(flat, name) for name in INTEGERS), *(getattr(flat, name) for name in FLOATS)]
-    reading = [flat.undecided, flat.stop, counts, flat.interval_attribute]
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A stored version as it is read.
+
+    Attributes
+    ----------
+    head : the message without nodes.
+    form : how the trees make one prediction.
+    columns : of all trees, see `quercus.trees.learners.stored`.
+    """
+
+    head: tree_pb2.Tree
+    form: Form
+    columns: Columns
+
+
+def encode(head: tree_pb2.Tree, model: Learned) -> bytes:
+    """Return the stored form of a model: `head` is its message without nodes."""
+    columns = joined(model.flats)
+    reading = {name: columns.pop(name) for name in PEOPLE_READ}
     parts = [
         zlib.compress(part, LEVEL)
         for part in (
             head.SerializeToString(deterministic=True),
-            b"".join([*map(_packed, routing)]),
-            b"".join([*map(_packed, (*reading, flat.interval_lower, flat.interval_upper))]),
+            _pack(columns | fitted(model), asdict(form_of(model))),
+            _pack(reading),
         )
     ]
     return b"".join([_HEADER.pack(FORMAT, *map(len, parts)), *parts])
@@ -65,55 +89,45 @@ def is_current(data: bytes) -> bool:
     return bool(_HEADER.unpack_from(data)[0] == FORMAT)
 
 
-def read(data: bytes) -> tuple[tree_pb2.Tree, FlatTree]:
-    """Return the message without its nodes, and the whole tree."""
-    packed_head, routing, reading = _parts(data)
-    head = tree_pb2.Tree.FromString(zlib.decompress(packed_head))
-    columns = _routing(zlib.decompress(routing), len(head.classes))
-    raw = zlib.decompress(reading)
-    nodes = len(columns["attribute"])
-    undecided, stop, counts = np.frombuffer(raw, "<i8", VERDICTS * nodes).reshape(VERDICTS, nodes)
-    total, after = int(counts.sum()), VERDICTS * nodes * _NUMBER
-    lower, upper = np.frombuffer(raw, "<f8", offset=after + total * _NUMBER).reshape(2, total)
-    flat = FlatTree(
-        **columns,
-        undecided=undecided.astype(bool),
-        stop=stop.astype(np.int8),
-        interval_start=np.concatenate([[0], np.cumsum(counts)]),
-        interval_attribute=np.frombuffer(raw, "<i8", total, offset=after),
-        interval_lower=lower,
-        interval_upper=upper,
+def read(data: bytes) -> Stored:
+    """Return the whole of a stored version."""
+    head, classifying, reading = map(zlib.decompress, _parts(data))
+    columns, form = _unpack(classifying)
+    return Stored(tree_pb2.Tree.FromString(head), Form(**form), columns | _unpack(reading)[0])
+
+
+def read_classifier(data: bytes) -> Stored:
+    """Return a stored version without what only people read (stops, intervals)."""
+    head, classifying = map(zlib.decompress, _parts(data)[:2])
+    columns, form = _unpack(classifying)
+    return Stored(tree_pb2.Tree.FromString(head), Form(**form), columns)
+
+
+def _pack(columns: Mapping[str, NDArray[Any]], form: Mapping[str, Any] | None = None) -> bytes:
+    arrays = {name: np.ascontiguousarray(column, _stored_type(column)) for name, column in columns.items()}
+    listed = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
+    directory = json.dumps({"form": form or {}, "columns": listed}).encode()
+    return b"".join(
+        [_LENGTH.pack(len(directory)), directory, *(array.tobytes() for array in arrays.values())]
     )
-    return head, flat
 
 
-def read_classifier(data: bytes) -> tuple[tree_pb2.Tree, FlatTree]:
-    """Return the message without its nodes, and the tree without what only people read (stops, intervals)."""
-    packed_head, routing, _ = _parts(data)
-    head = tree_pb2.Tree.FromString(zlib.decompress(packed_head))
-    columns = _routing(zlib.decompress(routing), len(head.classes))
-    nodes = len(columns["attribute"])
-    flat = FlatTree(
-        **columns,
-        undecided=np.zeros(nodes, dtype=bool),
-        stop=np.zeros(nodes, dtype=np.int8),
-        interval_start=np.zeros(nodes + 1, dtype=np.int64),
-        interval_attribute=np.zeros(0, dtype=np.int64),
-        interval_lower=np.zeros(0),
-        interval_upper=np.zeros(0),
-    )
-    return head, flat
+def _unpack(raw: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    (length,) = _LENGTH.unpack_from(raw)
+    at = _LENGTH.size + length
+    directory = json.loads(raw[_LENGTH.size : at])
+    columns: dict[str, NDArray[Any]] = {}
+    for name, kind, shape in directory["columns"]:
+        count = math.prod(shape)
+        columns[name] = np.frombuffer(raw, kind, count, at).reshape(shape)
+        at += columns[name].nbytes
+    return columns, directory["form"]
 
 
-def _packed(column: NDArray[Any]) -> bytes:
-    return np.ascontiguousarray(column, dtype="<f8" if column.dtype.kind == "f" else "<i8").tobytes()
-
-
-def _routing(raw: bytes, classes: int) -> dict[str, NDArray[Any]]:
-    nodes = len(raw) // (_NUMBER * (len(INTEGERS) + len(FLOATS) * classes))
-    integers = np.frombuffer(raw, "<i8", len(INTEGERS) * nodes).reshape(len(INTEGERS), nodes)
-    floats = np.frombuffer(raw, "<f8", offset=integers.nbytes).reshape(len(FLOATS), nodes, classes)
-    return {**dict(zip(INTEGERS, integers, strict=True)), **dict(zip(FLOATS, floats, strict=True))}
+def _stored_type(column: NDArray[Any]) -> str:
+    if column.dtype.itemsize == 1:
+        return column.dtype.str
+    return column.dtype.newbyteorder("<").str
 
 
 def _parts(data: bytes) -> tuple[bytes, bytes, bytes]:

@@ -339,10 +339,13 @@ def check_classes(algorithm: Algorithm, size: int) -> None:
         raise InvalidInput("vote", f"is 'mass', {over} take 'label'")
 
 
-def with_parameters(algorithm: Algorithm, **parameters: object) -> Algorithm:
-    """Return an algorithm with those of the parameters that it has; a forest's base takes what is not the forest's."""
+def with_rules(algorithm: Algorithm, **rules: object) -> Algorithm:
+    """Return an algorithm with the parameters `rules`, as far as it, or the base of a forest, has them."""
     if isinstance(algorithm, Forest):
-        base = with_parameters(algorithm.base, **parameters)
-        return replace(algorithm, base=base)  # type: ignore[arg-type]  # a tree stays a tree
-    known = {field.name for field in fields(algorithm)}
-    return replace(algorithm, **{name: value for name, value in parameters.items() if name in known})  # type: ignore[arg-type]
+        return replace(algorithm, base=_with_rules(algorithm.base, rules))
+    return _with_rules(algorithm, rules)
+
+
+def _with_rules(tree: Tree, rules: Mapping[str, object]) -> Tree:
+    known = {field.name for field in fields(tree)}
+    return replace(tree, **{name: value for name, value in rules.items() if name in known})  # type: ignore[arg-type]

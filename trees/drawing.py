@@ -1,13 +1,16 @@
 """Trees for people: as text and as DOT; `quercus.trees.picture` draws them as SVG."""
 
 import colorsys
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quercus.trees.flat import FlatTree
+from quercus.trees.specification import MISSING_NAME
 from quercus.trees.tree import Node
 
 MAX_LABEL_CHARS = 28
+THRESHOLD_SIDES = ("<", "≥")  # branches of a number that nodes split at thresholds of their own
 SHOWN_CLASSES = 4  # of a node's estimate; the likeliest ones when the frame is larger
 
 # Okabe and Ito's colours, which colour-blind people can tell apart; larger frames go round the colour wheel.
@@ -36,6 +39,15 @@ class Names:
         """Return the name of a branch, whatever its code."""
         known = self.branches[attribute]
         return known[code] if code < len(known) else f"#{code}"
+
+    def step(self, flat: FlatTree, node: int) -> str:
+        """Return the name of the branch that leads to a node from its parent."""
+        parent, code = int(flat.parent[node]), int(flat.branch[node])
+        threshold = float(flat.threshold[parent])
+        if not math.isnan(threshold):
+            below, above = THRESHOLD_SIDES
+            return (f"{below} {threshold:.6g}", f"{above} {threshold:.6g}", MISSING_NAME)[code]
+        return self.branch(int(flat.attribute[parent]), code)
 
 
 def flatten(tree: FlatTree | Node) -> FlatTree:
@@ -77,6 +89,30 @@ def estimate_text(theta: Sequence[float], classes: Sequence[str]) -> str:
     return "  ".join(_probability(theta[c], classes[c]) for c in shown)
 
 
+def mass_text(flat: FlatTree, index: int, classes: Sequence[str]) -> str:
+    """Return the mass function of a node in words, the largest masses first; empty where it has none.
+
+    A set of all classes is "any"; of a mass that contradicts itself the text says so.
+    """
+    here = slice(int(flat.mass_start[index]), int(flat.mass_start[index + 1]))
+    pairs = zip(flat.mass_set[here].tolist(), flat.mass_value[here].tolist(), strict=True)
+    ranked = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
+    if not ranked:
+        return ""
+    shown = [f"{_set_text(mask, classes)} {value:.2f}" for mask, value in ranked[:SHOWN_CLASSES]]
+    more = ["…"] if len(ranked) > SHOWN_CLASSES else []
+    return (
+        "m: " + "  ".join([*shown, *more]) + (", a mean: the labels conflict" if flat.conflict[index] else "")
+    )
+
+
+def _set_text(mask: int, classes: Sequence[str]) -> str:
+    names = [shortened(name, 12) for c, name in enumerate(classes) if mask >> c & 1]
+    if len(names) == len(classes):
+        return "any"
+    return names[0] if len(names) == 1 else "{" + shortened(", ".join(names)) + "}"
+
+
 def _probability(value: float, name: str) -> str:
     return f"{shortened(name, 12)} {value:.2f}"
 
@@ -106,7 +142,7 @@ def to_text(tree: FlatTree | Node, names: Names) -> str:
         lead = ""
         if parent >= 0:
             is_last = last_child[parent] == index
-            branch = names.branch(int(flat.attribute[parent]), int(flat.branch[index]))
+            branch = names.step(flat, index)
             lead = indent[parent] + ("└─ " if is_last else "├─ ") + one_line(branch) + ": "
             indent[index] = indent[parent] + ("   " if is_last else "│  ")
         lines.append(lead + _line(flat, index, names))
@@ -122,6 +158,8 @@ def _line(flat: FlatTree, index: int, names: Names) -> str:
     ]
     if attribute >= 0:
         parts.append(f"by {one_line(names.attributes[attribute])}")
+    elif flat.has_masses:
+        parts.append(mass_text(flat, index, names.classes))
     if flat.undecided[index]:
         parts.append("UNDECIDED")
     return "  ".join(parts)
@@ -139,14 +177,14 @@ def to_dot(tree: FlatTree | Node, names: Names) -> str:
     for index in range(flat.size):
         colour = colours[int(flat.klass[index])]
         style = "rounded,filled,dashed" if flat.undecided[index] else "rounded,filled"
-        label = "\\n".join(_quoted(line) for line in node_lines(flat, index, names))
+        label = "\\n".join(quoted(line) for line in node_lines(flat, index, names))
         lines.append(
             f'  n{index} [label="{label}", color="{colour}", fillcolor="{colour}22", style="{style}"];'
         )
     for index in range(1, flat.size):
         parent = int(flat.parent[index])
-        branch = names.branch(int(flat.attribute[parent]), int(flat.branch[index]))
-        lines.append(f'  n{parent} -> n{index} [label="{_quoted(shortened(branch))}"];')
+        branch = names.step(flat, index)
+        lines.append(f'  n{parent} -> n{index} [label="{quoted(shortened(branch))}"];')
     return "\n".join([*lines, "}"])
 
 
@@ -156,10 +194,13 @@ def node_lines(flat: FlatTree, index: int, names: Names) -> list[str]:
     klass = shortened(names.classes[int(flat.klass[index])])
     count = f"n = {int(flat.count[index])}" + (", undecided" if flat.undecided[index] else "")
     head = [klass, count] if attribute < 0 else [shortened(names.attributes[attribute]), f"{klass}, {count}"]
-    return [*head, estimate_text(flat.theta[index].tolist(), names.classes)]
+    estimate = estimate_text(flat.theta[index].tolist(), names.classes)
+    mass = mass_text(flat, index, names.classes) if attribute < 0 else ""
+    return [*head, estimate, *([mass] if mass else [])]
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return `text` as it stands between the quotes of a DOT label."""
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 

@@ -273,12 +273,23 @@ class FlatTree:
 
     def path(self, node: int) -> tuple[tuple[int, int], ...]:
         """Return the tests from the root to `node`: attribute and code of each."""
-        steps: list[tuple[int, int]] = []
+        return tuple((int(self.attribute[self.parent[at]]), int(self.branch[at])) for at in self.way(node))
+
+    def way(self, node: int) -> tuple[int, ...]:
+        """Return the nodes from the root, which is left out, to `node`."""
+        steps: list[int] = []
         while self.parent[node] >= 0:
-            parent = int(self.parent[node])
-            steps.append((int(self.attribute[parent]), int(self.branch[node])))
-            node = parent
+            steps.append(int(node))
+            node = int(self.parent[node])
         return tuple(reversed(steps))
+
+    @property
+    def depth(self) -> int:
+        """Tests on the longest path."""
+        depth, above = 0, self.parent
+        while (above := above[above >= 0]).size:
+            depth, above = depth + 1, self.parent[above]
+        return depth
 
 
 def _focal(node: Node) -> tuple[tuple[int, float], ...]:

@@ -67,22 +67,28 @@ def draw(flat: FlatTree, names: Names) -> str:
     lines = [node_lines(flat, index, names) for index in range(flat.size)]
     legend = _legend(names)
     layout = _place(flat, lines, names, legend)
-    width, height = (_number(length) for length in layout.size)
-    root = ET.Element(
-        "svg",
-        {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height}
-        | {"viewBox": f"0 0 {width} {height}", "font-family": FONT, "font-size": _number(FONT_SIZE)}
-        | {"xml:space": "preserve"},
-    )
-    ET.SubElement(root, "rect", width="100%", height="100%", fill="white")
+    root = canvas(layout.size)
     for x, y, name, colour in legend:
-        _rectangle(root, (x, y + ASCENT - SWATCH, SWATCH, SWATCH), fill=colour)
-        _text(root, x + SWATCH + LABEL_GAP, y, name)
+        rectangle(root, (x, y + ASCENT - SWATCH, SWATCH, SWATCH), fill=colour)
+        write(root, x + SWATCH + LABEL_GAP, y, name)
     for index in range(flat.size):
         if index:
             _draw_branch(root, flat, index, names, layout)
         _draw_node(root, flat, index, lines[index], layout)
     return ET.tostring(root, encoding="unicode")
+
+
+def canvas(size: tuple[float, float]) -> ET.Element:
+    """Return an empty white picture of this width and height."""
+    width, height = (number(length) for length in size)
+    root = ET.Element(
+        "svg",
+        {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height}
+        | {"viewBox": f"0 0 {width} {height}", "font-family": FONT, "font-size": number(FONT_SIZE)}
+        | {"xml:space": "preserve"},
+    )
+    ET.SubElement(root, "rect", width="100%", height="100%", fill="white")
+    return root
 
 
 def text_width(text: str, *, bold: bool = False) -> float:
@@ -134,8 +140,7 @@ def _widest(lines: list[str]) -> float:
 
 
 def _branch_name(flat: FlatTree, child: int, names: Names) -> str:
-    attribute = int(flat.attribute[int(flat.parent[child])])
-    return shortened(names.branch(attribute, int(flat.branch[child])))
+    return shortened(names.step(flat, child))
 
 
 def _draw_branch(root: ET.Element, flat: FlatTree, index: int, names: Names, layout: _Layout) -> None:
@@ -143,10 +148,10 @@ def _draw_branch(root: ET.Element, flat: FlatTree, index: int, names: Names, lay
     start, end = layout.left[parent] + layout.width[parent], layout.left[index]
     up, down = layout.top[parent] + layout.height / 2, layout.top[index] + layout.height / 2
     corners = [(start, up), (start + ELBOW, up), (start + ELBOW, down), (end, down)]
-    points = " ".join(f"{_number(x)},{_number(y)}" for x, y in corners)
+    points = " ".join(f"{number(x)},{number(y)}" for x, y in corners)
     ET.SubElement(root, "polyline", points=points, fill="none", stroke=GREY)
     name = _branch_name(flat, index, names)
-    _text(root, end - LABEL_GAP, down - LABEL_GAP - ASCENT, name, **{"text-anchor": "end"})
+    write(root, end - LABEL_GAP, down - LABEL_GAP - ASCENT, name, **{"text-anchor": "end"})
 
 
 def _draw_node(root: ET.Element, flat: FlatTree, index: int, lines: list[str], layout: _Layout) -> None:
@@ -154,28 +159,31 @@ def _draw_node(root: ET.Element, flat: FlatTree, index: int, lines: list[str], l
     colour = colours[int(flat.klass[index])]
     left, top, width = layout.left[index], layout.top[index], layout.width[index]
     group = ET.SubElement(root, "g", {"class": "node"})
-    style = {"fill": colour, "fill-opacity": "0.13", "stroke": colour, "rx": _number(PADDING)}
+    style = {"fill": colour, "fill-opacity": "0.13", "stroke": colour, "rx": number(PADDING)}
     if flat.undecided[index]:
         style |= {"stroke-dasharray": "6 3", "stroke-width": "2"}
-    _rectangle(group, (left, top, width, layout.height), **style)
+    rectangle(group, (left, top, width, layout.height), **style)
     for row, line in enumerate(lines):
         weight = {"font-weight": "bold"} if row == 0 else {}
-        _text(group, left + PADDING, top + PADDING + row * LINE, line, **weight)
+        write(group, left + PADDING, top + PADDING + row * LINE, line, **weight)
     ends = np.concatenate([[0.0], np.cumsum(flat.theta[index])]) * (width - 2 * PADDING)
     for klass in np.flatnonzero(np.diff(ends) > 0.05):
         bar = (left + PADDING + ends[klass], top + layout.height - PADDING - BAR)
-        _rectangle(group, (*bar, ends[klass + 1] - ends[klass], BAR), fill=colours[klass])
+        rectangle(group, (*bar, ends[klass + 1] - ends[klass], BAR), fill=colours[klass])
 
 
-def _rectangle(parent: ET.Element, box: tuple[float, float, float, float], **style: str) -> None:
-    where = dict(zip(("x", "y", "width", "height"), map(_number, box), strict=True))
+def rectangle(parent: ET.Element, box: tuple[float, float, float, float], **style: str) -> None:
+    """Draw a rectangle: left edge, top, width and height."""
+    where = dict(zip(("x", "y", "width", "height"), map(number, box), strict=True))
     ET.SubElement(parent, "rect", where | style)
 
 
-def _text(parent: ET.Element, x: float, top: float, text: str, **style: str) -> None:
-    where = {"x": _number(x), "y": _number(top + ASCENT)}
+def write(parent: ET.Element, x: float, top: float, text: str, **style: str) -> None:
+    """Write a line of text that begins at x."""
+    where = {"x": number(x), "y": number(top + ASCENT)}
     ET.SubElement(parent, "text", where | style).text = text
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Return a length as SVG writes it."""
     return f"{value:.1f}".removesuffix(".0")

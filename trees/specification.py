@@ -10,7 +10,16 @@ from typing import Literal
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
-from quercus.trees.algorithms import Pruning, PruningKind
+from quercus.trees.algorithms import (
+    Abc45,
+    Algorithm,
+    E2m,
+    Forest,
+    Pruning,
+    PruningKind,
+    check_classes,
+    with_rules,
+)
 from quercus.trees.checks import MAX_COUNT, check_alpha, check_count
 from quercus.trees.strategies.names import PUBLISHED, STRATEGIES
 
@@ -167,6 +176,9 @@ class Specification:
         Name of the query strategy, one of `quercus.trees.strategies.names.STRATEGIES`.
     pruning
         Of the tree that is published; the growing tree stays whole. None: no pruning.
+    algorithm
+        What grows the tree. `alpha`, `min_instances`, `max_depth` and `pruning` above hold for it where it has such
+        parameters: it is kept with theirs. Only `Abc45` asks; another has no budget.
 
     Raises
     ------
@@ -183,6 +195,7 @@ class Specification:
     warmup_rows: int = 100
     strategy: str = PUBLISHED
     pruning: Pruning | None = None
+    algorithm: Algorithm = Abc45()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -198,6 +211,30 @@ class Specification:
         if self.strategy not in STRATEGIES:
             names = ", ".join(STRATEGIES)
             raise InvalidInput("strategy", f"is {shown(self.strategy)}, must be one of {names}")
+        self._check_algorithm()
+
+    def _check_algorithm(self) -> None:
+        algorithm = self.algorithm
+        if not isinstance(algorithm, Algorithm):
+            raise InvalidInput("algorithm", f"is {shown(algorithm)}, must be one of quercus.trees.algorithms")
+        check_classes(algorithm, self.frame.size)
+        base = algorithm.base if isinstance(algorithm, Forest) else algorithm
+        if self.pruning is not None and not isinstance(base, Abc45 | E2m):
+            raise InvalidInput(
+                "pruning", f"is given, but {base.name} is pruned by parameters of its own, or never"
+            )
+        if self.budget and not isinstance(algorithm, Abc45):
+            raise InvalidInput(
+                "budget", f"is {self.budget}, but {algorithm.name} asks no queries: must be 0, or take abc45"
+            )
+        in_force = with_rules(
+            algorithm,
+            alpha=self.alpha,
+            min_instances=self.min_instances,
+            max_depth=self.max_depth,
+            pruning=self.pruning,
+        )
+        object.__setattr__(self, "algorithm", in_force)
 
 
 def _check_name(name: object, field: str) -> None:

@@ -27,11 +27,14 @@ class ClassifyRequest(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     MIN_SEQUENCE_FIELD_NUMBER: _builtins.int
     WANT_PATHS_FIELD_NUMBER: _builtins.int
+    WANT_MASSES_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     min_sequence: _builtins.int
     """Only a tree grown from at least this sequence number; UNAVAILABLE when there is none yet. 0: the newest."""
     want_paths: _builtins.bool
     """Also return the path of every row."""
+    want_masses: _builtins.bool
+    """Also return the mass function of every row, where the model has them."""
     @_builtins.property
     def rows(self) -> _values_pb2.Rows: ...
     def __init__(
@@ -41,10 +44,11 @@ class ClassifyRequest(_message.Message):
         rows: _values_pb2.Rows | None = ...,
         min_sequence: _builtins.int = ...,
         want_paths: _builtins.bool = ...,
+        want_masses: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["min_sequence", b"min_sequence", "model", b"model", "rows", b"rows", "want_paths", b"want_paths"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["min_sequence", b"min_sequence", "model", b"model", "rows", b"rows", "want_masses", b"want_masses", "want_paths", b"want_paths"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -66,6 +70,9 @@ class ClassifyResponse(_message.Message):
     PLAUSIBILITY_FIELD_NUMBER: _builtins.int
     NODES_FIELD_NUMBER: _builtins.int
     PATHS_FIELD_NUMBER: _builtins.int
+    MASSES_FIELD_NUMBER: _builtins.int
+    MASS_INDICES_FIELD_NUMBER: _builtins.int
+    CLASS_SETS_FIELD_NUMBER: _builtins.int
     tree_version: _builtins.int
     as_of: _builtins.int
     """The tree is a function of the log up to here."""
@@ -77,24 +84,41 @@ class ClassifyResponse(_message.Message):
 
     @_builtins.property
     def theta(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """n x l: maximum evidential likelihood estimate in the leaf."""
+        """n x l: probability of each class: the maximum evidential likelihood estimate of the leaf, its pignistic
+        probability where it has a mass function, a forest's shares of votes. Of a row that may end in several leaves the
+        mean by their weights, or the pignistic probability of the disjunction of their masses.
+        """
 
     @_builtins.property
     def pignistic(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """n x l: pignistic probability (equal to theta for trees whose leaves carry no mass function)."""
+        """n x l: pignistic probability: equal to theta."""
 
     @_builtins.property
     def belief(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """n x l: belief and plausibility of each class: bounds of its probability over the likelihood cut of the leaf."""
+        """n x l: belief and plausibility of each class: bounds of its probability over the likelihood cut of the leaf, or
+        of its mass function.
+        """
 
     @_builtins.property
     def plausibility(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
     @_builtins.property
     def nodes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Node reached by each row (pre-order number in the tree of this version)."""
+        """Node reached by each row (pre-order number in the tree of this version); of several, the last on the way to all
+        of them. Empty where the model has several trees.
+        """
 
     @_builtins.property
     def paths(self) -> _containers.RepeatedCompositeFieldContainer[Global___Path]: ...
+    @_builtins.property
+    def masses(self) -> _containers.RepeatedCompositeFieldContainer[_values_pb2.MassFunction]:
+        """Mass functions, when wanted and for learners that have them: the different ones, and which of them each row has."""
+
+    @_builtins.property
+    def mass_indices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def class_sets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Set-valued predictions: of each row the bit mask of the classes that none dominates."""
+
     def __init__(
         self,
         *,
@@ -108,10 +132,13 @@ class ClassifyResponse(_message.Message):
         plausibility: _abc.Iterable[_builtins.float] | None = ...,
         nodes: _abc.Iterable[_builtins.int] | None = ...,
         paths: _abc.Iterable[Global___Path] | None = ...,
+        masses: _abc.Iterable[_values_pb2.MassFunction] | None = ...,
+        mass_indices: _abc.Iterable[_builtins.int] | None = ...,
+        class_sets: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "belief", b"belief", "class_indices", b"class_indices", "classes", b"classes", "nodes", b"nodes", "paths", b"paths", "pignistic", b"pignistic", "plausibility", b"plausibility", "theta", b"theta", "tree_version", b"tree_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "belief", b"belief", "class_indices", b"class_indices", "class_sets", b"class_sets", "classes", b"classes", "mass_indices", b"mass_indices", "masses", b"masses", "nodes", b"nodes", "paths", b"paths", "pignistic", b"pignistic", "plausibility", b"plausibility", "theta", b"theta", "tree_version", b"tree_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

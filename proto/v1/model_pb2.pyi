@@ -183,6 +183,374 @@ class Attribute(_message.Message):
 Global___Attribute: _TypeAlias = Attribute  # noqa: Y015
 
 @_typing.final
+class Algorithm(_message.Message):
+    """Which learner grows the tree, with what is its own. The specification's alpha, min_instances, max_depth and pruning
+    hold for it where it has them.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ABC45_FIELD_NUMBER: _builtins.int
+    E2M_FIELD_NUMBER: _builtins.int
+    ID3_FIELD_NUMBER: _builtins.int
+    C45_FIELD_NUMBER: _builtins.int
+    AVERAGING_FIELD_NUMBER: _builtins.int
+    TOTAL_UNCERTAINTY_FIELD_NUMBER: _builtins.int
+    BELIEF_ENTROPY_FIELD_NUMBER: _builtins.int
+    FOREST_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def abc45(self) -> Global___ActiveTree:
+        """The active belief decision tree; the default, and the only one that asks."""
+
+    @_builtins.property
+    def e2m(self) -> Global___E2mTree: ...
+    @_builtins.property
+    def id3(self) -> Global___Id3Tree: ...
+    @_builtins.property
+    def c45(self) -> Global___C45Tree: ...
+    @_builtins.property
+    def averaging(self) -> Global___AveragingTree: ...
+    @_builtins.property
+    def total_uncertainty(self) -> Global___TotalUncertaintyTree: ...
+    @_builtins.property
+    def belief_entropy(self) -> Global___BeliefEntropyTree: ...
+    @_builtins.property
+    def forest(self) -> Global___Forest: ...
+    def __init__(
+        self,
+        *,
+        abc45: Global___ActiveTree | None = ...,
+        e2m: Global___E2mTree | None = ...,
+        id3: Global___Id3Tree | None = ...,
+        c45: Global___C45Tree | None = ...,
+        averaging: Global___AveragingTree | None = ...,
+        total_uncertainty: Global___TotalUncertaintyTree | None = ...,
+        belief_entropy: Global___BeliefEntropyTree | None = ...,
+        forest: Global___Forest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abc45", b"abc45", "averaging", b"averaging", "belief_entropy", b"belief_entropy", "c45", b"c45", "e2m", b"e2m", "forest", b"forest", "id3", b"id3", "kind", b"kind", "total_uncertainty", b"total_uncertainty"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abc45", b"abc45", "averaging", b"averaging", "belief_entropy", b"belief_entropy", "c45", b"c45", "e2m", b"e2m", "forest", b"forest", "id3", b"id3", "kind", b"kind", "total_uncertainty", b"total_uncertainty"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["abc45", "e2m", "id3", "c45", "averaging", "total_uncertainty", "belief_entropy", "forest"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___Algorithm: _TypeAlias = Algorithm  # noqa: Y015
+
+@_typing.final
+class ActiveTree(_message.Message):
+    """ABC4.5. Numbers are cut into bins, or split at thresholds where the attribute has cuts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ActiveTree: _TypeAlias = ActiveTree  # noqa: Y015
+
+@_typing.final
+class E2mTree(_message.Message):
+    """ABC4.5 at level 1."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___E2mTree: _TypeAlias = E2mTree  # noqa: Y015
+
+@_typing.final
+class Id3Tree(_message.Message):
+    """From the rows whose label names one class."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MAX_CUTS_FIELD_NUMBER: _builtins.int
+    SIGNIFICANCE_FIELD_NUMBER: _builtins.int
+    max_cuts: _builtins.int
+    """Most thresholds of a number at a node; absent: no limit."""
+    significance: _builtins.float
+    """Level of chi-square pruning, in (0, 1); absent: none."""
+    def __init__(
+        self,
+        *,
+        max_cuts: _builtins.int | None = ...,
+        significance: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts", "_significance", b"_significance", "max_cuts", b"max_cuts", "significance", b"significance"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts", "_significance", b"_significance", "max_cuts", b"max_cuts", "significance", b"significance"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_cuts: _TypeAlias = _typing.Literal["max_cuts"]  # noqa: Y015
+    _WhichOneofArgType__max_cuts: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts"]  # noqa: Y015
+    _WhichOneofReturnType__significance: _TypeAlias = _typing.Literal["significance"]  # noqa: Y015
+    _WhichOneofArgType__significance: _TypeAlias = _typing.Literal["_significance", b"_significance"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cuts) -> _WhichOneofReturnType__max_cuts | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__significance) -> _WhichOneofReturnType__significance | None: ...
+
+Global___Id3Tree: _TypeAlias = Id3Tree  # noqa: Y015
+
+@_typing.final
+class C45Tree(_message.Message):
+    """From the rows whose label names one class."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MAX_CUTS_FIELD_NUMBER: _builtins.int
+    MIN_BRANCH_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    max_cuts: _builtins.int
+    min_branch: _builtins.int
+    """At least two branches must hold this weight of rows; default 2."""
+    confidence: _builtins.float
+    """Of pessimistic pruning, in (0, 1), default 0.25; 0: no pruning."""
+    def __init__(
+        self,
+        *,
+        max_cuts: _builtins.int | None = ...,
+        min_branch: _builtins.int | None = ...,
+        confidence: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_max_cuts", b"_max_cuts", "_min_branch", b"_min_branch", "confidence", b"confidence", "max_cuts", b"max_cuts", "min_branch", b"min_branch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_max_cuts", b"_max_cuts", "_min_branch", b"_min_branch", "confidence", b"confidence", "max_cuts", b"max_cuts", "min_branch", b"min_branch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
+    _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
+    _WhichOneofReturnType__max_cuts: _TypeAlias = _typing.Literal["max_cuts"]  # noqa: Y015
+    _WhichOneofArgType__max_cuts: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts"]  # noqa: Y015
+    _WhichOneofReturnType__min_branch: _TypeAlias = _typing.Literal["min_branch"]  # noqa: Y015
+    _WhichOneofArgType__min_branch: _TypeAlias = _typing.Literal["_min_branch", b"_min_branch"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__confidence) -> _WhichOneofReturnType__confidence | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cuts) -> _WhichOneofReturnType__max_cuts | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_branch) -> _WhichOneofReturnType__min_branch | None: ...
+
+Global___C45Tree: _TypeAlias = C45Tree  # noqa: Y015
+
+@_typing.final
+class AveragingTree(_message.Message):
+    """Belief decision tree, averaging approach."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MAX_CUTS_FIELD_NUMBER: _builtins.int
+    max_cuts: _builtins.int
+    def __init__(
+        self,
+        *,
+        max_cuts: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts", "max_cuts", b"max_cuts"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts", "max_cuts", b"max_cuts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_cuts: _TypeAlias = _typing.Literal["max_cuts"]  # noqa: Y015
+    _WhichOneofArgType__max_cuts: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cuts) -> _WhichOneofReturnType__max_cuts | None: ...
+
+Global___AveragingTree: _TypeAlias = AveragingTree  # noqa: Y015
+
+@_typing.final
+class TotalUncertaintyTree(_message.Message):
+    """Two classes: one tree; more: one a class against the rest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Combine:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _CombineEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[TotalUncertaintyTree._Combine.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        COMBINE_UNSPECIFIED: TotalUncertaintyTree._Combine.ValueType  # 0
+        """The default: COMBINE_DEMPSTER."""
+        COMBINE_DEMPSTER: TotalUncertaintyTree._Combine.ValueType  # 1
+        COMBINE_MEAN: TotalUncertaintyTree._Combine.ValueType  # 2
+
+    class Combine(_Combine, metaclass=_CombineEnumTypeWrapper): ...
+    COMBINE_UNSPECIFIED: TotalUncertaintyTree.Combine.ValueType  # 0
+    """The default: COMBINE_DEMPSTER."""
+    COMBINE_DEMPSTER: TotalUncertaintyTree.Combine.ValueType  # 1
+    COMBINE_MEAN: TotalUncertaintyTree.Combine.ValueType  # 2
+
+    LAM_FIELD_NUMBER: _builtins.int
+    COMBINE_FIELD_NUMBER: _builtins.int
+    MAX_CUTS_FIELD_NUMBER: _builtins.int
+    FOLDS_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    lam: _builtins.float
+    """Weight of discord, in [0, 1]; absent: by cross-validation."""
+    combine: Global___TotalUncertaintyTree.Combine.ValueType
+    max_cuts: _builtins.int
+    folds: _builtins.int
+    """Of the cross-validation: 2 to 1,000, default 10; and its seed."""
+    seed: _builtins.int
+    def __init__(
+        self,
+        *,
+        lam: _builtins.float | None = ...,
+        combine: Global___TotalUncertaintyTree.Combine.ValueType = ...,
+        max_cuts: _builtins.int | None = ...,
+        folds: _builtins.int | None = ...,
+        seed: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_folds", b"_folds", "_lam", b"_lam", "_max_cuts", b"_max_cuts", "folds", b"folds", "lam", b"lam", "max_cuts", b"max_cuts"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_folds", b"_folds", "_lam", b"_lam", "_max_cuts", b"_max_cuts", "combine", b"combine", "folds", b"folds", "lam", b"lam", "max_cuts", b"max_cuts", "seed", b"seed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__folds: _TypeAlias = _typing.Literal["folds"]  # noqa: Y015
+    _WhichOneofArgType__folds: _TypeAlias = _typing.Literal["_folds", b"_folds"]  # noqa: Y015
+    _WhichOneofReturnType__lam: _TypeAlias = _typing.Literal["lam"]  # noqa: Y015
+    _WhichOneofArgType__lam: _TypeAlias = _typing.Literal["_lam", b"_lam"]  # noqa: Y015
+    _WhichOneofReturnType__max_cuts: _TypeAlias = _typing.Literal["max_cuts"]  # noqa: Y015
+    _WhichOneofArgType__max_cuts: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__folds) -> _WhichOneofReturnType__folds | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__lam) -> _WhichOneofReturnType__lam | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cuts) -> _WhichOneofReturnType__max_cuts | None: ...
+
+Global___TotalUncertaintyTree: _TypeAlias = TotalUncertaintyTree  # noqa: Y015
+
+@_typing.final
+class BeliefEntropyTree(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Leaf:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _LeafEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[BeliefEntropyTree._Leaf.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        LEAF_UNSPECIFIED: BeliefEntropyTree._Leaf.ValueType  # 0
+        """The default: LEAF_LBE."""
+        LEAF_OBE: BeliefEntropyTree._Leaf.ValueType  # 1
+        LEAF_LBE: BeliefEntropyTree._Leaf.ValueType  # 2
+        LEAF_IBE: BeliefEntropyTree._Leaf.ValueType  # 3
+
+    class Leaf(_Leaf, metaclass=_LeafEnumTypeWrapper): ...
+    LEAF_UNSPECIFIED: BeliefEntropyTree.Leaf.ValueType  # 0
+    """The default: LEAF_LBE."""
+    LEAF_OBE: BeliefEntropyTree.Leaf.ValueType  # 1
+    LEAF_LBE: BeliefEntropyTree.Leaf.ValueType  # 2
+    LEAF_IBE: BeliefEntropyTree.Leaf.ValueType  # 3
+
+    LEAF_FIELD_NUMBER: _builtins.int
+    leaf: Global___BeliefEntropyTree.Leaf.ValueType
+    def __init__(
+        self,
+        *,
+        leaf: Global___BeliefEntropyTree.Leaf.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["leaf", b"leaf"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BeliefEntropyTree: _TypeAlias = BeliefEntropyTree  # noqa: Y015
+
+@_typing.final
+class Forest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Vote:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _VoteEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Forest._Vote.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        VOTE_UNSPECIFIED: Forest._Vote.ValueType  # 0
+        """The default: VOTE_LABEL."""
+        VOTE_LABEL: Forest._Vote.ValueType  # 1
+        VOTE_MASS: Forest._Vote.ValueType  # 2
+        """Dempster's rule over the trees' masses; at most 16 classes."""
+
+    class Vote(_Vote, metaclass=_VoteEnumTypeWrapper): ...
+    VOTE_UNSPECIFIED: Forest.Vote.ValueType  # 0
+    """The default: VOTE_LABEL."""
+    VOTE_LABEL: Forest.Vote.ValueType  # 1
+    VOTE_MASS: Forest.Vote.ValueType  # 2
+    """Dempster's rule over the trees' masses; at most 16 classes."""
+
+    class _Share:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _ShareEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Forest._Share.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        SHARE_UNSPECIFIED: Forest._Share.ValueType  # 0
+        SHARE_ROOT: Forest._Share.ValueType  # 1
+        SHARE_HALF: Forest._Share.ValueType  # 2
+        SHARE_ALL: Forest._Share.ValueType  # 3
+
+    class Share(_Share, metaclass=_ShareEnumTypeWrapper): ...
+    SHARE_UNSPECIFIED: Forest.Share.ValueType  # 0
+    SHARE_ROOT: Forest.Share.ValueType  # 1
+    SHARE_HALF: Forest.Share.ValueType  # 2
+    SHARE_ALL: Forest.Share.ValueType  # 3
+
+    BASE_FIELD_NUMBER: _builtins.int
+    TREES_FIELD_NUMBER: _builtins.int
+    VOTE_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    SHARE_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    trees: _builtins.int
+    """1 to 1,000; default 50."""
+    vote: Global___Forest.Vote.ValueType
+    number: _builtins.int
+    share: Global___Forest.Share.ValueType
+    seed: _builtins.int
+    @_builtins.property
+    def base(self) -> Global___Algorithm:
+        """Any but a forest; absent: belief_entropy."""
+
+    def __init__(
+        self,
+        *,
+        base: Global___Algorithm | None = ...,
+        trees: _builtins.int | None = ...,
+        vote: Global___Forest.Vote.ValueType = ...,
+        number: _builtins.int = ...,
+        share: Global___Forest.Share.ValueType = ...,
+        seed: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_trees", b"_trees", "base", b"base", "max_features", b"max_features", "number", b"number", "share", b"share", "trees", b"trees"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_trees", b"_trees", "base", b"base", "max_features", b"max_features", "number", b"number", "seed", b"seed", "share", b"share", "trees", b"trees", "vote", b"vote"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__trees: _TypeAlias = _typing.Literal["trees"]  # noqa: Y015
+    _WhichOneofArgType__trees: _TypeAlias = _typing.Literal["_trees", b"_trees"]  # noqa: Y015
+    _WhichOneofReturnType_max_features: _TypeAlias = _typing.Literal["number", "share"]  # noqa: Y015
+    _WhichOneofArgType_max_features: _TypeAlias = _typing.Literal["max_features", b"max_features"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__trees) -> _WhichOneofReturnType__trees | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_max_features) -> _WhichOneofReturnType_max_features | None: ...
+
+Global___Forest: _TypeAlias = Forest  # noqa: Y015
+
+@_typing.final
 class Specification(_message.Message):
     """What defines the model: with the log it determines the tree."""
 
@@ -197,6 +565,7 @@ class Specification(_message.Message):
     WARMUP_ROWS_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
     PRUNING_FIELD_NUMBER: _builtins.int
+    ALGORITHM_FIELD_NUMBER: _builtins.int
     alpha: _builtins.float
     """Level of the likelihood cut, in [0, 1]; default 0.8."""
     budget: _builtins.int
@@ -219,6 +588,10 @@ class Specification(_message.Message):
     def pruning(self) -> Global___Pruning:
         """Absent: no pruning."""
 
+    @_builtins.property
+    def algorithm(self) -> Global___Algorithm:
+        """Absent: abc45. It cannot change once the model exists."""
+
     def __init__(
         self,
         *,
@@ -231,10 +604,11 @@ class Specification(_message.Message):
         warmup_rows: _builtins.int | None = ...,
         strategy: _builtins.str | None = ...,
         pruning: Global___Pruning | None = ...,
+        algorithm: Global___Algorithm | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "budget", b"budget", "max_depth", b"max_depth", "min_instances", b"min_instances", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "budget", b"budget", "max_depth", b"max_depth", "min_instances", b"min_instances", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "min_instances", b"min_instances", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "min_instances", b"min_instances", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015

@@ -25,33 +25,35 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bquercus/proto/v1/tree.proto\x12\nquercus.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbc\x02\n\x05Nodes\x12\x0f\n\x07parents\x18\x01 \x03(\x11\x12\x10\n\x08\x62ranches\x18\x02 \x03(\r\x12\x12\n\nattributes\x18\x03 \x03(\x11\x12\x15\n\rclass_indices\x18\x04 \x03(\r\x12\x0e\n\x06\x63ounts\x18\x05 \x03(\x03\x12\r\n\x05theta\x18\x06 \x03(\x01\x12\x0e\n\x06\x62\x65lief\x18\x07 \x03(\x01\x12\x14\n\x0cplausibility\x18\x08 \x03(\x01\x12\x11\n\tundecided\x18\t \x03(\x08\x12%\n\x05stops\x18\n \x03(\x0e\x32\x16.quercus.v1.StopReason\x12\x17\n\x0finterval_counts\x18\x0b \x03(\r\x12\x1b\n\x13interval_attributes\x18\x0c \x03(\r\x12\x17\n\x0finterval_lowers\x18\r \x03(\x01\x12\x17\n\x0finterval_uppers\x18\x0e \x03(\x01\"X\n\x11\x41ttributeBranches\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\x10\n\x08\x62ranches\x18\x02 \x03(\t\x12\r\n\x05\x65\x64ges\x18\x03 \x03(\x01\x12\x0f\n\x07numeric\x18\x04 \x01(\x08\"\xcb\x01\n\x04Tree\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12\r\n\x05\x61s_of\x18\x03 \x01(\x03\x12\x0f\n\x07\x63lasses\x18\x04 \x03(\t\x12\x31\n\nattributes\x18\x05 \x03(\x0b\x32\x1d.quercus.v1.AttributeBranches\x12 \n\x05nodes\x18\x06 \x01(\x0b\x32\x11.quercus.v1.Nodes\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x1e\n\x0eGetTreeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"!\n\x10WatchTreeRequest\x12\r\n\x05model\x18\x01 \x01(\t\"O\n\x11WatchTreeResponse\x12\x1e\n\x04tree\x18\x01 \x01(\x0b\x32\x10.quercus.v1.Tree\x12\x1a\n\x12\x63ommitted_sequence\x18\x02 \x01(\x03\"\xaa\x01\n\x11RenderTreeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x34\n\x06\x66ormat\x18\x02 \x01(\x0e\x32$.quercus.v1.RenderTreeRequest.Format\"Q\n\x06\x46ormat\x12\x16\n\x12\x46ORMAT_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x46ORMAT_TEXT\x10\x01\x12\x0e\n\nFORMAT_DOT\x10\x02\x12\x0e\n\nFORMAT_SVG\x10\x03\"9\n\x12RenderTreeResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\t\x12\x12\n\nmedia_type\x18\x02 \x01(\t*\xc8\x01\n\nStopReason\x12\x1b\n\x17STOP_REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10STOP_REASON_PURE\x10\x01\x12\x1c\n\x18STOP_REASON_NO_ATTRIBUTE\x10\x02\x12\x1d\n\x19STOP_REASON_FEW_INSTANCES\x10\x03\x12\x19\n\x15STOP_REASON_MAX_DEPTH\x10\x04\x12\x17\n\x13STOP_REASON_NO_GAIN\x10\x05\x12\x16\n\x12STOP_REASON_PRUNED\x10\x06\x32\xdf\x01\n\x0bTreeService\x12\x37\n\x07GetTree\x12\x1a.quercus.v1.GetTreeRequest\x1a\x10.quercus.v1.Tree\x12J\n\tWatchTree\x12\x1c.quercus.v1.WatchTreeRequest\x1a\x1d.quercus.v1.WatchTreeResponse0\x01\x12K\n\nRenderTree\x12\x1d.quercus.v1.RenderTreeRequest\x1a\x1e.quercus.v1.RenderTreeResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bquercus/proto/v1/tree.proto\x12\nquercus.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xac\x03\n\x05Nodes\x12\x0f\n\x07parents\x18\x01 \x03(\x11\x12\x10\n\x08\x62ranches\x18\x02 \x03(\r\x12\x12\n\nattributes\x18\x03 \x03(\x11\x12\x15\n\rclass_indices\x18\x04 \x03(\r\x12\x0e\n\x06\x63ounts\x18\x05 \x03(\x03\x12\r\n\x05theta\x18\x06 \x03(\x01\x12\x0e\n\x06\x62\x65lief\x18\x07 \x03(\x01\x12\x14\n\x0cplausibility\x18\x08 \x03(\x01\x12\x11\n\tundecided\x18\t \x03(\x08\x12%\n\x05stops\x18\n \x03(\x0e\x32\x16.quercus.v1.StopReason\x12\x17\n\x0finterval_counts\x18\x0b \x03(\r\x12\x1b\n\x13interval_attributes\x18\x0c \x03(\r\x12\x17\n\x0finterval_lowers\x18\r \x03(\x01\x12\x17\n\x0finterval_uppers\x18\x0e \x03(\x01\x12\x12\n\nthresholds\x18\x0f \x03(\x01\x12\x13\n\x0bmass_counts\x18\x10 \x03(\r\x12\x11\n\tmass_sets\x18\x11 \x03(\x06\x12\x0e\n\x06masses\x18\x12 \x03(\x01\x12\x11\n\tconflicts\x18\x13 \x03(\x08\x12\x0f\n\x07weights\x18\x14 \x03(\x01\"X\n\x11\x41ttributeBranches\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\x10\n\x08\x62ranches\x18\x02 \x03(\t\x12\r\n\x05\x65\x64ges\x18\x03 \x03(\x01\x12\x0f\n\x07numeric\x18\x04 \x01(\x08\"\x93\x02\n\x04Tree\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12\r\n\x05\x61s_of\x18\x03 \x01(\x03\x12\x0f\n\x07\x63lasses\x18\x04 \x03(\t\x12\x31\n\nattributes\x18\x05 \x03(\x0b\x32\x1d.quercus.v1.AttributeBranches\x12 \n\x05nodes\x18\x06 \x01(\x0b\x32\x11.quercus.v1.Nodes\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\talgorithm\x18\x08 \x01(\t\x12#\n\x07members\x18\t \x03(\x0b\x32\x12.quercus.v1.Member\x12\x0e\n\x06member\x18\n \x01(\x05\"G\n\x06Member\x12\r\n\x05nodes\x18\x01 \x01(\x03\x12\x0e\n\x06leaves\x18\x02 \x01(\x03\x12\r\n\x05\x64\x65pth\x18\x03 \x01(\x03\x12\x0f\n\x07\x63lasses\x18\x04 \x03(\t\".\n\x0eGetTreeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\x05\"!\n\x10WatchTreeRequest\x12\r\n\x05model\x18\x01 \x01(\t\"O\n\x11WatchTreeResponse\x12\x1e\n\x04tree\x18\x01 \x01(\x0b\x32\x10.quercus.v1.Tree\x12\x1a\n\x12\x63ommitted_sequence\x18\x02 \x01(\x03\"\xca\x01\n\x11RenderTreeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x06member\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x34\n\x06\x66ormat\x18\x02 \x01(\x0e\x32$.quercus.v1.RenderTreeRequest.Format\"Q\n\x06\x46ormat\x12\x16\n\x12\x46ORMAT_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x46ORMAT_TEXT\x10\x01\x12\x0e\n\nFORMAT_DOT\x10\x02\x12\x0e\n\nFORMAT_SVG\x10\x03\x42\t\n\x07_member\"9\n\x12RenderTreeResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\t\x12\x12\n\nmedia_type\x18\x02 \x01(\t*\xc8\x01\n\nStopReason\x12\x1b\n\x17STOP_REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10STOP_REASON_PURE\x10\x01\x12\x1c\n\x18STOP_REASON_NO_ATTRIBUTE\x10\x02\x12\x1d\n\x19STOP_REASON_FEW_INSTANCES\x10\x03\x12\x19\n\x15STOP_REASON_MAX_DEPTH\x10\x04\x12\x17\n\x13STOP_REASON_NO_GAIN\x10\x05\x12\x16\n\x12STOP_REASON_PRUNED\x10\x06\x32\xdf\x01\n\x0bTreeService\x12\x37\n\x07GetTree\x12\x1a.quercus.v1.GetTreeRequest\x1a\x10.quercus.v1.Tree\x12J\n\tWatchTree\x12\x1c.quercus.v1.WatchTreeRequest\x1a\x1d.quercus.v1.WatchTreeResponse0\x01\x12K\n\nRenderTree\x12\x1d.quercus.v1.RenderTreeRequest\x1a\x1e.quercus.v1.RenderTreeResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'quercus.proto.v1.tree_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_STOPREASON']._serialized_start=1072
-  _globals['_STOPREASON']._serialized_end=1272
+  _globals['_STOPREASON']._serialized_start=1377
+  _globals['_STOPREASON']._serialized_end=1577
   _globals['_NODES']._serialized_start=77
-  _globals['_NODES']._serialized_end=393
-  _globals['_ATTRIBUTEBRANCHES']._serialized_start=395
-  _globals['_ATTRIBUTEBRANCHES']._serialized_end=483
-  _globals['_TREE']._serialized_start=486
-  _globals['_TREE']._serialized_end=689
-  _globals['_GETTREEREQUEST']._serialized_start=691
-  _globals['_GETTREEREQUEST']._serialized_end=721
-  _globals['_WATCHTREEREQUEST']._serialized_start=723
-  _globals['_WATCHTREEREQUEST']._serialized_end=756
-  _globals['_WATCHTREERESPONSE']._serialized_start=758
-  _globals['_WATCHTREERESPONSE']._serialized_end=837
-  _globals['_RENDERTREEREQUEST']._serialized_start=840
-  _globals['_RENDERTREEREQUEST']._serialized_end=1010
-  _globals['_RENDERTREEREQUEST_FORMAT']._serialized_start=929
-  _globals['_RENDERTREEREQUEST_FORMAT']._serialized_end=1010
-  _globals['_RENDERTREERESPONSE']._serialized_start=1012
-  _globals['_RENDERTREERESPONSE']._serialized_end=1069
-  _globals['_TREESERVICE']._serialized_start=1275
-  _globals['_TREESERVICE']._serialized_end=1498
+  _globals['_NODES']._serialized_end=505
+  _globals['_ATTRIBUTEBRANCHES']._serialized_start=507
+  _globals['_ATTRIBUTEBRANCHES']._serialized_end=595
+  _globals['_TREE']._serialized_start=598
+  _globals['_TREE']._serialized_end=873
+  _globals['_MEMBER']._serialized_start=875
+  _globals['_MEMBER']._serialized_end=946
+  _globals['_GETTREEREQUEST']._serialized_start=948
+  _globals['_GETTREEREQUEST']._serialized_end=994
+  _globals['_WATCHTREEREQUEST']._serialized_start=996
+  _globals['_WATCHTREEREQUEST']._serialized_end=1029
+  _globals['_WATCHTREERESPONSE']._serialized_start=1031
+  _globals['_WATCHTREERESPONSE']._serialized_end=1110
+  _globals['_RENDERTREEREQUEST']._serialized_start=1113
+  _globals['_RENDERTREEREQUEST']._serialized_end=1315
+  _globals['_RENDERTREEREQUEST_FORMAT']._serialized_start=1223
+  _globals['_RENDERTREEREQUEST_FORMAT']._serialized_end=1304
+  _globals['_RENDERTREERESPONSE']._serialized_start=1317
+  _globals['_RENDERTREERESPONSE']._serialized_end=1374
+  _globals['_TREESERVICE']._serialized_start=1580
+  _globals['_TREESERVICE']._serialized_end=1803
 # @@protoc_insertion_point(module_scope)

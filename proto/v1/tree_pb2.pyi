@@ -67,6 +67,12 @@ class Nodes(_message.Message):
     INTERVAL_ATTRIBUTES_FIELD_NUMBER: _builtins.int
     INTERVAL_LOWERS_FIELD_NUMBER: _builtins.int
     INTERVAL_UPPERS_FIELD_NUMBER: _builtins.int
+    THRESHOLDS_FIELD_NUMBER: _builtins.int
+    MASS_COUNTS_FIELD_NUMBER: _builtins.int
+    MASS_SETS_FIELD_NUMBER: _builtins.int
+    MASSES_FIELD_NUMBER: _builtins.int
+    CONFLICTS_FIELD_NUMBER: _builtins.int
+    WEIGHTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def parents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Index of the parent, -1 for the root."""
@@ -112,6 +118,30 @@ class Nodes(_message.Message):
     def interval_lowers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
     @_builtins.property
     def interval_uppers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
+    @_builtins.property
+    def thresholds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Where a node splits a number: branch 0 is below it, branch 1 at or above it, branch 2 missing. NaN for a split by
+        branch names, and for a leaf; empty when no node has a threshold.
+        """
+
+    @_builtins.property
+    def mass_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Mass functions of nodes, for learners that have them: how many focal sets each node has (empty: none has), then
+        the sets as bit masks over the classes, and their masses.
+        """
+
+    @_builtins.property
+    def mass_sets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def masses(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
+    @_builtins.property
+    def conflicts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
+        """The labels of a node contradict each other wholly, so that its mass is their mean; empty: no node's do."""
+
+    @_builtins.property
+    def weights(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Weight of the rows of each node; empty: their number."""
+
     def __init__(
         self,
         *,
@@ -129,10 +159,16 @@ class Nodes(_message.Message):
         interval_attributes: _abc.Iterable[_builtins.int] | None = ...,
         interval_lowers: _abc.Iterable[_builtins.float] | None = ...,
         interval_uppers: _abc.Iterable[_builtins.float] | None = ...,
+        thresholds: _abc.Iterable[_builtins.float] | None = ...,
+        mass_counts: _abc.Iterable[_builtins.int] | None = ...,
+        mass_sets: _abc.Iterable[_builtins.int] | None = ...,
+        masses: _abc.Iterable[_builtins.float] | None = ...,
+        conflicts: _abc.Iterable[_builtins.bool] | None = ...,
+        weights: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "belief", b"belief", "branches", b"branches", "class_indices", b"class_indices", "counts", b"counts", "interval_attributes", b"interval_attributes", "interval_counts", b"interval_counts", "interval_lowers", b"interval_lowers", "interval_uppers", b"interval_uppers", "parents", b"parents", "plausibility", b"plausibility", "stops", b"stops", "theta", b"theta", "undecided", b"undecided"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "belief", b"belief", "branches", b"branches", "class_indices", b"class_indices", "conflicts", b"conflicts", "counts", b"counts", "interval_attributes", b"interval_attributes", "interval_counts", b"interval_counts", "interval_lowers", b"interval_lowers", "interval_uppers", b"interval_uppers", "mass_counts", b"mass_counts", "mass_sets", b"mass_sets", "masses", b"masses", "parents", b"parents", "plausibility", b"plausibility", "stops", b"stops", "theta", b"theta", "thresholds", b"thresholds", "undecided", b"undecided", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -183,10 +219,17 @@ class Tree(_message.Message):
     ATTRIBUTES_FIELD_NUMBER: _builtins.int
     NODES_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
+    ALGORITHM_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    MEMBER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """models/{model}/trees/{version}"""
     version: _builtins.int
     as_of: _builtins.int
+    algorithm: _builtins.str
+    """The learner's name, e.g. abc45, c45, forest."""
+    member: _builtins.int
+    """Which of them `nodes` are."""
     @_builtins.property
     def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -195,6 +238,10 @@ class Tree(_message.Message):
     def nodes(self) -> Global___Nodes: ...
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___Member]:
+        """All trees of the version: one but for a forest and for one tree a class."""
+
     def __init__(
         self,
         *,
@@ -205,30 +252,70 @@ class Tree(_message.Message):
         attributes: _abc.Iterable[Global___AttributeBranches] | None = ...,
         nodes: Global___Nodes | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
+        algorithm: _builtins.str = ...,
+        members: _abc.Iterable[Global___Member] | None = ...,
+        member: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "nodes", b"nodes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "attributes", b"attributes", "classes", b"classes", "create_time", b"create_time", "name", b"name", "nodes", b"nodes", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithm", b"algorithm", "as_of", b"as_of", "attributes", b"attributes", "classes", b"classes", "create_time", b"create_time", "member", b"member", "members", b"members", "name", b"name", "nodes", b"nodes", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Tree: _TypeAlias = Tree  # noqa: Y015
 
 @_typing.final
+class Member(_message.Message):
+    """One tree of several."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODES_FIELD_NUMBER: _builtins.int
+    LEAVES_FIELD_NUMBER: _builtins.int
+    DEPTH_FIELD_NUMBER: _builtins.int
+    CLASSES_FIELD_NUMBER: _builtins.int
+    nodes: _builtins.int
+    leaves: _builtins.int
+    depth: _builtins.int
+    @_builtins.property
+    def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What it tells apart: the classes of its nodes. All classes, or one and the others ("not ...")."""
+
+    def __init__(
+        self,
+        *,
+        nodes: _builtins.int = ...,
+        leaves: _builtins.int = ...,
+        depth: _builtins.int = ...,
+        classes: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["classes", b"classes", "depth", b"depth", "leaves", b"leaves", "nodes", b"nodes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Member: _TypeAlias = Member  # noqa: Y015
+
+@_typing.final
 class GetTreeRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
+    MEMBER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """models/{model}/trees/{version}, or models/{model}/trees/latest"""
+    member: _builtins.int
+    """Which tree of several, from 0."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
+        member: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["member", b"member", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -299,20 +386,26 @@ class RenderTreeRequest(_message.Message):
     FORMAT_SVG: RenderTreeRequest.Format.ValueType  # 3
 
     NAME_FIELD_NUMBER: _builtins.int
+    MEMBER_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
+    member: _builtins.int
+    """Which tree of several, from 0; absent: the only one, or an overview of all."""
     format: Global___RenderTreeRequest.Format.ValueType
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
+        member: _builtins.int | None = ...,
         format: Global___RenderTreeRequest.Format.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_member", b"_member", "member", b"member"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_member", b"_member", "format", b"format", "member", b"member", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__member: _TypeAlias = _typing.Literal["member"]  # noqa: Y015
+    _WhichOneofArgType__member: _TypeAlias = _typing.Literal["_member", b"_member"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__member) -> _WhichOneofReturnType__member | None: ...
 
 Global___RenderTreeRequest: _TypeAlias = RenderTreeRequest  # noqa: Y015
 

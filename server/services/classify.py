@@ -13,6 +13,7 @@ from quercus.server.convert_trees import Classifier
 from quercus.server.core import Core
 from quercus.server.names import parse_model
 from quercus.server.schema import Schema
+from quercus.trees.learners.cells import Cells
 
 
 class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):
@@ -61,4 +62,4 @@ def _answer(
     request: classify_pb2.ClassifyRequest, schema: Schema, classifier: Classifier
 ) -> classify_pb2.ClassifyResponse:
     rows = decode_rows(request.rows, schema, learn=False)
-    return classifier.classify(rows.values, request.want_paths)
+    return classifier.classify(Cells(rows.values, rows.parts), request.want_paths, request.want_masses)

@@ -15,6 +15,7 @@ from quercus.server.errors import Unavailable
 from quercus.server.limits import MAX_WATCHED_TREES
 from quercus.server.names import parse_model, parse_tree
 from quercus.storage.errors import FailedPrecondition
+from quercus.storage.records import Snapshot
 from quercus.storage.store import Store
 
 LOOK_AGAIN_S: Final = 60.0
@@ -36,7 +37,7 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
     async def GetTree(self, request: tree_pb2.GetTreeRequest, context: Any) -> tree_pb2.Tree:  # noqa: N802
         """Return one version, or the newest."""
         model, version = parse_tree(request.name)
-        return await self._core.read(_get, self._core.store, model, version)
+        return await self._core.read(_get, self._core.store, model, version, request.member)
 
     async def WatchTree(  # noqa: N802
         self, request: tree_pb2.WatchTreeRequest, context: Any
@@ -77,11 +78,16 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
             raise InvalidInput(
                 "format", f"is {request.format}, must be FORMAT_TEXT, FORMAT_DOT or FORMAT_SVG"
             )
-        tree = await self._core.read(_get, self._core.store, model, version)
-        return await self._core.read(draw, tree, request.format)
+        member = request.member if request.HasField("member") else None
+        snapshot = await self._core.read(_snapshot, self._core.store, model, version)
+        return await self._core.read(draw, snapshot, request.format, member)
 
 
-def _get(store: Store, model: str, version: int | None) -> tree_pb2.Tree:
+def _get(store: Store, model: str, version: int | None, member: int = 0) -> tree_pb2.Tree:
+    return decode_snapshot(model, _snapshot(store, model, version), member)
+
+
+def _snapshot(store: Store, model: str, version: int | None) -> Snapshot:
     if version is None and store.get_model(model).tree_version == 0:
         raise FailedPrecondition(f"model {model} has no tree yet: try again in a moment")
-    return decode_snapshot(model, store.snapshot(model, version))
+    return store.snapshot(model, version)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import product
 from typing import Literal
 
@@ -14,7 +14,7 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.cells import Cells, Floats, Ints, Range
-from quercus.trees.learners.components import Component, branch_of
+from quercus.trees.learners.components import Component, Frequencies, branch_of
 from quercus.trees.learners.nested import (
     MAX_CLASSES,
     Nested,
@@ -25,7 +25,7 @@ from quercus.trees.learners.nested import (
 )
 from quercus.trees.learners.predicting import Learned, common, disjoined, weakened
 from quercus.trees.learners.predictions import Predictions, first
-from quercus.trees.specification import Attribute, Nominal
+from quercus.trees.specification import Attribute
 
 Kind = Literal["OBE", "LBE", "IBE"]
 MAX_ALTERNATIVES = 4_096
@@ -73,7 +73,8 @@ class BeliefEntropyModel(Learned):
     components
         (nodes,) what was fitted at each inner node, None at leaves.
     commonalities
-        (nodes, 2^l) log commonalities of the nodes' masses for LBE, finer than the masses are; (0, 2^l) otherwise.
+        (nodes, 2^l) log commonalities of the nodes' masses, finer than the masses are; without rows where there are
+        none: for OBE and IBE, and where the tree is in no forest that combines masses.
     """
 
     attributes: tuple[Attribute, ...]
@@ -128,7 +129,7 @@ class BeliefEntropyModel(Learned):
         count, plain = _count(part)
         if self.kind != "IBE":
             nodes = self._nodes(part)
-            if self.kind == "LBE" and plain:
+            if plain and len(self.commonalities):
                 return self.commonalities[nodes]
             masses = self.flat.masses or weakened(self.flat)
             distinct, index = disjoined(masses, part.owner, nodes, count)
@@ -232,10 +233,18 @@ class BeliefEntropyModel(Learned):
         yield self._alternatives(cells, rows, choices)
 
     def _known(self, values: Floats) -> Floats:
-        """Return values with NaN for those of nominal attributes that were never declared: they say nothing."""
-        limits = [len(a.values) if isinstance(a, Nominal) else np.inf for a in self.attributes]
-        known: Floats = np.where(values < np.array(limits), values, np.nan)
+        """Return values with NaN for those of nominal attributes that were not known in training: they say nothing."""
+        known: Floats = np.where(values < self._limits, values, np.nan)
         return known
+
+    @cached_property
+    def _limits(self) -> Floats:
+        """(K,) number of values that were known in training of a nominal attribute that is tested, else infinity."""
+        limits = np.full(len(self.attributes), np.inf)
+        for k, component in zip(self.flat.attribute.tolist(), self.components, strict=True):
+            if isinstance(component, Frequencies):
+                limits[k] = component.log_table.shape[1]
+        return limits
 
     def _alternatives(
         self, cells: Cells, rows: list[int], choices: dict[int, dict[int, tuple[Range, ...]]]

@@ -278,8 +278,8 @@ def test_a_tree_in_the_format_of_another_version_is_stored_anew(grower: Grower, 
     second = Grower(store, interval_s=INTERVAL_S)
     rounds(second)
     assert grown(store) == (3, 5)
-    head, flat = snapshots.read(stored(store))
-    assert (list(head.classes), flat.count[0]) == (["p", "q"], 5)
+    read = snapshots.read(stored(store))
+    assert (list(read.head.classes), read.columns["count"][0]) == (["p", "q"], 5)
     rounds(second)
     assert grown(store) == (3, 5)
 

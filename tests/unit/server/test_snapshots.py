@@ -1,4 +1,4 @@
-"""A stored tree comes back as it was, whole or as much of it as classifying needs, and as a message."""
+"""A stored model comes back as it was, whole or as much of it as classifying needs, and as a message."""
 
 import dataclasses
 
@@ -6,16 +6,23 @@ import numpy as np
 import pytest
 
 from quercus.belief.frame import Frame
+from quercus.belief.mass import MassFunction
 from quercus.server import snapshots
-from quercus.server.convert_trees import Classifier, decode_snapshot, decode_tree, encode_head
+from quercus.server.convert_trees import Classifier, decode_snapshot, encode_head
 from quercus.storage.records import Snapshot
+from quercus.trees import algorithms
+from quercus.trees.algorithms import Algorithm
 from quercus.trees.flat import FlatTree
+from quercus.trees.learners.cells import Between, Cells
+from quercus.trees.learners.model import fit, ignorant
+from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.learners.stored import parted, restored
+from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal, Numeric, Specification
 from quercus.trees.tree import Node, Stop
 
-SPECIFICATION = Specification(
-    (Nominal("A", ("a", "b", "c")), Numeric("N", edges=(1.0, 2.0))), Frame(("p", "q"))
-)
+ATTRIBUTES = (Nominal("A", ("a", "b", "c")), Numeric("N", edges=(1.0, 2.0)))
+SPECIFICATION = Specification(ATTRIBUTES, Frame(("p", "q")))
 EDGES = ((), (1.0, 2.0))
 NAMES = (("a", "b", "c", "?"), ("< 1", "[1, 2)", "≥ 2", "?"))
 PEOPLE_READ = (
@@ -66,7 +73,16 @@ def whole() -> FlatTree:
 
 
 def columns(flat: FlatTree) -> dict[str, list[object]]:
-    return {each.name: getattr(flat, each.name).tolist() for each in dataclasses.fields(flat) if each.init}
+    found = {each.name: getattr(flat, each.name) for each in dataclasses.fields(flat) if each.init}
+    return {name: np.nan_to_num(column, nan=-99.0).tolist() for name, column in found.items()}
+
+
+def model(flat: FlatTree) -> TreeModel:
+    return TreeModel(ATTRIBUTES, 2, flat, EDGES)
+
+
+def encoded(flat: FlatTree) -> bytes:
+    return snapshots.encode(encode_head(SPECIFICATION, EDGES, NAMES), model(flat))
 
 
 TREES = {"whole": whole(), "one leaf": FlatTree.of(leaf(0, 0.5, 0, Stop.FEW_INSTANCES))}
@@ -74,25 +90,30 @@ TREES = {"whole": whole(), "one leaf": FlatTree.of(leaf(0, 0.5, 0, Stop.FEW_INST
 
 @pytest.mark.parametrize("flat", TREES.values(), ids=TREES)
 def test_every_column_comes_back(flat: FlatTree) -> None:
-    data = snapshots.encode(encode_head(SPECIFICATION, EDGES, NAMES), flat)
-    head, found = snapshots.read(data)
-    assert (list(head.classes), list(head.attributes[1].edges)) == (["p", "q"], [1.0, 2.0])
+    data = encoded(flat)
+    stored = snapshots.read(data)
+    assert (list(stored.head.classes), list(stored.head.attributes[1].edges)) == (["p", "q"], [1.0, 2.0])
+    (found,) = parted(stored.columns)
     assert columns(found) == columns(flat)
     message = decode_snapshot("m", Snapshot(3, 9, data, 0.0))
     assert (message.name, message.version, message.as_of) == ("models/m/trees/3", 3, 9)
-    assert columns(decode_tree(message)) == columns(flat)
+    assert (message.algorithm, message.member, len(message.members)) == ("abc45", 0, 1)
+    assert (message.members[0].nodes, message.members[0].leaves) == (flat.size, flat.leaf_count)
+    assert list(message.nodes.counts) == flat.count.tolist()
+    assert (list(message.nodes.thresholds), list(message.nodes.masses)) == ([], [])
 
 
 def test_a_classifier_reads_no_more_than_it_needs() -> None:
     flat = TREES["whole"]
-    data = snapshots.encode(encode_head(SPECIFICATION, EDGES, NAMES), flat)
-    _, found = snapshots.read_classifier(data)
+    data = encoded(flat)
+    (found,) = parted(snapshots.read_classifier(data).columns)
     wanted, read = columns(flat), columns(found)
     assert {k: v for k, v in read.items() if k not in PEOPLE_READ} == {
         k: v for k, v in wanted.items() if k not in PEOPLE_READ
     }
     classifier = Classifier.of(1, Snapshot(3, 9, data, 0.0), SPECIFICATION)
-    answer = classifier.classify(np.array([[0, np.nan], [1, 0], [2, 2.5], [2, np.nan], [2, 0]]), True)
+    values = np.array([[0, np.nan], [1, 0], [2, 2.5], [2, np.nan], [2, 0]])
+    answer = classifier.classify(Cells(values), want_paths=True)
     assert list(answer.nodes) == [1, 0, 3, 4, 2]
     assert [[(step.attribute, step.value) for step in path.steps] for path in answer.paths] == [
         [("A", "a")],
@@ -103,12 +124,94 @@ def test_a_classifier_reads_no_more_than_it_needs() -> None:
     ]
     assert list(answer.class_indices) == [0, 1, 1, 0, 0]
     assert list(answer.belief) == flat.belief[[1, 0, 3, 4, 2]].ravel().tolist()
+    assert list(answer.class_sets) == [3] * 5
+    assert not answer.masses
 
 
 def test_a_format_of_another_version_is_refused() -> None:
-    data = snapshots.encode(encode_head(SPECIFICATION, EDGES, NAMES), TREES["whole"])
-    other = bytes([1]) + data[1:]
+    data = encoded(TREES["whole"])
+    other = bytes([2]) + data[1:]
     assert (snapshots.is_current(data), snapshots.is_current(other)) == (True, False)
     for read in (snapshots.read, snapshots.read_classifier):
-        with pytest.raises(snapshots.UnreadableSnapshotError, match=r"format 1; this version reads format 2"):
+        with pytest.raises(snapshots.UnreadableSnapshotError, match=r"format 2; this version reads format 3"):
             read(other)
+
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "e2m": algorithms.E2m(),
+    "c45": algorithms.C45(),
+    "averaging": algorithms.Averaging(),
+    "total uncertainty": algorithms.TotalUncertainty(lam=0.7, combine="mean"),
+    "OBE": algorithms.BeliefEntropy("OBE", 4),
+    "LBE": algorithms.BeliefEntropy("LBE", 4),
+    "IBE": algorithms.BeliefEntropy("IBE", 4),
+    "forest of averaging": algorithms.Forest(algorithms.Averaging(), 3, "mass"),
+    "forest of total uncertainty": algorithms.Forest(algorithms.TotalUncertainty(lam=0.7), 2),
+    "forest of LBE": algorithms.Forest(algorithms.BeliefEntropy("LBE", 4), 3, "mass"),
+    "forest of IBE": algorithms.Forest(algorithms.BeliefEntropy("IBE", 4), 3, "mass"),
+    "votes of LBE": algorithms.Forest(algorithms.BeliefEntropy("LBE", 4), 3),
+}
+
+
+def learned(algorithm: Algorithm) -> Learned:
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 3, 60)
+    colour = np.where(rng.random(60) < 0.3, rng.integers(0, 3, 60), classes)
+    values = np.column_stack([colour, classes + rng.normal(0, 0.4, 60)])
+    values[rng.random(values.shape) < 0.1] = np.nan
+    masses = [
+        MassFunction.of(3, {1 << c: 0.7, 7: 0.3} if i % 3 else {1 << c: 1.0}) for i, c in enumerate(classes)
+    ]
+    return fit(algorithm, Table.of_masses(values, ATTRIBUTES, masses))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
+def test_a_stored_model_predicts_as_the_learned_one(algorithm: Algorithm) -> None:
+    whole_model = learned(algorithm)
+    specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
+    data = snapshots.encode(encode_head(specification, ((), ()), NAMES), whole_model)
+    stored = snapshots.read(data)
+    back = restored(stored.form, stored.columns, ATTRIBUTES, 3, ((), ()))
+    assert back.trees == whole_model.trees
+    values = np.array([[k % 4, x] for k in range(4) for x in (-1.0, 0.4, 1.6, np.nan)])
+    rows = [[None, Between(0.2, 1.8)], [frozenset({0, 2}), 1.0], [frozenset({1, 2}), frozenset({0.1, 1.9})]]
+    quick = Classifier.of(1, Snapshot(1, 1, data, 0.0), specification).model
+    for again in (back, quick):
+        for mine, theirs in (
+            (again.predict(values), whole_model.predict(values)),
+            (again.predict_rows(rows), whole_model.predict_rows(rows)),
+        ):
+            for name in ("klass", "theta", "belief", "plausibility", "classes", "conflict"):
+                assert getattr(mine, name).tolist() == getattr(theirs, name).tolist()
+            assert list(mine.masses or ()) == list(theirs.masses or ())
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
+def test_answers_carry_masses_and_sets_when_wanted(algorithm: Algorithm) -> None:
+    specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
+    for whole_model in (learned(algorithm), ignorant(algorithm, ATTRIBUTES, 3)):
+        data = snapshots.encode(encode_head(specification, ((), ()), NAMES), whole_model)
+        classifier = Classifier.of(1, Snapshot(1, 1, data, 0.0), specification)
+        cells = Cells.of_rows([[0, 0.1], [None, Between(0.2, 1.8)], [0, 0.1]], ATTRIBUTES)
+        answer = classifier.classify(cells, want_masses=True)
+        said = whole_model.say(cells)
+        expected = [mass.focal for mass in said.masses or ()]
+        found = [answer.masses[at] for at in answer.mass_indices]
+        assert [tuple(zip(mass.focal_sets, mass.masses, strict=True)) for mass in found] == expected
+        assert [[mask >> c & 1 for c in range(3)] for mask in answer.class_sets] == said.classes.tolist()
+        assert not classifier.classify(cells).masses
+
+
+def test_the_tree_of_one_class_against_the_rest_names_both() -> None:
+    algorithm = ALGORITHMS["forest of total uncertainty"]
+    specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
+    data = snapshots.encode(encode_head(specification, ((), ()), NAMES), learned(algorithm))
+    message = decode_snapshot("m", Snapshot(1, 1, data, 0.0), 4)
+    assert [list(member.classes) for member in message.members] == 2 * [
+        ["p", "not p"],
+        ["q", "not q"],
+        ["r", "not r"],
+    ]
+    assert message.member == 4
+    assert len(message.nodes.theta) == 2 * message.members[4].nodes
+    assert len(message.nodes.mass_counts) == message.members[4].nodes

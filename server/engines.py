@@ -1,0 +1,179 @@
+"""What folds a model's log into a tree and an agenda: the incremental engine, or learning again from all evidence."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from quercus.belief.codec import decode, decode_contours
+from quercus.belief.label import contour
+from quercus.proto.v1 import model_pb2
+from quercus.server.convert_agenda import decode_asked
+from quercus.server.convert_models import decode_specification
+from quercus.storage.records import Event, EventKind, Rows
+from quercus.trees import algorithms, stream
+from quercus.trees.drawing import THRESHOLD_SIDES
+from quercus.trees.encoding import Edges, branch_names
+from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.query import Query
+from quercus.trees.relearning import Evidence
+from quercus.trees.specification import MISSING_NAME, Nominal, Specification
+
+Names = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """What an engine has grown.
+
+    Attributes
+    ----------
+    specification : in force.
+    model : the trees.
+    edges : inner edges in force of each attribute; none where numbers are split at thresholds.
+    names : branch names of each attribute.
+    """
+
+    specification: Specification
+    model: Learned
+    edges: Edges
+    names: Names
+
+
+class Engine(Protocol):
+    """Folds the log of one model."""
+
+    costly: bool
+    """Whether growing costs the same however little is new."""
+
+    def fold(self, parts: Sequence[Rows | Event]) -> None:
+        """Take the next part of the log."""
+
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+        """Return the trees of what is folded; `vocabulary` names the nominal values learned by attribute."""
+
+    def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
+        """Return up to `limit` queries, each with the sequence of its instance."""
+
+
+def engine_for(specification: Specification) -> Engine:
+    """Return the engine of a new model."""
+    if isinstance(specification.algorithm, algorithms.Abc45 | algorithms.E2m):
+        return Incremental(specification)
+    return Relearning(specification)
+
+
+class Incremental:
+    """ABC4.5 and E2M trees follow the log; an E2M tree is ABC4.5's at level 1."""
+
+    costly = False
+
+    def __init__(self, specification: Specification) -> None:
+        self._specification = specification
+        self._state = stream.GrowthState.initial(_followed(specification))
+        self._instances = array("q")  # sequence of each instance, by ordinal
+
+    def fold(self, parts: Sequence[Rows | Event]) -> None:
+        """Take the next part of the log."""
+        size = self._specification.frame.size
+        self._state = stream.grow(self._state, [self._convert(part, size) for part in parts])
+
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+        """Return the tree of what is folded."""
+        state, specification = self._state, self._specification
+        model = TreeModel(specification.attributes, specification.frame.size, state.flat, state.edges)
+        return Grown(specification, model, state.edges, state.names(vocabulary))
+
+    def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
+        """Return up to `limit` queries, each with the sequence of its instance."""
+        return tuple((self._instances[query.instance], query) for query in self._state.agenda(limit))
+
+    def _convert(self, part: Rows | Event, size: int) -> stream.Event:
+        if isinstance(part, Event):
+            return self._settled(part, size)
+        self._instances.extend(range(part.first, part.first + len(part.labels)))
+        return stream.Observed(part.values, decode_contours(part.labels, size))
+
+    def _settled(self, event: Event, size: int) -> stream.Event:
+        if event.kind is EventKind.SPECIFICATION:
+            self._specification = specification_of(event.specification or b"")
+            return stream.Respecified(_followed(self._specification))
+        ordinal = bisect_left(self._instances, event.instance)
+        asked = decode_asked(event.asked or b"")
+        if event.label is None:
+            return stream.Refused(ordinal, asked)
+        said = contour(decode(event.label, size), size)
+        return stream.Answered(ordinal, said, event.reliability, asked)
+
+
+class Relearning:
+    """Every other learner learns again from all evidence; it asks nothing."""
+
+    costly = True
+
+    def __init__(self, specification: Specification) -> None:
+        self._evidence = Evidence(specification)
+        self._instances = array("q")  # sequence of each instance, by ordinal
+
+    def fold(self, parts: Sequence[Rows | Event]) -> None:
+        """Take the next part of the log."""
+        evidence = self._evidence
+        size = evidence.specification.frame.size
+        for part in parts:
+            if isinstance(part, Event):
+                self._settle(part, size)
+                continue
+            self._instances.extend(range(part.first, part.first + len(part.labels)))
+            known = {data: decode(data, size) for data in set(part.labels)}
+            evidence.observe(part.values, [known[data] for data in part.labels])
+
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+        """Return the trees of what is folded."""
+        specification = self._evidence.specification
+        edges: Edges = ((),) * len(specification.attributes)
+        return Grown(specification, self._evidence.learn(), edges, _names(specification, vocabulary))
+
+    def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
+        """Return no query: such a model has no rivals to decide between."""
+        return ()
+
+    def _settle(self, event: Event, size: int) -> None:
+        if event.kind is EventKind.SPECIFICATION:
+            self._evidence.specification = specification_of(event.specification or b"")
+        elif event.label is not None:
+            ordinal = bisect_left(self._instances, event.instance)
+            self._evidence.answer(ordinal, decode(event.label, size), event.reliability)
+
+
+def specification_of(data: bytes) -> Specification:
+    """Return a stored specification."""
+    return decode_specification(model_pb2.Specification.FromString(data))
+
+
+def _followed(specification: Specification) -> Specification:
+    """Return the specification that the incremental engine follows."""
+    if isinstance(specification.algorithm, algorithms.E2m):
+        return replace(specification, alpha=1.0, algorithm=algorithms.Abc45())
+    return specification
+
+
+def _names(specification: Specification, vocabulary: Mapping[int, Sequence[str]]) -> Names:
+    """Return the names of the branches of trees that split nominal attributes by value, numbers at thresholds.
+
+    Those of belief-entropy trees are classes: a row goes where its value is densest.
+    """
+    algorithm = specification.algorithm
+    base = algorithm.base if isinstance(algorithm, algorithms.Forest) else algorithm
+    if isinstance(base, algorithms.BeliefEntropy):
+        return (tuple(f"like {name}" for name in specification.frame.classes),) * len(
+            specification.attributes
+        )
+    return tuple(
+        branch_names((attribute,), ((),), {0: vocabulary.get(k, ())})[0]
+        if isinstance(attribute, Nominal)
+        else (*THRESHOLD_SIDES, MISSING_NAME)
+        for k, attribute in enumerate(specification.attributes)
+    )
