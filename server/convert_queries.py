@@ -11,7 +11,8 @@ from quercus.server.convert_models import timestamp
 from quercus.server.convert_rows import encode_row
 from quercus.server.names import instance_name, query_name
 from quercus.server.schema import Schema
-from quercus.storage.records import Event, QueryRecord
+from quercus.storage.query_records import QueryRecord
+from quercus.storage.records import Event
 
 
 def encode_queries(

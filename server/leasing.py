@@ -19,7 +19,8 @@ from quercus.server.core import Core
 from quercus.server.errors import Unavailable
 from quercus.server.names import parse_query
 from quercus.server.schema import Schema
-from quercus.storage.records import Leased, ModelRecord, QueryRecord
+from quercus.storage.query_records import Leased, QueryRecord
+from quercus.storage.records import ModelRecord
 from quercus.storage.store import Store
 
 Mark = tuple[int, ...]

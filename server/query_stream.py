@@ -15,7 +15,7 @@ from quercus.server.core import Core
 from quercus.server.limits import MAX_CREDITS
 from quercus.server.names import parse_model, parse_query
 from quercus.storage.errors import FailedPrecondition, NotFound
-from quercus.storage.records import Idle, Leased, QueryState
+from quercus.storage.query_records import Idle, Leased, QueryState
 
 Response = query_pb2.StreamQueriesResponse
 

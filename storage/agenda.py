@@ -6,14 +6,20 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import expiry, snapshots
+from quercus.storage import expiry, history, snapshots
+from quercus.storage.clocks import Moment
 from quercus.storage.errors import FailedPrecondition, NotFound
+from quercus.storage.history import Note
+from quercus.storage.lives import life_of, values_of
 from quercus.storage.log import CHUNK
-from quercus.storage.models import lock
-from quercus.storage.records import AgendaEntry, EventKind, QueryState, Snapshot
+from quercus.storage.query_records import QueryState, Step
+from quercus.storage.records import AgendaEntry, EventKind, Snapshot
+from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, log, model, query
+from quercus.storage.transitions import Drop, Life, step
 
 KEPT_WITHDRAWN = 1000
+UNNAMED = "growth does not want this label any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,7 @@ class Publication:
     keep: int = snapshots.KEPT_VERSIONS
 
 
-def publish(connection: Connection, name: str, published: Publication, now: float) -> int:
+def publish(connection: Connection, name: str, published: Publication, now: Moment) -> int:
     """Insert the next tree version and make the queries follow its agenda."""
     try:
         row = lock(connection, name)
@@ -41,21 +47,23 @@ def publish(connection: Connection, name: str, published: Publication, now: floa
     if as_of < row.sequence_grown:
         return int(row.tree_version)
     version = int(row.tree_version) + 1
-    snapshots.add(connection, row, Snapshot(version, as_of, published.data, now), published.keep)
-    expiry.reopen_expired(connection, row.id, now)
+    snapshots.add(connection, row, Snapshot(version, as_of, published.data, now.wall), published.keep)
+    expiry.write_expired(connection, row.id, now)
     _reconcile(connection, row, published, version, now)
     return version
 
 
-def _reconcile(connection: Connection, row: AnyRow, published: Publication, version: int, now: float) -> None:
+def _reconcile(
+    connection: Connection, row: AnyRow, published: Publication, version: int, now: Moment
+) -> None:
     wanted = {int(entry.instance): (position, entry) for position, entry in enumerate(published.agenda)}
     if len(wanted) != len(published.agenda):
         raise InvalidInput("agenda", "names an instance twice")
     live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
     there: dict[int, AnyRow] = {found.instance: found for found in connection.execute(live)}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
-    pointless = [found.number for instance, found in waiting.items() if instance not in wanted]
-    _withdraw(connection, row, pointless)
+    _drop(connection, row, [found for instance, found in there.items() if instance not in wanted], now)
+    _want_again(connection, row, [found for instance, found in there.items() if instance in wanted])
     _update(connection, row, waiting, wanted, version)
     # Settled after the tree looked: the tree does not know yet that it has its answer.
     late = select(query.c.instance).where(query.c.model_id == row.id, query.c.sequence > published.as_of)
@@ -64,21 +72,37 @@ def _reconcile(connection: Connection, row: AnyRow, published: Publication, vers
     _insert(connection, row, fresh, version, now)
 
 
-def _withdraw(connection: Connection, row: AnyRow, numbers: list[int]) -> None:
-    for chunk in _chunks(numbers):
-        mine = (query.c.model_id == row.id, query.c.number.in_(chunk))
-        connection.execute(update(query).where(*mine).values(state=int(QueryState.WITHDRAWN)))
-    if numbers:
+def _drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], now: Moment) -> None:
+    """Withdraw what is open; of what is leased, remember that it is not wanted any more."""
+    notes: list[Note] = []
+    for found in unnamed:
+        before = life_of(found)
+        after = step(before, Drop(), now.clock)
+        if after == before or not isinstance(after, Life):
+            continue
+        mine = (query.c.model_id == row.id, query.c.number == found.number)
+        connection.execute(update(query).where(*mine).values(values_of(after, found.labeller)))
+        if after.state is QueryState.WITHDRAWN:
+            notes.append(Note(found.number, found.instance, Step.WITHDRAWN, after.state, why=UNNAMED))
+    history.write(connection, row.id, notes, now)
+    if notes:
         _remove_old_withdrawn(connection, row)
 
 
+def _want_again(connection: Connection, row: AnyRow, named: list[AnyRow]) -> None:
+    for chunk in _chunks([found.number for found in named if not found.wanted]):
+        mine = (query.c.model_id == row.id, query.c.number.in_(chunk))
+        connection.execute(update(query).where(*mine).values(wanted=True))
+
+
 def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
-    """Keep the newest of the withdrawn queries: nobody answered them, so they are no evidence."""
+    """Keep the newest of the withdrawn queries, and all that somebody ever held: their history is kept for ever."""
     mine = (query.c.model_id == row.id, query.c.state == QueryState.WITHDRAWN)
     newest_first = select(query.c.number).where(*mine).order_by(query.c.number.desc())
     last = connection.execute(newest_first.offset(KEPT_WITHDRAWN).limit(1)).scalar()
     if last is not None:
-        connection.execute(delete(query).where(*mine, query.c.number <= last))
+        never_held = ~history.ever_held(query.c.number, query.c.model_id)
+        connection.execute(delete(query).where(*mine, query.c.number <= last, never_held))
 
 
 def _update(
@@ -111,7 +135,7 @@ def _update(
 
 
 def _insert(
-    connection: Connection, row: AnyRow, fresh: dict[int, tuple[int, AgendaEntry]], version: int, now: float
+    connection: Connection, row: AnyRow, fresh: dict[int, tuple[int, AgendaEntry]], version: int, now: Moment
 ) -> None:
     if not fresh:
         return
@@ -126,11 +150,15 @@ def _insert(
             "asked": entry.asked,
             "reason": entry.reason,
             "tree_version": version,
-            "created_at": now,
+            "answers": 0,
+            "wanted": True,
+            "created_at": now.wall,
         }
         for number, (instance, (position, entry)) in enumerate(fresh.items(), row.query_count + 1)
     ]
     connection.execute(insert(query), rows)
+    opened = [Note(new["number"], new["instance"], Step.OPENED, QueryState.OPEN) for new in rows]
+    history.write(connection, row.id, opened, now)
     change = {"query_count": row.query_count + len(rows)}
     connection.execute(update(model).where(model.c.id == row.id).values(change))
 

@@ -1,92 +1,233 @@
-"""Settling queries. A query is settled once; what is said again in the same words is acknowledged again."""
+"""Settling queries. A query is settled once; what is said again in the same words is acknowledged again.
+
+Nothing that was said is ever edited. A correction is an event of its own, which stands in the place of all answers to
+the instance; to take an answer back is one without a label.
+"""
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, select, update
 
-from quercus.storage import checks, claims, log
+from quercus.storage import budgets, checks, claims, expiry, history, log, policies
 from quercus.storage.claims import Claim, Held
+from quercus.storage.clocks import Moment
 from quercus.storage.errors import FailedPrecondition
-from quercus.storage.expiry import count_leased
-from quercus.storage.records import Answered, EventKind, QueryState
+from quercus.storage.history import Note
+from quercus.storage.lives import life_of, values_of
+from quercus.storage.query_records import Answered, Corrections, Idle, QueryState, Step
+from quercus.storage.records import Event, EventKind
+from quercus.storage.rows import lock
+from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
-from quercus.storage.schema import model, query
+from quercus.storage.transitions import Amend, Say
+
+SPENT = {
+    Idle.SHARE_SPENT: "what the labelling policy allows one labeller",
+    Idle.HOUR_SPENT: "what the labelling policy allows in an hour",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What several answers to a query say together, when it is settled; `author` names who gave them."""
+
+    label: bytes
+    author: str
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What the labeller says: a label, or None = "cannot tell"."""
+    """What the labeller says: a label, or None = "cannot tell".
+
+    `took_s` None: since it was leased. `settles` False: the query wants more answers. `combined`: the query wanted
+    several answers, and this is the last of them.
+    """
 
     label: bytes | None
     reliability: float = 1.0
     conflict: bool = False
+    comment: str = ""
+    took_s: float | None = None
+    settles: bool = True
+    combined: Combined | None = None
 
 
-def settle(connection: Connection, claim: Claim, said: Statement, now: float) -> Answered:
-    """Append the statement to the log and settle the query."""
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """A correction of the answer to a query, or (no label) its taking back.
+
+    `said` is what the labeller says; `label` is what then holds of the instance, which differs where several answers
+    are combined.
+    """
+
+    labeller: str
+    said: bytes | None
+    label: bytes | None
+    reliability: float = 1.0
+    conflict: bool = False
+    comment: str = ""
+
+
+def settle(connection: Connection, claim: Claim, said: Statement, now: Moment) -> Answered:
+    """Append the statement to the log and settle the query, or open it again for the next answer."""
     checks.reliability(said.reliability)
+    checks.comment(said.comment)
+    checks.took(said.took_s)
     held = claims.look_up(connection, claim, now)
-    if held.settled:
+    if held.given.sequence:
         return _acknowledge_again(connection, held, said)
-    claims.refuse_lost(held)
-    if said.label is not None and held.query.state == QueryState.OPEN:
-        _check_budget_of_late_answer(connection, held, now)
+    refused = said.label is None
+    settled = QueryState.REFUSED if refused else QueryState.ANSWERED
+    life = held.after(Say(held.lease, settled if said.settles else QueryState.OPEN))
+    if not refused and held.life.state is QueryState.OPEN:
+        _check_budgets_of_late_answer(connection, held, now)
     sequence = _append(connection, held, said, now)
-    _settle_query(connection, held, said, sequence)
-    return Answered(sequence, repeated=False, conflict=said.conflict)
+    own = sequence - (said.combined is not None)  # the labeller's own words stand before what is combined
+    _count(connection, held, said, sequence)
+    where = claims.named(query, held.model.id, claim.number)
+    over = life.state is not QueryState.OPEN
+    values = values_of(life, held.given.labeller if over else None) | {"sequence": sequence if over else None}
+    connection.execute(update(query).where(*where).values(values))
+    kind = Step.REFUSED if refused else Step.ANSWERED
+    note = Note(
+        claim.number, held.query.instance, kind, life.state, held.given.labeller, claim.token,
+        sequence=own, why="" if over else "wants more answers",
+    )  # fmt: skip
+    history.write(connection, held.model.id, [note], now)
+    return Answered(own, repeated=False, conflict=said.conflict, settled=over)
+
+
+def amend(connection: Connection, name: str, number: int, change: Amendment, now: Moment) -> Answered:
+    """Append a correction; who may is said by the policy. The same again is acknowledged again."""
+    checks.text("labeller", change.labeller)
+    checks.reliability(change.reliability)
+    checks.comment(change.comment)
+    row = lock(connection, name)
+    expiry.write_expired(connection, row.id, now)
+    found = claims.find_query(connection, row, number)
+    said = log.history(connection, name, [found.instance])[found.instance]
+    events = [event for event in said if event.query == number]
+    own = _own_words(events, change.labeller)
+    if own is not None and (own.label, own.reliability) == (change.said, change.reliability):
+        return Answered(own.sequence, repeated=True, conflict=own.conflict)
+    _check_may_amend(policies.of(connection, row.id).corrections, change.labeller, events)
+    undo = change.label is None
+    if not undo and found.state == QueryState.REFUSED:
+        raise FailedPrecondition(
+            "it was refused, there is no answer to correct: undo the refusal, and it is asked again"
+        )
+    life = claims.after(life_of(found), Amend(undo), now)
+    sequence = _append_amendment(connection, row, found, change, now)
+    where = claims.named(query, row.id, number)
+    if undo:
+        connection.execute(update(query).where(*where).values(values_of(life, found.labeller)))
+    step = Step.UNDONE if change.said is None else Step.CORRECTED
+    note = Note(
+        number, found.instance, step, life.state, change.labeller, sequence=sequence, why=change.comment[:200]
+    )
+    history.write(connection, row.id, [note], now)
+    return Answered(sequence, repeated=False, conflict=change.conflict, settled=not undo)
 
 
 def _acknowledge_again(connection: Connection, held: Held, said: Statement) -> Answered:
     columns = (log_table.c.label, log_table.c.reliability, log_table.c.conflict)
-    mine = (log_table.c.model_id == held.model.id, log_table.c.sequence == held.query.sequence)
+    sequence = held.given.sequence
+    mine = (log_table.c.model_id == held.model.id, log_table.c.sequence == sequence)
     label, reliability, conflict = connection.execute(select(*columns).where(*mine)).one()
-    if held.current and (label, reliability) == (said.label, said.reliability):
-        return Answered(held.query.sequence, repeated=True, conflict=conflict)
-    if held.current and None not in (label, said.label):
+    if (label, reliability) == (said.label, said.reliability):
+        settled = held.query.state in (QueryState.ANSWERED, QueryState.REFUSED)
+        return Answered(sequence, repeated=True, conflict=conflict, settled=settled)
+    if None not in (label, said.label):
         raise FailedPrecondition("already answered, with another label or reliability")
-    claims.refuse_settled(held)
-    raise AssertionError("only a settled query comes here")
+    raise FailedPrecondition("already refused" if label is None else "already answered")
 
 
-def _check_budget_of_late_answer(connection: Connection, held: Held, now: float) -> None:
+def _check_budgets_of_late_answer(connection: Connection, held: Held, now: Moment) -> None:
     """Its own lease no longer counts, so the budget may have gone to somebody else meanwhile."""
-    answered, budget = held.model.queries_answered, held.model.budget
-    leased = count_leased(connection, held.model.id, now)
-    if answered + leased >= budget:
+    policy = policies.of(connection, held.model.id)
+    room = budgets.room(connection, held.model, policy, held.given.labeller, now)
+    if room.total <= 0:
         raise FailedPrecondition(
-            f"{held.expired}, and the budget of {budget} is used up since: "
-            f"{answered} queries are answered and {leased} leased"
+            f"{held.expired}, and the budget of {held.model.budget} is used up since: "
+            f"{held.model.queries_answered} queries are answered and {room.leased} leased"
         )
+    if room.idle in SPENT:
+        raise FailedPrecondition(f"{held.expired}, and {SPENT[room.idle]} is used up since")
 
 
-def _append(connection: Connection, held: Held, said: Statement, now: float) -> int:
+def _append(connection: Connection, held: Held, said: Statement, now: Moment) -> int:
+    """Append the statement, and what is combined behind it; returns the newest event."""
+    opinion = not said.settles or said.combined is not None
+    kind = EventKind.OPINION if opinion else EventKind.REFUSAL if said.label is None else EventKind.ANSWER
+    took = max(0.0, now.clock - held.given.since) if said.took_s is None else said.took_s
+    about: dict[str, Any] = {
+        "instance": held.query.instance,
+        "query": held.query.number,
+        "created_at": now.wall,
+    }
     sequence = int(held.model.sequence_committed) + 1
     log.insert_event(
-        connection,
-        model_id=held.model.id,
-        sequence=sequence,
-        kind=int(EventKind.REFUSAL if said.label is None else EventKind.ANSWER),
-        instance=held.query.instance,
-        label=said.label,
-        author=held.lease.labeller,
-        reliability=said.reliability,
-        asked=held.query.asked,
-        conflict=said.conflict,
-        created_at=now,
-    )
-    return sequence
+        connection, model_id=held.model.id, sequence=sequence, kind=int(kind), label=said.label,
+        author=held.given.labeller, reliability=said.reliability, asked=None if opinion else held.query.asked,
+        conflict=said.conflict, comment=said.comment or None, took_s=took, **about,
+    )  # fmt: skip
+    if said.combined is None:
+        return sequence
+    log.insert_event(
+        connection, model_id=held.model.id, sequence=sequence + 1, kind=int(EventKind.ANSWER),
+        label=said.combined.label, author=said.combined.author, reliability=1.0, asked=held.query.asked,
+        conflict=said.conflict, **about,
+    )  # fmt: skip
+    return sequence + 1
 
 
-def _settle_query(connection: Connection, held: Held, said: Statement, sequence: int) -> None:
+def _count(connection: Connection, held: Held, said: Statement, sequence: int) -> None:
     row = held.model
-    counts = {"sequence_committed": sequence, "conflicts": row.conflicts + int(said.conflict)}
+    conflict = said.conflict and said.settles
+    counts = {"sequence_committed": sequence, "conflicts": row.conflicts + int(conflict)}
     if said.label is None:
-        state = QueryState.REFUSED
         counts["queries_refused"] = row.queries_refused + 1
     else:
-        state = QueryState.ANSWERED
         counts["queries_answered"] = row.queries_answered + 1
     connection.execute(update(model).where(model.c.id == row.id).values(counts))
-    settled = {"state": int(state), "labeller": held.lease.labeller, "token": held.lease.token}
-    where = claims.named(query, row.id, held.query.number)
-    connection.execute(update(query).where(*where).values(expires_at=None, sequence=sequence, **settled))
+
+
+def _own_words(events: list[Event], labeller: str) -> Event | None:
+    """What a labeller says of a query by now: the newest of its answers and corrections."""
+    several = any(event.kind is EventKind.OPINION for event in events)
+    kinds = (EventKind.OPINION,) if several else (EventKind.ANSWER, EventKind.CORRECTION)
+    mine = [event for event in events if event.author == labeller and event.kind in kinds]
+    return mine[-1] if mine else None
+
+
+def _check_may_amend(who: Corrections, labeller: str, events: list[Event]) -> None:
+    if who is Corrections.NOBODY:
+        raise FailedPrecondition("the labelling policy of this model allows no corrections")
+    authors = {event.author for event in events}
+    if who is Corrections.OWN and labeller not in authors:
+        raise FailedPrecondition(f"{labeller} did not answer it, and only who answered may correct")
+
+
+def _append_amendment(
+    connection: Connection, row: AnyRow, found: AnyRow, change: Amendment, now: Moment
+) -> int:
+    about: dict[str, Any] = {"instance": found.instance, "query": found.number, "created_at": now.wall}
+    words = {"author": change.labeller, "comment": change.comment or None, "model_id": row.id}
+    sequence = int(row.sequence_committed)
+    if change.said != change.label:  # one of several answers: the labeller's own words, then what holds
+        sequence += 1
+        log.insert_event(
+            connection, sequence=sequence, kind=int(EventKind.OPINION), label=change.said,
+            reliability=change.reliability, conflict=False, **words, **about,
+        )  # fmt: skip
+        words = words | {"comment": None}
+    sequence += 1
+    log.insert_event(
+        connection, sequence=sequence, kind=int(EventKind.CORRECTION), label=change.label,
+        reliability=change.reliability if change.said == change.label else 1.0, conflict=change.conflict,
+        **words, **about,
+    )  # fmt: skip
+    counts = {"sequence_committed": sequence, "conflicts": row.conflicts + int(change.conflict)}
+    connection.execute(update(model).where(model.c.id == row.id).values(counts))
+    return sequence

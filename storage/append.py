@@ -9,8 +9,8 @@ from sqlalchemy import Connection, false, insert, literal_column, select, update
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks, log
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound, Stale
-from quercus.storage.models import lock
 from quercus.storage.records import Appended, EventKind, NewValue, Push
+from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, model, vocabulary
 from quercus.storage.schema import log as log_table
 

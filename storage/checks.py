@@ -10,6 +10,8 @@ from quercus.storage.records import Float64
 
 MAX_TEXT = 200  # characters of a name or id
 MAX_DURATION_S = 86_400.0
+MAX_COMMENT = 2000  # characters
+MAX_TOOK_S = 1e9
 
 
 def text(field: str, value: str) -> None:
@@ -43,6 +45,19 @@ def reliability(value: float) -> None:
     """Chance that the labeller is right."""
     if not 0.0 < value <= 1.0:
         raise InvalidInput("reliability", f"is {value}, must be above 0 and at most 1")
+
+
+def comment(value: str) -> None:
+    """What a labeller adds in words."""
+    if len(value) > MAX_COMMENT:
+        raise InvalidInput("comment", f"has {len(value)} characters, must have at most {MAX_COMMENT}")
+    encodable("comment", value)
+
+
+def took(value_s: float | None) -> None:
+    """How long an answer took, in seconds; None: not said."""
+    if value_s is not None and not 0.0 <= value_s <= MAX_TOOK_S:
+        raise InvalidInput("took", f"is {value_s} s, must lie in [0 s, {MAX_TOOK_S:g} s]")
 
 
 def push(ids: Sequence[str], values: Float64, labels: Sequence[bytes]) -> None:

@@ -1,17 +1,18 @@
-"""A lease token is shown: which query and which lease it belongs to, and whether it still holds."""
+"""A lease token is shown: which query and which lease it belongs to, and whether the next step may be."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, Connection, Table, select
 
-from quercus.storage import expiry, queries
+from quercus.storage import expiry, history, queries
+from quercus.storage.clocks import Moment
 from quercus.storage.errors import FailedPrecondition
-from quercus.storage.models import lock
-from quercus.storage.records import QueryState
-from quercus.storage.schema import AnyRow, lease, query
-
-SETTLED = (QueryState.ANSWERED, QueryState.REFUSED)
+from quercus.storage.history import Given
+from quercus.storage.lives import life_of
+from quercus.storage.rows import lock
+from quercus.storage.schema import AnyRow, query
+from quercus.storage.transitions import Event, Lease, Life, Refusal, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,62 +26,65 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the store knows of a claim: rows of the model (locked), the query and the lease."""
+    """What the store knows of a claim: rows of the model (locked) and the query, and the lease."""
 
     model: AnyRow
     query: AnyRow
-    lease: AnyRow
+    given: Given
+    now: Moment
 
     @property
-    def settled(self) -> bool:
-        """The query was answered or refused."""
-        return self.query.state in SETTLED
+    def life(self) -> Life:
+        """Where the query stands."""
+        return life_of(self.query)
 
     @property
-    def current(self) -> bool:
-        """The query is held, or was settled, with exactly this token."""
-        return bool(self.query.token == self.lease.token)
+    def lease(self) -> Lease:
+        """The lease, as it ended or will."""
+        mine = self.life.token == self.given.lease.token and self.query.ends is not None
+        lease = self.given.lease
+        return Lease(lease.token, self.query.ends, lease.given_up, lease.used) if mine else lease
 
     @property
     def expired(self) -> str:
-        """When the lease ended, in words."""
-        end = datetime.fromtimestamp(self.lease.expires_at, UTC)
+        """When the lease ended, in words, by the wall clock."""
+        end = datetime.fromtimestamp(round(self.now.on_wall(self.lease.ends)), UTC)
         return f"the lease expired at {end.isoformat(timespec='seconds')}"
 
+    def after(self, event: Event) -> Life:
+        """The life after a step; `FailedPrecondition` when it may not be."""
+        return after(self.life, event, self.now, self.expired)
 
-def look_up(connection: Connection, claim: Claim, now: float) -> Held:
+
+def look_up(connection: Connection, claim: Claim, now: Moment) -> Held:
     """Lock the model, write down what has expired, and find query and lease."""
     row = lock(connection, claim.model)
-    expiry.reopen_expired(connection, row.id, now)
-    found = connection.execute(select(query).where(*named(query, row.id, claim.number))).one_or_none()
-    if found is None:
-        raise queries.missing(row, claim.number)
-    mine = (*named(lease, row.id, claim.number), lease.c.token == claim.token)
-    held = connection.execute(select(lease).where(*mine)).one_or_none()
-    if held is None:
+    expiry.write_expired(connection, row.id, now)
+    found = find_query(connection, row, claim.number)
+    given = history.given(connection, row.id, claim.number, claim.token)
+    if given is None:
         raise FailedPrecondition(
             f"the lease token is not one that was given for query {claim.model}/{claim.number}"
         )
-    return Held(row, found, held)
+    return Held(row, found, given, now)
+
+
+def find_query(connection: Connection, row: AnyRow, number: int) -> AnyRow:
+    """The row of a query of a model, or `NotFound`."""
+    found = connection.execute(select(query).where(*named(query, row.id, number))).one_or_none()
+    if found is None:
+        raise queries.missing(row, number)
+    return found
+
+
+def after(life: Life, event: Event, now: Moment, expired: str = "") -> Life:
+    """The life after a step; `FailedPrecondition` when it may not be."""
+    outcome = step(life, event, now.clock)
+    if isinstance(outcome, Refusal):
+        raise FailedPrecondition(outcome.reason.format(expired=expired))
+    return outcome
 
 
 def named(table: Table, model_id: int, number: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """Condition on `query` or `lease`: rows of one query."""
+    """Condition on `query` or its history: rows of one query."""
     return table.c.model_id == model_id, table.c.number == number
-
-
-def refuse_settled(held: Held) -> None:
-    """Raise when the query is answered or refused already."""
-    if held.settled:
-        how = "answered" if held.query.state == QueryState.ANSWERED else "refused"
-        raise FailedPrecondition(f"already {how}" + ("" if held.current else " by another labeller"))
-
-
-def refuse_lost(held: Held) -> None:
-    """Raise when the lease was given up, or its query is withdrawn or held by somebody else."""
-    if held.lease.released:
-        raise FailedPrecondition("the lease was released: lease the query again")
-    if held.query.state == QueryState.WITHDRAWN:
-        raise FailedPrecondition(f"withdrawn: {held.expired}, and growth does not want this label any more")
-    if held.query.state == QueryState.LEASED and not held.current:
-        raise FailedPrecondition(f"{held.expired}, and the query is now leased to another labeller")

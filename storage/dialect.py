@@ -41,7 +41,12 @@ EXPECTED_ROWS = (
     ("query", "ix_query_labeller", "10000 1000 500 1"),
     ("query", "ix_query_live", "1000 100 1"),
     ("query", "ix_query_expiry", "100 1"),
-    ("lease", "lease", "10000 1000 2 1"),
+    ("query", "ix_query_postponed", "10 1"),
+    ("query_history", "ix_query_history_query", "100000 10000 5"),
+    ("query_history", "ix_query_history_skipped", "100000 10000 5 2"),
+    ("query_history", "ix_query_history_labeller", "100000 10000 500 200"),
+    ("query_history", "ix_query_history_clock", "100000 1"),
+    ("query_history", "ix_query_history_step", "100000 10000 2000 1"),
 )
 
 

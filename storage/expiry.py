@@ -1,29 +1,36 @@
 """Leases that have ended.
 
-A lease that has expired is an open query, whether or not anybody has written that down yet: readers compute it,
-writers write it first, so that a clock that steps back revives nothing that was not counted meanwhile.
+A lease that has expired is an open query (or a withdrawn one, when growth does not want it any more), whether or not
+anybody has written that down yet: readers compute it, writers write it first.
 """
-
-from typing import Any
 
 from sqlalchemy import Connection, func, select, update
 
-from quercus.storage.records import QueryState
+from quercus.storage import history
+from quercus.storage.clocks import Moment
+from quercus.storage.history import Note
+from quercus.storage.lives import life_of, values_of
+from quercus.storage.query_records import QueryState, Step
 from quercus.storage.schema import query
-
-# Columns of an open query that nobody holds.
-FREE: dict[str, Any] = {"state": int(QueryState.OPEN), "labeller": None, "token": None, "expires_at": None}
+from quercus.storage.transitions import expire
 
 
-def reopen_expired(connection: Connection, model_id: int, now: float) -> None:
-    """Write down which leases have expired. The table `lease` still knows who held them."""
-    expired = (query.c.state == QueryState.LEASED, query.c.expires_at <= now)
-    connection.execute(update(query).where(query.c.model_id == model_id, *expired).values(FREE))
+def write_expired(connection: Connection, model_id: int, now: Moment) -> None:
+    """Write down which leases have expired; the caller holds the model."""
+    over = (query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.ends <= now.clock)
+    notes = []
+    for row in connection.execute(select(query).where(*over)).all():
+        after = expire(life_of(row), now.clock)
+        mine = (query.c.model_id == model_id, query.c.number == row.number)
+        connection.execute(update(query).where(*mine).values(values_of(after)))
+        who = {"labeller": row.labeller, "token": row.token, "until": row.ends}
+        notes.append(Note(row.number, row.instance, Step.EXPIRED, after.state, **who))
+    history.write(connection, model_id, notes, now)
 
 
-def count_leased(connection: Connection, model_id: int, now: float) -> int:
-    """Leases that have not expired."""
-    live = select(func.count()).where(
-        query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.expires_at > now
-    )
-    return int(connection.execute(live).scalar_one())
+def count_leased(connection: Connection, model_id: int, now: Moment, labeller: str | None = None) -> int:
+    """Leases that have not expired, of one labeller or of all."""
+    live = [query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.ends > now.clock]
+    if labeller is not None:
+        live.append(query.c.labeller == labeller)
+    return int(connection.execute(select(func.count()).where(*live)).scalar_one())

@@ -1,91 +1,129 @@
 """Leasing queries, longer, and giving them back.
 
-Invariants, at every moment: a query has one holder at most; answered + leased never exceeds the budget.
-Every function here holds the model's row while it looks and writes.
+Invariants, at every moment: a query has one holder at most; answered + leased never exceeds a budget. Every function
+here holds the model's row while it looks and writes. What may happen is said by `transitions`.
 """
 
 import secrets
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, and_, func, or_, select, update
 
-from quercus.storage import checks, claims, expiry, queries
+from quercus.storage import budgets, checks, claims, expiry, history, policies, queries
 from quercus.storage.claims import Claim
-from quercus.storage.errors import FailedPrecondition
-from quercus.storage.expiry import count_leased
-from quercus.storage.models import lock
-from quercus.storage.records import Idle, Leased, QueryRecord, QueryState
-from quercus.storage.schema import lease, query
+from quercus.storage.clocks import Moment
+from quercus.storage.history import Note
+from quercus.storage.lives import life_of, values_of
+from quercus.storage.log import history as evidence
+from quercus.storage.query_records import Idle, Leased, QueryRecord, QueryState, Step
+from quercus.storage.records import Event
+from quercus.storage.rows import lock
+from quercus.storage.schema import AnyRow, query
+from quercus.storage.transitions import NEVER, Extend, GiveBack, Take
 
 TOKEN_BYTES = 16
+Accept = Callable[[QueryRecord, Sequence[Event]], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Who wants how many queries, for how long, of a tree grown up to which event."""
+    """Who wants how many queries, for how long, of a tree grown up to which event, and which (see `Store.lease`)."""
 
     labeller: str
     limit: int
     duration_s: float
     min_sequence: int
+    accept: Accept | None = None
 
 
-def hand_out(connection: Connection, name: str, wish: Wish, now: float) -> Leased:
+@dataclass(frozen=True, slots=True)
+class Return:
+    """How a query comes back: RELEASED for all, SKIPPED for all others, POSTPONED for later; and why, in words."""
+
+    how: Step
+    delay_s: float = 0.0
+    why: str = ""
+
+
+def hand_out(connection: Connection, name: str, wish: Wish, now: Moment) -> Leased:
     """Lease open queries in the order of the agenda."""
     checks.text("labeller", wish.labeller)
     checks.at_least("limit", wish.limit, 1)
     checks.duration("duration_s", wish.duration_s)
     row = lock(connection, name)
-    expiry.reopen_expired(connection, row.id, now)
-    leased = count_leased(connection, row.id, now)
-    left = row.budget - row.queries_answered - leased
-    if row.queries_answered >= row.budget:
-        return Leased([], Idle.BUDGET_SPENT, left)
+    expiry.write_expired(connection, row.id, now)
+    room = budgets.room(connection, row, policies.of(connection, row.id), wish.labeller, now)
+    if room.idle is Idle.BUDGET_SPENT:
+        return Leased([], room.idle, room.total)
     if row.sequence_grown < max(wish.min_sequence, _last_settled(connection, row.id, wish.labeller)):
-        return Leased([], Idle.GROWING, left)
-    found = _open(connection, row.id, min(wish.limit, left), now) if left > 0 else []
+        return Leased([], Idle.GROWING, room.total)
+    if room.mine <= 0:
+        return Leased([], room.idle, room.total, room.again_s)
+    found = _open(connection, row, wish, now)[: min(wish.limit, room.mine)]
     if not found:
-        return Leased([], Idle.ALL_LEASED if leased else Idle.NOTHING_TO_ASK, left)
-    held = [
-        replace(
-            free,
-            state=QueryState.LEASED,
-            labeller=wish.labeller,
-            token=secrets.token_urlsafe(TOKEN_BYTES),
-            expires_at=now + wish.duration_s,
-        )
-        for free in found
-    ]
-    _write_leases(connection, row.id, held)
-    return Leased(held, Idle.NOT_IDLE, left - len(held))
+        return Leased([], _why_none(connection, row, room), room.total)
+    held = [_take(connection, row, free, wish, now) for free in found]
+    return Leased(held, Idle.NOT_IDLE, room.total - len(held))
 
 
-def extend(connection: Connection, claim: Claim, duration_s: float, now: float) -> float:
-    """Let a lease that is alive end `duration_s` from now."""
+def extend(connection: Connection, claim: Claim, duration_s: float, now: Moment) -> float:
+    """Let a lease that is alive end `duration_s` from now; returns that time, by the wall clock."""
     checks.duration("duration_s", duration_s)
     held = claims.look_up(connection, claim, now)
-    claims.refuse_settled(held)
-    claims.refuse_lost(held)
-    if held.query.state == QueryState.OPEN:
-        raise FailedPrecondition(f"{held.expired}; it cannot be extended, but an answer is still welcome")
-    until = now + duration_s
+    life = held.after(Extend(held.lease, now.clock + duration_s))
     where = claims.named(query, held.model.id, claim.number)
-    connection.execute(update(query).where(*where).values(expires_at=until))
-    where = claims.named(lease, held.model.id, claim.number)
-    connection.execute(update(lease).where(*where, lease.c.token == claim.token).values(expires_at=until))
-    return until
+    connection.execute(update(query).where(*where).values(ends=life.ends))
+    return now.on_wall(life.ends)
 
 
-def release(connection: Connection, claim: Claim, now: float) -> None:
-    """Give a query back. Of a lease that has ended already, only the right to a late answer goes."""
+def give_back(connection: Connection, claim: Claim, back: Return, now: Moment) -> None:
+    """Give a query back. What has ended already needs no giving back; it may still be skipped."""
+    how = back.how
     held = claims.look_up(connection, claim, now)
-    claims.refuse_settled(held)
-    if not held.lease.released:
-        where = (*claims.named(lease, held.model.id, claim.number), lease.c.token == claim.token)
-        connection.execute(update(lease).where(*where).values(released=True))
-    if held.query.state == QueryState.LEASED and held.current:
-        mine = claims.named(query, held.model.id, claim.number)
-        connection.execute(update(query).where(*mine).values(expiry.FREE))
+    before = held.life
+    life = held.after(GiveBack(held.lease, now.clock + back.delay_s if how is Step.POSTPONED else NEVER))
+    if life == before and (how is not Step.SKIPPED or held.lease.given_up):
+        return
+    if life != before:
+        where = claims.named(query, held.model.id, claim.number)
+        connection.execute(update(query).where(*where).values(values_of(life)))
+    until = None if life.not_before == NEVER else life.not_before
+    note = Note(
+        claim.number,
+        held.query.instance,
+        how,
+        life.state,
+        held.given.labeller,
+        claim.token,
+        until,
+        why=back.why,
+    )
+    history.write(connection, held.model.id, [note], now)
+
+
+def _take(connection: Connection, row: AnyRow, free: AnyRow, wish: Wish, now: Moment) -> QueryRecord:
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    life = claims.after(life_of(free), Take(token, now.clock + wish.duration_s), now)
+    where = claims.named(query, row.id, free.number)
+    connection.execute(update(query).where(*where).values(values_of(life, wish.labeller)))
+    note = Note(free.number, free.instance, Step.LEASED, life.state, wish.labeller, token, life.ends)
+    history.write(connection, row.id, [note], now)
+    return replace(
+        queries.record(free, now),
+        state=life.state,
+        labeller=wish.labeller,
+        token=token,
+        left_s=wish.duration_s,
+        expires_at=now.on_wall(life.ends),
+    )
+
+
+def _why_none(connection: Connection, row: AnyRow, room: budgets.Room) -> Idle:
+    mine = (query.c.model_id == row.id, query.c.state == QueryState.OPEN)
+    if connection.execute(select(func.count()).where(*mine)).scalar_one():
+        return Idle.NOT_FOR_YOU
+    return Idle.ALL_LEASED if room.leased else Idle.NOTHING_TO_ASK
 
 
 def _last_settled(connection: Connection, model_id: int, labeller: str) -> int:
@@ -93,34 +131,14 @@ def _last_settled(connection: Connection, model_id: int, labeller: str) -> int:
     return connection.execute(select(func.max(query.c.sequence)).where(*mine)).scalar() or 0
 
 
-def _open(connection: Connection, model_id: int, limit: int, now: float) -> list[QueryRecord]:
-    wanted = queries.records().where(query.c.model_id == model_id, query.c.state == QueryState.OPEN)
-    ordered = wanted.order_by(query.c.position, query.c.number).limit(limit)
-    return [queries.record(found, now) for found in connection.execute(ordered)]
-
-
-def _write_leases(connection: Connection, model_id: int, held: list[QueryRecord]) -> None:
-    statement = (
-        update(query)
-        .where(query.c.model_id == model_id, query.c.number == bindparam("which"))
-        .values(
-            state=int(QueryState.LEASED),
-            labeller=bindparam("holder"),
-            token=bindparam("secret"),
-            expires_at=bindparam("until"),
-        )
-    )
-    rows = [{"which": h.number, "holder": h.labeller, "secret": h.token, "until": h.expires_at} for h in held]
-    connection.execute(statement, rows)
-    given = [
-        {
-            "model_id": model_id,
-            "number": h.number,
-            "token": h.token,
-            "labeller": h.labeller,
-            "expires_at": h.expires_at,
-            "released": False,
-        }
-        for h in held
-    ]
-    connection.execute(insert(lease), given)
+def _open(connection: Connection, row: AnyRow, wish: Wish, now: Moment) -> list[AnyRow]:
+    """Rows of the queries that this labeller may have; those that have some of their answers come first."""
+    ready = or_(query.c.not_before.is_(None), query.c.not_before <= now.clock)
+    mine = and_(query.c.model_id == row.id, query.c.state == QueryState.OPEN, ready)
+    wanted = queries.records().where(mine, ~history.passed_over(row.id, wish.labeller))
+    ordered = wanted.order_by((query.c.answers == 0), query.c.position, query.c.number)
+    if wish.accept is None:
+        return list(connection.execute(ordered.limit(wish.limit)))
+    rows = connection.execute(ordered).all()
+    said = evidence(connection, row.name, sorted({found.instance for found in rows}))
+    return [found for found in rows if wish.accept(queries.record(found, now), said[found.instance])]

@@ -8,8 +8,8 @@ from sqlalchemy import Connection, Select, func, insert, select
 
 from quercus.storage import checks
 from quercus.storage.errors import NotFound
-from quercus.storage.models import find
 from quercus.storage.records import Event, EventKind
+from quercus.storage.rows import find
 from quercus.storage.schema import AnyRow, log, vocabulary
 
 SOURCE = "source"
@@ -88,6 +88,14 @@ def history(connection: Connection, name: str, instances: Sequence[int]) -> dict
     return found
 
 
+def opinions(connection: Connection, name: str, limit: int) -> list[Event]:
+    """The newest OPINION events, oldest first."""
+    checks.at_least("limit", limit, 1)
+    mine = (log.c.model_id == find(connection, name).id, log.c.kind == EventKind.OPINION)
+    newest = _events().where(*mine).order_by(log.c.sequence.desc()).limit(limit)
+    return _as_events(connection.execute(newest))[::-1]
+
+
 def insert_event(connection: Connection, **columns: object) -> None:
     """Append one event; the caller holds the model, chose the next sequence number and counts it."""
     connection.execute(insert(log).values(columns))
@@ -110,6 +118,9 @@ def _events() -> Select[Any]:
         log.c.conflict,
         log.c.specification,
         log.c.created_at,
+        func.coalesce(log.c.query, 0),
+        func.coalesce(log.c.comment, ""),
+        log.c.took_s,
     ).select_from(log.outerjoin(origin, same))
 
 

@@ -1,33 +1,20 @@
-"""Models: create, read, change, delete; and the lock that everything of a model is written under."""
+"""Models: create, read, change, delete."""
 
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
 
 from quercus.storage import checks
+from quercus.storage.clocks import Moment
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
-from quercus.storage.expiry import count_leased, reopen_expired
-from quercus.storage.records import EventKind, ModelRecord, QueryState
+from quercus.storage.expiry import count_leased, write_expired
+from quercus.storage.query_records import QueryState
+from quercus.storage.records import EventKind, ModelRecord
+from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, log, model, query
 
 
-def lock(connection: Connection, name: str) -> AnyRow:
-    """The model's row, held until the transaction ends (a row lock where the database has them)."""
-    row = connection.execute(select(model).where(model.c.name == name).with_for_update()).one_or_none()
-    if row is None:
-        raise NotFound("model", name)
-    return row
-
-
-def find(connection: Connection, name: str) -> AnyRow:
-    """The model's row, for reading."""
-    row = connection.execute(select(model).where(model.c.name == name)).one_or_none()
-    if row is None:
-        raise NotFound("model", name)
-    return row
-
-
-def create(connection: Connection, name: str, specification: bytes, budget: int, now: float) -> ModelRecord:
+def create(connection: Connection, name: str, specification: bytes, budget: int, now: Moment) -> ModelRecord:
     """Insert a model with an empty log."""
     checks.text("name", name)
     checks.at_least("budget", budget, 0)
@@ -39,7 +26,7 @@ def create(connection: Connection, name: str, specification: bytes, budget: int,
             initial_specification=specification,
             specification=specification,
             budget=budget,
-            created_at=now,
+            created_at=now.wall,
             sequence_committed=0,
             sequence_grown=0,
             tree_version=0,
@@ -53,7 +40,7 @@ def create(connection: Connection, name: str, specification: bytes, budget: int,
     return get(connection, name, now)
 
 
-def get(connection: Connection, name: str, now: float) -> ModelRecord:
+def get(connection: Connection, name: str, now: Moment) -> ModelRecord:
     """The model with its counts."""
     row = connection.execute(_with_counts(now).where(model.c.name == name)).one_or_none()
     if row is None:
@@ -61,7 +48,7 @@ def get(connection: Connection, name: str, now: float) -> ModelRecord:
     return _record(row, now)
 
 
-def page(connection: Connection, after: str, limit: int, now: float) -> list[ModelRecord]:
+def page(connection: Connection, after: str, limit: int, now: Moment) -> list[ModelRecord]:
     """Models in order of name, those behind `after`."""
     checks.at_least("limit", limit, 1)
     rows = connection.execute(
@@ -81,12 +68,12 @@ def remove(connection: Connection, name: str) -> None:
 
 
 def respecify(
-    connection: Connection, name: str, specification: bytes, budget: int, now: float
+    connection: Connection, name: str, specification: bytes, budget: int, now: Moment
 ) -> ModelRecord:
     """Change the specification, as an event of the log."""
     checks.at_least("budget", budget, 0)
     row = lock(connection, name)
-    reopen_expired(connection, row.id, now)  # else a clock that steps back would revive what was not counted
+    write_expired(connection, row.id, now)
     leased = count_leased(connection, row.id, now)
     if budget < row.queries_answered + leased:
         raise FailedPrecondition(
@@ -103,7 +90,7 @@ def respecify(
             reliability=1.0,
             conflict=False,
             specification=specification,
-            created_at=now,
+            created_at=now.wall,
         )
     )
     change = {"specification": specification, "budget": budget, "sequence_committed": sequence}
@@ -111,10 +98,16 @@ def respecify(
     return get(connection, name, now)
 
 
-def _with_counts(now: float) -> Select[Any]:
+def _with_counts(now: Moment) -> Select[Any]:
     mine = query.c.model_id == model.c.id
-    leased = select(func.count()).where(mine, query.c.state == QueryState.LEASED, query.c.expires_at > now)
-    live = select(func.count()).where(mine, query.c.state <= QueryState.LEASED)
+    leased = select(func.count()).where(mine, query.c.state == QueryState.LEASED, query.c.ends > now.clock)
+    stays = or_(
+        query.c.ends > now.clock, query.c.wanted, query.c.answers > 0
+    )  # else withdrawn when its lease ends
+    live = select(func.count()).where(
+        mine,
+        or_(query.c.state == QueryState.OPEN, and_(query.c.state == QueryState.LEASED, stays)),
+    )
     waiting = select(log.c.created_at).where(
         log.c.model_id == model.c.id, log.c.sequence == model.c.sequence_grown + 1
     )
@@ -122,7 +115,7 @@ def _with_counts(now: float) -> Select[Any]:
     return select(model, *(count.scalar_subquery().label(name) for name, count in counts.items()))
 
 
-def _record(row: AnyRow, now: float) -> ModelRecord:
+def _record(row: AnyRow, now: Moment) -> ModelRecord:
     return ModelRecord(
         key=row.id,
         name=row.name,
@@ -139,5 +132,5 @@ def _record(row: AnyRow, now: float) -> ModelRecord:
         queries_refused=row.queries_refused,
         queries_open=row.live - row.leased,
         conflicts=row.conflicts,
-        lag_s=0.0 if row.waiting_since is None else max(0.0, now - row.waiting_since),
+        lag_s=0.0 if row.waiting_since is None else max(0.0, now.wall - row.waiting_since),
     )

@@ -3,16 +3,19 @@
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
 from quercus.storage import checks
+from quercus.storage.clocks import Moment
 from quercus.storage.errors import NotFound
-from quercus.storage.models import find
-from quercus.storage.records import QueryRecord, QueryState
+from quercus.storage.lives import life_of
+from quercus.storage.query_records import QueryRecord, QueryState
+from quercus.storage.rows import find
 from quercus.storage.schema import AnyRow, log, query
+from quercus.storage.transitions import expire
 
 
-def get(connection: Connection, name: str, number: int, now: float) -> QueryRecord:
+def get(connection: Connection, name: str, number: int, now: Moment) -> QueryRecord:
     """One query."""
     row = find(connection, name)
     mine = (query.c.model_id == row.id, query.c.number == number)
@@ -29,7 +32,7 @@ def missing(row: AnyRow, number: int) -> NotFound:
 
 
 def page(  # noqa: PLR0917 - a filter, a page, a time
-    connection: Connection, name: str, states: Collection[QueryState], after: int, limit: int, now: float
+    connection: Connection, name: str, states: Collection[QueryState], after: int, limit: int, now: Moment
 ) -> list[QueryRecord]:
     """Queries in order of number, behind `after`, in some of the states (none named: all)."""
     checks.at_least("limit", limit, 1)
@@ -40,14 +43,15 @@ def page(  # noqa: PLR0917 - a filter, a page, a time
     return [record(found, now) for found in connection.execute(wanted.order_by(query.c.number).limit(limit))]
 
 
-def next_expiry(connection: Connection, name: str | None, now: float) -> float | None:
-    """When the first of the leases that are alive ends."""
-    # Only a leased query has an end.
-    wanted = select(func.min(query.c.expires_at)).where(query.c.expires_at > now)
-    if name is not None:
-        wanted = wanted.where(query.c.model_id == find(connection, name).id)
-    found = connection.execute(wanted).scalar()
-    return None if found is None else float(found)
+def next_change_s(connection: Connection, name: str | None, now: Moment) -> float | None:
+    """Seconds until the first lease that is alive ends, or the first query that was postponed comes back."""
+    ends = []
+    for column in (query.c.ends, query.c.not_before):
+        wanted = select(func.min(column)).where(column > now.clock)
+        if name is not None:
+            wanted = wanted.where(query.c.model_id == find(connection, name).id)
+        ends.append(connection.execute(wanted).scalar())
+    return min((float(end) - now.clock for end in ends if end is not None), default=None)
 
 
 def records() -> Select[Any]:
@@ -56,34 +60,38 @@ def records() -> Select[Any]:
     return select(query, log.c.id.label("instance_id")).select_from(query.join(log, same))
 
 
-def record(row: AnyRow, now: float) -> QueryRecord:
+def record(row: AnyRow, now: Moment) -> QueryRecord:
     """The record of a row of `records`, as it stands at `now`; the token stays inside."""
-    state = QueryState(row.state)
-    expired = state is QueryState.LEASED and row.expires_at <= now
-    if expired:
-        state = QueryState.OPEN
+    life = expire(life_of(row), now.clock)
+    held = life.state is QueryState.LEASED
     return QueryRecord(
         number=row.number,
         instance=row.instance,
         instance_id=row.instance_id,
-        state=state,
+        state=life.state,
         position=row.position,
         asked=row.asked,
         reason=row.reason,
         tree_version=row.tree_version,
-        labeller="" if state is QueryState.OPEN else row.labeller or "",
+        labeller=(row.labeller or "") if life.token else "",
         token="",
-        expires_at=row.expires_at if state is QueryState.LEASED else None,
+        left_s=life.ends - now.clock if held else None,
+        expires_at=now.on_wall(life.ends) if held else None,
         sequence=row.sequence or 0,
         created_at=row.created_at,
+        answers=row.answers,
     )
 
 
-def _in_states(states: Collection[QueryState], now: float) -> ColumnElement[bool]:
+def _in_states(states: Collection[QueryState], now: Moment) -> ColumnElement[bool]:
     plain = [int(state) for state in states if state is not QueryState.LEASED]
     chosen: ColumnElement[bool] = query.c.state.in_(plain)
+    leased, over = query.c.state == QueryState.LEASED, query.c.ends <= now.clock
+    stays = or_(query.c.wanted, query.c.answers > 0)
     if QueryState.OPEN in states:
-        chosen |= (query.c.state == QueryState.LEASED) & (query.c.expires_at <= now)
+        chosen |= and_(leased, over, stays)
+    if QueryState.WITHDRAWN in states:
+        chosen |= and_(leased, over, ~stays)
     if QueryState.LEASED in states:
-        chosen |= (query.c.state == QueryState.LEASED) & (query.c.expires_at > now)
+        chosen |= and_(leased, ~over)
     return chosen

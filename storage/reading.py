@@ -8,8 +8,8 @@ from sqlalchemy.types import NullType
 
 from quercus.storage import checks
 from quercus.storage.log import others_between
-from quercus.storage.models import find
 from quercus.storage.records import Event, EventKind, Float64, Rows, Stretch
+from quercus.storage.rows import find
 from quercus.storage.schema import log
 
 PORTION = 500  # rows fetched at once: they are still in the processor's cache when they are looked at

@@ -18,26 +18,10 @@ class EventKind(IntEnum):
     ANSWER = 2
     REFUSAL = 3
     SPECIFICATION = 4
-
-
-class QueryState(IntEnum):
-    """Life of a query: open → leased → answered | refused | withdrawn. The numbers are the wire's."""
-
-    OPEN = 1
-    LEASED = 2
-    ANSWERED = 3
-    REFUSED = 4
-    WITHDRAWN = 5
-
-
-class Idle(IntEnum):
-    """Why nothing was leased. The numbers are the wire's; 0 = something was leased."""
-
-    NOT_IDLE = 0
-    NOTHING_TO_ASK = 1
-    ALL_LEASED = 2
-    BUDGET_SPENT = 3
-    GROWING = 4
+    CORRECTION = 5
+    """Stands in the place of all answers to the instance; without a label they are taken back."""
+    OPINION = 6
+    """One of several answers to a query; what they say together is the ANSWER that follows. Trees ignore it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +143,12 @@ class Event:
         The answer contradicted totally what was known.
     specification : bytes or None
         Only for a SPECIFICATION.
+    query : int
+        Number of the query that it answers or corrects the answer of; 0 where there is none.
+    comment : str
+        Of the labeller, or empty.
+    took_s : float or None
+        How long the labeller took, in seconds.
     """
 
     sequence: int
@@ -173,6 +163,9 @@ class Event:
     conflict: bool
     specification: bytes | None
     created_at: float
+    query: int = 0
+    comment: str = ""
+    took_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,82 +230,3 @@ class Snapshot:
     as_of: int
     data: bytes
     created_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class QueryRecord:
-    """A query as it stands.
-
-    Attributes
-    ----------
-    number : int
-        1, 2, ... in each model.
-    instance, instance_id : int, str
-        Sequence of the INSTANCE event, and the instance's id.
-    state : QueryState
-        OPEN when the lease has expired.
-    position : int
-        Place in the newest agenda that named it.
-    tree_version : int
-        The tree that asks, the newest whose agenda gave this reason.
-    labeller : str
-        Who holds or settled it, else empty.
-    token : str
-        Only from `Store.lease`, else empty.
-    expires_at : float or None
-        End of the lease while LEASED.
-    sequence : int
-        Event that settled it, 0 before.
-    """
-
-    number: int
-    instance: int
-    instance_id: str
-    state: QueryState
-    position: int
-    asked: bytes
-    reason: bytes
-    tree_version: int
-    labeller: str
-    token: str
-    expires_at: float | None
-    sequence: int
-    created_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Leased:
-    """Queries handed out; when none, `idle` says why.
-
-    Attributes
-    ----------
-    queries : list of QueryRecord
-        In the order of the agenda, each with its token.
-    idle : Idle
-        NOT_IDLE when there are queries.
-    budget_left : int
-        budget - answered - leased, after this lease.
-    """
-
-    queries: list[QueryRecord]
-    idle: Idle
-    budget_left: int
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """An answer or a refusal is in the log.
-
-    Attributes
-    ----------
-    sequence : int
-        Its event.
-    repeated : bool
-        It was there already: the same call by the same holder.
-    conflict : bool
-        As stored with the answer.
-    """
-
-    sequence: int
-    repeated: bool
-    conflict: bool = False

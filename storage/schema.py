@@ -28,7 +28,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0002"
+HEAD = "0003"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -84,6 +84,9 @@ log = Table(
     Column("conflict", Boolean, nullable=False),
     Column("specification", LargeBinary),
     Column("created_at", Double, nullable=False),
+    Column("query", BigInteger),
+    Column("comment", String),
+    Column("took_s", Double),
     sqlite_with_rowid=False,
 )
 Index(
@@ -136,19 +139,20 @@ query = Table(
     Column("tree_version", BigInteger, nullable=False),
     Column("labeller", String(200)),
     Column("token", String(64)),
-    Column("expires_at", Double),
+    # Times of the lease clock (see `clocks`).
+    Column("ends", Double),
+    Column("not_before", Double),
     Column("sequence", BigInteger),
+    # How many of several answers there are, and whether the newest agenda names it.
+    Column("answers", Integer, nullable=False, server_default="0"),
+    Column("wanted", Boolean, nullable=False, server_default="1"),
     Column("created_at", Double, nullable=False),
 )
 Index("ix_query_agenda", query.c.model_id, query.c.state, query.c.position)
 Index("ix_query_settled", query.c.model_id, query.c.sequence)
 Index("ix_query_labeller", query.c.model_id, query.c.labeller, query.c.sequence)
-Index(
-    "ix_query_expiry",
-    query.c.expires_at,
-    sqlite_where=query.c.expires_at.is_not(None),
-    postgresql_where=query.c.expires_at.is_not(None),
-)
+for _name, _column in (("ix_query_expiry", query.c.ends), ("ix_query_postponed", query.c.not_before)):
+    Index(_name, _column, sqlite_where=_column.is_not(None), postgresql_where=_column.is_not(None))
 # An instance is asked once at a time: the database holds it too.
 Index(
     "ix_query_live",
@@ -159,18 +163,57 @@ Index(
     postgresql_where=query.c.state <= 2,
 )
 
-# Every lease ever given, so that a late answer can be told from a made-up token.
-lease = Table(
-    "lease",
+# Every step of every query, only ever added to; also every lease ever given, so that a late answer can be told from a
+# made-up token. Rows go with their query, and only withdrawn ones that nobody ever held are removed.
+query_history = Table(
+    "query_history",
     metadata,
-    Column("model_id", Integer, primary_key=True),
-    Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("token", String(64), primary_key=True),
-    Column("labeller", String(200), nullable=False),
-    Column("expires_at", Double, nullable=False),
-    Column("released", Boolean, nullable=False),
+    Column("id", Integer, primary_key=True),
+    Column("model_id", Integer, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("instance", BigInteger, nullable=False),
+    Column("step", SmallInteger, nullable=False),
+    Column("state", SmallInteger, nullable=False),
+    Column("labeller", String(200)),
+    Column("token", String(64)),
+    Column("clock", Double, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("until", Double),
+    Column("sequence", BigInteger),
+    Column("why", String),
     ForeignKeyConstraint(["model_id", "number"], ["query.model_id", "query.number"], ondelete="CASCADE"),
-    sqlite_with_rowid=False,
+    sqlite_autoincrement=True,
+)
+Index("ix_query_history_query", query_history.c.model_id, query_history.c.number)
+Index(
+    "ix_query_history_skipped", query_history.c.model_id, query_history.c.instance, query_history.c.labeller
+)
+Index("ix_query_history_labeller", query_history.c.model_id, query_history.c.labeller, query_history.c.step)
+Index("ix_query_history_clock", query_history.c.clock)
+Index("ix_query_history_step", query_history.c.model_id, query_history.c.step, query_history.c.clock)
+
+# One row: how the lease clock runs on this boot of the machine.
+lease_clock = Table(
+    "lease_clock",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("boot", String(64), nullable=False),
+    Column("offset", Double, nullable=False),
+)
+
+# How a model is labelled; no row: the defaults.
+policy = Table(
+    "policy",
+    metadata,
+    _model_column(),
+    Column("answers_per_query", Integer, nullable=False),
+    Column("max_conflict", Double, nullable=False),
+    Column("reliability", SmallInteger, nullable=False),
+    Column("per_labeller", BigInteger),
+    Column("per_hour", BigInteger),
+    Column("max_held", Integer, nullable=False),
+    Column("corrections", SmallInteger, nullable=False),
+    Column("tags", String, nullable=False),
 )
 
 # Who may call: bearer tokens, of which only a digest is kept.

@@ -6,8 +6,8 @@ A tree is a function of the log, which is kept for ever: any old one can be grow
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from quercus.storage.errors import NotFound
-from quercus.storage.models import find
 from quercus.storage.records import Snapshot
+from quercus.storage.rows import find
 from quercus.storage.schema import AnyRow, model, snapshot
 
 KEPT_VERSIONS = 1000

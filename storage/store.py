@@ -1,33 +1,28 @@
 """The store's door: every call is one transaction."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
 from quercus.storage import agenda as agendas
-from quercus.storage import answers, checks, leases, log, models, queries, reading, snapshots, transfer
+from quercus.storage import checks, log, models, reading, snapshots, transfer
 from quercus.storage.access import Access
 from quercus.storage.agenda import Publication
-from quercus.storage.answers import Statement
 from quercus.storage.append import Outcome, append_all
-from quercus.storage.claims import Claim
+from quercus.storage.clocks import Clocks, boot_id, since_boot
 from quercus.storage.dialect import dialect_for
 from quercus.storage.engine import Database
-from quercus.storage.leases import Wish
 from quercus.storage.migrate import ensure_schema
+from quercus.storage.query_calls import QueryCalls
 from quercus.storage.records import (
     AgendaEntry,
-    Answered,
     Appended,
     Event,
     Float64,
-    Leased,
     ModelRecord,
     NewValue,
     Push,
-    QueryRecord,
-    QueryState,
     Snapshot,
     Stretch,
 )
@@ -37,7 +32,7 @@ from quercus.storage.snapshots import KEPT_VERSIONS
 BUSY_TIMEOUT_S = 10.0
 
 
-class Store:
+class Store(QueryCalls):
     """Models, their evidence, queries and trees in one database.
 
     Safe for threads; every process opens its own. A write has reached the disk when the call returns. Bytes
@@ -46,13 +41,15 @@ class Store:
     version, `InvalidInput` for an argument out of bounds.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
-        self._database = database
-        self._clock = clock
-
     @classmethod
     def open(
-        cls, url: str, *, clock: Callable[[], float] = time.time, busy_timeout_s: float = BUSY_TIMEOUT_S
+        cls,
+        url: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = since_boot,
+        boot: str | None = None,
+        busy_timeout_s: float = BUSY_TIMEOUT_S,
     ) -> "Store":
         """Open a store, create it when there is none, upgrade its schema when it is older.
 
@@ -61,7 +58,11 @@ class Store:
         url : str
             ``sqlite:///relative/path`` or ``sqlite:////absolute/path``; the folder must exist.
         clock : callable
-            Seconds since 1970, for leases and creation times.
+            Seconds since 1970, for times that are shown and for nothing else: it may be set at will.
+        steady : callable
+            Seconds since the machine was started, for leases: the same in all processes, never going back.
+        boot : str, optional
+            Name of this boot; None: the system's.
         busy_timeout_s : float
             How long a write waits for another process.
 
@@ -77,10 +78,11 @@ class Store:
         database = Database(dialect_for(url, busy_timeout_s))
         try:
             ensure_schema(database)
+            clocks = Clocks.of(database, clock, steady, boot_id() if boot is None else boot)
         except BaseException:
             database.close()
             raise
-        return cls(database, clock)
+        return cls(database, clocks)
 
     def dump(self, model: str) -> Iterator[str]:
         """Yield a model's log as lines of JSON; see `quercus.storage.transfer`."""
@@ -104,7 +106,7 @@ class Store:
     @property
     def access(self) -> Access:
         """Tokens and the audit log."""
-        return Access(self._database, self._clock)
+        return Access(self._database, lambda: self._now().wall)
 
     def close(self) -> None:
         """Close every connection; later calls raise `StoreError`."""
@@ -130,17 +132,17 @@ class Store:
     def create_model(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
         """Create a model with an empty log; `AlreadyExists` when the name is taken."""
         with self._database.write() as connection:
-            return models.create(connection, name, specification, budget, self._clock())
+            return models.create(connection, name, specification, budget, self._now())
 
     def get_model(self, name: str) -> ModelRecord:
         """The model and where it stands."""
         with self._database.read() as connection:
-            return models.get(connection, name, self._clock())
+            return models.get(connection, name, self._now())
 
     def list_models(self, after: str = "", limit: int = 1000) -> list[ModelRecord]:
         """Models in order of name, those behind the name `after`."""
         with self._database.read() as connection:
-            return models.page(connection, after, limit, self._clock())
+            return models.page(connection, after, limit, self._now())
 
     def count_models(self) -> int:
         """How many models there are."""
@@ -161,7 +163,7 @@ class Store:
             When more queries are answered or leased already than the new budget allows.
         """
         with self._database.write() as connection:
-            return models.respecify(connection, name, specification, budget, self._clock())
+            return models.respecify(connection, name, specification, budget, self._now())
 
     # The log
 
@@ -194,7 +196,9 @@ class Store:
             A new value's index is not the next free one: read `vocabulary` again and retry.
         """
         with self._database.write() as connection:
-            (outcome,) = append_all(connection, [Push(model, ids, values, labels, new_values)], self._clock())
+            (outcome,) = append_all(
+                connection, [Push(model, ids, values, labels, new_values)], self._now().wall
+            )
             if isinstance(outcome, Exception):
                 raise outcome
             return outcome
@@ -210,7 +214,7 @@ class Store:
             (`StoreError`) is raised, and nothing of the group is stored.
         """
         with self._database.write() as connection:
-            return append_all(connection, pushes, self._clock())
+            return append_all(connection, pushes, self._now().wall)
 
     def vocabulary(self, model: str) -> dict[int, tuple[str, ...]]:
         """Learned nominal values by attribute, in the order they came; attributes without any are absent."""
@@ -293,74 +297,9 @@ class Store:
         checks.at_least("keep", keep, 1)
         published = Publication(as_of, snapshot, agenda, key, keep)
         with self._database.write() as connection:
-            return agendas.publish(connection, model, published, self._clock())
+            return agendas.publish(connection, model, published, self._now())
 
     def snapshot(self, model: str, version: int | None = None) -> Snapshot:
         """A tree version, None = the newest; `NotFound` ("tree version") when there is none."""
         with self._database.read() as connection:
             return snapshots.get(connection, model, version)
-
-    # Queries
-
-    def lease(
-        self, model: str, labeller: str, limit: int, duration_s: float, *, min_sequence: int = 0
-    ) -> Leased:
-        """Lease up to `limit` open queries, in the order of the agenda, within the budget.
-
-        Served only by a tree that has seen `min_sequence` and this labeller's last answer or refusal
-        (`Idle.GROWING` until then). Idle is BUDGET_SPENT when the whole budget is answered; ALL_LEASED when
-        something may come back from other labellers.
-        """
-        wish = Wish(labeller, limit, duration_s, min_sequence)
-        with self._database.write() as connection:
-            return leases.hand_out(connection, model, wish, self._clock())
-
-    def answer(  # noqa: PLR0917 - one statement, spelled out
-        self, model: str, number: int, token: str, label: bytes, reliability: float, conflict: bool
-    ) -> Answered:
-        """Settle a query with a label, as an ANSWER event.
-
-        The same answer again by the same token succeeds with the same sequence. An answer after the lease
-        expired is accepted while nobody else holds or settled the query, growth still wants it, and the
-        budget allows.
-
-        Raises
-        ------
-        FailedPrecondition
-            Otherwise, with the reason in words.
-        """
-        said = Statement(label, reliability, conflict)
-        with self._database.write() as connection:
-            return answers.settle(connection, Claim(model, number, token), said, self._clock())
-
-    def refuse(self, model: str, number: int, token: str) -> Answered:
-        """Settle a query without a label, as a REFUSAL event; rules as for `answer`; it spends no budget."""
-        with self._database.write() as connection:
-            return answers.settle(connection, Claim(model, number, token), Statement(None), self._clock())
-
-    def extend(self, model: str, number: int, token: str, duration_s: float) -> float:
-        """Let a live lease end `duration_s` from now; returns that time. An expired one stays expired."""
-        with self._database.write() as connection:
-            return leases.extend(connection, Claim(model, number, token), duration_s, self._clock())
-
-    def release(self, model: str, number: int, token: str) -> None:
-        """Give a query back; it is open again. A second call does nothing."""
-        with self._database.write() as connection:
-            leases.release(connection, Claim(model, number, token), self._clock())
-
-    def get_query(self, model: str, number: int) -> QueryRecord:
-        """One query, as it stands now."""
-        with self._database.read() as connection:
-            return queries.get(connection, model, number, self._clock())
-
-    def list_queries(
-        self, model: str, states: Collection[QueryState] = (), after: int = 0, limit: int = 1000
-    ) -> list[QueryRecord]:
-        """Queries in order of number, behind `after`, in some of the states (none named: all)."""
-        with self._database.read() as connection:
-            return queries.page(connection, model, states, after, limit, self._clock())
-
-    def next_expiry(self, model: str | None = None) -> float | None:
-        """When the first live lease ends, of one model or of all; None when there is none."""
-        with self._database.read() as connection:
-            return queries.next_expiry(connection, model, self._clock())

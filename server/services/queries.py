@@ -16,7 +16,7 @@ from quercus.server.core import Core
 from quercus.server.limits import MAX_CREDITS
 from quercus.server.names import make_token, page_size, parse_model, parse_query, read_number_token
 from quercus.server.query_stream import QueryStream
-from quercus.storage.records import Idle, Leased, QueryState
+from quercus.storage.query_records import Idle, Leased, QueryState
 from quercus.storage.store import Store
 
 

@@ -33,7 +33,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(store_url: str, clock: Clock) -> Iterator[Store]:
-    with Store.open(store_url, clock=clock) as opened:
+    with Store.open(store_url, clock=clock, steady=clock) as opened:
         yield opened
 
 

@@ -63,7 +63,7 @@ def test_a_file_taken_during_a_write_is_not_acknowledged(path, used):
                 path.rename(path.with_name("kept"))
             return 1.0
 
-    used._clock = Taking()
+    used._clocks._wall = Taking()
     with pytest.raises(StoreError, match="deleted or replaced"):
         push(used, "a")
 

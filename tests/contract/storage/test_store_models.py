@@ -2,7 +2,17 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import AlreadyExists, EventKind, FailedPrecondition, NewValue, NotFound, Push, Store
+from quercus.storage import (
+    AlreadyExists,
+    Amendment,
+    EventKind,
+    FailedPrecondition,
+    NewValue,
+    NotFound,
+    Policy,
+    Push,
+    Store,
+)
 
 
 def test_a_new_model_is_empty(store, clock):
@@ -77,7 +87,15 @@ def test_everything_of_an_unknown_model_is_not_found(store):
         lambda: store.release("no", 1, "t"),
         lambda: store.get_query("no", 1),
         lambda: store.list_queries("no"),
-        lambda: store.next_expiry("no"),
+        lambda: store.next_change_s("no"),
+        lambda: store.skip("no", 1, "t"),
+        lambda: store.postpone("no", 1, "t", 60),
+        lambda: store.amend("no", 1, Amendment("ann", None, None)),
+        lambda: store.query_history("no"),
+        lambda: store.labellers("no"),
+        lambda: store.opinions("no"),
+        lambda: store.policy("no"),
+        lambda: store.set_policy("no", Policy()),
     ]
     for call in calls:
         with pytest.raises(NotFound, match="model no does not exist"):
@@ -168,7 +186,7 @@ def test_a_push_for_a_former_model_of_the_name_is_refused(store, helper):
 
 
 def test_what_is_written_is_there_after_reopening(store_url, clock):
-    with Store.open(store_url, clock=clock) as first:
+    with Store.open(store_url, clock=clock, steady=clock) as first:
         made = first.create_model("m", b"spec", budget=1)
-    with Store.open(store_url, clock=clock) as second:
+    with Store.open(store_url, clock=clock, steady=clock) as second:
         assert second.get_model("m") == made

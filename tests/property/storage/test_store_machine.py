@@ -39,6 +39,7 @@ class Query:
     holder: Lease | None = None
     settled: tuple[str, tuple[object, ...], int, bool] | None = None  # token, said, sequence, conflict
     withdrawn: bool = False
+    wanted: bool = True  # by the newest agenda
 
 
 @dataclass
@@ -57,6 +58,8 @@ class World:
         if query.withdrawn:
             return QueryState.WITHDRAWN
         held = query.holder is not None and query.holder.expires_at > self.now
+        if not held and not query.wanted:
+            return QueryState.WITHDRAWN  # when its lease ended
         return QueryState.LEASED if held else QueryState.OPEN
 
     def count(self, state: QueryState) -> int:
@@ -75,7 +78,7 @@ class World:
             return "already"
         if lease.released:
             return "released"
-        if query.withdrawn:
+        if self.state(query) is QueryState.WITHDRAWN:
             return "withdrawn"
         open_now = self.state(query) is QueryState.OPEN
         if not open_now and query.holder is not lease:
@@ -100,7 +103,9 @@ class Queries(RuleBasedStateMachine):
         path = Path(self.folder.name) / "store.db"
         shutil.copyfile(self.template, path)
         self.world = World(budget)
-        self.store = Store.open(f"sqlite:///{path}", clock=lambda: self.world.now)
+        self.store = Store.open(
+            f"sqlite:///{path}", clock=lambda: self.world.now, steady=lambda: self.world.now
+        )
         self.store.create_model("m", b"", budget=budget)
         self.push(4)
         self.grow(self.world.committed, [3, 1, 4, 2])
@@ -151,6 +156,8 @@ class Queries(RuleBasedStateMachine):
             if state is QueryState.OPEN:
                 query.withdrawn = query.instance not in agenda
                 query.position = agenda.index(query.instance) if not query.withdrawn else query.position
+            if state is QueryState.LEASED:
+                query.wanted = query.instance in agenda
             if state in (QueryState.OPEN, QueryState.LEASED):
                 live[query.instance] = query
         late = {q.instance for q in world.queries.values() if q.settled is not None and q.settled[2] > as_of}
@@ -249,10 +256,12 @@ class Queries(RuleBasedStateMachine):
             with pytest.raises(FailedPrecondition, match="already"):
                 self.store.release("m", lease.number, lease.token)
             return
+        held = query.holder is lease and self.world.state(query) is QueryState.LEASED
         self.store.release("m", lease.number, lease.token)
-        lease.released = True
-        if query.holder is lease:
+        if held:  # what has ended already needs no giving back: a late answer is still welcome
+            lease.released = True
             query.holder = None
+            query.withdrawn = not query.wanted
 
     @invariant()
     def the_store_says_the_same(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 from quercus.server.changes import Changes
 from quercus.server.outlook import Outlooks
 from quercus.storage.errors import NotFound
-from quercus.storage.records import AgendaEntry
+from quercus.storage.query_records import AgendaEntry
 from quercus.storage.store import Store
 
 

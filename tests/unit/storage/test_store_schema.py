@@ -149,8 +149,8 @@ def _use_everything(store: Store) -> None:
     store.get_query("m", 1)
     store.read_events("m", 3, 5)
     store.get_model("m")
-    store.next_expiry("m")
-    store.next_expiry()
+    store.next_change_s("m")
+    store.next_change_s()
 
 
 def _assert_looked_up(plan: list[str], statement: str) -> None:

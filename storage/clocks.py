@@ -1,0 +1,111 @@
+"""Two clocks: the wall's, which is only shown, and the lease clock, which leases live by.
+
+The wall clock may be set, stepped or wrong. The lease clock never goes back and never jumps: it runs with the
+machine's clock since boot, which all processes of the machine share, and the store remembers by how much it is
+ahead of it. After a reboot it goes on from the last moment that the history of the queries knows, plus the time
+since boot, which has surely passed. So while the machine is off leases may stand still: they end late, never early.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from quercus.storage.engine import Database
+from quercus.storage.schema import lease_clock, query_history
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Now, on both clocks, in seconds; `wall` since 1970 (UTC)."""
+
+    clock: float
+    wall: float
+
+    def on_wall(self, clock: float) -> float:
+        """Wall time of a moment of the lease clock, as far as today's wall clock can tell."""
+        return self.wall + (clock - self.clock)
+
+
+def since_boot() -> float:
+    """Seconds since the machine was started, sleep included where the system can tell."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
+def boot_id() -> str:
+    """Name of this boot of the machine, empty where the system gives none."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+class Clocks:
+    """The clocks of an open store; safe for threads.
+
+    Parameters
+    ----------
+    wall : callable
+        Seconds since 1970.
+    steady : callable
+        Seconds since boot: never goes back.
+    offset : float
+        By how much the lease clock is ahead of `steady`.
+    """
+
+    def __init__(self, wall: Callable[[], float], steady: Callable[[], float], offset: float) -> None:
+        self._wall = wall
+        self._steady = steady
+        self._offset = offset
+        self._lock = threading.Lock()
+        self._latest = -float("inf")
+
+    @classmethod
+    def of(
+        cls, database: Database, wall: Callable[[], float], steady: Callable[[], float], boot: str
+    ) -> "Clocks":
+        """The clocks of a store: as it remembers them, or set anew when the machine was started since."""
+        with database.read() as connection:
+            offset = _remembered(connection, boot, steady())
+        if offset is None:
+            with database.write() as connection:
+                offset = _remembered(connection, boot, steady())
+                if offset is None:
+                    offset = _set(connection, boot, wall(), steady())
+        return cls(wall, steady, offset)
+
+    def now(self) -> Moment:
+        """What both clocks show."""
+        with self._lock:
+            self._latest = max(self._latest, self._offset + self._steady())
+            return Moment(self._latest, self._wall())
+
+
+def _reached(connection: Connection) -> float | None:
+    """Latest moment of the lease clock that anything was written at."""
+    found = connection.execute(select(func.max(query_history.c.clock))).scalar()
+    return None if found is None else float(found)
+
+
+def _remembered(connection: Connection, boot: str, steady: float) -> float | None:
+    row = connection.execute(select(lease_clock)).one_or_none()
+    if row is None or row.boot != boot:
+        return None
+    # Without a name of the boot, a clock behind what was reached tells that there was another.
+    behind = row.offset + steady < (_reached(connection) or row.offset)
+    return None if behind else float(row.offset)
+
+
+def _set(connection: Connection, boot: str, wall: float, steady: float) -> float:
+    fresh = connection.execute(select(lease_clock)).one_or_none() is None
+    # A new store (or one of revision 0001, whose leases end by the wall clock) starts with the wall's time.
+    offset = wall - steady if fresh else (_reached(connection) or wall - steady)
+    connection.execute(delete(lease_clock))
+    connection.execute(insert(lease_clock).values(id=1, boot=boot, offset=offset))
+    return offset

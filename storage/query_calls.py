@@ -1,0 +1,196 @@
+"""The store's calls about queries and labellers; `Store` has them too. Every call is one transaction."""
+
+from collections.abc import Collection
+
+from quercus.storage import answers, checks, history, leases, log, policies, queries
+from quercus.storage.answers import Amendment, Combined, Statement
+from quercus.storage.claims import Claim
+from quercus.storage.clocks import Clocks, Moment
+from quercus.storage.engine import Database
+from quercus.storage.leases import Accept, Return, Wish
+from quercus.storage.query_records import (
+    Answered,
+    HistoryRow,
+    LabellerCounts,
+    Leased,
+    Policy,
+    QueryRecord,
+    QueryState,
+    Step,
+)
+from quercus.storage.records import Event
+
+
+class QueryCalls:
+    """What labellers do; see `Store`."""
+
+    def __init__(self, database: Database, clocks: Clocks) -> None:
+        self._database = database
+        self._clocks = clocks
+
+    def _now(self) -> Moment:
+        return self._clocks.now()
+
+    # Queries
+
+    def lease(
+        self,
+        model: str,
+        labeller: str,
+        limit: int,
+        duration_s: float,
+        *,
+        min_sequence: int = 0,
+        accept: Accept | None = None,
+    ) -> Leased:
+        """Lease up to `limit` open queries, in the order of the agenda, within the budgets.
+
+        Served only by a tree that has seen `min_sequence` and this labeller's last answer or refusal
+        (`Idle.GROWING` until then). Idle is BUDGET_SPENT when the whole budget is answered; ALL_LEASED when
+        something may come back from other labellers. Nobody gets what it skipped, or answered once.
+
+        Parameters
+        ----------
+        accept : callable, optional
+            Takes a query and everything said about its instance; False: not for this labeller.
+        """
+        wish = Wish(labeller, limit, duration_s, min_sequence, accept)
+        with self._database.write() as connection:
+            return leases.hand_out(connection, model, wish, self._now())
+
+    def answer(  # noqa: PLR0917 - one statement, spelled out
+        self,
+        model: str,
+        number: int,
+        token: str,
+        label: bytes,
+        reliability: float,
+        conflict: bool,
+        *,
+        comment: str = "",
+        took_s: float | None = None,
+        settles: bool = True,
+        combined: Combined | None = None,
+    ) -> Answered:
+        """Settle a query with a label, as an ANSWER event.
+
+        The same answer again by the same token succeeds with the same sequence. An answer after the lease
+        expired is accepted while nobody else holds or settled the query, growth still wants it, and the
+        budgets allow.
+
+        Parameters
+        ----------
+        comment, took_s : str, float or None
+            Kept with it; took_s None: the time since the lease.
+        settles : bool
+            False: one of several answers, as an OPINION event; the query is open again, for others.
+        combined : Combined, optional
+            The last of several: what they say together, as an ANSWER event behind the OPINION.
+
+        Raises
+        ------
+        FailedPrecondition
+            Otherwise, with the reason in words.
+        """
+        said = Statement(label, reliability, conflict, comment, took_s, settles, combined)
+        with self._database.write() as connection:
+            return answers.settle(connection, Claim(model, number, token), said, self._now())
+
+    def refuse(
+        self, model: str, number: int, token: str, *, comment: str = "", took_s: float | None = None
+    ) -> Answered:
+        """Settle a query without a label, as a REFUSAL event; rules as for `answer`; it spends no budget."""
+        said = Statement(None, comment=comment, took_s=took_s)
+        with self._database.write() as connection:
+            return answers.settle(connection, Claim(model, number, token), said, self._now())
+
+    def amend(self, model: str, number: int, change: Amendment) -> Answered:
+        """Correct the answer to a query, or take it back, as a CORRECTION event; who may is said by the policy.
+
+        The same again succeeds with the same sequence. What is taken back may be asked again, as another query;
+        the budget stays spent.
+
+        Raises
+        ------
+        FailedPrecondition
+            When the query is not answered, or this labeller may not.
+        """
+        with self._database.write() as connection:
+            return answers.amend(connection, model, number, change, self._now())
+
+    def extend(self, model: str, number: int, token: str, duration_s: float) -> float:
+        """Let a live lease end `duration_s` from now; returns that time by the wall clock.
+
+        An expired one stays expired.
+        """
+        with self._database.write() as connection:
+            return leases.extend(connection, Claim(model, number, token), duration_s, self._now())
+
+    def release(self, model: str, number: int, token: str) -> None:
+        """Give a query back; it is open again. A second call does nothing."""
+        self._give_back(Claim(model, number, token), Return(Step.RELEASED))
+
+    def skip(self, model: str, number: int, token: str, why: str = "") -> None:
+        """Give a query back for all others: this labeller is not asked about the instance again."""
+        self._give_back(Claim(model, number, token), Return(Step.SKIPPED, why=why))
+
+    def postpone(self, model: str, number: int, token: str, delay_s: float, why: str = "") -> None:
+        """Give a query back; nobody gets it before `delay_s` have passed."""
+        checks.duration("delay_s", delay_s)
+        self._give_back(Claim(model, number, token), Return(Step.POSTPONED, delay_s, why))
+
+    def _give_back(self, claim: Claim, how: Return) -> None:
+        checks.comment(how.why)
+        with self._database.write() as connection:
+            leases.give_back(connection, claim, how, self._now())
+
+    def get_query(self, model: str, number: int) -> QueryRecord:
+        """One query, as it stands now."""
+        with self._database.read() as connection:
+            return queries.get(connection, model, number, self._now())
+
+    def list_queries(
+        self, model: str, states: Collection[QueryState] = (), after: int = 0, limit: int = 1000
+    ) -> list[QueryRecord]:
+        """Queries in order of number, behind `after`, in some of the states (none named: all)."""
+        with self._database.read() as connection:
+            return queries.page(connection, model, states, after, limit, self._now())
+
+    def next_change_s(self, model: str | None = None) -> float | None:
+        """Seconds until the first live lease ends or a postponed query comes back; None: neither will."""
+        with self._database.read() as connection:
+            return queries.next_change_s(connection, model, self._now())
+
+    # Labellers
+
+    def query_history(
+        self, model: str, number: int | None = None, after: int = 0, limit: int = 1000
+    ) -> list[HistoryRow]:
+        """Every step of one query of a model, or of all, behind row `after`, in the order they were taken."""
+        with self._database.read() as connection:
+            return history.page(connection, model, number, after, limit)
+
+    def labellers(self, model: str) -> list[LabellerCounts]:
+        """What each labeller of a model did, in order of name."""
+        with self._database.read() as connection:
+            return history.labellers(connection, model, self._now())
+
+    def last_leased(self, labeller: str) -> dict[int, int]:
+        """By `ModelRecord.key`: when this labeller was last given a query of it (larger = later)."""
+        with self._database.read() as connection:
+            return history.last_leased(connection, labeller)
+
+    def opinions(self, model: str, limit: int = 2000) -> list[Event]:
+        """The newest of several answers to queries, oldest first; see `Store.answer`."""
+        with self._database.read() as connection:
+            return log.opinions(connection, model, limit)
+
+    def policy(self, model: str) -> Policy:
+        """How a model is labelled."""
+        with self._database.read() as connection:
+            return policies.get(connection, model)
+
+    def set_policy(self, model: str, policy: Policy) -> None:
+        """Change how a model is labelled; it holds for what is leased and answered from now on."""
+        with self._database.write() as connection:
+            policies.put(connection, model, policy)

@@ -1,0 +1,253 @@
+"""Queries as they go into the store and come out of it: frozen values, times in seconds."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class QueryState(IntEnum):
+    """Life of a query: open → leased → answered | refused | withdrawn. The numbers are the wire's."""
+
+    OPEN = 1
+    LEASED = 2
+    ANSWERED = 3
+    REFUSED = 4
+    WITHDRAWN = 5
+
+
+class Idle(IntEnum):
+    """Why nothing was leased. The numbers are the wire's; 0 = something was leased."""
+
+    NOT_IDLE = 0
+    NOTHING_TO_ASK = 1
+    ALL_LEASED = 2
+    BUDGET_SPENT = 3
+    GROWING = 4
+    NOT_FOR_YOU = 5
+    """What is open was skipped or answered by this labeller, is postponed, or does not pass the filter."""
+    SHARE_SPENT = 6
+    """This labeller has given all answers that the policy allows one labeller."""
+    HOUR_SPENT = 7
+    """The policy allows no more answers within this hour."""
+    HANDS_FULL = 8
+    """This labeller holds as many queries as the policy allows one labeller."""
+
+
+class Step(IntEnum):
+    """What happened to a query: a row of its history. The numbers are the wire's."""
+
+    OPENED = 1
+    LEASED = 2
+    RELEASED = 3
+    EXPIRED = 4
+    SKIPPED = 5
+    POSTPONED = 6
+    ANSWERED = 7
+    REFUSED = 8
+    WITHDRAWN = 9
+    CORRECTED = 10
+    UNDONE = 11
+
+
+class Corrections(IntEnum):
+    """Who may correct or take back an answer. The numbers are the wire's."""
+
+    OWN = 1
+    ANYONE = 2
+    NOBODY = 3
+
+
+class Reliability(IntEnum):
+    """Where the reliability of an answer comes from, when none is sent with it. The numbers are the wire's."""
+
+    DECLARED = 1
+    """It is 1."""
+    ESTIMATED = 2
+    """It is estimated from the agreement of the labellers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How a model is labelled.
+
+    Attributes
+    ----------
+    answers_per_query : int
+        By so many different labellers, before they are combined; 1 to 20.
+    max_conflict : float
+        Answers in more conflict than this ask for one more; in [0, 1].
+    reliability : Reliability
+    per_labeller, per_hour : int or None
+        Most answers of one labeller, and of all within an hour; None: no bound but the budget.
+    max_held : int
+        Most queries that one labeller holds at once; 1 to 100.
+    corrections : Corrections
+    tags : tuple of str
+        By which labellers who answer for any model may choose.
+    """
+
+    answers_per_query: int = 1
+    max_conflict: float = 0.5
+    reliability: Reliability = Reliability.DECLARED
+    per_labeller: int | None = None
+    per_hour: int | None = None
+    max_held: int = 20
+    corrections: Corrections = Corrections.OWN
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRecord:
+    """A query as it stands.
+
+    Attributes
+    ----------
+    number : int
+        1, 2, ... in each model.
+    instance, instance_id : int, str
+        Sequence of the INSTANCE event, and the instance's id.
+    state : QueryState
+        OPEN when the lease has expired.
+    position : int
+        Place in the newest agenda that named it.
+    tree_version : int
+        The tree that asks, the newest whose agenda gave this reason.
+    labeller : str
+        Who holds or settled it, else empty.
+    token : str
+        Only from `Store.lease`, else empty.
+    left_s : float or None
+        What is left of the lease while LEASED, in seconds.
+    expires_at : float or None
+        End of the lease while LEASED, by the wall clock: to be shown, not to be reckoned with.
+    sequence : int
+        Event that settled it, 0 before.
+    answers : int
+        How many were given, where several are wanted.
+    """
+
+    number: int
+    instance: int
+    instance_id: str
+    state: QueryState
+    position: int
+    asked: bytes
+    reason: bytes
+    tree_version: int
+    labeller: str
+    token: str
+    left_s: float | None
+    expires_at: float | None
+    sequence: int
+    created_at: float
+    answers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """A step of a query; rows are only ever added.
+
+    Attributes
+    ----------
+    id : int
+        Grows with time, over all models.
+    query, instance : int
+        Number of the query, sequence of its INSTANCE event.
+    step : Step
+    state : QueryState
+        After the step.
+    labeller : str
+        Who took it; empty for those of the store itself.
+    lease : str
+        A name of the lease that it is about; not its token. Empty where there is none.
+    clock, at : float
+        When: on the lease clock, which never goes back, and on the wall's.
+    until : float or None
+        End of the lease (LEASED, EXPIRED), or until when it is postponed; on the lease clock.
+    sequence : int
+        The event of the log that it brought, or 0.
+    why : str
+        In words; empty where the step says all.
+    """
+
+    id: int
+    query: int
+    instance: int
+    step: Step
+    state: QueryState
+    labeller: str
+    lease: str
+    clock: float
+    at: float
+    until: float | None
+    sequence: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabellerCounts:
+    """What a labeller did for a model.
+
+    Attributes
+    ----------
+    answered, refused, skipped, postponed, expired, corrected, undone : int
+        Steps of that kind.
+    held : int
+        Queries leased now.
+    times_s : tuple of float
+        How long the newest answers took (at most 1,000), in seconds.
+    """
+
+    labeller: str
+    answered: int = 0
+    refused: int = 0
+    skipped: int = 0
+    postponed: int = 0
+    expired: int = 0
+    corrected: int = 0
+    undone: int = 0
+    held: int = 0
+    times_s: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """Queries handed out; when none, `idle` says why.
+
+    Attributes
+    ----------
+    queries : list of QueryRecord
+        In the order of the agenda, each with its token.
+    idle : Idle
+        NOT_IDLE when there are queries.
+    budget_left : int
+        budget - answered - leased, after this lease.
+    again_s : float or None
+        Time after which asking again may have another outcome though nobody did anything, in seconds.
+    """
+
+    queries: list[QueryRecord]
+    idle: Idle
+    budget_left: int
+    again_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer or a refusal is in the log.
+
+    Attributes
+    ----------
+    sequence : int
+        Its event.
+    repeated : bool
+        It was there already: the same call by the same holder.
+    conflict : bool
+        As stored with the answer.
+    settled : bool
+        The query is answered or refused; False when it wants more answers.
+    """
+
+    sequence: int
+    repeated: bool
+    conflict: bool = False
+    settled: bool = True
