@@ -52,7 +52,14 @@ PERMISSIONS: Final[dict[str, frozenset[str]]] = {
     "QueryService/AnswerQuery": _LABEL,
     "QueryService/RefuseQuery": _LABEL,
     "QueryService/ExtendLease": _LABEL,
+    "QueryService/ReturnQuery": _LABEL,
+    "QueryService/CorrectAnswer": _LABEL,
+    "QueryService/UndoAnswer": _LABEL,
     "QueryService/ListQueries": _READ | _LABEL,
+    "QueryService/ListQueryHistory": _READ,
+    "QueryService/ListLabellers": _READ,
+    "QueryService/GetLabellingPolicy": _ANYONE,
+    "QueryService/UpdateLabellingPolicy": _OPERATE,
     "ClassifyService/Classify": _READ,
     "ClassifyService/ClassifyStream": _READ,
     "TreeService/GetTree": _READ,
@@ -69,6 +76,7 @@ ADMINISTRATIVE: Final = frozenset(
         "ModelService/UpdateModel",
         "ModelService/DeleteModel",
         "AdminService/SetLogLevel",
+        "QueryService/UpdateLabellingPolicy",
     }
 )
 """RPCs that the audit log keeps."""
@@ -108,6 +116,22 @@ _caller: ContextVar[Principal | None] = ContextVar("quercus_caller", default=Non
 def caller() -> Principal | None:
     """Who makes the call under way; None where no token is asked for."""
     return _caller.get()
+
+
+def speaker(labeller: str) -> str:
+    """Return in whose name the caller speaks: the token's, unless it is an operator's or there is none.
+
+    Raises
+    ------
+    PermissionDenied
+        When the name is another than the token's.
+    """
+    principal = _caller.get()
+    if principal is None or (principal.is_operator and labeller):
+        return labeller
+    if labeller not in {"", principal.name}:
+        raise PermissionDenied(f"labeller: is {labeller[:60]!r}, but the token speaks for {principal.name!r}")
+    return principal.name
 
 
 def set_caller(principal: Principal | None) -> None:

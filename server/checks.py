@@ -6,10 +6,14 @@ from google.protobuf.duration_pb2 import Duration
 
 from quercus.belief.errors import InvalidInput
 from quercus.server.limits import (
+    DEFAULT_DELAY_S,
     DEFAULT_LEASE_S,
+    MAX_DELAY_S,
     MAX_LABELLER_CHARACTERS,
     MAX_LEASE_S,
+    MAX_TOOK_S,
     MAX_WAIT_S,
+    MIN_DELAY_S,
     MIN_LEASE_S,
 )
 
@@ -29,6 +33,16 @@ def lease_s(duration: Duration, given: bool) -> float:
 def wait_s(duration: Duration) -> float:
     """Return how long a long poll may wait, in seconds."""
     return _seconds(duration, "wait", 0.0, MAX_WAIT_S)
+
+
+def delay_s(duration: Duration, given: bool) -> float:
+    """Return for how long a query is postponed, in seconds, the default when it is not given."""
+    return _seconds(duration, "delay", MIN_DELAY_S, MAX_DELAY_S) if given else DEFAULT_DELAY_S
+
+
+def took_s(duration: Duration) -> float:
+    """Return how long a labeller took, in seconds."""
+    return _seconds(duration, "took", 0.0, MAX_TOOK_S)
 
 
 def check_labeller(labeller: str) -> str:

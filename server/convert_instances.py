@@ -12,11 +12,16 @@ from quercus.belief.codec import decode
 from quercus.belief.label import contour
 from quercus.proto.v1 import instance_pb2
 from quercus.server.convert_labels import encode_contour, encode_label
-from quercus.server.convert_models import timestamp
+from quercus.server.convert_models import duration, timestamp
 from quercus.server.convert_rows import encode_row
-from quercus.server.names import instance_name
+from quercus.server.names import instance_name, query_name
 from quercus.server.schema import Schema
 from quercus.storage.records import Event, EventKind
+
+_KINDS = {
+    EventKind.CORRECTION: instance_pb2.Evidence.KIND_CORRECTION,
+    EventKind.OPINION: instance_pb2.Evidence.KIND_OPINION,
+}
 
 
 def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
@@ -29,7 +34,11 @@ def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
     """
     known: NDArray[np.float64] | None = None
     for event in history:
-        if event.label is None:
+        if event.kind is EventKind.CORRECTION:
+            known = contour(
+                decode(history[0].label or b"", size), size
+            )  # as pushed: no answer counts any more
+        if event.label is None or event.kind is EventKind.OPINION:
             continue
         said = contour(decode(event.label, size), size)
         known = said if known is None else evidence.update(known, said, event.reliability).contour
@@ -68,4 +77,8 @@ def _encode_evidence(event: Event, schema: Schema) -> instance_pb2.Evidence:
         refused=event.kind is EventKind.REFUSAL,
         reliability=event.reliability,
         create_time=timestamp(event.created_at),
+        kind=_KINDS.get(event.kind, instance_pb2.Evidence.KIND_UNSPECIFIED),
+        query=query_name(schema.model, event.query) if event.query else "",
+        comment=event.comment,
+        took=None if event.took_s is None else duration(event.took_s),
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from quercus.proto.v1 import query_pb2
 from quercus.server.convert_instances import known_contour, stored_values
 from quercus.server.convert_labels import encode_contour
-from quercus.server.convert_models import timestamp
+from quercus.server.convert_models import duration, timestamp
 from quercus.server.convert_rows import encode_row
 from quercus.server.names import instance_name, query_name
 from quercus.server.schema import Schema
@@ -16,7 +16,7 @@ from quercus.storage.records import Event
 
 
 def encode_queries(
-    records: Sequence[QueryRecord], histories: Mapping[int, Sequence[Event]], schema: Schema
+    records: Sequence[QueryRecord], histories: Mapping[int, Sequence[Event]], schema: Schema, wanted: int
 ) -> list[query_pb2.Query]:
     """Convert queries to the wire, each with its instance and what is believed of it.
 
@@ -25,11 +25,12 @@ def encode_queries(
     records : the queries.
     histories : everything said about their instances, by sequence of the instance.
     schema : of the model.
+    wanted : answers to each query.
     """
-    return [_encode(record, histories[record.instance], schema) for record in records]
+    return [_encode(record, histories[record.instance], schema, wanted) for record in records]
 
 
-def _encode(record: QueryRecord, history: Sequence[Event], schema: Schema) -> query_pb2.Query:
+def _encode(record: QueryRecord, history: Sequence[Event], schema: Schema, wanted: int) -> query_pb2.Query:
     query = query_pb2.Query(
         name=query_name(schema.model, record.number),
         state=int(record.state),  # type: ignore[arg-type]  # the store's numbers are the wire's
@@ -41,7 +42,10 @@ def _encode(record: QueryRecord, history: Sequence[Event], schema: Schema) -> qu
         tree_version=record.tree_version,
         labeller=record.labeller,
         lease_token=record.token,
+        answers=record.answers,
+        answers_wanted=max(wanted, 1),
     )
     if record.expires_at is not None:
         query.lease_expire_time.CopyFrom(timestamp(record.expires_at))
+        query.lease_left.CopyFrom(duration(record.left_s or 0.0))
     return query

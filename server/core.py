@@ -16,6 +16,7 @@ from quercus.server.config import Config
 from quercus.server.errors import Unavailable
 from quercus.server.limits import INLINE_BYTES
 from quercus.server.outlook import Outlooks
+from quercus.server.turns import Turns
 from quercus.server.writer import Writer
 from quercus.storage.store import Store
 
@@ -43,6 +44,7 @@ class Core:
         self._pool = ThreadPoolExecutor(config.read_threads, thread_name_prefix="quercus-read")
         self.catalogue = Catalogue(store, self.read, self.changes)
         self.outlooks = Outlooks(store, self.read, self.changes)
+        self.turns = Turns()
         self._refresh: asyncio.Task[None] | None = None
 
     def start(self) -> None:

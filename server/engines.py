@@ -79,7 +79,9 @@ class Incremental:
     def fold(self, parts: Sequence[Rows | Event]) -> None:
         """Take the next part of the log."""
         size = self._specification.frame.size
-        self._state = stream.grow(self._state, [self._convert(part, size) for part in parts])
+        self._state = stream.grow(
+            self._state, [event for part in parts if (event := self._convert(part, size)) is not None]
+        )
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
         """Return the tree of what is folded."""
@@ -91,17 +93,22 @@ class Incremental:
         """Return up to `limit` queries, each with the sequence of its instance."""
         return tuple((self._instances[query.instance], query) for query in self._state.agenda(limit))
 
-    def _convert(self, part: Rows | Event, size: int) -> stream.Event:
+    def _convert(self, part: Rows | Event, size: int) -> stream.Event | None:
         if isinstance(part, Event):
             return self._settled(part, size)
         self._instances.extend(range(part.first, part.first + len(part.labels)))
         return stream.Observed(part.values, decode_contours(part.labels, size))
 
-    def _settled(self, event: Event, size: int) -> stream.Event:
+    def _settled(self, event: Event, size: int) -> stream.Event | None:
         if event.kind is EventKind.SPECIFICATION:
             self._specification = specification_of(event.specification or b"")
             return stream.Respecified(_followed(self._specification))
+        if event.kind is EventKind.OPINION:
+            return None  # the answer that several make together comes later
         ordinal = bisect_left(self._instances, event.instance)
+        if event.kind is EventKind.CORRECTION:
+            known = None if event.label is None else contour(decode(event.label, size), size)
+            return stream.Corrected(ordinal, known, event.reliability)
         asked = decode_asked(event.asked or b"")
         if event.label is None:
             return stream.Refused(ordinal, asked)
@@ -143,8 +150,12 @@ class Relearning:
     def _settle(self, event: Event, size: int) -> None:
         if event.kind is EventKind.SPECIFICATION:
             self._evidence.specification = specification_of(event.specification or b"")
-        elif event.label is not None:
-            ordinal = bisect_left(self._instances, event.instance)
+            return
+        ordinal = bisect_left(self._instances, event.instance)
+        if event.kind is EventKind.CORRECTION:
+            label = None if event.label is None else decode(event.label, size)
+            self._evidence.correct(ordinal, label, event.reliability)
+        elif event.label is not None and event.kind is not EventKind.OPINION:
             self._evidence.answer(ordinal, decode(event.label, size), event.reliability)
 
 

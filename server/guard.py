@@ -22,6 +22,7 @@ from quercus.server.access import (
 from quercus.server.core import Core
 from quercus.server.errors import PermissionDenied, to_failure
 from quercus.server.handlers import Handler, rewrap
+from quercus.server.leasing import ANY
 from quercus.server.names import parse_query
 from quercus.server.throttle import Memory, Rates, Streams
 from quercus.storage.errors import NotFound
@@ -113,7 +114,9 @@ class _Gate:
         if principal is None:
             return
         model = named_model(request)
-        if model is not None and not principal.may_touch(model):
+        if model not in {None, ANY} and not principal.may_touch(
+            model or ""
+        ):  # of any model only those granted are leased
             raise PermissionDenied(f"the token of {principal.name} is not for the model {model}")
         if not principal.is_operator:
             _check_labeller(request, principal)

@@ -1,58 +1,214 @@
-"""Leases as the query services use them: taken, given back, answered."""
+"""Leases as the query services use them: taken in turn, of one model or of any, and given back."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
-from quercus.belief import evidence
-from quercus.belief.codec import encode
-from quercus.belief.errors import InvalidInput
-from quercus.belief.label import Label, contour
+import numpy as np
+
+from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import query_pb2
-from quercus.server.convert_instances import known_contour
-from quercus.server.convert_labels import decode_label
+from quercus.server.access import Principal, caller
+from quercus.server.checks import check_labeller, check_sequence, delay_s, lease_s
+from quercus.server.convert_instances import known_contour, stored_values
 from quercus.server.convert_queries import encode_queries
 from quercus.server.core import Core
-from quercus.server.errors import Unavailable
-from quercus.server.names import parse_query
+from quercus.server.names import parse_model, parse_query
+from quercus.server.outlook import LOOK_AGAIN_S
 from quercus.server.schema import Schema
-from quercus.storage.query_records import Leased, QueryRecord
-from quercus.storage.records import ModelRecord
+from quercus.server.turns import share
+from quercus.storage.errors import NotFound
+from quercus.storage.query_records import Idle, Leased, QueryRecord
+from quercus.storage.records import Event, ModelRecord
 from quercus.storage.store import Store
 
-Mark = tuple[int, ...]
+ANY: Final = "-"
+"""As the id of a model: any model."""
+
+MAX_FILTER: Final = 1000
+"""Entries of each part of a filter."""
+
+_WORTH_TELLING: Final = (
+    Idle.GROWING, Idle.HANDS_FULL, Idle.HOUR_SPENT, Idle.NOT_FOR_YOU, Idle.ALL_LEASED, Idle.SHARE_SPENT,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which queries a labeller wants; see ``quercus.v1.QueryFilter``."""
+
+    classes: frozenset[str] = frozenset()
+    values: dict[str, str] = field(default_factory=dict)
+    tags: frozenset[str] = frozenset()
+
+    def accept(self, schema: Schema) -> Callable[[QueryRecord, Sequence[Event]], bool] | None:
+        """Return what the store is to ask of each query of a model; None: it takes all."""
+        if not self.classes and not self.values:
+            return None
+        columns = {column.name: (k, column.index) for k, column in enumerate(schema.columns)}
+        # None: an attribute or value that the model does not have, so that nothing of it passes
+        wanted = [
+            (columns[name][0], columns[name][1].get(value)) if name in columns else None
+            for name, value in self.values.items()
+        ]
+        can_tell = np.array([name in self.classes for name in schema.frame.classes]) | (not self.classes)
+
+        def accepts(_: QueryRecord, history: Sequence[Event]) -> bool:
+            values = stored_values(history[0])
+            if not all(each is not None and values[each[0]] == each[1] for each in wanted):
+                return False
+            return bool(can_tell[known_contour(history, schema.frame.size) > 0].all())
+
+        return accepts
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a labeller asks for: model, name, length of the lease in seconds, tree it must come from."""
+    """What a labeller asks for: model, name, length of the lease in seconds, tree it must come from, which queries.
+
+    `may_touch` says which models the caller may touch; it matters where the model is `ANY`.
+    """
 
     model: str
     labeller: str
     lease_s: float
     min_sequence: int
+    filter: Filter
+    principal: Principal | None = None
+
+    def may_touch(self, model: str) -> bool:
+        """Whether the caller may touch a model."""
+        return self.principal is None or self.principal.may_touch(model)
 
 
-async def lease(core: Core, terms: Terms, limit: int) -> Leased:
-    """Lease up to `limit` queries; when the caller is gone before it has them they are given back."""
-    taken = core.writer.submit(
-        partial(
-            core.store.lease,
-            terms.model,
-            terms.labeller,
-            limit,
-            terms.lease_s,
-            min_sequence=terms.min_sequence,
-        )
+@dataclass(frozen=True)
+class Hand:
+    """Queries of one model that were leased, ready for the wire; when there are none, why."""
+
+    model: str
+    leased: Leased
+    queries: tuple[query_pb2.Query, ...] = ()
+
+    @property
+    def again_s(self) -> float:
+        """After how many seconds another try may have another outcome though nobody did anything."""
+        return float("inf") if self.leased.again_s is None else self.leased.again_s
+
+
+def read_terms(request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesRequest) -> Terms:
+    """Read what a labeller asks for; ``InvalidInput`` names what is wrong."""
+    model = ANY if request.model == f"models/{ANY}" else parse_model(request.model, "model")
+    wanted = request.filter
+    for name, count in (
+        ("classes", len(wanted.classes)),
+        ("values", len(wanted.values)),
+        ("tags", len(wanted.tags)),
+    ):
+        if count > MAX_FILTER:
+            raise InvalidInput(f"filter.{name}", f"has {count} entries, at most {MAX_FILTER} are allowed")
+    if wanted.tags and model != ANY:
+        raise InvalidInput("filter.tags", f"are for models/{ANY}; {shown(request.model)} is one model")
+    return Terms(
+        model,
+        check_labeller(request.labeller),
+        lease_s(request.lease_duration, request.HasField("lease_duration")),
+        check_sequence(request.min_sequence),
+        Filter(frozenset(wanted.classes), dict(wanted.values), frozenset(wanted.tags)),
+        caller(),
     )
-    try:
-        return await asyncio.shield(taken)
-    except asyncio.CancelledError:
-        taken.add_done_callback(partial(_give_back_all, core, terms.model))
-        raise
+
+
+async def lease(core: Core, terms: Terms, limit: int) -> Hand:
+    """Lease up to `limit` queries of the model, or of the first of all models that has one for this labeller."""
+    if terms.model != ANY:
+        return await _lease_of(core, terms, terms.model, limit)
+    told = Hand(ANY, Leased([], Idle.NOTHING_TO_ASK, 0))
+    for record in await core.read(_candidates, core.store, terms):
+        try:
+            hand = await _lease_of(core, terms, record.name, limit)
+        except NotFound:  # deleted at this moment
+            continue
+        if hand.queries:
+            return hand
+        if told.leased.idle not in _WORTH_TELLING:
+            told = Hand(ANY, hand.leased)
+    return told
+
+
+def _candidates(store: Store, terms: Terms) -> list[ModelRecord]:
+    """Models with something open, the one that this labeller was asked about longest ago first."""
+    last = store.last_leased(terms.labeller)
+    found: list[ModelRecord] = []
+    after = ""
+    while page := store.list_models(after):
+        after = page[-1].name
+        found += [
+            record
+            for record in page
+            if record.queries_open
+            and record.queries_answered + record.queries_leased < record.budget
+            and terms.may_touch(record.name)
+            and (not terms.filter.tags or terms.filter.tags <= set(store.policy(record.name).tags))
+        ]
+    return sorted(found, key=lambda record: last.get(record.key, 0))
+
+
+async def _lease_of(core: Core, terms: Terms, model: str, limit: int) -> Hand:
+    """Lease in turn; when the caller is gone before it has the queries they are given back."""
+    async with core.turns.turn(model, terms.labeller) as others:
+        accept = None
+        if terms.filter != Filter():
+            accept = terms.filter.accept(await core.catalogue.reload_schema(model))
+        if others:
+            limit = share(limit, (await core.read(core.store.get_model, model)).queries_open, others)
+        taken = core.writer.submit(
+            partial(
+                core.store.lease,
+                model,
+                terms.labeller,
+                limit,
+                terms.lease_s,
+                min_sequence=terms.min_sequence if terms.model != ANY else 0,
+                accept=accept,
+            )
+        )
+        try:
+            leased = await asyncio.shield(taken)
+            if leased.queries:
+                core.turns.served(model, terms.labeller)
+            return Hand(model, leased, await core.read(with_instances, core.store, model, leased.queries))
+        except BaseException:
+            taken.add_done_callback(partial(_give_back_all, core, model))
+            raise
+
+
+async def take_back(core: Core, request: query_pb2.ReturnQueryRequest) -> query_pb2.ReturnQueryResponse:
+    """Take a query back from its holder."""
+    model, number = parse_query(request.name)
+    check_token(request.lease_token)
+    store, token = core.store, request.lease_token
+    How = query_pb2.ReturnQueryRequest.How
+    match request.how:
+        case How.HOW_UNSPECIFIED:
+            await core.write(store.release, model, number, token)
+        case How.HOW_SKIP:
+            await core.write(store.skip, model, number, token, request.comment)
+        case How.HOW_POSTPONE:
+            delay = delay_s(request.delay, request.HasField("delay"))
+            await core.write(store.postpone, model, number, token, delay, request.comment)
+        case _:
+            raise InvalidInput("how", f"is {request.how}, must be 0 (release), 1 (skip) or 2 (postpone)")
+    return query_pb2.ReturnQueryResponse(name=request.name)
+
+
+def check_token(token: str) -> None:
+    """Raise ``InvalidInput`` when there is no lease token."""
+    if not token:
+        raise InvalidInput("lease_token", "is missing: send the one that came with the query")
 
 
 def give_back(core: Core, model: str, number: int, token: str) -> None:
@@ -68,80 +224,39 @@ def _give_back_all(core: Core, model: str, taken: asyncio.Future[Leased]) -> Non
         give_back(core, model, query.number, query.token)
 
 
-def mark(record: ModelRecord) -> Mark:
-    """Return what decides whether trying to lease again can have another outcome."""
-    return (
-        record.key,
-        record.tree_version,
-        record.sequence_grown,
-        record.budget,
-        record.queries_open,
-        record.queries_leased,
-        record.queries_answered,
+@dataclass(frozen=True)
+class Sight:
+    """What a labeller who waits has seen: trying again makes sense when `mark` differs, or after `patience_s`."""
+
+    mark: tuple[int, ...]
+    patience_s: float
+
+
+async def look(core: Core, model: str, *, fresh: bool) -> Sight:
+    """Look where a model stands, or whether anything changed at all when it is any model."""
+    if model == ANY:
+        return Sight((core.changes.count,), LOOK_AGAIN_S)
+    outlook = await core.outlooks.of(model, fresh=fresh)
+    record = outlook.record
+    return Sight(
+        (
+            record.key,
+            record.tree_version,
+            record.sequence_grown,
+            record.budget,
+            record.queries_open,
+            record.queries_leased,
+            record.queries_answered,
+        ),
+        outlook.patience_s,
     )
 
 
-def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> list[query_pb2.Query]:
+def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
     """Convert queries to the wire, reading their instances."""
+    if not records:
+        return ()
     schema = Schema.of(store.get_model(model), store.vocabulary(model))
-    histories = store.history(model, sorted({record.instance for record in records})) if records else {}
-    return encode_queries(records, histories, schema)
-
-
-async def answer(core: Core, request: query_pb2.AnswerQueryRequest) -> query_pb2.AnswerQueryResponse:
-    """Store an answer, combined with what is known of the instance."""
-    model, number = parse_query(request.name)
-    check_token(request.lease_token)
-    schema = await core.catalogue.schema(model)
-    try:
-        done = await _answer_with(core, schema, number, request)
-    except InvalidInput:
-        if (await core.catalogue.reload_schema(model)).key == schema.key:
-            raise
-        done = None
-    if done is None:  # the schema was of a former model of this name
-        done = await _answer_with(core, await core.catalogue.reload_schema(model), number, request)
-    if done is None:
-        raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
-    return done
-
-
-async def _answer_with(
-    core: Core, schema: Schema, number: int, request: query_pb2.AnswerQueryRequest
-) -> query_pb2.AnswerQueryResponse | None:
-    await core.read(core.store.get_query, schema.model, number)  # an unknown query before a bad label
-    label = await core.convert(request, decode_label, request.label, schema.frame)
-    return await core.write(_answer, core.store, schema, number, label, request)
-
-
-def _answer(
-    store: Store, schema: Schema, number: int, label: Label, request: query_pb2.AnswerQueryRequest
-) -> query_pb2.AnswerQueryResponse | None:
-    """Look and store in the writer thread, so that nothing comes between; None: the schema is of another model."""
-    model, size = schema.model, schema.frame.size
-    if store.get_model(model).key != schema.key:
-        return None
-    query = store.get_query(model, number)
-    reliability = request.reliability if request.HasField("reliability") else 1.0
-    if not 0.0 < reliability <= 1.0:
-        raise InvalidInput("reliability", f"is {reliability!r}, must lie in (0, 1]")
-    known = known_contour(store.history(model, [query.instance])[query.instance], size)
-    conflict = evidence.update(known, contour(label, size), reliability).conflict
-    done = store.answer(model, number, request.lease_token, encode(label), reliability, conflict)
-    return query_pb2.AnswerQueryResponse(
-        name=request.name, committed_sequence=done.sequence, conflict=done.conflict
-    )
-
-
-async def refuse(core: Core, request: query_pb2.RefuseQueryRequest) -> query_pb2.RefuseQueryResponse:
-    """Store that the labeller cannot tell."""
-    model, number = parse_query(request.name)
-    check_token(request.lease_token)
-    done = await core.write(core.store.refuse, model, number, request.lease_token)
-    return query_pb2.RefuseQueryResponse(name=request.name, committed_sequence=done.sequence)
-
-
-def check_token(token: str) -> None:
-    """Raise ``InvalidInput`` when there is no lease token."""
-    if not token:
-        raise InvalidInput("lease_token", "is missing: send the one that came with the query")
+    histories = store.history(model, sorted({record.instance for record in records}))
+    wanted = store.policy(model).answers_per_query
+    return tuple(encode_queries(records, histories, schema, wanted))

@@ -49,6 +49,17 @@ MIN_LEASE_S: Final = 1.0
 MAX_LEASE_S: Final = 3600.0
 DEFAULT_LEASE_S: Final = 60.0
 
+MIN_DELAY_S: Final = 1.0
+MAX_DELAY_S: Final = 86_400.0
+DEFAULT_DELAY_S: Final = 600.0
+"""For how long a query may be postponed."""
+
+MIN_PAUSE_S: Final = 0.005
+"""Between two looks for a query whose time has come."""
+
+MAX_TOOK_S: Final = 31_536_000.0
+"""How long a labeller can have taken: a year."""
+
 MAX_WAIT_S: Final = 60.0
 """Longest long poll of LeaseQueries."""
 

@@ -24,7 +24,8 @@ class Outlook:
     Attributes
     ----------
     record : the model.
-    until : time (seconds since 1970) when the next of its leases ends, or when it is to be read again anyway.
+    until : monotonic time (seconds) when the next of its leases ends, a postponed query comes back, or it is to be
+        read again anyway.
     """
 
     record: ModelRecord
@@ -33,7 +34,7 @@ class Outlook:
     @property
     def patience_s(self) -> float:
         """How long to wait for a change before looking again, in seconds."""
-        return min(max(self.until - time.time(), 0.0) + 0.001, LOOK_AGAIN_S)
+        return min(max(self.until - time.monotonic(), 0.0) + 0.001, LOOK_AGAIN_S)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class _Reading:
         if not self.task.done():
             return True
         fine = not self.task.cancelled() and self.task.exception() is None
-        return fine and 0.0 < self.task.result().until - time.time() <= LOOK_AGAIN_S
+        return fine and 0.0 < self.task.result().until - time.monotonic() <= LOOK_AGAIN_S
 
 
 class Outlooks:
@@ -94,6 +95,8 @@ class Outlooks:
 
 
 def _look(store: Store, model: str) -> Outlook:
-    now = time.time()
-    expiry = store.next_expiry(model)
-    return Outlook(store.get_model(model), min(expiry or now + LOOK_AGAIN_S, now + LOOK_AGAIN_S))
+    now = time.monotonic()
+    left_s = store.next_change_s(model)
+    return Outlook(
+        store.get_model(model), now + min(LOOK_AGAIN_S if left_s is None else left_s, LOOK_AGAIN_S)
+    )

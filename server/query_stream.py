@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
+
+from google.rpc import status_pb2
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import query_pb2
-from quercus.server import leasing
-from quercus.server.checks import check_count, check_labeller, check_sequence, empty_stream, lease_s
+from quercus.server import answering, leasing
+from quercus.server.access import speaker
+from quercus.server.checks import check_count, empty_stream
 from quercus.server.core import Core
-from quercus.server.limits import MAX_CREDITS
-from quercus.server.names import parse_model, parse_query
-from quercus.storage.errors import FailedPrecondition, NotFound
-from quercus.storage.query_records import Idle, Leased, QueryState
+from quercus.server.errors import to_failure
+from quercus.server.limits import MAX_CREDITS, MIN_PAUSE_S
+from quercus.server.names import parse_query
+from quercus.storage.errors import FailedPrecondition, NotFound, StorageError
+from quercus.storage.query_records import Idle, QueryState
+from quercus.storage.store import Store
 
+Request = query_pb2.StreamQueriesRequest
 Response = query_pb2.StreamQueriesResponse
+Place = tuple[str, int]  # model and number of a query
 
 
 @dataclass(frozen=True)
 class _Held:
     token: str
-    expires_at: float
+    ends: float  # monotonic
 
 
 class QueryStream:
@@ -31,7 +39,7 @@ class QueryStream:
 
     A reader task takes requests, a leaser task leases while there are credits; both put responses into one
     bounded queue, so a client that stops reading stops its own stream and nothing else. What is still leased
-    when the stream ends is given back.
+    when the stream ends is given back. An answer that cannot be taken is said to be so, and the stream goes on.
 
     Parameters
     ----------
@@ -43,12 +51,12 @@ class QueryStream:
         self._terms: leasing.Terms | None = None
         self._key = 0  # of the model the stream was opened for
         self._credits = 0
-        self._held: dict[int, _Held] = {}
+        self._held: dict[Place, _Held] = {}
         self._out: asyncio.Queue[Response | Exception | None] = asyncio.Queue(2 * MAX_CREDITS)
         self._opened: asyncio.Future[leasing.Terms] = asyncio.get_running_loop().create_future()
         self._wake = asyncio.Event()  # credits or held queries changed
 
-    async def run(self, requests: AsyncIterator[query_pb2.StreamQueriesRequest]) -> AsyncIterator[Response]:
+    async def run(self, requests: AsyncIterator[Request]) -> AsyncIterator[Response]:
         """Yield responses until the client closes its side, the server stops, or something is wrong."""
         tasks = {
             asyncio.create_task(self._guard(self._read(requests))),
@@ -62,8 +70,8 @@ class QueryStream:
         finally:
             for task in tasks:
                 task.cancel()
-            for number, held in self._held.items():
-                leasing.give_back(self._core, self._model, number, held.token)
+            for (model, number), held in self._held.items():
+                leasing.give_back(self._core, model, number, held.token)
 
     async def _guard(self, work: Coroutine[None, None, None]) -> None:
         try:
@@ -71,27 +79,16 @@ class QueryStream:
         except Exception as error:
             await self._out.put(error)
 
-    @property
-    def _model(self) -> str:
-        return self._terms.model if self._terms is not None else ""
-
     # Requests
 
-    async def _read(self, requests: AsyncIterator[query_pb2.StreamQueriesRequest]) -> None:
+    async def _read(self, requests: AsyncIterator[Request]) -> None:
         async for request in self._core.requests(requests):
             if self._terms is None:
                 self._terms = await self._open(request)
             else:
                 self._check_same(request, self._terms)
             self._grant(request.credits)
-            if request.HasField("answer"):
-                await self._settle(
-                    request.answer.name, Response(answered=await leasing.answer(self._core, request.answer))
-                )
-            if request.HasField("refusal"):
-                await self._settle(
-                    request.refusal.name, Response(refused=await leasing.refuse(self._core, request.refusal))
-                )
+            await self._do(request, self._terms)
             if not self._opened.done():
                 self._opened.set_result(self._terms)
             self._wake.set()
@@ -99,18 +96,14 @@ class QueryStream:
             raise empty_stream("a first message with model and labeller")
         await self._out.put(None)
 
-    async def _open(self, request: query_pb2.StreamQueriesRequest) -> leasing.Terms:
-        terms = leasing.Terms(
-            parse_model(request.model, "model"),
-            check_labeller(request.labeller),
-            lease_s(request.lease_duration, request.HasField("lease_duration")),
-            check_sequence(request.min_sequence),
-        )
-        # NotFound now rather than at the first credit; read anew, because another server may have replaced it
-        self._key = (await self._core.catalogue.reload_schema(terms.model)).key
+    async def _open(self, request: Request) -> leasing.Terms:
+        terms = leasing.read_terms(request)
+        if terms.model != leasing.ANY:
+            # NotFound now rather than at the first credit; read anew, because another server may have replaced it
+            self._key = (await self._core.catalogue.reload_schema(terms.model)).key
         return terms
 
-    def _check_same(self, request: query_pb2.StreamQueriesRequest, terms: leasing.Terms) -> None:
+    def _check_same(self, request: Request, terms: leasing.Terms) -> None:
         for field, given, first in (
             ("model", request.model, f"models/{terms.model}"),
             ("labeller", request.labeller, terms.labeller),
@@ -128,75 +121,138 @@ class QueryStream:
             )
         self._credits += credits_
 
-    async def _settle(self, name: str, response: Response) -> None:
-        model, number = parse_query(name)
-        if model == self._model:
-            self._held.pop(number, None)
-        await self._out.put(response)
+    async def _do(self, request: Request, terms: leasing.Terms) -> None:
+        """Do what a request says of queries, one after another."""
+        core = self._core
+        if request.HasField("answer"):
+            await self._try("answered", request.answer, answering.answer)
+        if request.HasField("refusal"):
+            await self._try("refused", request.refusal, answering.refuse)
+        if request.HasField("returned"):
+            await self._try("returned", request.returned, leasing.take_back)
+        if request.HasField("correction"):
+            await self._try(
+                "corrected",
+                request.correction,
+                lambda _, part: answering.correct(core, part, speaker(part.labeller or terms.labeller)),
+            )
+        if request.HasField("undo"):
+            await self._try(
+                "undone",
+                request.undo,
+                lambda _, part: answering.undo(core, part, speaker(part.labeller or terms.labeller)),
+            )
+        if request.heartbeat:
+            await core.write(_extend_all, core.store, dict(self._held), terms.lease_s)
+            ends = time.monotonic() + terms.lease_s
+            # one that had ended is noticed when the lease would have: see _drop_expired
+            self._held = {place: _Held(held.token, ends) for place, held in self._held.items()}
+
+    async def _try(self, event: str, part: Any, do: Callable[[Core, Any], Awaitable[Any]]) -> None:
+        """Do one thing and say how it went; what cannot be done does not end the stream."""
+        try:
+            done = await do(self._core, part)
+        except Exception as error:
+            failed = _failed(part.name, error)
+            if failed is None:
+                raise
+            await self._out.put(Response(failed=failed))
+            if isinstance(error, FailedPrecondition):  # perhaps it is held no longer: look
+                self._look_at(part.name)
+            return
+        self._held.pop(parse_query(part.name), None)
+        await self._out.put(Response(**{event: done}))
+
+    def _look_at(self, name: str) -> None:
+        place = parse_query(name)
+        if place in self._held:
+            self._held[place] = _Held(self._held[place].token, time.monotonic())
 
     # Leases
 
     async def _lease_forever(self) -> None:
         terms, core = await self._opened, self._core
-        tried: tuple[int, leasing.Mark] | None = None
+        tried: tuple[int, tuple[int, ...]] | None = None
         told: Idle | None = None
+        again_at = float("inf")
         fresh = True
         while True:
             seen = core.changes.count
             self._wake.clear()
             await self._drop_expired(terms)
             room = self._credits - len(self._held)
-            outlook = await core.outlooks.of(terms.model, fresh=fresh)
+            sight = await leasing.look(core, terms.model, fresh=fresh)
             fresh = False
-            mark = leasing.mark(outlook.record)
-            if mark[0] != self._key:
+            if terms.model != leasing.ANY and sight.mark[0] != self._key:
                 raise FailedPrecondition(
                     f"model {terms.model} was deleted, and another has its name: open another stream"
                 )
-            if room > 0 and (room, mark) != tried:
-                tried = (room, mark)
-                leased = await leasing.lease(core, terms, room)
-                await self._send(terms, leased)
-                if leased.queries:
+            if room > 0 and ((room, sight.mark) != tried or time.monotonic() >= again_at):
+                tried = (room, sight.mark)
+                hand = await leasing.lease(core, terms, room)
+                again_at = time.monotonic() + hand.again_s
+                await self._send(hand)
+                if hand.queries:
                     tried = told = None  # when they come back all may look as it does now
-                elif leased.idle is not told and not self._held:
-                    told = leased.idle
+                    continue  # there may be more: of another model, or after others had their turn
+                if hand.leased.idle is not told and not self._held:
+                    told = hand.leased.idle
                     await self._out.put(Response(idle=int(told)))  # type: ignore[arg-type]
-            await self._pause(seen, outlook.patience_s)
+            await self._pause(seen, min(sight.patience_s, max(again_at - time.monotonic(), MIN_PAUSE_S)))
 
-    async def _send(self, terms: leasing.Terms, leased: Leased) -> None:
-        for record in leased.queries:
-            self._held[record.number] = _Held(record.token, record.expires_at or 0.0)
-        queries = await self._core.read(leasing.with_instances, self._core.store, terms.model, leased.queries)
-        for query, record in zip(queries, leased.queries, strict=True):
-            query.lease_token = record.token
+    async def _send(self, hand: leasing.Hand) -> None:
+        now = time.monotonic()
+        for record in hand.leased.queries:
+            self._held[hand.model, record.number] = _Held(record.token, now + (record.left_s or 0.0))
+        for query in hand.queries:
             await self._out.put(Response(query=query))
 
     async def _drop_expired(self, terms: leasing.Terms) -> None:
         """Stop counting the queries whose lease ended; one that was extended meanwhile stays."""
-        now = time.time()
-        for number, held in list(self._held.items()):
-            if held.expires_at > now:
+        now = time.monotonic()
+        for place, held in list(self._held.items()):
+            if held.ends > now:
                 continue
             try:
-                record = await self._core.read(self._core.store.get_query, terms.model, number)
+                record = await self._core.read(self._core.store.get_query, *place)
             except NotFound:  # withdrawn long ago and removed; or the model is gone, which is seen next
-                self._held.pop(number, None)
+                self._held.pop(place, None)
                 continue
             mine = record.state is QueryState.LEASED and record.labeller == terms.labeller
-            if mine and record.expires_at is not None and record.expires_at > now:
-                self._held[number] = _Held(held.token, record.expires_at)
+            if mine and record.left_s:
+                self._held[place] = _Held(held.token, now + record.left_s)
             else:
-                self._held.pop(number, None)
+                self._held.pop(place, None)
 
     async def _pause(self, seen: int, patience: float) -> None:
         """Wait until the store changes, a lease may have ended, or the client granted credits or answered."""
+        held = min((held.ends for held in self._held.values()), default=float("inf")) - time.monotonic()
         waits = {
             asyncio.ensure_future(self._wake.wait()),
-            asyncio.ensure_future(self._core.changes.wait(seen, patience)),
+            asyncio.ensure_future(self._core.changes.wait(seen, max(min(patience, held), MIN_PAUSE_S))),
         }
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()
+
+
+def _extend_all(store: Store, held: dict[Place, _Held], duration_s: float) -> None:
+    for (model, number), lease in held.items():
+        try:
+            store.extend(model, number, lease.token, duration_s)
+        except (FailedPrecondition, NotFound):
+            continue  # it had ended: whoever answers late is told by the answer itself
+
+
+def _failed(name: str, error: Exception) -> query_pb2.StreamError | None:
+    """What the stream says of something that was not done; None: the stream cannot go on."""
+    failure = to_failure(error)
+    if failure is None or (
+        isinstance(error, StorageError) and not isinstance(error, FailedPrecondition | NotFound)
+    ):
+        return None
+    status = status_pb2.Status.FromString(failure.metadata[0][1])
+    field = error.field if isinstance(error, InvalidInput) else ""
+    return query_pb2.StreamError(name=name, code=status.code, message=failure.message, field=field)

@@ -41,7 +41,8 @@ class Statement:
     """What the labeller says: a label, or None = "cannot tell".
 
     `took_s` None: since it was leased. `settles` False: the query wants more answers. `combined`: the query wanted
-    several answers, and this is the last of them.
+    several answers, and this is the last of them. `declared` False: the reliability is an
+    estimate, which may be another one when the same is said again.
     """
 
     label: bytes | None
@@ -51,6 +52,7 @@ class Statement:
     took_s: float | None = None
     settles: bool = True
     combined: Combined | None = None
+    declared: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Amendment:
     """A correction of the answer to a query, or (no label) its taking back.
 
     `said` is what the labeller says; `label` is what then holds of the instance, which differs where several answers
-    are combined.
+    are combined. `pending`: the query still wants answers, so nothing holds yet.
     """
 
     labeller: str
@@ -67,6 +69,7 @@ class Amendment:
     reliability: float = 1.0
     conflict: bool = False
     comment: str = ""
+    pending: bool = False
 
 
 def settle(connection: Connection, claim: Claim, said: Statement, now: Moment) -> Answered:
@@ -112,7 +115,12 @@ def amend(connection: Connection, name: str, number: int, change: Amendment, now
     if own is not None and (own.label, own.reliability) == (change.said, change.reliability):
         return Answered(own.sequence, repeated=True, conflict=own.conflict)
     _check_may_amend(policies.of(connection, row.id).corrections, change.labeller, events)
-    undo = change.label is None
+    undo = change.said is None if change.pending else change.label is None
+    settled = found.state in (QueryState.ANSWERED, QueryState.REFUSED)
+    if change.pending == settled:
+        raise FailedPrecondition(
+            "it was settled at this moment: look again" if settled else "it is not answered"
+        )
     if not undo and found.state == QueryState.REFUSED:
         raise FailedPrecondition(
             "it was refused, there is no answer to correct: undo the refusal, and it is asked again"
@@ -135,7 +143,7 @@ def _acknowledge_again(connection: Connection, held: Held, said: Statement) -> A
     sequence = held.given.sequence
     mine = (log_table.c.model_id == held.model.id, log_table.c.sequence == sequence)
     label, reliability, conflict = connection.execute(select(*columns).where(*mine)).one()
-    if (label, reliability) == (said.label, said.reliability):
+    if label == said.label and (reliability == said.reliability or not said.declared):
         settled = held.query.state in (QueryState.ANSWERED, QueryState.REFUSED)
         return Answered(sequence, repeated=True, conflict=conflict, settled=settled)
     if None not in (label, said.label):
@@ -215,13 +223,18 @@ def _append_amendment(
     about: dict[str, Any] = {"instance": found.instance, "query": found.number, "created_at": now.wall}
     words = {"author": change.labeller, "comment": change.comment or None, "model_id": row.id}
     sequence = int(row.sequence_committed)
-    if change.said != change.label:  # one of several answers: the labeller's own words, then what holds
+    if (
+        change.pending or change.said != change.label
+    ):  # one of several: the labeller's own words, then what holds
         sequence += 1
         log.insert_event(
             connection, sequence=sequence, kind=int(EventKind.OPINION), label=change.said,
             reliability=change.reliability, conflict=False, **words, **about,
         )  # fmt: skip
         words = words | {"comment": None}
+    if change.pending:
+        connection.execute(update(model).where(model.c.id == row.id).values(sequence_committed=sequence))
+        return sequence
     sequence += 1
     log.insert_event(
         connection, sequence=sequence, kind=int(EventKind.CORRECTION), label=change.label,

@@ -62,7 +62,8 @@ def hand_out(connection: Connection, name: str, wish: Wish, now: Moment) -> Leas
         return Leased([], room.idle, room.total, room.again_s)
     found = _open(connection, row, wish, now)[: min(wish.limit, room.mine)]
     if not found:
-        return Leased([], _why_none(connection, row, room), room.total)
+        again_s = queries.next_change_s(connection, name, now)
+        return Leased([], _why_none(connection, row, room), room.total, again_s)
     held = [_take(connection, row, free, wish, now) for free in found]
     return Leased(held, Idle.NOT_IDLE, room.total - len(held))
 

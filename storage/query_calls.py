@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from quercus.storage import answers, checks, history, leases, log, policies, queries
+from quercus.storage import answers, checks, history, leases, log, policies, queries, rows
 from quercus.storage.answers import Amendment, Combined, Statement
 from quercus.storage.claims import Claim
 from quercus.storage.clocks import Clocks, Moment
@@ -71,6 +71,7 @@ class QueryCalls:
         took_s: float | None = None,
         settles: bool = True,
         combined: Combined | None = None,
+        declared: bool = True,
     ) -> Answered:
         """Settle a query with a label, as an ANSWER event.
 
@@ -87,12 +88,15 @@ class QueryCalls:
         combined : Combined, optional
             The last of several: what they say together, as an ANSWER event behind the OPINION.
 
+        declared : bool
+            False: the reliability is an estimate, and another one does not make another answer.
+
         Raises
         ------
         FailedPrecondition
             Otherwise, with the reason in words.
         """
-        said = Statement(label, reliability, conflict, comment, took_s, settles, combined)
+        said = Statement(label, reliability, conflict, comment, took_s, settles, combined, declared)
         with self._database.write() as connection:
             return answers.settle(connection, Claim(model, number, token), said, self._now())
 
@@ -179,6 +183,12 @@ class QueryCalls:
         """By `ModelRecord.key`: when this labeller was last given a query of it (larger = later)."""
         with self._database.read() as connection:
             return history.last_leased(connection, labeller)
+
+    def holder(self, model: str, number: int, token: str) -> str:
+        """To whom a lease was given; empty when no such token was given for this query."""
+        with self._database.read() as connection:
+            found = history.given(connection, rows.find(connection, model).id, number, token)
+            return "" if found is None else found.labeller
 
     def opinions(self, model: str, limit: int = 2000) -> list[Event]:
         """The newest of several answers to queries, oldest first; see `Store.answer`."""

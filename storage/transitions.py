@@ -131,9 +131,13 @@ def step(life: Life, event: Event, now: float) -> Life | Refusal:  # noqa: PLR09
                 )  # its holder may go on; when it comes back, it is withdrawn
             return Life(WITHDRAWN) if life.state is OPEN and not life.answers else life
         case Amend(undo):
-            if life.state not in SETTLED:
+            if life.state in SETTLED:
+                return Life(WITHDRAWN) if undo else life
+            if not life.answers:
                 return Refusal("it is not answered")
-            return Life(WITHDRAWN) if undo else life
+            return replace(
+                life, answers=life.answers - undo
+            )  # one of several answers, before they are combined
         case _:
             return _by_holder(life, event)
 

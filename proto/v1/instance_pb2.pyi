@@ -5,9 +5,11 @@ Instances: pushed in batches, acknowledged once committed, read back with the hi
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from quercus.proto.v1 import values_pb2 as _values_pb2
 import builtins as _builtins
 import sys
@@ -99,22 +101,55 @@ class Evidence(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    class _Kind:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Evidence._Kind.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        KIND_UNSPECIFIED: Evidence._Kind.ValueType  # 0
+        """What the source pushed, an answer or a refusal."""
+        KIND_CORRECTION: Evidence._Kind.ValueType  # 1
+        """Takes the place of all answers so far; without a label they are taken back."""
+        KIND_OPINION: Evidence._Kind.ValueType  # 2
+        """One of several answers to a query; what they say together is the answer that follows."""
+
+    class Kind(_Kind, metaclass=_KindEnumTypeWrapper): ...
+    KIND_UNSPECIFIED: Evidence.Kind.ValueType  # 0
+    """What the source pushed, an answer or a refusal."""
+    KIND_CORRECTION: Evidence.Kind.ValueType  # 1
+    """Takes the place of all answers so far; without a label they are taken back."""
+    KIND_OPINION: Evidence.Kind.ValueType  # 2
+    """One of several answers to a query; what they say together is the answer that follows."""
+
     SEQUENCE_FIELD_NUMBER: _builtins.int
     AUTHOR_FIELD_NUMBER: _builtins.int
     LABEL_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
     RELIABILITY_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    TOOK_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     author: _builtins.str
     """"source", or the labeller's name."""
     refused: _builtins.bool
     """The labeller could not tell; label is absent."""
     reliability: _builtins.float
+    kind: Global___Evidence.Kind.ValueType
+    query: _builtins.str
+    """models/{model}/queries/{number} that it answers; empty for what was pushed."""
+    comment: _builtins.str
     @_builtins.property
     def label(self) -> _values_pb2.Label: ...
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def took(self) -> _duration_pb2.Duration:
+        """How long the labeller took; absent where it is not known."""
+
     def __init__(
         self,
         *,
@@ -124,10 +159,14 @@ class Evidence(_message.Message):
         refused: _builtins.bool = ...,
         reliability: _builtins.float = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
+        kind: Global___Evidence.Kind.ValueType = ...,
+        query: _builtins.str = ...,
+        comment: _builtins.str = ...,
+        took: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "label", b"label"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "label", b"label", "took", b"took"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["author", b"author", "create_time", b"create_time", "label", b"label", "refused", b"refused", "reliability", b"reliability", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["author", b"author", "comment", b"comment", "create_time", b"create_time", "kind", b"kind", "label", b"label", "query", b"query", "refused", b"refused", "reliability", b"reliability", "sequence", b"sequence", "took", b"took"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

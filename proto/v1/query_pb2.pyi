@@ -34,7 +34,7 @@ class _QueryStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_QueryState
     QUERY_STATE_ANSWERED: _QueryState.ValueType  # 3
     QUERY_STATE_REFUSED: _QueryState.ValueType  # 4
     QUERY_STATE_WITHDRAWN: _QueryState.ValueType  # 5
-    """An answer made it pointless."""
+    """An answer made it pointless, or its answer was taken back."""
 
 class QueryState(_QueryState, metaclass=_QueryStateEnumTypeWrapper): ...
 
@@ -44,8 +44,89 @@ QUERY_STATE_LEASED: QueryState.ValueType  # 2
 QUERY_STATE_ANSWERED: QueryState.ValueType  # 3
 QUERY_STATE_REFUSED: QueryState.ValueType  # 4
 QUERY_STATE_WITHDRAWN: QueryState.ValueType  # 5
-"""An answer made it pointless."""
+"""An answer made it pointless, or its answer was taken back."""
 Global___QueryState: _TypeAlias = QueryState  # noqa: Y015
+
+class _QueryStepKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _QueryStepKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_QueryStepKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    QUERY_STEP_KIND_UNSPECIFIED: _QueryStepKind.ValueType  # 0
+    QUERY_STEP_KIND_OPENED: _QueryStepKind.ValueType  # 1
+    QUERY_STEP_KIND_LEASED: _QueryStepKind.ValueType  # 2
+    QUERY_STEP_KIND_RELEASED: _QueryStepKind.ValueType  # 3
+    QUERY_STEP_KIND_EXPIRED: _QueryStepKind.ValueType  # 4
+    QUERY_STEP_KIND_SKIPPED: _QueryStepKind.ValueType  # 5
+    QUERY_STEP_KIND_POSTPONED: _QueryStepKind.ValueType  # 6
+    QUERY_STEP_KIND_ANSWERED: _QueryStepKind.ValueType  # 7
+    QUERY_STEP_KIND_REFUSED: _QueryStepKind.ValueType  # 8
+    QUERY_STEP_KIND_WITHDRAWN: _QueryStepKind.ValueType  # 9
+    QUERY_STEP_KIND_CORRECTED: _QueryStepKind.ValueType  # 10
+    QUERY_STEP_KIND_UNDONE: _QueryStepKind.ValueType  # 11
+
+class QueryStepKind(_QueryStepKind, metaclass=_QueryStepKindEnumTypeWrapper): ...
+
+QUERY_STEP_KIND_UNSPECIFIED: QueryStepKind.ValueType  # 0
+QUERY_STEP_KIND_OPENED: QueryStepKind.ValueType  # 1
+QUERY_STEP_KIND_LEASED: QueryStepKind.ValueType  # 2
+QUERY_STEP_KIND_RELEASED: QueryStepKind.ValueType  # 3
+QUERY_STEP_KIND_EXPIRED: QueryStepKind.ValueType  # 4
+QUERY_STEP_KIND_SKIPPED: QueryStepKind.ValueType  # 5
+QUERY_STEP_KIND_POSTPONED: QueryStepKind.ValueType  # 6
+QUERY_STEP_KIND_ANSWERED: QueryStepKind.ValueType  # 7
+QUERY_STEP_KIND_REFUSED: QueryStepKind.ValueType  # 8
+QUERY_STEP_KIND_WITHDRAWN: QueryStepKind.ValueType  # 9
+QUERY_STEP_KIND_CORRECTED: QueryStepKind.ValueType  # 10
+QUERY_STEP_KIND_UNDONE: QueryStepKind.ValueType  # 11
+Global___QueryStepKind: _TypeAlias = QueryStepKind  # noqa: Y015
+
+class _CorrectionPermission:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CorrectionPermissionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CorrectionPermission.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CORRECTION_PERMISSION_UNSPECIFIED: _CorrectionPermission.ValueType  # 0
+    """The default: CORRECTION_PERMISSION_OWN."""
+    CORRECTION_PERMISSION_OWN: _CorrectionPermission.ValueType  # 1
+    """Who answered."""
+    CORRECTION_PERMISSION_ANYONE: _CorrectionPermission.ValueType  # 2
+    CORRECTION_PERMISSION_NOBODY: _CorrectionPermission.ValueType  # 3
+
+class CorrectionPermission(_CorrectionPermission, metaclass=_CorrectionPermissionEnumTypeWrapper): ...
+
+CORRECTION_PERMISSION_UNSPECIFIED: CorrectionPermission.ValueType  # 0
+"""The default: CORRECTION_PERMISSION_OWN."""
+CORRECTION_PERMISSION_OWN: CorrectionPermission.ValueType  # 1
+"""Who answered."""
+CORRECTION_PERMISSION_ANYONE: CorrectionPermission.ValueType  # 2
+CORRECTION_PERMISSION_NOBODY: CorrectionPermission.ValueType  # 3
+Global___CorrectionPermission: _TypeAlias = CorrectionPermission  # noqa: Y015
+
+class _ReliabilitySource:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ReliabilitySourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReliabilitySource.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RELIABILITY_SOURCE_UNSPECIFIED: _ReliabilitySource.ValueType  # 0
+    """The default: RELIABILITY_SOURCE_DECLARED."""
+    RELIABILITY_SOURCE_DECLARED: _ReliabilitySource.ValueType  # 1
+    """Sent with the answer, else 1."""
+    RELIABILITY_SOURCE_ESTIMATED: _ReliabilitySource.ValueType  # 2
+    """Sent with the answer, else estimated from the agreement of the labellers."""
+
+class ReliabilitySource(_ReliabilitySource, metaclass=_ReliabilitySourceEnumTypeWrapper): ...
+
+RELIABILITY_SOURCE_UNSPECIFIED: ReliabilitySource.ValueType  # 0
+"""The default: RELIABILITY_SOURCE_DECLARED."""
+RELIABILITY_SOURCE_DECLARED: ReliabilitySource.ValueType  # 1
+"""Sent with the answer, else 1."""
+RELIABILITY_SOURCE_ESTIMATED: ReliabilitySource.ValueType  # 2
+"""Sent with the answer, else estimated from the agreement of the labellers."""
+Global___ReliabilitySource: _TypeAlias = ReliabilitySource  # noqa: Y015
 
 @_typing.final
 class Branch(_message.Message):
@@ -163,6 +244,9 @@ class Query(_message.Message):
     LABELLER_FIELD_NUMBER: _builtins.int
     LEASE_EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     LEASE_TOKEN_FIELD_NUMBER: _builtins.int
+    LEASE_LEFT_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    ANSWERS_WANTED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """models/{model}/queries/{number}"""
     state: Global___QueryState.ValueType
@@ -173,6 +257,9 @@ class Query(_message.Message):
     labeller: _builtins.str
     lease_token: _builtins.str
     """Only in answers to the holder."""
+    answers: _builtins.int
+    """How many answers it has, and how many it wants."""
+    answers_wanted: _builtins.int
     @_builtins.property
     def values(self) -> _values_pb2.NamedRow: ...
     @_builtins.property
@@ -186,7 +273,13 @@ class Query(_message.Message):
     @_builtins.property
     def reason(self) -> Global___Reason: ...
     @_builtins.property
-    def lease_expire_time(self) -> _timestamp_pb2.Timestamp: ...
+    def lease_expire_time(self) -> _timestamp_pb2.Timestamp:
+        """By the server's wall clock, to be shown; the lease itself lives by a clock that is never set."""
+
+    @_builtins.property
+    def lease_left(self) -> _duration_pb2.Duration:
+        """What is left of the lease."""
+
     def __init__(
         self,
         *,
@@ -201,14 +294,73 @@ class Query(_message.Message):
         labeller: _builtins.str = ...,
         lease_expire_time: _timestamp_pb2.Timestamp | None = ...,
         lease_token: _builtins.str = ...,
+        lease_left: _duration_pb2.Duration | None = ...,
+        answers: _builtins.int = ...,
+        answers_wanted: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "lease_expire_time", b"lease_expire_time", "reason", b"reason", "values", b"values"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "reason", b"reason", "values", b"values"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["classes", b"classes", "contour", b"contour", "instance", b"instance", "labeller", b"labeller", "lease_expire_time", b"lease_expire_time", "lease_token", b"lease_token", "name", b"name", "reason", b"reason", "state", b"state", "tree_version", b"tree_version", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "answers_wanted", b"answers_wanted", "classes", b"classes", "contour", b"contour", "instance", b"instance", "labeller", b"labeller", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "lease_token", b"lease_token", "name", b"name", "reason", b"reason", "state", b"state", "tree_version", b"tree_version", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Query: _TypeAlias = Query  # noqa: Y015
+
+@_typing.final
+class QueryFilter(_message.Message):
+    """Which queries a labeller wants; what is left empty passes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ValuesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    CLASSES_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Classes that the labeller can tell: only queries whose class is one of these as far as is known (plausibility above 0)."""
+
+    @_builtins.property
+    def values(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Values of nominal attributes that the row must have, by attribute."""
+
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tags that the model must have, all of them (see LabellingPolicy); for models/-."""
+
+    def __init__(
+        self,
+        *,
+        classes: _abc.Iterable[_builtins.str] | None = ...,
+        values: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["classes", b"classes", "tags", b"tags", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueryFilter: _TypeAlias = QueryFilter  # noqa: Y015
 
 @_typing.final
 class LeaseQueriesRequest(_message.Message):
@@ -220,13 +372,15 @@ class LeaseQueriesRequest(_message.Message):
     LEASE_DURATION_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
     MIN_SEQUENCE_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
     model: _builtins.str
+    """models/{model}, or models/- for any model: in turn, the one that this labeller was asked about longest ago first."""
     labeller: _builtins.str
     """Who asks; 1 to 100 characters."""
     max_queries: _builtins.int
-    """At most 100; 0 means 1."""
+    """At most 100; 0 means 1. The labelling policy bounds what one labeller holds at once."""
     min_sequence: _builtins.int
-    """Only queries of a tree grown from at least this sequence number (read your own writes)."""
+    """Only queries of a tree grown from at least this sequence number (read your own writes); not for models/-."""
     @_builtins.property
     def lease_duration(self) -> _duration_pb2.Duration:
         """1 s to 1 h; absent: 60 s."""
@@ -235,6 +389,8 @@ class LeaseQueriesRequest(_message.Message):
     def wait(self) -> _duration_pb2.Duration:
         """At most 60 s; absent: do not wait."""
 
+    @_builtins.property
+    def filter(self) -> Global___QueryFilter: ...
     def __init__(
         self,
         *,
@@ -244,10 +400,11 @@ class LeaseQueriesRequest(_message.Message):
         lease_duration: _duration_pb2.Duration | None = ...,
         wait: _duration_pb2.Duration | None = ...,
         min_sequence: _builtins.int = ...,
+        filter: Global___QueryFilter | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["lease_duration", b"lease_duration", "wait", b"wait"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "lease_duration", b"lease_duration", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labeller", b"labeller", "lease_duration", b"lease_duration", "max_queries", b"max_queries", "min_sequence", b"min_sequence", "model", b"model", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "labeller", b"labeller", "lease_duration", b"lease_duration", "max_queries", b"max_queries", "min_sequence", b"min_sequence", "model", b"model", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -271,6 +428,14 @@ class LeaseQueriesResponse(_message.Message):
         IDLE_BUDGET_SPENT: LeaseQueriesResponse._Idle.ValueType  # 3
         IDLE_GROWING: LeaseQueriesResponse._Idle.ValueType  # 4
         """The tree is not yet grown up to min_sequence."""
+        IDLE_NOT_FOR_YOU: LeaseQueriesResponse._Idle.ValueType  # 5
+        """What is open was skipped or answered by this labeller, is postponed, or does not pass the filter."""
+        IDLE_SHARE_SPENT: LeaseQueriesResponse._Idle.ValueType  # 6
+        """This labeller has given, or holds, all that the policy allows one labeller."""
+        IDLE_HOUR_SPENT: LeaseQueriesResponse._Idle.ValueType  # 7
+        """The policy allows no more answers within this hour."""
+        IDLE_HANDS_FULL: LeaseQueriesResponse._Idle.ValueType  # 8
+        """This labeller holds as many queries as the policy allows."""
 
     class Idle(_Idle, metaclass=_IdleEnumTypeWrapper):
         """Nothing was leased: why."""
@@ -283,6 +448,14 @@ class LeaseQueriesResponse(_message.Message):
     IDLE_BUDGET_SPENT: LeaseQueriesResponse.Idle.ValueType  # 3
     IDLE_GROWING: LeaseQueriesResponse.Idle.ValueType  # 4
     """The tree is not yet grown up to min_sequence."""
+    IDLE_NOT_FOR_YOU: LeaseQueriesResponse.Idle.ValueType  # 5
+    """What is open was skipped or answered by this labeller, is postponed, or does not pass the filter."""
+    IDLE_SHARE_SPENT: LeaseQueriesResponse.Idle.ValueType  # 6
+    """This labeller has given, or holds, all that the policy allows one labeller."""
+    IDLE_HOUR_SPENT: LeaseQueriesResponse.Idle.ValueType  # 7
+    """The policy allows no more answers within this hour."""
+    IDLE_HANDS_FULL: LeaseQueriesResponse.Idle.ValueType  # 8
+    """This labeller holds as many queries as the policy allows."""
 
     QUERIES_FIELD_NUMBER: _builtins.int
     IDLE_FIELD_NUMBER: _builtins.int
@@ -314,21 +487,38 @@ class StreamQueriesRequest(_message.Message):
     LABELLER_FIELD_NUMBER: _builtins.int
     LEASE_DURATION_FIELD_NUMBER: _builtins.int
     MIN_SEQUENCE_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
     CREDITS_FIELD_NUMBER: _builtins.int
     ANSWER_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
+    RETURNED_FIELD_NUMBER: _builtins.int
+    CORRECTION_FIELD_NUMBER: _builtins.int
+    UNDO_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """First message: model, labeller, lease_duration. Later messages: credits, answers or refusals."""
+    """First message: model, labeller, lease_duration, filter. Later messages: credits, answers and the like. Several of them
+    in one message are done in the order of their numbers.
+    """
     labeller: _builtins.str
     min_sequence: _builtins.int
     credits: _builtins.int
     """Adds to the number of queries the client will hold at once."""
+    heartbeat: _builtins.bool
+    """Every lease that the stream holds ends no sooner than lease_duration from now."""
     @_builtins.property
     def lease_duration(self) -> _duration_pb2.Duration: ...
+    @_builtins.property
+    def filter(self) -> Global___QueryFilter: ...
     @_builtins.property
     def answer(self) -> Global___AnswerQueryRequest: ...
     @_builtins.property
     def refusal(self) -> Global___RefuseQueryRequest: ...
+    @_builtins.property
+    def returned(self) -> Global___ReturnQueryRequest: ...
+    @_builtins.property
+    def correction(self) -> Global___CorrectAnswerRequest: ...
+    @_builtins.property
+    def undo(self) -> Global___UndoAnswerRequest: ...
     def __init__(
         self,
         *,
@@ -336,13 +526,18 @@ class StreamQueriesRequest(_message.Message):
         labeller: _builtins.str = ...,
         lease_duration: _duration_pb2.Duration | None = ...,
         min_sequence: _builtins.int = ...,
+        filter: Global___QueryFilter | None = ...,
         credits: _builtins.int = ...,
         answer: Global___AnswerQueryRequest | None = ...,
         refusal: Global___RefuseQueryRequest | None = ...,
+        returned: Global___ReturnQueryRequest | None = ...,
+        correction: Global___CorrectAnswerRequest | None = ...,
+        undo: Global___UndoAnswerRequest | None = ...,
+        heartbeat: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "lease_duration", b"lease_duration", "refusal", b"refusal"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "correction", b"correction", "filter", b"filter", "lease_duration", b"lease_duration", "refusal", b"refusal", "returned", b"returned", "undo", b"undo"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "credits", b"credits", "labeller", b"labeller", "lease_duration", b"lease_duration", "min_sequence", b"min_sequence", "model", b"model", "refusal", b"refusal"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "correction", b"correction", "credits", b"credits", "filter", b"filter", "heartbeat", b"heartbeat", "labeller", b"labeller", "lease_duration", b"lease_duration", "min_sequence", b"min_sequence", "model", b"model", "refusal", b"refusal", "returned", b"returned", "undo", b"undo"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -356,6 +551,10 @@ class StreamQueriesResponse(_message.Message):
     ANSWERED_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
     IDLE_FIELD_NUMBER: _builtins.int
+    RETURNED_FIELD_NUMBER: _builtins.int
+    CORRECTED_FIELD_NUMBER: _builtins.int
+    UNDONE_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
     idle: Global___LeaseQueriesResponse.Idle.ValueType
     """Sent once when the stream starts to wait, again when the reason changes."""
     @_builtins.property
@@ -364,6 +563,16 @@ class StreamQueriesResponse(_message.Message):
     def answered(self) -> Global___AnswerQueryResponse: ...
     @_builtins.property
     def refused(self) -> Global___RefuseQueryResponse: ...
+    @_builtins.property
+    def returned(self) -> Global___ReturnQueryResponse: ...
+    @_builtins.property
+    def corrected(self) -> Global___CorrectAnswerResponse: ...
+    @_builtins.property
+    def undone(self) -> Global___UndoAnswerResponse: ...
+    @_builtins.property
+    def failed(self) -> Global___StreamError:
+        """Something of a request was not done; the stream goes on."""
+
     def __init__(
         self,
         *,
@@ -371,16 +580,53 @@ class StreamQueriesResponse(_message.Message):
         answered: Global___AnswerQueryResponse | None = ...,
         refused: Global___RefuseQueryResponse | None = ...,
         idle: Global___LeaseQueriesResponse.Idle.ValueType = ...,
+        returned: Global___ReturnQueryResponse | None = ...,
+        corrected: Global___CorrectAnswerResponse | None = ...,
+        undone: Global___UndoAnswerResponse | None = ...,
+        failed: Global___StreamError | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "event", b"event", "idle", b"idle", "query", b"query", "refused", b"refused"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "corrected", b"corrected", "event", b"event", "failed", b"failed", "idle", b"idle", "query", b"query", "refused", b"refused", "returned", b"returned", "undone", b"undone"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "event", b"event", "idle", b"idle", "query", b"query", "refused", b"refused"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "corrected", b"corrected", "event", b"event", "failed", b"failed", "idle", b"idle", "query", b"query", "refused", b"refused", "returned", b"returned", "undone", b"undone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["query", "answered", "refused", "idle"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["query", "answered", "refused", "idle", "returned", "corrected", "undone", "failed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
 Global___StreamQueriesResponse: _TypeAlias = StreamQueriesResponse  # noqa: Y015
+
+@_typing.final
+class StreamError(_message.Message):
+    """What was wrong with an answer or the like, as its own RPC would have said it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    FIELD_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The query."""
+    code: _builtins.int
+    """google.rpc.Code"""
+    message: _builtins.str
+    field: _builtins.str
+    """Path of the field that is wrong, if it was one."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        code: _builtins.int = ...,
+        message: _builtins.str = ...,
+        field: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "field", b"field", "message", b"message", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamError: _TypeAlias = StreamError  # noqa: Y015
 
 @_typing.final
 class AnswerQueryRequest(_message.Message):
@@ -390,14 +636,22 @@ class AnswerQueryRequest(_message.Message):
     LEASE_TOKEN_FIELD_NUMBER: _builtins.int
     LABEL_FIELD_NUMBER: _builtins.int
     RELIABILITY_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    TOOK_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     lease_token: _builtins.str
     reliability: _builtins.float
-    """Chance that the labeller is right, in (0, 1]; absent: 1. A certain answer (one class, reliability 1) replaces
-    what was known, any other is discounted and combined with it by Dempster's rule.
+    """Chance that the labeller is right, in (0, 1]; absent: 1, or estimated (see LabellingPolicy). A certain answer (one
+    class, reliability 1) replaces what was known, any other is discounted and combined with it by Dempster's rule.
     """
+    comment: _builtins.str
+    """At most 2,000 characters; kept with the answer."""
     @_builtins.property
     def label(self) -> _values_pb2.Label: ...
+    @_builtins.property
+    def took(self) -> _duration_pb2.Duration:
+        """How long the labeller took; absent: since the query was leased."""
+
     def __init__(
         self,
         *,
@@ -405,10 +659,12 @@ class AnswerQueryRequest(_message.Message):
         lease_token: _builtins.str = ...,
         label: _values_pb2.Label | None = ...,
         reliability: _builtins.float | None = ...,
+        comment: _builtins.str = ...,
+        took: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "label", b"label", "reliability", b"reliability"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "label", b"label", "reliability", b"reliability", "took", b"took"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "label", b"label", "lease_token", b"lease_token", "name", b"name", "reliability", b"reliability"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "comment", b"comment", "label", b"label", "lease_token", b"lease_token", "name", b"name", "reliability", b"reliability", "took", b"took"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reliability: _TypeAlias = _typing.Literal["reliability"]  # noqa: Y015
     _WhichOneofArgType__reliability: _TypeAlias = _typing.Literal["_reliability", b"_reliability"]  # noqa: Y015
@@ -423,20 +679,35 @@ class AnswerQueryResponse(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
     CONFLICT_FIELD_NUMBER: _builtins.int
+    WANTS_MORE_FIELD_NUMBER: _builtins.int
+    DEGREE_OF_CONFLICT_FIELD_NUMBER: _builtins.int
+    IGNORANCE_FIELD_NUMBER: _builtins.int
+    RELIABILITY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     committed_sequence: _builtins.int
     conflict: _builtins.bool
     """The answer contradicted what was known totally, and won."""
+    wants_more: _builtins.bool
+    """The query wants more answers, of other labellers."""
+    degree_of_conflict: _builtins.float
+    """Of the answers so far: mass of the empty set, and of the whole frame. 0 where one answer is wanted."""
+    ignorance: _builtins.float
+    reliability: _builtins.float
+    """What the answer counted with."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         committed_sequence: _builtins.int = ...,
         conflict: _builtins.bool = ...,
+        wants_more: _builtins.bool = ...,
+        degree_of_conflict: _builtins.float = ...,
+        ignorance: _builtins.float = ...,
+        reliability: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "conflict", b"conflict", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "conflict", b"conflict", "degree_of_conflict", b"degree_of_conflict", "ignorance", b"ignorance", "name", b"name", "reliability", b"reliability", "wants_more", b"wants_more"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -448,17 +719,24 @@ class RefuseQueryRequest(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     LEASE_TOKEN_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    TOOK_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     lease_token: _builtins.str
+    comment: _builtins.str
+    @_builtins.property
+    def took(self) -> _duration_pb2.Duration: ...
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         lease_token: _builtins.str = ...,
+        comment: _builtins.str = ...,
+        took: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["took", b"took"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["lease_token", b"lease_token", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "lease_token", b"lease_token", "name", b"name", "took", b"took"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -533,6 +811,187 @@ class ExtendLeaseResponse(_message.Message):
 Global___ExtendLeaseResponse: _TypeAlias = ExtendLeaseResponse  # noqa: Y015
 
 @_typing.final
+class ReturnQueryRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _How:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _HowEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[ReturnQueryRequest._How.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        HOW_UNSPECIFIED: ReturnQueryRequest._How.ValueType  # 0
+        """To whoever asks next, this labeller too."""
+        HOW_SKIP: ReturnQueryRequest._How.ValueType  # 1
+        """"Not for me": this labeller is not asked about the instance again, others are."""
+        HOW_POSTPONE: ReturnQueryRequest._How.ValueType  # 2
+        """"Not now": nobody gets it before `delay` has passed."""
+
+    class How(_How, metaclass=_HowEnumTypeWrapper): ...
+    HOW_UNSPECIFIED: ReturnQueryRequest.How.ValueType  # 0
+    """To whoever asks next, this labeller too."""
+    HOW_SKIP: ReturnQueryRequest.How.ValueType  # 1
+    """"Not for me": this labeller is not asked about the instance again, others are."""
+    HOW_POSTPONE: ReturnQueryRequest.How.ValueType  # 2
+    """"Not now": nobody gets it before `delay` has passed."""
+
+    NAME_FIELD_NUMBER: _builtins.int
+    LEASE_TOKEN_FIELD_NUMBER: _builtins.int
+    HOW_FIELD_NUMBER: _builtins.int
+    DELAY_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    lease_token: _builtins.str
+    how: Global___ReturnQueryRequest.How.ValueType
+    comment: _builtins.str
+    @_builtins.property
+    def delay(self) -> _duration_pb2.Duration:
+        """1 s to 1 day; absent: 10 min. Only to postpone."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        lease_token: _builtins.str = ...,
+        how: Global___ReturnQueryRequest.How.ValueType = ...,
+        delay: _duration_pb2.Duration | None = ...,
+        comment: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["delay", b"delay"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "delay", b"delay", "how", b"how", "lease_token", b"lease_token", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReturnQueryRequest: _TypeAlias = ReturnQueryRequest  # noqa: Y015
+
+@_typing.final
+class ReturnQueryResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReturnQueryResponse: _TypeAlias = ReturnQueryResponse  # noqa: Y015
+
+@_typing.final
+class CorrectAnswerRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    LABELLER_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    RELIABILITY_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    labeller: _builtins.str
+    """Who corrects; the policy says who may."""
+    reliability: _builtins.float
+    comment: _builtins.str
+    @_builtins.property
+    def label(self) -> _values_pb2.Label: ...
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        labeller: _builtins.str = ...,
+        label: _values_pb2.Label | None = ...,
+        reliability: _builtins.float | None = ...,
+        comment: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "label", b"label", "reliability", b"reliability"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "comment", b"comment", "label", b"label", "labeller", b"labeller", "name", b"name", "reliability", b"reliability"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__reliability: _TypeAlias = _typing.Literal["reliability"]  # noqa: Y015
+    _WhichOneofArgType__reliability: _TypeAlias = _typing.Literal["_reliability", b"_reliability"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reliability) -> _WhichOneofReturnType__reliability | None: ...
+
+Global___CorrectAnswerRequest: _TypeAlias = CorrectAnswerRequest  # noqa: Y015
+
+@_typing.final
+class CorrectAnswerResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
+    CONFLICT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    committed_sequence: _builtins.int
+    conflict: _builtins.bool
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        committed_sequence: _builtins.int = ...,
+        conflict: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "conflict", b"conflict", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CorrectAnswerResponse: _TypeAlias = CorrectAnswerResponse  # noqa: Y015
+
+@_typing.final
+class UndoAnswerRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    LABELLER_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    labeller: _builtins.str
+    comment: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        labeller: _builtins.str = ...,
+        comment: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "labeller", b"labeller", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UndoAnswerRequest: _TypeAlias = UndoAnswerRequest  # noqa: Y015
+
+@_typing.final
+class UndoAnswerResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    committed_sequence: _builtins.int
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        committed_sequence: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UndoAnswerResponse: _TypeAlias = UndoAnswerResponse  # noqa: Y015
+
+@_typing.final
 class ListQueriesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -585,3 +1044,327 @@ class ListQueriesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListQueriesResponse: _TypeAlias = ListQueriesResponse  # noqa: Y015
+
+@_typing.final
+class QueryStep(_message.Message):
+    """One step of a query."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUERY_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    LABELLER_FIELD_NUMBER: _builtins.int
+    LEASE_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
+    CLOCK_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    query: _builtins.str
+    """models/{model}/queries/{number}"""
+    kind: Global___QueryStepKind.ValueType
+    state: Global___QueryState.ValueType
+    """After the step."""
+    labeller: _builtins.str
+    """Who took it; empty for steps of the service itself."""
+    lease: _builtins.str
+    """A name of the lease that it is about; not its token."""
+    clock: _builtins.float
+    """When, on the clock by which leases live, in seconds; it never goes back."""
+    until: _builtins.float
+    """On the same clock: end of the lease, or until when it is postponed."""
+    sequence: _builtins.int
+    """The event of the log that it brought, 0 where none."""
+    why: _builtins.str
+    @_builtins.property
+    def time(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        query: _builtins.str = ...,
+        kind: Global___QueryStepKind.ValueType = ...,
+        state: Global___QueryState.ValueType = ...,
+        labeller: _builtins.str = ...,
+        lease: _builtins.str = ...,
+        time: _timestamp_pb2.Timestamp | None = ...,
+        clock: _builtins.float = ...,
+        until: _builtins.float | None = ...,
+        sequence: _builtins.int = ...,
+        why: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_until", b"_until", "time", b"time", "until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_until", b"_until", "clock", b"clock", "kind", b"kind", "labeller", b"labeller", "lease", b"lease", "query", b"query", "sequence", b"sequence", "state", b"state", "time", b"time", "until", b"until", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__until: _TypeAlias = _typing.Literal["until"]  # noqa: Y015
+    _WhichOneofArgType__until: _TypeAlias = _typing.Literal["_until", b"_until"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__until) -> _WhichOneofReturnType__until | None: ...
+
+Global___QueryStep: _TypeAlias = QueryStep  # noqa: Y015
+
+@_typing.final
+class ListQueryHistoryRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """models/{model}: of all its queries; or models/{model}/queries/{number}."""
+    page_size: _builtins.int
+    page_token: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListQueryHistoryRequest: _TypeAlias = ListQueryHistoryRequest  # noqa: Y015
+
+@_typing.final
+class ListQueryHistoryResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___QueryStep]: ...
+    def __init__(
+        self,
+        *,
+        steps: _abc.Iterable[Global___QueryStep] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "steps", b"steps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListQueryHistoryResponse: _TypeAlias = ListQueryHistoryResponse  # noqa: Y015
+
+@_typing.final
+class ListLabellersRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLabellersRequest: _TypeAlias = ListLabellersRequest  # noqa: Y015
+
+@_typing.final
+class ListLabellersResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LABELLERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def labellers(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabellerStatistics]:
+        """In order of name."""
+
+    def __init__(
+        self,
+        *,
+        labellers: _abc.Iterable[Global___LabellerStatistics] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labellers", b"labellers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLabellersResponse: _TypeAlias = ListLabellersResponse  # noqa: Y015
+
+@_typing.final
+class LabellerStatistics(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LABELLER_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
+    SKIPPED_FIELD_NUMBER: _builtins.int
+    POSTPONED_FIELD_NUMBER: _builtins.int
+    EXPIRED_FIELD_NUMBER: _builtins.int
+    CORRECTED_FIELD_NUMBER: _builtins.int
+    UNDONE_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
+    AGREEMENT_FIELD_NUMBER: _builtins.int
+    RELIABILITY_FIELD_NUMBER: _builtins.int
+    MEDIAN_TIME_FIELD_NUMBER: _builtins.int
+    labeller: _builtins.str
+    answered: _builtins.int
+    refused: _builtins.int
+    skipped: _builtins.int
+    postponed: _builtins.int
+    expired: _builtins.int
+    """Leases that ended without a word."""
+    corrected: _builtins.int
+    undone: _builtins.int
+    held: _builtins.int
+    """Queries held now."""
+    agreement: _builtins.float
+    """Chance that this labeller and another who answered the same query bet on the same class; absent: there is no other."""
+    reliability: _builtins.float
+    """Estimated from the agreement (Dawid & Skene 1979); absent: nobody shared a query with this labeller."""
+    @_builtins.property
+    def median_time(self) -> _duration_pb2.Duration:
+        """Of the newest 1,000 answers; absent: none."""
+
+    def __init__(
+        self,
+        *,
+        labeller: _builtins.str = ...,
+        answered: _builtins.int = ...,
+        refused: _builtins.int = ...,
+        skipped: _builtins.int = ...,
+        postponed: _builtins.int = ...,
+        expired: _builtins.int = ...,
+        corrected: _builtins.int = ...,
+        undone: _builtins.int = ...,
+        held: _builtins.int = ...,
+        agreement: _builtins.float | None = ...,
+        reliability: _builtins.float | None = ...,
+        median_time: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_reliability", b"_reliability", "agreement", b"agreement", "median_time", b"median_time", "reliability", b"reliability"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_reliability", b"_reliability", "agreement", b"agreement", "answered", b"answered", "corrected", b"corrected", "expired", b"expired", "held", b"held", "labeller", b"labeller", "median_time", b"median_time", "postponed", b"postponed", "refused", b"refused", "reliability", b"reliability", "skipped", b"skipped", "undone", b"undone"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__agreement: _TypeAlias = _typing.Literal["agreement"]  # noqa: Y015
+    _WhichOneofArgType__agreement: _TypeAlias = _typing.Literal["_agreement", b"_agreement"]  # noqa: Y015
+    _WhichOneofReturnType__reliability: _TypeAlias = _typing.Literal["reliability"]  # noqa: Y015
+    _WhichOneofArgType__reliability: _TypeAlias = _typing.Literal["_reliability", b"_reliability"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__agreement) -> _WhichOneofReturnType__agreement | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reliability) -> _WhichOneofReturnType__reliability | None: ...
+
+Global___LabellerStatistics: _TypeAlias = LabellerStatistics  # noqa: Y015
+
+@_typing.final
+class LabellingPolicy(_message.Message):
+    """How a model is labelled."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    ANSWERS_PER_QUERY_FIELD_NUMBER: _builtins.int
+    MAX_CONFLICT_FIELD_NUMBER: _builtins.int
+    RELIABILITY_FIELD_NUMBER: _builtins.int
+    PER_LABELLER_FIELD_NUMBER: _builtins.int
+    PER_HOUR_FIELD_NUMBER: _builtins.int
+    MAX_HELD_FIELD_NUMBER: _builtins.int
+    CORRECTIONS_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """models/{model}; ignored in an update."""
+    answers_per_query: _builtins.int
+    """Answers by so many labellers, combined by Dempster's rule; 1 to 20, 0 means 1."""
+    max_conflict: _builtins.float
+    """Answers in more conflict than this ask for one more labeller, up to twice answers_per_query; in [0, 1], absent: 0.5."""
+    reliability: Global___ReliabilitySource.ValueType
+    per_labeller: _builtins.int
+    """Most answers of one labeller, and of all within an hour; answered and leased together never exceed them. Absent: no
+    bound but the model's budget.
+    """
+    per_hour: _builtins.int
+    max_held: _builtins.int
+    """Most queries that one labeller holds at once; 1 to 100, 0 means 20."""
+    corrections: Global___CorrectionPermission.ValueType
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """At most 20; labellers who answer for any model may choose by them."""
+
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        answers_per_query: _builtins.int = ...,
+        max_conflict: _builtins.float | None = ...,
+        reliability: Global___ReliabilitySource.ValueType = ...,
+        per_labeller: _builtins.int | None = ...,
+        per_hour: _builtins.int | None = ...,
+        max_held: _builtins.int = ...,
+        corrections: Global___CorrectionPermission.ValueType = ...,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "max_conflict", b"max_conflict", "per_hour", b"per_hour", "per_labeller", b"per_labeller"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "answers_per_query", b"answers_per_query", "corrections", b"corrections", "max_conflict", b"max_conflict", "max_held", b"max_held", "model", b"model", "per_hour", b"per_hour", "per_labeller", b"per_labeller", "reliability", b"reliability", "tags", b"tags"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_conflict: _TypeAlias = _typing.Literal["max_conflict"]  # noqa: Y015
+    _WhichOneofArgType__max_conflict: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict"]  # noqa: Y015
+    _WhichOneofReturnType__per_hour: _TypeAlias = _typing.Literal["per_hour"]  # noqa: Y015
+    _WhichOneofArgType__per_hour: _TypeAlias = _typing.Literal["_per_hour", b"_per_hour"]  # noqa: Y015
+    _WhichOneofReturnType__per_labeller: _TypeAlias = _typing.Literal["per_labeller"]  # noqa: Y015
+    _WhichOneofArgType__per_labeller: _TypeAlias = _typing.Literal["_per_labeller", b"_per_labeller"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_conflict) -> _WhichOneofReturnType__max_conflict | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__per_hour) -> _WhichOneofReturnType__per_hour | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__per_labeller) -> _WhichOneofReturnType__per_labeller | None: ...
+
+Global___LabellingPolicy: _TypeAlias = LabellingPolicy  # noqa: Y015
+
+@_typing.final
+class GetLabellingPolicyRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """models/{model}"""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetLabellingPolicyRequest: _TypeAlias = GetLabellingPolicyRequest  # noqa: Y015
+
+@_typing.final
+class UpdateLabellingPolicyRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """models/{model}"""
+    @_builtins.property
+    def policy(self) -> Global___LabellingPolicy: ...
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        policy: Global___LabellingPolicy | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "policy", b"policy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateLabellingPolicyRequest: _TypeAlias = UpdateLabellingPolicyRequest  # noqa: Y015

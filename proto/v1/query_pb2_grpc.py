@@ -59,10 +59,45 @@ class QueryServiceStub:
                 request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ExtendLeaseRequest.SerializeToString,
                 response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ExtendLeaseResponse.FromString,
                 _registered_method=True)
+        self.ReturnQuery = channel.unary_unary(
+                '/quercus.v1.QueryService/ReturnQuery',
+                request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryResponse.FromString,
+                _registered_method=True)
+        self.CorrectAnswer = channel.unary_unary(
+                '/quercus.v1.QueryService/CorrectAnswer',
+                request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.CorrectAnswerRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.CorrectAnswerResponse.FromString,
+                _registered_method=True)
+        self.UndoAnswer = channel.unary_unary(
+                '/quercus.v1.QueryService/UndoAnswer',
+                request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.UndoAnswerRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.UndoAnswerResponse.FromString,
+                _registered_method=True)
         self.ListQueries = channel.unary_unary(
                 '/quercus.v1.QueryService/ListQueries',
                 request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueriesRequest.SerializeToString,
                 response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueriesResponse.FromString,
+                _registered_method=True)
+        self.ListQueryHistory = channel.unary_unary(
+                '/quercus.v1.QueryService/ListQueryHistory',
+                request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryResponse.FromString,
+                _registered_method=True)
+        self.ListLabellers = channel.unary_unary(
+                '/quercus.v1.QueryService/ListLabellers',
+                request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListLabellersRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListLabellersResponse.FromString,
+                _registered_method=True)
+        self.GetLabellingPolicy = channel.unary_unary(
+                '/quercus.v1.QueryService/GetLabellingPolicy',
+                request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.GetLabellingPolicyRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.LabellingPolicy.FromString,
+                _registered_method=True)
+        self.UpdateLabellingPolicy = channel.unary_unary(
+                '/quercus.v1.QueryService/UpdateLabellingPolicy',
+                request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.UpdateLabellingPolicyRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.LabellingPolicy.FromString,
                 _registered_method=True)
 
 
@@ -78,6 +113,7 @@ class QueryServiceServicer:
 
     def StreamQueries(self, request_iterator, context):
         """The client grants credits and sends answers; the server sends at most as many outstanding queries as there are credits.
+        What is still held when the stream ends, however it ends, is given back at once.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,8 +138,56 @@ class QueryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReturnQuery(self, request, context):
+        """Gives a query back: to whoever asks next, to others only, or to anybody later.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CorrectAnswer(self, request, context):
+        """Another answer in the place of one's own; a new event of the log, which supersedes. Sent again, it succeeds again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UndoAnswer(self, request, context):
+        """Takes an answer, or a refusal, back; the instance may be asked again. What it cost of the budget stays spent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListQueries(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListQueryHistory(self, request, context):
+        """Every step of a query, or of all queries of a model, in the order they were taken.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListLabellers(self, request, context):
+        """What each labeller of a model did.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetLabellingPolicy(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateLabellingPolicy(self, request, context):
+        """Replaces the policy; it holds for what is leased and answered from now on.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -136,10 +220,45 @@ def add_QueryServiceServicer_to_server(servicer, server):
                     request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ExtendLeaseRequest.FromString,
                     response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ExtendLeaseResponse.SerializeToString,
             ),
+            'ReturnQuery': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReturnQuery,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryResponse.SerializeToString,
+            ),
+            'CorrectAnswer': grpc.unary_unary_rpc_method_handler(
+                    servicer.CorrectAnswer,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.CorrectAnswerRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.CorrectAnswerResponse.SerializeToString,
+            ),
+            'UndoAnswer': grpc.unary_unary_rpc_method_handler(
+                    servicer.UndoAnswer,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.UndoAnswerRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.UndoAnswerResponse.SerializeToString,
+            ),
             'ListQueries': grpc.unary_unary_rpc_method_handler(
                     servicer.ListQueries,
                     request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueriesRequest.FromString,
                     response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueriesResponse.SerializeToString,
+            ),
+            'ListQueryHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListQueryHistory,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryResponse.SerializeToString,
+            ),
+            'ListLabellers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListLabellers,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListLabellersRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListLabellersResponse.SerializeToString,
+            ),
+            'GetLabellingPolicy': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetLabellingPolicy,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.GetLabellingPolicyRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.LabellingPolicy.SerializeToString,
+            ),
+            'UpdateLabellingPolicy': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateLabellingPolicy,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.UpdateLabellingPolicyRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.LabellingPolicy.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -288,6 +407,87 @@ class QueryService:
             _registered_method=True)
 
     @staticmethod
+    def ReturnQuery(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/ReturnQuery',
+            quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CorrectAnswer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/CorrectAnswer',
+            quercus_dot_proto_dot_v1_dot_query__pb2.CorrectAnswerRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_query__pb2.CorrectAnswerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UndoAnswer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/UndoAnswer',
+            quercus_dot_proto_dot_v1_dot_query__pb2.UndoAnswerRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_query__pb2.UndoAnswerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListQueries(request,
             target,
             options=(),
@@ -304,6 +504,114 @@ class QueryService:
             '/quercus.v1.QueryService/ListQueries',
             quercus_dot_proto_dot_v1_dot_query__pb2.ListQueriesRequest.SerializeToString,
             quercus_dot_proto_dot_v1_dot_query__pb2.ListQueriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListQueryHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/ListQueryHistory',
+            quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListLabellers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/ListLabellers',
+            quercus_dot_proto_dot_v1_dot_query__pb2.ListLabellersRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_query__pb2.ListLabellersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetLabellingPolicy(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/GetLabellingPolicy',
+            quercus_dot_proto_dot_v1_dot_query__pb2.GetLabellingPolicyRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_query__pb2.LabellingPolicy.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateLabellingPolicy(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/UpdateLabellingPolicy',
+            quercus_dot_proto_dot_v1_dot_query__pb2.UpdateLabellingPolicyRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_query__pb2.LabellingPolicy.FromString,
             options,
             channel_credentials,
             insecure,

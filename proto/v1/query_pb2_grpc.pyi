@@ -34,12 +34,27 @@ class QueryServiceStub:
     LeaseQueries: _grpc.UnaryUnaryMultiCallable[_query_pb2.LeaseQueriesRequest, _query_pb2.LeaseQueriesResponse]
     """Waits up to `wait` for queries to lease; an empty answer means there was none."""
     StreamQueries: _grpc.StreamStreamMultiCallable[_query_pb2.StreamQueriesRequest, _query_pb2.StreamQueriesResponse]
-    """The client grants credits and sends answers; the server sends at most as many outstanding queries as there are credits."""
+    """The client grants credits and sends answers; the server sends at most as many outstanding queries as there are credits.
+    What is still held when the stream ends, however it ends, is given back at once.
+    """
     AnswerQuery: _grpc.UnaryUnaryMultiCallable[_query_pb2.AnswerQueryRequest, _query_pb2.AnswerQueryResponse]
     RefuseQuery: _grpc.UnaryUnaryMultiCallable[_query_pb2.RefuseQueryRequest, _query_pb2.RefuseQueryResponse]
     """"Nobody can tell": the instance is not asked again."""
     ExtendLease: _grpc.UnaryUnaryMultiCallable[_query_pb2.ExtendLeaseRequest, _query_pb2.ExtendLeaseResponse]
+    ReturnQuery: _grpc.UnaryUnaryMultiCallable[_query_pb2.ReturnQueryRequest, _query_pb2.ReturnQueryResponse]
+    """Gives a query back: to whoever asks next, to others only, or to anybody later."""
+    CorrectAnswer: _grpc.UnaryUnaryMultiCallable[_query_pb2.CorrectAnswerRequest, _query_pb2.CorrectAnswerResponse]
+    """Another answer in the place of one's own; a new event of the log, which supersedes. Sent again, it succeeds again."""
+    UndoAnswer: _grpc.UnaryUnaryMultiCallable[_query_pb2.UndoAnswerRequest, _query_pb2.UndoAnswerResponse]
+    """Takes an answer, or a refusal, back; the instance may be asked again. What it cost of the budget stays spent."""
     ListQueries: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListQueriesRequest, _query_pb2.ListQueriesResponse]
+    ListQueryHistory: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListQueryHistoryRequest, _query_pb2.ListQueryHistoryResponse]
+    """Every step of a query, or of all queries of a model, in the order they were taken."""
+    ListLabellers: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]
+    """What each labeller of a model did."""
+    GetLabellingPolicy: _grpc.UnaryUnaryMultiCallable[_query_pb2.GetLabellingPolicyRequest, _query_pb2.LabellingPolicy]
+    UpdateLabellingPolicy: _grpc.UnaryUnaryMultiCallable[_query_pb2.UpdateLabellingPolicyRequest, _query_pb2.LabellingPolicy]
+    """Replaces the policy; it holds for what is leased and answered from now on."""
 
 @_typing.type_check_only
 class QueryServiceAsyncStub(QueryServiceStub):
@@ -47,12 +62,27 @@ class QueryServiceAsyncStub(QueryServiceStub):
     LeaseQueries: _aio.UnaryUnaryMultiCallable[_query_pb2.LeaseQueriesRequest, _query_pb2.LeaseQueriesResponse]  # type: ignore[assignment]
     """Waits up to `wait` for queries to lease; an empty answer means there was none."""
     StreamQueries: _aio.StreamStreamMultiCallable[_query_pb2.StreamQueriesRequest, _query_pb2.StreamQueriesResponse]  # type: ignore[assignment]
-    """The client grants credits and sends answers; the server sends at most as many outstanding queries as there are credits."""
+    """The client grants credits and sends answers; the server sends at most as many outstanding queries as there are credits.
+    What is still held when the stream ends, however it ends, is given back at once.
+    """
     AnswerQuery: _aio.UnaryUnaryMultiCallable[_query_pb2.AnswerQueryRequest, _query_pb2.AnswerQueryResponse]  # type: ignore[assignment]
     RefuseQuery: _aio.UnaryUnaryMultiCallable[_query_pb2.RefuseQueryRequest, _query_pb2.RefuseQueryResponse]  # type: ignore[assignment]
     """"Nobody can tell": the instance is not asked again."""
     ExtendLease: _aio.UnaryUnaryMultiCallable[_query_pb2.ExtendLeaseRequest, _query_pb2.ExtendLeaseResponse]  # type: ignore[assignment]
+    ReturnQuery: _aio.UnaryUnaryMultiCallable[_query_pb2.ReturnQueryRequest, _query_pb2.ReturnQueryResponse]  # type: ignore[assignment]
+    """Gives a query back: to whoever asks next, to others only, or to anybody later."""
+    CorrectAnswer: _aio.UnaryUnaryMultiCallable[_query_pb2.CorrectAnswerRequest, _query_pb2.CorrectAnswerResponse]  # type: ignore[assignment]
+    """Another answer in the place of one's own; a new event of the log, which supersedes. Sent again, it succeeds again."""
+    UndoAnswer: _aio.UnaryUnaryMultiCallable[_query_pb2.UndoAnswerRequest, _query_pb2.UndoAnswerResponse]  # type: ignore[assignment]
+    """Takes an answer, or a refusal, back; the instance may be asked again. What it cost of the budget stays spent."""
     ListQueries: _aio.UnaryUnaryMultiCallable[_query_pb2.ListQueriesRequest, _query_pb2.ListQueriesResponse]  # type: ignore[assignment]
+    ListQueryHistory: _aio.UnaryUnaryMultiCallable[_query_pb2.ListQueryHistoryRequest, _query_pb2.ListQueryHistoryResponse]  # type: ignore[assignment]
+    """Every step of a query, or of all queries of a model, in the order they were taken."""
+    ListLabellers: _aio.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]  # type: ignore[assignment]
+    """What each labeller of a model did."""
+    GetLabellingPolicy: _aio.UnaryUnaryMultiCallable[_query_pb2.GetLabellingPolicyRequest, _query_pb2.LabellingPolicy]  # type: ignore[assignment]
+    UpdateLabellingPolicy: _aio.UnaryUnaryMultiCallable[_query_pb2.UpdateLabellingPolicyRequest, _query_pb2.LabellingPolicy]  # type: ignore[assignment]
+    """Replaces the policy; it holds for what is leased and answered from now on."""
 
 class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -69,7 +99,9 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_query_pb2.StreamQueriesRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_query_pb2.StreamQueriesResponse], _abc.AsyncIterator[_query_pb2.StreamQueriesResponse]]:
-        """The client grants credits and sends answers; the server sends at most as many outstanding queries as there are credits."""
+        """The client grants credits and sends answers; the server sends at most as many outstanding queries as there are credits.
+        What is still held when the stream ends, however it ends, is given back at once.
+        """
 
     @_abc_1.abstractmethod
     def AnswerQuery(
@@ -94,10 +126,65 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_query_pb2.ExtendLeaseResponse, _abc.Awaitable[_query_pb2.ExtendLeaseResponse]]: ...
 
     @_abc_1.abstractmethod
+    def ReturnQuery(
+        self,
+        request: _query_pb2.ReturnQueryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.ReturnQueryResponse, _abc.Awaitable[_query_pb2.ReturnQueryResponse]]:
+        """Gives a query back: to whoever asks next, to others only, or to anybody later."""
+
+    @_abc_1.abstractmethod
+    def CorrectAnswer(
+        self,
+        request: _query_pb2.CorrectAnswerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.CorrectAnswerResponse, _abc.Awaitable[_query_pb2.CorrectAnswerResponse]]:
+        """Another answer in the place of one's own; a new event of the log, which supersedes. Sent again, it succeeds again."""
+
+    @_abc_1.abstractmethod
+    def UndoAnswer(
+        self,
+        request: _query_pb2.UndoAnswerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.UndoAnswerResponse, _abc.Awaitable[_query_pb2.UndoAnswerResponse]]:
+        """Takes an answer, or a refusal, back; the instance may be asked again. What it cost of the budget stays spent."""
+
+    @_abc_1.abstractmethod
     def ListQueries(
         self,
         request: _query_pb2.ListQueriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_query_pb2.ListQueriesResponse, _abc.Awaitable[_query_pb2.ListQueriesResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListQueryHistory(
+        self,
+        request: _query_pb2.ListQueryHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.ListQueryHistoryResponse, _abc.Awaitable[_query_pb2.ListQueryHistoryResponse]]:
+        """Every step of a query, or of all queries of a model, in the order they were taken."""
+
+    @_abc_1.abstractmethod
+    def ListLabellers(
+        self,
+        request: _query_pb2.ListLabellersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.ListLabellersResponse, _abc.Awaitable[_query_pb2.ListLabellersResponse]]:
+        """What each labeller of a model did."""
+
+    @_abc_1.abstractmethod
+    def GetLabellingPolicy(
+        self,
+        request: _query_pb2.GetLabellingPolicyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.LabellingPolicy, _abc.Awaitable[_query_pb2.LabellingPolicy]]: ...
+
+    @_abc_1.abstractmethod
+    def UpdateLabellingPolicy(
+        self,
+        request: _query_pb2.UpdateLabellingPolicyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.LabellingPolicy, _abc.Awaitable[_query_pb2.LabellingPolicy]]:
+        """Replaces the policy; it holds for what is leased and answered from now on."""
 
 def add_QueryServiceServicer_to_server(servicer: QueryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

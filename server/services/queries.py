@@ -8,16 +8,21 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2, query_pb2_grpc
-from quercus.server import leasing
-from quercus.server.access import OPERATOR, READER, caller
-from quercus.server.checks import check_count, check_labeller, check_sequence, lease_s, wait_s
+from quercus.server import answering, leasing
+from quercus.server.access import OPERATOR, READER, caller, speaker
+from quercus.server.checks import check_count, lease_s, wait_s
+from quercus.server.convert_labelling import decode_policy, encode_labeller, encode_policy, encode_step
 from quercus.server.convert_models import timestamp
 from quercus.server.core import Core
-from quercus.server.limits import MAX_CREDITS
+from quercus.server.errors import within
+from quercus.server.limits import MAX_CREDITS, MIN_PAUSE_S
 from quercus.server.names import make_token, page_size, parse_model, parse_query, read_number_token
 from quercus.server.query_stream import QueryStream
-from quercus.storage.query_records import Idle, Leased, QueryState
+from quercus.server.reliability import NEWEST, standings
+from quercus.storage.query_records import Idle, QueryState
 from quercus.storage.store import Store
+
+_FINAL = (Idle.BUDGET_SPENT, Idle.SHARE_SPENT)
 
 
 class QueryService(query_pb2_grpc.QueryServiceServicer):
@@ -35,45 +40,30 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         self, request: query_pb2.LeaseQueriesRequest, context: Any
     ) -> query_pb2.LeaseQueriesResponse:
         """Lease queries, waiting for some when there are none."""
-        core = self._core
-        terms = leasing.Terms(
-            parse_model(request.model, "model"),
-            check_labeller(request.labeller),
-            lease_s(request.lease_duration, request.HasField("lease_duration")),
-            check_sequence(request.min_sequence),
-        )
+        terms = leasing.read_terms(request)
         limit = check_count(request.max_queries, "max_queries", 0, MAX_CREDITS) or 1
-        leased = await self._wait_for_queries(terms, limit, wait_s(request.wait))
-        try:
-            queries = await core.read(leasing.with_instances, core.store, terms.model, leased.queries)
-        except BaseException:
-            for query in leased.queries:
-                leasing.give_back(core, terms.model, query.number, query.token)
-            raise
+        hand = await self._wait_for_queries(terms, limit, wait_s(request.wait))
         return query_pb2.LeaseQueriesResponse(
-            queries=[
-                _with_token(query, record.token)
-                for query, record in zip(queries, leased.queries, strict=True)
-            ],
-            idle=int(leased.idle),  # type: ignore[arg-type]  # the store's numbers are the wire's
-            budget_left=leased.budget_left,
+            queries=hand.queries,
+            idle=int(hand.leased.idle),  # type: ignore[arg-type]  # the store's numbers are the wire's
+            budget_left=hand.leased.budget_left,
         )
 
-    async def _wait_for_queries(self, terms: leasing.Terms, limit: int, wait: float) -> Leased:
-        core = self._core
-        deadline = asyncio.get_running_loop().time() + wait
-        tried: leasing.Mark | None = None
+    async def _wait_for_queries(self, terms: leasing.Terms, limit: int, wait: float) -> leasing.Hand:
+        core, loop = self._core, asyncio.get_running_loop()
+        deadline = loop.time() + wait
+        tried: tuple[int, ...] | None = None
+        again_at = loop.time()
         while True:
             seen = core.changes.count
-            outlook = await core.outlooks.of(terms.model, fresh=tried is None)
-            mark = leasing.mark(outlook.record)
-            if mark != tried:
-                leased = await leasing.lease(core, terms, limit)
-                tried = mark
-            left = deadline - asyncio.get_running_loop().time()
-            if leased.queries or leased.idle is Idle.BUDGET_SPENT or left <= 0 or core.stopping.is_set():
-                return leased
-            await core.pause(seen, min(left, outlook.patience_s))
+            sight = await leasing.look(core, terms.model, fresh=tried is None)
+            if sight.mark != tried or loop.time() >= again_at:
+                hand = await leasing.lease(core, terms, limit)
+                tried, again_at = sight.mark, loop.time() + hand.again_s
+            left = deadline - loop.time()
+            if hand.queries or hand.leased.idle in _FINAL or left <= 0 or core.stopping.is_set():
+                return hand
+            await core.pause(seen, min(left, sight.patience_s, max(again_at - loop.time(), MIN_PAUSE_S)))
 
     async def StreamQueries(  # noqa: N802
         self, request_iterator: Any, context: Any
@@ -86,13 +76,13 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         self, request: query_pb2.AnswerQueryRequest, context: Any
     ) -> query_pb2.AnswerQueryResponse:
         """Store an answer."""
-        return await leasing.answer(self._core, request)
+        return await answering.answer(self._core, request)
 
     async def RefuseQuery(  # noqa: N802
         self, request: query_pb2.RefuseQueryRequest, context: Any
     ) -> query_pb2.RefuseQueryResponse:
         """Store a refusal."""
-        return await leasing.refuse(self._core, request)
+        return await answering.refuse(self._core, request)
 
     async def ExtendLease(  # noqa: N802
         self, request: query_pb2.ExtendLeaseRequest, context: Any
@@ -106,6 +96,24 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         )
         return query_pb2.ExtendLeaseResponse(lease_expire_time=timestamp(expires_at))
 
+    async def ReturnQuery(  # noqa: N802
+        self, request: query_pb2.ReturnQueryRequest, context: Any
+    ) -> query_pb2.ReturnQueryResponse:
+        """Give a query back."""
+        return await leasing.take_back(self._core, request)
+
+    async def CorrectAnswer(  # noqa: N802
+        self, request: query_pb2.CorrectAnswerRequest, context: Any
+    ) -> query_pb2.CorrectAnswerResponse:
+        """Put another answer into the place of one's own."""
+        return await answering.correct(self._core, request, speaker(request.labeller))
+
+    async def UndoAnswer(  # noqa: N802
+        self, request: query_pb2.UndoAnswerRequest, context: Any
+    ) -> query_pb2.UndoAnswerResponse:
+        """Take an answer or a refusal back."""
+        return await answering.undo(self._core, request, speaker(request.labeller))
+
     async def ListQueries(  # noqa: N802
         self, request: query_pb2.ListQueriesRequest, context: Any
     ) -> query_pb2.ListQueriesResponse:
@@ -115,6 +123,44 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         after = read_number_token("queries", request.page_token)
         states = [_state(state, f"states[{i}]") for i, state in enumerate(request.states)]
         return await self._core.read(_list, self._core.store, model, states, after, size, _only())
+
+    async def ListQueryHistory(  # noqa: N802
+        self, request: query_pb2.ListQueryHistoryRequest, context: Any
+    ) -> query_pb2.ListQueryHistoryResponse:
+        """Return a page of steps, in the order they were taken."""
+        number = None
+        if request.name.count("/") > 1:
+            model, number = parse_query(request.name)
+        else:
+            model = parse_model(request.name)
+        size = page_size(request.page_size)
+        after = read_number_token("steps", request.page_token)
+        return await self._core.read(_history, self._core.store, model, number, after, size)
+
+    async def ListLabellers(  # noqa: N802
+        self, request: query_pb2.ListLabellersRequest, context: Any
+    ) -> query_pb2.ListLabellersResponse:
+        """Return what each labeller did."""
+        model = parse_model(request.model, "model")
+        schema = await self._core.catalogue.reload_schema(model)
+        return await self._core.read(_labellers, self._core.store, model, schema.frame.size)
+
+    async def GetLabellingPolicy(  # noqa: N802
+        self, request: query_pb2.GetLabellingPolicyRequest, context: Any
+    ) -> query_pb2.LabellingPolicy:
+        """Return how a model is labelled."""
+        model = parse_model(request.model, "model")
+        return encode_policy(model, await self._core.read(self._core.store.policy, model))
+
+    async def UpdateLabellingPolicy(  # noqa: N802
+        self, request: query_pb2.UpdateLabellingPolicyRequest, context: Any
+    ) -> query_pb2.LabellingPolicy:
+        """Replace the policy."""
+        model = parse_model(request.model, "model")
+        with within("policy"):
+            policy = decode_policy(request.policy)
+        await self._core.write(self._core.store.set_policy, model, policy)
+        return encode_policy(model, policy)
 
 
 def _only() -> str | None:
@@ -131,11 +177,6 @@ def _state(state: int, field: str) -> QueryState:
     return QueryState(state)
 
 
-def _with_token(query: query_pb2.Query, token: str) -> query_pb2.Query:
-    query.lease_token = token
-    return query
-
-
 def _list(  # noqa: PLR0917 - runs in a thread
     store: Store, model: str, states: list[QueryState], after: int, size: int, only: str | None
 ) -> query_pb2.ListQueriesResponse:
@@ -145,4 +186,24 @@ def _list(  # noqa: PLR0917 - runs in a thread
     return query_pb2.ListQueriesResponse(
         queries=leasing.with_instances(store, model, shown),
         next_page_token=make_token("queries", page[-1].number) if len(records) > size else "",
+    )
+
+
+def _history(
+    store: Store, model: str, number: int | None, after: int, size: int
+) -> query_pb2.ListQueryHistoryResponse:
+    if number is not None:
+        store.get_query(model, number)  # an unknown one is said to be unknown
+    rows = store.query_history(model, number, after, size + 1)
+    page = rows[:size]
+    return query_pb2.ListQueryHistoryResponse(
+        steps=[encode_step(model, row) for row in page],
+        next_page_token=make_token("steps", page[-1].id) if len(rows) > size else "",
+    )
+
+
+def _labellers(store: Store, model: str, size: int) -> query_pb2.ListLabellersResponse:
+    found = standings(store.opinions(model, NEWEST), size)
+    return query_pb2.ListLabellersResponse(
+        labellers=[encode_labeller(counts, found) for counts in store.labellers(model)]
     )

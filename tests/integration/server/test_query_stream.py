@@ -36,6 +36,12 @@ class Conversation:
         assert response.WhichOneof("event") == kind, response
         return getattr(response, kind)
 
+    def await_(self, kind: str) -> Any:
+        """The next `kind`, whatever comes before it."""
+        while (response := next(self.call)).WhichOneof("event") != kind:
+            assert response.WhichOneof("event") in {"query", "idle"}, response
+        return getattr(response, kind)
+
     def close(self) -> list[query_pb2.StreamQueriesResponse]:
         self._requests.put(None)
         return list(self.call)
@@ -172,12 +178,52 @@ def test_two_streams_never_hold_the_same_query(api: Any, tools: Any, open_stream
     second.call.cancel()
 
 
-def test_bad_answer_ends_the_stream_with_its_reason(api: Any, tools: Any, open_stream: Any) -> None:
+def test_a_bad_answer_is_told_and_the_stream_goes_on(api: Any, open_stream: Any) -> None:
     stream = open_stream("s-bad", credits=1)
-    stream.answer(stream.receive("query"), "nonsense")
-    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "'nonsense'", field="label.class_name"):
-        list(stream.call)
-    await_leased(api, "s-bad", 0)
+    query = stream.receive("query")
+    stream.answer(query, "nonsense")
+    failed = stream.receive("failed")
+    assert (failed.name, failed.field) == (query.name, "label.class_name")
+    assert failed.code == grpc.StatusCode.INVALID_ARGUMENT.value[0]
+    assert "'nonsense'" in failed.message
+    stream.answer(query)
+    assert stream.receive("answered").name == query.name
+    stream.answer(query, "o")
+    assert "already answered" in stream.receive("failed").message
+
+
+def test_skip_postpone_correct_and_undo_on_the_stream(api: Any, open_stream: Any) -> None:
+    How = query_pb2.ReturnQueryRequest.How
+    stream = open_stream("s-ways", budget=9, credits=1)
+    first = stream.receive("query")
+    stream.send(returned={"name": first.name, "lease_token": first.lease_token, "how": How.HOW_SKIP})
+    assert stream.receive("returned").name == first.name
+    second = stream.receive("query")
+    assert second.instance != first.instance
+    later = {"name": second.name, "lease_token": second.lease_token, "how": How.HOW_POSTPONE}
+    stream.send(returned=later | {"delay": {"seconds": 1}})
+    assert stream.receive("returned").name == second.name
+    third = stream.receive("query")
+    assert third.instance not in {first.instance, second.instance}
+    stream.answer(third)
+    sequence = stream.await_("answered").committed_sequence
+    stream.send(correction={"name": third.name, "label": {"class_name": "x"}, "comment": "looked again"})
+    assert stream.await_("corrected").committed_sequence == sequence + 1
+    stream.send(undo={"name": third.name})
+    assert stream.await_("undone").committed_sequence == sequence + 2
+
+
+def test_a_heartbeat_keeps_every_lease(api: Any, open_stream: Any) -> None:
+    stream = open_stream("s-beat", credits=2, lease_duration={"seconds": 1})
+    names = {stream.receive("query").name for _ in range(2)}
+    until = time.monotonic() + 2.0
+    while time.monotonic() < until:
+        stream.send(heartbeat=True)
+        assert leased(api, "s-beat") == 2
+    (request,) = [query_pb2.ListQueryHistoryRequest(name="models/s-beat")]
+    steps = api.queries.ListQueryHistory(request).steps
+    assert {step.query for step in steps if step.kind == query_pb2.QUERY_STEP_KIND_LEASED} == names
+    assert query_pb2.QUERY_STEP_KIND_EXPIRED not in {step.kind for step in steps}
 
 
 def test_deleted_model_ends_the_stream(api: Any, tools: Any, open_stream: Any) -> None:

@@ -16,7 +16,11 @@ from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, t
 RPCS = {
     "ModelService": {"CreateModel", "GetModel", "ListModels", "UpdateModel", "DeleteModel"},
     "InstanceService": {"PushInstances", "ListInstances", "GetInstance"},
-    "QueryService": {"LeaseQueries", "StreamQueries", "AnswerQuery", "RefuseQuery", "ExtendLease", "ListQueries"},
+    "QueryService": {
+        *("LeaseQueries", "StreamQueries", "AnswerQuery", "RefuseQuery", "ExtendLease", "ReturnQuery"),
+        *("CorrectAnswer", "UndoAnswer", "ListQueries", "ListQueryHistory", "ListLabellers"),
+        *("GetLabellingPolicy", "UpdateLabellingPolicy"),
+    },
     "ClassifyService": {"Classify", "ClassifyStream"},
     "TreeService": {"GetTree", "WatchTree", "RenderTree"},
 }  # fmt: skip

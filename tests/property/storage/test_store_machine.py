@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from support.histories import check_history
 
 from quercus.storage import AgendaEntry, Answered, EventKind, FailedPrecondition, Idle, QueryState, Store
 
@@ -40,6 +41,7 @@ class Query:
     settled: tuple[str, tuple[object, ...], int, bool] | None = None  # token, said, sequence, conflict
     withdrawn: bool = False
     wanted: bool = True  # by the newest agenda
+    not_before: float = 0.0
 
 
 @dataclass
@@ -51,6 +53,7 @@ class World:
     version: int = 0
     instances: list[int] = field(default_factory=list)
     queries: dict[int, Query] = field(default_factory=dict)
+    skipped: set[tuple[str, int]] = field(default_factory=set)  # labeller, instance
 
     def state(self, query: Query) -> QueryState:
         if query.settled is not None:
@@ -188,13 +191,21 @@ class Queries(RuleBasedStateMachine):
             (q for q in world.queries.values() if world.state(q) is QueryState.OPEN),
             key=lambda q: (q.position, q.number),
         )
+        open_count = len(waiting)
+        waiting = [
+            q for q in waiting if q.not_before <= world.now and (labeller, q.instance) not in world.skipped
+        ]
         expected = waiting[: max(0, min(limit, world.left))]
         if world.count(QueryState.ANSWERED) >= world.budget:
             idle = Idle.BUDGET_SPENT
         elif world.grown < max([min_sequence, *own]):
             idle = Idle.GROWING
+        elif world.left <= 0:
+            idle = Idle.ALL_LEASED
         elif expected:
             idle = Idle.NOT_IDLE
+        elif open_count:
+            idle = Idle.NOT_FOR_YOU
         else:
             idle = Idle.ALL_LEASED if world.count(QueryState.LEASED) else Idle.NOTHING_TO_ASK
         if idle is not Idle.NOT_IDLE:
@@ -205,6 +216,7 @@ class Queries(RuleBasedStateMachine):
         for lease in given:
             assert world.state(world.queries[lease.number]) is QueryState.OPEN, "two holders"
             world.queries[lease.number].holder = lease
+            world.queries[lease.number].not_before = 0.0
         assert got.budget_left == world.left
         return given
 
@@ -251,17 +263,42 @@ class Queries(RuleBasedStateMachine):
 
     @rule(lease=leases)
     def release(self, lease: Lease) -> None:
+        self._give_back(lease, lambda: self.store.release("m", lease.number, lease.token))
+
+    @rule(lease=leases)
+    def skip(self, lease: Lease) -> None:
+        if (
+            self._give_back(lease, lambda: self.store.skip("m", lease.number, lease.token))
+            or not lease.released
+        ):
+            self.world.skipped.add((lease.labeller, self.world.queries[lease.number].instance))
+            lease.released = True
+
+    @rule(lease=leases, delay_s=DURATIONS)
+    def postpone(self, lease: Lease, delay_s: float) -> None:
+        if self._give_back(lease, lambda: self.store.postpone("m", lease.number, lease.token, delay_s)):
+            self.world.queries[lease.number].not_before = self.world.now + delay_s
+
+    def _give_back(self, lease, call) -> bool:
+        """True when it was held until now; what has ended already needs no giving back."""
         query = self.world.queries[lease.number]
         if query.settled is not None:
             with pytest.raises(FailedPrecondition, match="already"):
-                self.store.release("m", lease.number, lease.token)
-            return
+                call()
+            lease.released = True  # of no consequence any more
+            return False
         held = query.holder is lease and self.world.state(query) is QueryState.LEASED
-        self.store.release("m", lease.number, lease.token)
-        if held:  # what has ended already needs no giving back: a late answer is still welcome
+        call()
+        if held:
             lease.released = True
             query.holder = None
             query.withdrawn = not query.wanted
+        return held
+
+    @invariant()
+    def the_history_is_a_life_of_each_query(self) -> None:
+        if hasattr(self, "store"):
+            check_history(self.store.query_history("m"))
 
     @invariant()
     def the_store_says_the_same(self) -> None:
@@ -323,7 +360,7 @@ def test_queries_keep_the_contract_in_any_order(template: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_long_walks_keep_the_contract(template: Path, seed: int) -> None:
+def test_long_walks_keep_the_contract(template: Path, seed: int) -> None:  # noqa: PLR0912 - one branch a step
     """Hypothesis prefers few kinds of step; here all come, often enough for the rare cases to meet."""
     Queries.template = template
     chance = random.Random(seed)  # noqa: S311
@@ -334,8 +371,11 @@ def test_long_walks_keep_the_contract(template: Path, seed: int) -> None:
         for _ in range(200):
             lease = chance.choice(leases[-8:])
             kind = chance.choices(
-                ("push", "budget", "publish", "lease", "wait", "answer", "refuse", "extend", "release"),
-                (2, 2, 6, 9, 4, 4, 1, 2, 2),
+                (
+                    *("push", "budget", "publish", "lease", "wait", "answer", "refuse", "extend", "release"),
+                    *("skip", "postpone"),
+                ),
+                (2, 2, 6, 9, 4, 4, 1, 2, 2, 1, 2),
             )[0]
             if kind == "push":
                 machine.push(2)
@@ -356,8 +396,13 @@ def test_long_walks_keep_the_contract(template: Path, seed: int) -> None:
                 machine.refuse(lease)
             elif kind == "extend":
                 machine.extend(lease, 20.0)
-            else:
+            elif kind == "release":
                 machine.release(lease)
+            elif kind == "skip":
+                machine.skip(lease)
+            else:
+                machine.postpone(lease, chance.choice((5.0, 20.0)))
+            machine.the_history_is_a_life_of_each_query()
             machine.the_store_says_the_same()
             machine.the_log_has_no_gaps_and_each_query_settles_once()
         assert world.count(QueryState.ANSWERED) > 3

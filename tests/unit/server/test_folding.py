@@ -13,9 +13,11 @@ from quercus.belief.codec import encode, encode_sets
 from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
 from quercus.server import folding, snapshots
+from quercus.server.convert_instances import known_contour
 from quercus.server.convert_models import complete
 from quercus.server.grower import Grower
 from quercus.server.limits import LAG_NOTICE_S, LARGE_LAG_S, PUBLISH_SHARE
+from quercus.storage import Amendment, Combined, QueryState
 from quercus.storage.records import Rows, Snapshot, Stretch
 from quercus.storage.store import Store
 
@@ -139,6 +141,52 @@ def test_what_a_labeller_says_is_published_at_once(grower: Grower, store: Watche
     push(store, 1)
     rounds(grower)
     assert grown(store) == (4, 10)  # that was a row again
+
+
+def test_a_correction_takes_the_place_of_the_answer(grower: Grower, store: Watched, clock: Clock) -> None:
+    """The tree is that of a log in which the corrected label was the answer; taken back, that of the rows alone."""
+    clock.now += INTERVAL_S
+    push(store, 8)
+    rounds(grower)
+    alone = store.snapshot("m").data
+    (query,) = store.lease("m", "ann", 1, 60.0).queries
+    store.answer("m", query.number, query.token, encode(ClassSet(1)), 1.0, False)
+    rounds(grower)
+    first = store.snapshot("m").data
+    wrong, right = encode(ClassSet(1)), encode(ClassSet(2))
+    store.amend("m", query.number, Amendment("ann", right, right))
+    rounds(grower)
+    second = store.snapshot("m").data
+    store.amend("m", query.number, Amendment("ann", wrong, wrong))
+    rounds(grower)
+    assert store.snapshot("m").data == first != second
+    store.amend("m", query.number, Amendment("ann", None, None))
+    rounds(grower)
+    assert store.snapshot("m").data == alone
+    assert [q.instance for q in store.list_queries("m", [QueryState.OPEN])].count(query.instance) == 1
+    history = store.history("m", [query.instance])[query.instance]
+    assert known_contour(history, 2).tolist() == [1.0, 1.0]
+    assert known_contour(history[:3], 2).tolist() == [0.0, 1.0]
+
+
+def test_an_opinion_changes_no_tree(grower: Grower, store: Watched, clock: Clock) -> None:
+    clock.now += INTERVAL_S
+    push(store, 8)
+    rounds(grower)
+    (query,) = store.lease("m", "ann", 1, 60.0).queries
+    before = store.snapshot("m").data
+    store.answer("m", query.number, query.token, encode(ClassSet(1)), 1.0, False, settles=False)
+    rounds(grower)
+    assert grown(store)[1] == 9
+    assert store.snapshot("m").data == before
+    (again,) = store.lease("m", "bob", 1, 60.0).queries
+    assert again.number == query.number
+    said = Combined(encode(ClassSet(2)), "ann + bob")
+    store.answer("m", again.number, again.token, encode(ClassSet(2)), 1.0, False, combined=said)
+    rounds(grower)
+    assert store.snapshot("m").data != before
+    history = store.history("m", [query.instance])[query.instance]
+    assert known_contour(history, 2).tolist() == [0.0, 1.0]
 
 
 def test_a_new_specification_is_published_at_once(grower: Grower, store: Watched) -> None:

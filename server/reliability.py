@@ -1,0 +1,79 @@
+"""Labellers of a model, held against each other: agreement, and reliability estimated from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief import agreement
+from quercus.belief.codec import decode_contours
+from quercus.storage.records import Event
+from quercus.storage.store import Store
+
+NEWEST: Final = 2000
+"""Answers that reliability is estimated from: the newest, so that a labeller may get better."""
+
+UNKNOWN: Final = agreement.PRIOR_RIGHT / (agreement.PRIOR_RIGHT + agreement.PRIOR_WRONG)
+"""Reliability of a labeller of whom nothing is known."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a labeller stands among the others.
+
+    Attributes
+    ----------
+    reliability : estimated, in (0, 1).
+    agreement : mean chance that this labeller and another bet on the same class, over all they share.
+    """
+
+    reliability: float
+    agreement: float
+
+
+def estimated(store: Store, model: str, size: int, labeller: str) -> float:
+    """Return the reliability of a labeller, estimated from the newest answers of all."""
+    found = standings(store.opinions(model, NEWEST), size).get(labeller)
+    return UNKNOWN if found is None else found.reliability
+
+
+def standings(events: Sequence[Event], size: int) -> Mapping[str, Standing]:
+    """Return how labellers stand who share a query with another, by name.
+
+    Parameters
+    ----------
+    events : opinions, oldest first; what a labeller says later of the same query counts.
+    size : number of classes.
+    """
+    said = {(event.query, event.author): event.label for event in events}
+    words = {key: label for key, label in said.items() if label is not None}
+    by_query: dict[int, list[int]] = {}
+    for place, (query, _) in enumerate(words):
+        by_query.setdefault(query, []).append(place)
+    pairs = [pair for places in by_query.values() for pair in combinations(places, 2)]
+    if not pairs:
+        return {}
+    contours = decode_contours(list(words.values()), size)
+    queries, oracles = (np.unique([key[side] for key in words], return_inverse=True) for side in (0, 1))
+    found = agreement.estimate(queries[1], oracles[1], contours)
+    same = _agreement(np.array(pairs), oracles[1], contours, len(oracles[0]))
+    return {
+        str(name): Standing(float(found.reliability[i]), float(same[i]))
+        for i, name in enumerate(oracles[0])
+        if not np.isnan(same[i])
+    }
+
+
+def _agreement(
+    pairs: NDArray[np.int64], oracles: NDArray[np.int64], contours: NDArray[np.float64], count: int
+) -> NDArray[np.float64]:
+    chance = agreement.same_class(contours[pairs[:, 0]], contours[pairs[:, 1]])
+    who, both = oracles[pairs].ravel(), np.repeat(chance, 2)
+    shared = np.bincount(who, minlength=count)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.bincount(who, weights=both, minlength=count) / shared)

@@ -1,0 +1,402 @@
+"""Skipping, postponing, correcting; several answers; policies and budgets; the history; the lease clock."""
+
+import pytest
+from support.histories import check_history
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage import (
+    Amendment,
+    Combined,
+    Corrections,
+    EventKind,
+    FailedPrecondition,
+    Idle,
+    NotFound,
+    Policy,
+    QueryState,
+    Reliability,
+    Step,
+    Store,
+)
+
+
+@pytest.fixture
+def asking(store, helper):
+    """A model with instances a..e (1..5), budget 9, that asks 4, 2, 5, 1 (queries 1, 2, 3, 4)."""
+    helper.create(budget=9)
+    helper.push("a", "b", "c", "d", "e")
+    helper.publish(4, 2, 5, 1)
+    yield store
+    check_history(store.query_history("m"))
+
+
+def take(store, labeller="ann", limit=1, duration_s=60.0):
+    return store.lease("m", labeller, limit, duration_s).queries
+
+
+def numbers(store, labeller="ann", limit=9):
+    return [query.number for query in take(store, labeller, limit)]
+
+
+def answer(store, query, label=b"!", **more):
+    return store.answer("m", query.number, query.token, label, 1.0, False, **more)
+
+
+def steps(store, number):
+    return [(row.step, row.labeller, row.state) for row in store.query_history("m", number)]
+
+
+# Skipping and postponing
+
+
+def test_a_skipped_query_comes_back_for_others(asking):
+    (mine,) = take(asking)
+    asking.skip("m", mine.number, mine.token, "too blurred")
+    asking.skip("m", mine.number, mine.token)
+    assert numbers(asking) == [2, 3, 4]
+    assert asking.lease("m", "ann", 1, 60).idle is Idle.NOT_FOR_YOU
+    assert numbers(asking, "bob") == [1]
+    row = asking.query_history("m", 1)[2]
+    assert (row.step, row.labeller, row.why) == (Step.SKIPPED, "ann", "too blurred")
+    with pytest.raises(FailedPrecondition, match="released"):
+        answer(asking, mine)
+
+
+def test_a_skip_outlives_the_query(asking, helper):
+    (mine,) = take(asking)
+    asking.skip("m", mine.number, mine.token)
+    helper.publish(2)
+    helper.publish(4, 2)  # asked again, as another query
+    assert [query.instance for query in take(asking, "ann", 9)] == [2]
+    assert [query.instance for query in take(asking, "bob", 9)] == [4]
+
+
+def test_a_postponed_query_comes_back_later_for_anybody(asking, clock):
+    (mine,) = take(asking)
+    asking.postpone("m", mine.number, mine.token, 100.0)
+    assert numbers(asking, "bob") == [2, 3, 4]
+    leased = asking.lease("m", "cleo", 1, 60)
+    assert (leased.idle, leased.again_s) == (Idle.NOT_FOR_YOU, 60.0)  # bob's leases end before
+    clock.now += 100
+    assert asking.get_query("m", 1).state is QueryState.OPEN
+    assert numbers(asking, "ann", 1) == [1]
+    with pytest.raises(InvalidInput, match="delay_s"):
+        asking.postpone("m", 1, "token", 0.0)
+
+
+def test_what_has_ended_needs_no_giving_back(asking, clock):
+    (mine,) = take(asking, duration_s=10)
+    clock.now += 10
+    asking.release("m", mine.number, mine.token)
+    asking.postpone("m", mine.number, mine.token, 100.0)
+    assert answer(asking, mine).settled
+
+
+def test_a_leased_query_that_growth_does_not_want_is_withdrawn_when_it_comes_back(asking, helper, clock):
+    first, second = take(asking, limit=2, duration_s=10)
+    helper.publish(5)
+    asking.release("m", first.number, first.token)
+    clock.now += 10
+    assert [asking.get_query("m", n).state for n in (1, 2)] == [QueryState.WITHDRAWN] * 2
+    assert asking.get_model("m").queries_open == 1
+    assert numbers(asking, "bob") == [3]
+    assert {q.number for q in asking.list_queries("m", [QueryState.WITHDRAWN])} == {1, 2, 4}
+    with pytest.raises(FailedPrecondition, match="withdrawn"):
+        answer(asking, second)
+
+
+# Comments, times, history
+
+
+def test_comment_and_time_are_kept(asking, clock):
+    first, second = take(asking, limit=2)
+    answer(asking, first, comment="a twin of b", took_s=3.5)
+    clock.now += 7
+    asking.refuse("m", second.number, second.token, comment="out of focus")
+    said, refused = asking.read_events("m", after=5)
+    assert (said.query, said.comment, said.took_s) == (first.number, "a twin of b", 3.5)
+    assert (refused.query, refused.comment, refused.took_s) == (second.number, "out of focus", 7.0)
+    (ann,) = asking.labellers("m")
+    assert (ann.labeller, ann.answered, ann.refused, ann.times_s) == ("ann", 1, 1, (3.5,))
+    for words in ({"comment": "x" * 2001}, {"took_s": -1.0}):
+        with pytest.raises(InvalidInput, match=next(iter(words)).removesuffix("_s")):
+            answer(asking, first, **words)
+
+
+def test_every_step_is_in_the_history(asking, clock):
+    (query,) = take(asking, duration_s=10)
+    clock.now += 10
+    (again,) = take(asking, "bob")
+    asking.release("m", again.number, again.token)
+    (last,) = take(asking, "cleo")
+    answer(asking, last)
+    opened, leased, answered = QueryState.OPEN, QueryState.LEASED, QueryState.ANSWERED
+    assert steps(asking, query.number) == [
+        (Step.OPENED, "", opened),
+        (Step.LEASED, "ann", leased),
+        (Step.EXPIRED, "ann", opened),
+        (Step.LEASED, "bob", leased),
+        (Step.RELEASED, "bob", opened),
+        (Step.LEASED, "cleo", leased),
+        (Step.ANSWERED, "cleo", answered),
+    ]
+    rows = asking.query_history("m", query.number)
+    assert [row.clock - rows[0].clock for row in rows] == [0, 0, 10, 10, 10, 10, 10]
+    assert (rows[-1].sequence, rows[1].until) == (6, rows[1].clock + 10)
+    assert all(last.token not in str(row) for row in rows)  # it tells nobody how to answer
+    everything = asking.query_history("m")
+    assert [asking.query_history("m", after=row.id, limit=1) for row in everything[:-1]] == [
+        [row] for row in everything[1:]
+    ]
+
+
+def test_the_history_of_what_somebody_held_is_kept_for_ever(asking, helper, monkeypatch):
+    monkeypatch.setattr("quercus.storage.agenda.KEPT_WITHDRAWN", 0)
+    (mine,) = take(asking)
+    asking.release("m", mine.number, mine.token)
+    helper.publish()
+    assert [query.number for query in asking.list_queries("m")] == [1]
+    assert {row.query for row in asking.query_history("m")} == {1}
+    with pytest.raises(NotFound, match="any more"):
+        asking.get_query("m", 2)
+
+
+# Corrections
+
+
+def test_a_correction_is_an_event_that_supersedes(asking):
+    (query,) = take(asking)
+    answer(asking, query)
+    change = Amendment("ann", b"?", b"?", 0.5, comment="wrong key")
+    done = asking.amend("m", query.number, change)
+    assert (done.sequence, done.repeated) == (7, False)
+    assert asking.amend("m", query.number, change).repeated
+    said, corrected = asking.read_events("m", after=5)
+    assert (said.kind, said.label) == (EventKind.ANSWER, b"!")  # untouched
+    assert (corrected.kind, corrected.label, corrected.reliability) == (EventKind.CORRECTION, b"?", 0.5)
+    assert (corrected.instance, corrected.author, corrected.comment) == (4, "ann", "wrong key")
+    assert steps(asking, query.number)[-1] == (Step.CORRECTED, "ann", QueryState.ANSWERED)
+    assert asking.get_model("m").queries_answered == 1
+
+
+def test_an_answer_taken_back_may_be_asked_again(asking, helper):
+    (query,) = take(asking)
+    answer(asking, query)
+    undo = Amendment("ann", None, None)
+    done = asking.amend("m", query.number, undo)
+    assert asking.amend("m", query.number, undo) == type(done)(done.sequence, repeated=True)
+    assert asking.get_query("m", query.number).state is QueryState.WITHDRAWN
+    assert asking.get_model("m").queries_answered == 1  # the budget stays spent
+    helper.publish(4)
+    (again,) = take(asking)
+    assert (again.instance, again.number) == (4, 5)
+    with pytest.raises(FailedPrecondition, match="not answered"):
+        asking.amend("m", query.number, Amendment("ann", b"?", b"?"))
+
+
+def test_a_refusal_can_be_taken_back_and_not_turned_into_an_answer(asking):
+    (query,) = take(asking)
+    asking.refuse("m", query.number, query.token)
+    with pytest.raises(FailedPrecondition, match="undo the refusal"):
+        asking.amend("m", query.number, Amendment("ann", b"?", b"?"))
+    assert asking.amend("m", query.number, Amendment("ann", None, None)).sequence == 7
+    assert asking.read_events("m", after=6)[0].kind is EventKind.CORRECTION
+
+
+@pytest.mark.parametrize(
+    ("who", "labeller", "words"),
+    [
+        (Corrections.OWN, "bob", "bob did not answer it"),
+        (Corrections.NOBODY, "ann", "allows no corrections"),
+        (Corrections.ANYONE, "bob", None),
+    ],
+)
+def test_who_may_correct_is_said_by_the_policy(asking, who, labeller, words):
+    asking.set_policy("m", Policy(corrections=who))
+    (query,) = take(asking)
+    answer(asking, query)
+    change = Amendment(labeller, b"?", b"?")
+    if words is None:
+        assert asking.amend("m", query.number, change).sequence == 7
+        return
+    with pytest.raises(FailedPrecondition, match=words):
+        asking.amend("m", query.number, change)
+    assert asking.get_model("m").sequence_committed == 6
+
+
+def test_what_is_not_answered_cannot_be_corrected(asking):
+    with pytest.raises(FailedPrecondition, match="did not answer"):
+        asking.amend("m", 1, Amendment("ann", b"?", b"?"))
+    with pytest.raises(NotFound, match="query m/99"):
+        asking.amend("m", 99, Amendment("ann", b"?", b"?"))
+
+
+# Several answers
+
+
+def test_several_answers_settle_with_what_they_say_together(asking):
+    asking.set_policy("m", Policy(answers_per_query=2))
+    (mine,) = take(asking)
+    first = answer(asking, mine, settles=False)
+    assert (first.sequence, first.settled) == (6, False)
+    assert answer(asking, mine, settles=False).repeated
+    with pytest.raises(FailedPrecondition, match="already answered"):
+        answer(asking, mine, b"other", settles=False)
+    assert numbers(asking) == [2, 3, 4]  # not the same once more
+    (theirs,) = take(asking, "bob")
+    assert (theirs.number, theirs.answers) == (1, 1)
+    last = answer(asking, theirs, b"?", combined=Combined(b"both", "ann + bob"))
+    assert (last.sequence, last.settled) == (7, True)
+    events = asking.read_events("m", after=5)
+    assert [(e.kind, e.label, e.author, e.query) for e in events] == [
+        (EventKind.OPINION, b"!", "ann", 1),
+        (EventKind.OPINION, b"?", "bob", 1),
+        (EventKind.ANSWER, b"both", "ann + bob", 1),
+    ]
+    assert [e.asked for e in events] == [None, None, b"asked 4"]
+    assert asking.opinions("m") == events[:2]
+    assert asking.get_model("m").queries_answered == 2  # both were asked for
+    assert answer(asking, theirs, b"?", combined=Combined(b"other", "x")).repeated
+
+
+def test_what_has_some_of_its_answers_comes_first_and_is_not_withdrawn(asking, helper):
+    asking.set_policy("m", Policy(answers_per_query=2))
+    _, second = take(asking, limit=2)
+    answer(asking, second, settles=False)
+    helper.publish(5, 1)
+    assert asking.get_query("m", 2).state is QueryState.OPEN
+    assert numbers(asking, "bob", 1) == [2]
+
+
+def test_an_opinion_can_be_corrected_before_there_is_an_answer(asking):
+    asking.set_policy("m", Policy(answers_per_query=2))
+    (mine,) = take(asking)
+    answer(asking, mine, settles=False)
+    done = asking.amend("m", 1, Amendment("ann", b"?", None, pending=True))
+    assert (done.sequence, asking.read_events("m", after=6)[0].kind) == (7, EventKind.OPINION)
+    asking.amend("m", 1, Amendment("ann", None, None, pending=True))
+    assert asking.get_query("m", 1).answers == 0
+    with pytest.raises(FailedPrecondition, match="not answered"):
+        asking.amend("m", 1, Amendment("ann", b"x", b"x"))
+
+
+# Policies and budgets
+
+
+def test_a_policy_is_kept_and_checked(asking):
+    policy = Policy(3, 0.25, Reliability.ESTIMATED, 7, 100, 5, Corrections.ANYONE, ("x-ray", "urgent"))
+    asking.set_policy("m", policy)
+    assert asking.policy("m") == policy
+    asking.set_policy("m", Policy())
+    assert asking.policy("m") == Policy()
+    for bad, field in (
+        (Policy(answers_per_query=0), "answers_per_query"),
+        (Policy(max_conflict=float("nan")), "max_conflict"),
+        (Policy(per_hour=-1), "per_hour"),
+        (Policy(max_held=101), "max_held"),
+        (Policy(tags=("",)), r"tags\[0\]"),
+        (Policy(tags=("a\nb",)), r"tags\[0\]"),
+    ):
+        with pytest.raises(InvalidInput, match=field):
+            asking.set_policy("m", bad)
+
+
+def test_nobody_holds_more_than_the_policy_allows(asking):
+    asking.set_policy("m", Policy(max_held=2))
+    first, _ = take(asking, limit=9)
+    assert asking.lease("m", "ann", 1, 60).idle is Idle.HANDS_FULL
+    assert numbers(asking, "bob") == [3, 4]
+    asking.release("m", first.number, first.token)
+    assert numbers(asking) == [1]
+
+
+def test_the_share_of_a_labeller(asking, clock, helper):
+    asking.set_policy("m", Policy(per_labeller=2))
+    late, second = take(asking, limit=9, duration_s=30)
+    clock.now += 30
+    asking.answer("m", second.number, second.token, b"!", 1.0, False)
+    helper.publish(4, 5, 1)
+    (third,) = take(asking)  # given + held is her share
+    assert third.number == 1
+    assert asking.lease("m", "ann", 1, 60).idle is Idle.SHARE_SPENT
+    asking.answer("m", third.number, third.token, b"!", 1.0, False)
+    (_,) = take(asking, "bob")
+    with pytest.raises(FailedPrecondition, match=r"already answered"):
+        answer(asking, late, b"?")
+
+
+def test_a_late_answer_keeps_within_the_share(asking, clock, helper):
+    asking.set_policy("m", Policy(per_labeller=1))
+    (late,) = take(asking, duration_s=30)
+    clock.now += 30
+    helper.publish(2, 4)
+    (other,) = take(asking)
+    assert other.instance == 2
+    with pytest.raises(FailedPrecondition, match="what the labelling policy allows one labeller is used up"):
+        answer(asking, late)
+
+
+def test_answers_within_an_hour(asking, clock, helper):
+    asking.set_policy("m", Policy(per_hour=2))
+    first, _ = take(asking, limit=9)
+    answer(asking, first)
+    clock.now += 20
+    nothing = asking.lease("m", "bob", 1, 60)
+    assert (nothing.idle, nothing.again_s) == (Idle.HOUR_SPENT, 3580.0)
+    clock.now += 3580
+    assert len(take(asking, "bob", limit=9)) == 2  # the first answer, and her expired lease, count no more
+
+
+# The lease clock
+
+
+def test_the_wall_clock_may_be_set_at_will(store_url):
+    wall, steady = [5000.0], [100.0]
+    with Store.open(store_url, clock=lambda: wall[0], steady=lambda: steady[0], boot="one") as store:
+        store.create_model("m", b"", budget=5)
+        push_and_ask(store)
+        take(store, duration_s=30)
+        for jump in (1e6, -1e6, 0.0):
+            wall[0] = 5000.0 + jump
+            steady[0] += 9
+            found = store.get_query("m", 1)
+            assert found.state is QueryState.LEASED
+            assert found.expires_at == pytest.approx(wall[0] + found.left_s)
+        steady[0] += 3
+        assert store.get_query("m", 1).state is QueryState.OPEN
+        assert store.query_history("m")[-1].clock < 6000.0
+
+
+def test_leases_go_on_after_a_restart_of_the_server_and_of_the_machine(store_url):
+    clocks = {"clock": lambda: 5000.0, "boot": "one"}
+    with Store.open(store_url, steady=lambda: 100.0, **clocks) as store:
+        store.create_model("m", b"", budget=5)
+        push_and_ask(store)
+        (query,) = take(store, duration_s=30)
+    with Store.open(store_url, steady=lambda: 120.0, **clocks) as store:
+        assert store.get_query("m", 1).left_s == pytest.approx(10.0)
+    clocks["boot"] = "two"  # 7 s after the machine came up; how long it was down nobody can know
+    with Store.open(store_url, steady=lambda: 7.0, **clocks) as store:
+        assert store.get_query("m", 1).left_s == pytest.approx(23.0)
+        store.extend("m", 1, query.token, 30.0)
+        store.release("m", 1, query.token)
+    with Store.open(store_url, steady=lambda: 8.0, **clocks) as store:
+        check_history(store.query_history("m"))
+
+
+def test_a_system_that_does_not_name_its_boots(store_url):
+    with Store.open(store_url, clock=lambda: 5000.0, steady=lambda: 900.0, boot="") as store:
+        store.create_model("m", b"", budget=5)
+        push_and_ask(store)
+        take(store, duration_s=30)
+    with Store.open(store_url, clock=lambda: 1.0, steady=lambda: 5.0, boot="") as store:
+        assert store.get_query("m", 1).left_s == pytest.approx(25.0)
+
+
+def push_and_ask(store):
+    import numpy as np
+
+    from quercus.storage import AgendaEntry
+
+    store.append_instances("m", ["a", "b"], np.zeros((2, 1)), [b"?"] * 2)
+    store.publish("m", as_of=2, snapshot=b"", agenda=[AgendaEntry(1, b"", b""), AgendaEntry(2, b"", b"")])

@@ -1,0 +1,117 @@
+"""The one transition function, against the rules written as a table of who may do what."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quercus.storage import QueryState
+from quercus.storage.transitions import (
+    NEVER,
+    Amend,
+    Drop,
+    Extend,
+    GiveBack,
+    Lease,
+    Life,
+    Refusal,
+    Say,
+    Take,
+    expire,
+    step,
+)
+
+OPEN, LEASED, ANSWERED, REFUSED, WITHDRAWN = QueryState
+SETTLED = {ANSWERED, REFUSED}
+TOKENS = st.sampled_from(("a", "b", "c"))
+TIMES = st.sampled_from((0.0, 5.0, 10.0, 20.0))
+leases = st.builds(Lease, TOKENS, TIMES, st.booleans(), st.booleans())
+events = st.one_of(
+    st.builds(Take, TOKENS, st.sampled_from((15.0, 30.0))),
+    st.builds(Extend, leases, st.sampled_from((15.0, 30.0))),
+    st.builds(GiveBack, leases, st.sampled_from((NEVER, 25.0))),
+    st.builds(Say, leases, st.sampled_from((OPEN, ANSWERED, REFUSED))),
+    st.just(Drop()),
+    st.builds(Amend, st.booleans()),
+)
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> Life:
+    state = draw(st.sampled_from(list(QueryState)))
+    held = state in {LEASED, *SETTLED}
+    return Life(
+        state,
+        draw(TOKENS) if held else "",
+        draw(TIMES) if state is LEASED else NEVER,
+        draw(st.sampled_from((NEVER, 5.0, 25.0))) if state is OPEN else NEVER,
+        draw(st.booleans()) if state is LEASED else True,
+        draw(st.integers(0, 2)),
+    )
+
+
+@given(lives(), events, TIMES)
+def test_a_step_follows_the_rules(before: Life, event: object, now: float) -> None:
+    life = expire(before, now)
+    after = step(before, event, now)  # type: ignore[arg-type]
+    allowed = may(life, event, now)
+    assert isinstance(after, Life) == allowed, after
+    if isinstance(after, Refusal):
+        assert after.reason
+        return
+    # what holds of every life
+    assert (after.state is LEASED) == (after.ends != NEVER)
+    assert (after.token != "") == (after.state in {LEASED, *SETTLED})
+    assert after.not_before == NEVER or after.state is OPEN
+    # nobody loses a live lease but by the own word
+    if life.state is LEASED and after.token != life.token:
+        assert isinstance(event, GiveBack | Say)
+        assert event.lease.token == life.token
+    # what is settled stays so, but for being taken back
+    if life.state in SETTLED and after != life:
+        assert event == Amend(undo=True)
+        assert after.state is WITHDRAWN
+    # answers are counted one by one
+    assert after.answers - life.answers in ({0, 1} if isinstance(event, Say) else {0, -1, -life.answers})
+
+
+def may(life: Life, event: object, now: float) -> bool:
+    match event:
+        case Take():
+            return life.state is OPEN and life.not_before <= now
+        case Drop():
+            return True
+        case Amend():
+            return life.state in SETTLED or life.answers > 0
+        case Extend(lease, _):
+            return (
+                life.state is LEASED and life.token == lease.token and not lease.given_up and not lease.used
+            )
+        case GiveBack():
+            return life.state not in SETTLED
+        case Say(lease, _):
+            mine = life.state is OPEN or (life.state is LEASED and life.token == lease.token)
+            return mine and not lease.given_up and not lease.used
+    raise AssertionError(event)
+
+
+@given(lives(), TIMES, TIMES)
+def test_expiry_is_final_and_time_only_goes_on(life: Life, now: float, later: float) -> None:
+    now, later = min(now, later), max(now, later)
+    assert expire(expire(life, now), later) == expire(life, later)
+    if life.state is LEASED and life.ends > now:
+        assert expire(life, now) is life
+    elif life.state is LEASED:
+        assert expire(life, now).state is (OPEN if life.wanted or life.answers else WITHDRAWN)
+
+
+@given(lives(), TIMES)
+def test_what_growth_does_not_want_is_withdrawn_when_it_comes_back(life: Life, now: float) -> None:
+    after = step(life, Drop(), now)
+    assert isinstance(after, Life)
+    life = expire(life, now)
+    if life.state is LEASED:
+        assert after.state is LEASED
+        assert step(after, GiveBack(Lease(life.token, life.ends)), now) == (
+            Life(OPEN, wanted=False, answers=life.answers) if life.answers else Life(WITHDRAWN)
+        )
+    elif life.state is OPEN:
+        assert after.state is (OPEN if life.answers else WITHDRAWN)

@@ -1,0 +1,135 @@
+"""A store that an earlier version wrote, opened by this one: nothing is lost, and leases live on."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from support.histories import check_history
+
+from quercus.belief.codec import encode
+from quercus.belief.label import ClassSet
+from quercus.proto.v1 import model_pb2
+from quercus.server.convert_models import decode_specification
+from quercus.server.folding import Folding
+from quercus.storage import Amendment, EventKind, FailedPrecondition, Policy, QueryState, Step, Store
+
+FIXTURE = Path(__file__).with_name("fixtures") / "store_0001.sql"
+SAVED_AT = 1_700_000_050.0  # by its wall clock
+ANN, BOB, CLEO = (
+    (4, "117gK_9TuHJjFQF1IOIz4A"), (3, "0O-P5-4SXfidln2KgvmG6Q"), (5, "-_eS7gYSkuUN5UFTHcbtng"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "store.db"
+    with sqlite3.connect(made) as raw:
+        raw.executescript(FIXTURE.read_text())
+    raw.close()
+    return made
+
+
+@pytest.fixture
+def store(path: Path) -> Store:
+    with Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b") as opened:
+        yield opened
+
+
+def test_evidence_and_models_are_what_they_were(store, path):
+    events = store.read_events("wine")
+    assert [e.sequence for e in events] == list(range(1, 27))
+    answer, refusal = events[24:]
+    assert (answer.kind, answer.instance, answer.author, answer.query) == (EventKind.ANSWER, 4, "ann", 1)
+    assert (refusal.kind, refusal.instance, refusal.query) == (EventKind.REFUSAL, 8, 2)
+    assert (answer.comment, answer.took_s) == ("", None)
+    model = store.get_model("wine")
+    assert (model.queries_answered, model.queries_refused, model.queries_leased, model.queries_open) == (
+        1,
+        1,
+        2,
+        1,
+    )
+    assert store.vocabulary("wine") == {1: ("c",)}
+    assert store.snapshot("wine").data == b"\0old" + bytes(16)
+    assert [each.name for each in store.list_models()] == ["empty", "wine"]
+    assert decode_specification(model_pb2.Specification.FromString(model.specification)).budget == 6
+
+
+def test_leases_live_on_and_their_holders_are_known(store):
+    assert {q.number: (q.state.name, q.labeller) for q in store.list_queries("wine")} == {
+        1: ("ANSWERED", "ann"),
+        2: ("REFUSED", "ann"),
+        3: ("OPEN", ""),
+        4: ("LEASED", "ann"),
+        5: ("LEASED", "cleo"),
+        6: ("WITHDRAWN", ""),
+    }
+    assert store.get_query("wine", 4).left_s == pytest.approx(10.0)
+    assert store.get_query("wine", 5).left_s == pytest.approx(560.0)
+    assert store.answer("wine", *BOB, b"x", 1.0, False).sequence == 27  # late, and nobody else's
+    assert store.answer("wine", *ANN, b"x", 1.0, False).sequence == 28
+    store.extend("wine", *CLEO, 60.0)
+    with pytest.raises(FailedPrecondition, match="not one that was given"):
+        store.release("wine", 5, "guess")
+
+
+def test_the_history_begins_with_what_is_known(store):
+    steps = [(row.query, row.step, row.labeller) for row in store.query_history("wine")]
+    assert steps == [
+        (1, Step.OPENED, ""), (1, Step.LEASED, "ann"), (1, Step.ANSWERED, "ann"),
+        (2, Step.OPENED, ""), (2, Step.LEASED, "ann"), (2, Step.REFUSED, "ann"),
+        (3, Step.OPENED, ""), (3, Step.LEASED, "ann"), (3, Step.RELEASED, "ann"), (3, Step.LEASED, "bob"),
+        (4, Step.OPENED, ""), (4, Step.LEASED, "ann"),
+        (5, Step.OPENED, ""), (5, Step.LEASED, "cleo"),
+        (6, Step.OPENED, ""), (6, Step.WITHDRAWN, ""),
+    ]  # fmt: skip
+    (again,) = store.lease("wine", "dora", 1, 60.0, min_sequence=0).queries
+    assert again.number == 3
+    check_history(store.query_history("wine"))
+
+
+def test_what_is_new_works_on_it(store):
+    assert store.policy("wine") == Policy()
+    store.set_policy("wine", Policy(per_hour=100))
+    store.skip("wine", *CLEO)
+    assert store.amend("wine", 1, Amendment("ann", b"y", b"y")).sequence == 27
+    (ann, *_) = store.labellers("wine")
+    assert (ann.labeller, ann.answered, ann.refused, ann.corrected, ann.held) == ("ann", 1, 1, 1, 1)
+
+
+def test_growth_goes_on_from_it(store):
+    store.answer("wine", *ANN, encode(ClassSet(1)), 1.0, False)
+    folding = Folding(store, store.get_model("wine"), keep=10, interval_s=0.0)
+    while folding.step(store.get_model("wine")):
+        pass
+    model = store.get_model("wine")
+    assert (model.sequence_grown, model.tree_version) == (27, 3)
+
+
+def test_opened_twice_it_is_the_same(path):
+    def look() -> object:
+        with Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b") as store:
+            return store.list_queries("wine"), store.query_history("wine"), store.read_events("wine")
+
+    assert look() == look()
+
+
+def test_down_and_up_again_the_leases_stay(path):
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import create_engine
+
+    from quercus.storage.migrate import SCRIPTS
+
+    Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b").close()
+    config = Config()
+    config.set_main_option("script_location", SCRIPTS)
+    config.set_main_option("path_separator", "os")
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0002")
+    engine.dispose()
+    with Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b") as store:
+        assert store.get_query("wine", 5).state is QueryState.LEASED
+        assert store.answer("wine", *CLEO, b"x", 1.0, False).sequence == 27
