@@ -15,8 +15,8 @@ from sqlalchemy import Connection, LargeBinary, insert, select, update
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks
 from quercus.storage.errors import AlreadyExists
-from quercus.storage.models import find
 from quercus.storage.records import EventKind
+from quercus.storage.rows import find
 from quercus.storage.schema import log, model, vocabulary
 
 FORMAT = "quercus-log"
@@ -86,13 +86,20 @@ def load(connection: Connection, lines: Iterable[str], name: str | None = None) 
         raise AlreadyExists("model", name)
     key = _insert_model(connection, head, name)
     count = dict.fromkeys(EventKind, 0)
-    conflicts, specification, sequence = 0, None, 0
+    conflicts, specification, sequence, queries = 0, None, 0, 0
+    opinions: set[tuple[int, str]] = set()  # one of several answers each: query and labeller
+    settled: list[int] = []  # query of each answer
     chunk: list[dict[str, Any]] = []
     for number, line in numbered:
         event = _event(line, number, sequence + 1)
         sequence += 1
         count[EventKind(event["kind"])] += 1
         conflicts += bool(event.get("conflict"))
+        if event["kind"] == EventKind.OPINION:
+            opinions.add((event.get("query", 0), event["author"]))
+        elif event["kind"] == EventKind.ANSWER:
+            settled.append(event.get("query", 0))
+        queries = max(queries, event.get("query", 0))
         specification = event.get("specification") or specification
         chunk.append({column.name: event.get(column.name) for column in _COLUMNS} | {"model_id": key})
         if len(chunk) == CHUNK:
@@ -105,7 +112,9 @@ def load(connection: Connection, lines: Iterable[str], name: str | None = None) 
     counted = {
         "sequence_committed": sequence,
         "instance_count": count[EventKind.INSTANCE],
-        "queries_answered": count[EventKind.ANSWER],
+        # of several answers to a query each was asked for, and not what they say together
+        "queries_answered": len(opinions) + sum(query not in {of for of, _ in opinions} for query in settled),
+        "query_count": queries,  # their numbers are in the log, and not given again
         "queries_refused": count[EventKind.REFUSAL],
         "conflicts": conflicts,
     }

@@ -11,7 +11,8 @@ from sqlalchemy import Connection, NullPool, Select, create_engine, func, select
 from quercus.storage.dialect import DRIVER_ERRORS, dialect_for
 from quercus.storage.errors import StoreError
 from quercus.storage.migrate import stored_revision
-from quercus.storage.records import EventKind, QueryState
+from quercus.storage.query_records import QueryState
+from quercus.storage.records import EventKind
 from quercus.storage.schema import HEAD, AnyRow, log, model, query
 
 MAX_FAULTS = 100
