@@ -17,13 +17,14 @@ from sklearn.utils.validation import (
 
 from quercus.belief.mass import MassFunction
 from quercus.estimators.columns import Columns, as_array, distinct_names, is_frame
-from quercus.estimators.labels import Labels, read_labels
+from quercus.estimators.labels import Labels, are_classes, read_labels
 from quercus.estimators.naming import named_trees
 from quercus.trees.algorithms import Algorithm
 from quercus.trees.drawing import Names, to_dot, to_svg, to_text
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.model import Learned, Predictions, fit
 from quercus.trees.learners.table import Table
+from quercus.trees.metrics import expected_accuracy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -135,6 +136,29 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
                 f"{type(self).__name__} has no mass functions: its bounds are predict_belief and _contour"
             )
         return list(masses)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the mean chance that a prediction is right, as far as `y` tells; of precise labels the accuracy.
+
+        So cross-validation and grid searches can do with uncertain labels; `cv` must then be a splitter that does not
+        stratify, such as ``KFold``.
+
+        Parameters
+        ----------
+        X, y
+            As of `fit`; the classes are those of the fitted estimator.
+        sample_weight
+            (n,) how much each row counts.
+        """
+        if are_classes(y):
+            return float(super().score(X, y, sample_weight))
+        predicted = self._predictions(X).klass
+        labels = read_labels(y, self.classes_.tolist(), getattr(self, "missing_label", np.nan))
+        check_consistent_length(predicted, labels.matrix())
+        nothing = np.full((len(predicted), len(self._columns.attributes)), np.nan)  # the values are no matter
+        return expected_accuracy(
+            _table(nothing, self._columns, labels, None).pignistic, predicted, sample_weight
+        )
 
     def export_text(self, tree: int = 0) -> str:
         """Return a tree as indented lines; `tree` is its number, where there are several."""

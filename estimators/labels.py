@@ -45,6 +45,13 @@ class Labels:
         return np.array([contour(label, len(self.classes)) for label in self.labels])
 
 
+def are_classes(y: Any) -> bool:
+    """Tell whether every label of `y` is one class, as scikit-learn's own metrics want it."""
+    if is_frame(y) or (isinstance(y, np.ndarray) and y.ndim > 1):
+        return bool(y.shape[1] == 1)
+    return not any(isinstance(each, (*UNCERTAIN, list, tuple)) or is_missing(each) for each in y)
+
+
 def read_labels(y: Any, classes: Sequence[Hashable] | None = None, missing: object = np.nan) -> Labels:
     """Return what `y` says.
 

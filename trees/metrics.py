@@ -103,6 +103,36 @@ def u80(sets: ArrayLike, truth: ArrayLike) -> float:
     return float((x + 1.2 * x * (1 - x)).mean())
 
 
+def expected_accuracy(pignistic: ArrayLike, predicted: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """Return the mean chance that predictions are right, as far as uncertain labels tell (ALGORITHMS §5).
+
+    Of a row it is ``BetP`` of the predicted class under the row's label: with precise labels, this is the accuracy.
+
+    Parameters
+    ----------
+    pignistic
+        (n, l) pignistic probability of each class under the label of each row.
+    predicted
+        (n,) indices of the predicted classes, in [0, l).
+    weights
+        (n,) of the rows; None: all the same.
+
+    Raises
+    ------
+    InvalidInput
+        When a class is out of bounds or the shapes do not fit.
+
+    Examples
+    --------
+    >>> expected_accuracy([[1.0, 0.0], [0.5, 0.5]], [0, 0])
+    0.75
+    """
+    chances = np.asarray(pignistic, dtype=np.float64)
+    _, klass = _checked(np.ones(chances.shape, dtype=bool), predicted)
+    counted = None if weights is None else np.asarray(weights, dtype=np.float64)
+    return float(np.average(chances[np.arange(len(klass)), klass], weights=counted))
+
+
 @dataclass(frozen=True, slots=True)
 class SetScores:
     """What is usually told of set-valued predictions.

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -200,6 +200,32 @@ def test_forests_do_not_depend_on_jobs() -> None:
 def test_what_cannot_stand_in_a_forest(base: BaseEstimator) -> None:
     with pytest.raises(InvalidInput, match=r"base: is .* must be an estimator of a tree"):
         EvidentialForestClassifier(base, n_estimators=2).fit(X, Y)
+
+
+def test_scores_by_uncertain_labels() -> None:
+    tree = E2MTreeClassifier(classes=NAMES).fit(X, Y)
+    predicted = tree.predict(X[:4]).tolist()
+    assert predicted == ["setosa"] * 4
+    y = [
+        "setosa",
+        {"setosa", "virginica"},
+        None,
+        {frozenset(["setosa"]): 0.6, frozenset(NAMES.tolist()): 0.4},
+    ]
+    assert tree.score(X[:4], y) == pytest.approx((1 + 1 / 2 + 1 / 3 + (0.6 + 0.4 / 3)) / 4)
+    assert tree.score(X[:2], np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0]])) == pytest.approx((0.75 + 0.25) / 2)
+    assert tree.score(X, Y, sample_weight=TARGETS) == tree.score(X[50:], Y[50:], TARGETS[50:])
+    assert tree.score(X[:2], ["setosa", "unheard of"]) == 0.5
+
+
+def test_grid_search_with_uncertain_labels() -> None:
+    folds = KFold(3, shuffle=True, random_state=0)
+    search = GridSearchCV(
+        E2MTreeClassifier(classes=NAMES), {"max_depth": [0, 3]}, cv=folds, error_score="raise"
+    )
+    search.fit(X, said())
+    assert search.best_params_ == {"max_depth": 3}
+    assert search.best_estimator_.score(X, Y) > 0.9
 
 
 def test_grid_search_and_pipelines() -> None:

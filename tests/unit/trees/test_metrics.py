@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.metrics import discounted, set_scores, u65, u80, undominated
+from quercus.trees.metrics import discounted, expected_accuracy, set_scores, u65, u80, undominated
 
 
 def row(*members: int, size: int = 4) -> list[bool]:
@@ -85,3 +85,11 @@ def test_what_cannot_be_scored(sets: object, truth: object, words: str) -> None:
 def test_bounds_that_do_not_fit() -> None:
     with pytest.raises(InvalidInput, match="plausibility"):
         undominated([[0.1, 0.2]], [[0.3]])
+
+
+def test_expected_accuracy() -> None:
+    pignistic = [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [1 / 3] * 3, [0.1, 0.2, 0.7]]
+    assert expected_accuracy(pignistic, [0, 2, 1, 2]) == pytest.approx((1 + 0 + 1 / 3 + 0.7) / 4)
+    assert expected_accuracy(pignistic, [0, 2, 1, 2], [1, 1, 0, 2]) == pytest.approx((1 + 0 + 1.4) / 4)
+    with pytest.raises(InvalidInput, match=r"truth\[1\]: is 3"):
+        expected_accuracy(pignistic[:2], [0, 3])
