@@ -6,6 +6,7 @@ A library (:class:`Client`, :class:`quercus.client.aio.Client`) and the command 
 from quercus.client.client import Client
 from quercus.client.errors import (
     AlreadyExists,
+    BufferFull,
     Cancelled,
     DeadlineExceeded,
     FailedPrecondition,
@@ -19,6 +20,7 @@ from quercus.client.errors import (
     Unauthenticated,
     Unavailable,
 )
+from quercus.client.outbox import Outbox
 from quercus.client.results import (
     AnswerReport,
     Classification,
@@ -42,6 +44,7 @@ from quercus.client.treeview import Tree, TreeNode, TreeUpdate
 __all__ = [
     "AlreadyExists",
     "AnswerReport",
+    "BufferFull",
     "Cancelled",
     "Classification",
     "Classifications",
@@ -57,6 +60,7 @@ __all__ = [
     "Nominal",
     "NotFound",
     "Numeric",
+    "Outbox",
     "PermissionDenied",
     "Pruning",
     "PushReport",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -41,7 +42,7 @@ class Client:
 
     Parameters
     ----------
-    address, timeout_s, token, ca
+    address, timeout_s, outage_s, token, ca
         As in :class:`quercus.client.Client`.
 
     Examples
@@ -57,11 +58,13 @@ class Client:
         address: str | None = None,
         *,
         timeout_s: float = transport.DEFAULT_TIMEOUT_S,
+        outage_s: float = transport.OUTAGE_S,
         token: str | None = None,
         ca: Path | str | None = None,
     ) -> None:
         self.address = transport.server_address(address)
         self.timeout_s = timeout_s
+        self._outage = transport.Outage(outage_s)
         self._sequences = transport.Sequences()
         self._forms = Forms()
         self._channel = Security.load(token, ca).aio_channel(self.address)
@@ -82,10 +85,19 @@ class Client:
     async def _call(
         self, method: Callable[..., Awaitable[Any]], request: Any, timeout_s: float | None = None
     ) -> Any:
-        try:
-            return await method(request, timeout=timeout_s or self.timeout_s)
-        except grpc.RpcError as error:
-            raise from_rpc(error, self.address) from None
+        trial = self._outage.trial()
+        while True:
+            try:
+                answer = await method(request, timeout=timeout_s or self.timeout_s)
+            except grpc.RpcError as error:
+                failed = from_rpc(error, self.address)
+                pause_s = trial.pause_s() if requests.may_repeat(request, failed) else None
+                if pause_s is None:
+                    raise failed from None
+                await asyncio.sleep(pause_s)
+            else:
+                trial.succeeded()
+                return answer
 
     async def wait_ready(self, timeout_s: float = 10.0) -> None:
         """Wait until the server answers; :class:`Unavailable` when it does not within ``timeout_s``."""
@@ -162,7 +174,7 @@ class Client:
         """Push rows, as :meth:`quercus.client.Client.push` does; ``rows`` may be an async iterable too."""
         pushing.check_sizes(batch_rows, window)
         batcher = pushing.Batcher(model, (await self.get_model(model)).specification, labels, ids)
-        ledger = pushing.Ledger(window, on_progress)
+        ledger = pushing.Ledger(window, on_progress, self._outage.outage_s)
         line = _PushLine(self._stubs.instances, ledger, self.address, self.timeout_s)
         try:
             size = pushing.batch_size(batch_rows, batcher.specification)
@@ -315,14 +327,26 @@ class Client:
     async def watch(self, model: str, *, timeout_s: float | None = None) -> AsyncGenerator[TreeUpdate, None]:
         """The newest tree, then every newer one as it is grown (a slow reader skips versions)."""
         request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model))
-        call = self._stubs.trees.WatchTree(request, timeout=timeout_s)
-        try:
-            async for update in call:
-                yield TreeUpdate(convert.tree(update.tree), update.committed_sequence)
-        except grpc.RpcError as error:
-            raise from_rpc(error, self.address) from None
-        finally:
-            call.cancel()
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        trial, seen = self._outage.trial(), 0
+        while True:
+            left_s = None if until is None else max(0.0, until - time.monotonic())
+            call = self._stubs.trees.WatchTree(request, timeout=left_s)
+            try:
+                async for update in call:
+                    trial.succeeded()
+                    if update.tree.version > seen:  # after an outage the newest comes again
+                        seen = update.tree.version
+                        yield TreeUpdate(convert.tree(update.tree), update.committed_sequence)
+                return
+            except grpc.RpcError as error:
+                failed = from_rpc(error, self.address)
+                pause_s = trial.pause_s() if isinstance(failed, Unavailable) else None
+                if pause_s is None:
+                    raise failed from None
+            finally:
+                call.cancel()
+            await asyncio.sleep(pause_s)
 
     async def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float = 60.0) -> Model:
         """Wait until the tree is a function of the log up to ``sequence`` (default: all of it)."""
@@ -370,10 +394,10 @@ class _PushLine:
             try:
                 self._ledger.acknowledged(await self._receive())
             except QuercusError as error:
-                attempt = self._ledger.broken(error)
+                pause_s = self._ledger.broken(error)
                 await self._stop_reading()
                 self._call.cancel()
-                await asyncio.sleep(transport.backoff_s(attempt))
+                await asyncio.sleep(pause_s)
                 self._call = self._stub.PushInstances()
                 for batch in self._ledger.pending:
                     await self._write(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from quercus.client.classifying import Forms
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
 from quercus.client.holding import Holding
 from quercus.client.labels import LabelLike
+from quercus.client.outbox import MAX_BUFFER_BYTES, Outbox
 from quercus.client.pushline import PushLine
 from quercus.client.results import (
     AnswerReport,
@@ -44,6 +46,9 @@ class Client:
         127.0.0.1:50051.
     timeout_s
         Deadline of each call, and of each acknowledgement of a push.
+    outage_s
+        How long to go on trying, with pauses, when the server is away after it has answered before: calls that may be
+        made twice, pushes, queries and watches. A server that never answered is not waited for.
     token
         Where the server asks for one; default ``QUERCUS_TOKEN``, else what the file ``QUERCUS_TOKEN_FILE`` holds.
     ca
@@ -65,11 +70,13 @@ class Client:
         address: str | None = None,
         *,
         timeout_s: float = transport.DEFAULT_TIMEOUT_S,
+        outage_s: float = transport.OUTAGE_S,
         token: str | None = None,
         ca: Path | str | None = None,
     ) -> None:
         self.address = transport.server_address(address)
         self.timeout_s = timeout_s
+        self._outage = transport.Outage(outage_s)
         self._sequences = transport.Sequences()
         self._forms = Forms()
         self._channel = Security.load(token, ca).channel(self.address)
@@ -95,8 +102,19 @@ class Client:
             raise from_rpc(error, self.address) from None
 
     def _call(self, method: Callable[..., Any], request: Any, timeout_s: float | None = None) -> Any:
-        with self._errors():
-            return method(request, timeout=timeout_s or self.timeout_s)
+        trial = self._outage.trial()
+        while True:
+            try:
+                answer = method(request, timeout=timeout_s or self.timeout_s)
+            except grpc.RpcError as error:
+                failed = from_rpc(error, self.address)
+                pause_s = trial.pause_s() if requests.may_repeat(request, failed) else None
+                if pause_s is None:
+                    raise failed from None
+                time.sleep(pause_s)
+            else:
+                trial.succeeded()
+                return answer
 
     def wait_ready(self, timeout_s: float = 10.0) -> None:
         """Wait until the server answers; :class:`Unavailable` when it does not within ``timeout_s``."""
@@ -197,7 +215,7 @@ class Client:
         """
         pushing.check_sizes(batch_rows, window)
         batcher = pushing.Batcher(model, self.get_model(model).specification, labels, ids)
-        ledger = pushing.Ledger(window, on_progress)
+        ledger = pushing.Ledger(window, on_progress, self._outage.outage_s)
         with PushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
             try:
                 for chunk in chunks(rows, pushing.batch_size(batch_rows, batcher.specification)):
@@ -214,6 +232,22 @@ class Client:
             finally:
                 self._sequences.saw(model, ledger.report.committed_sequence)
         return ledger.report
+
+    @property
+    def push_stub(self) -> Any:
+        """What an :class:`~quercus.client.outbox.Outbox` pushes through."""
+        return self._stubs.instances
+
+    def outbox(
+        self,
+        model: str,
+        path: Path | str | None = None,
+        *,
+        max_bytes: int = MAX_BUFFER_BYTES,
+        specification: Specification | None = None,
+    ) -> Outbox:
+        """A bounded buffer for rows, in memory or in a file, that are pushed when the server takes them."""
+        return Outbox(self, model, path, max_bytes=max_bytes, specification=specification)
 
     def get_instance(self, model: str, instance: str) -> Instance:
         """A row with everything that was ever said about its label."""
@@ -388,17 +422,29 @@ class Client:
             Whose trees.
         timeout_s
             Ends with :class:`DeadlineExceeded` then; ``None``: runs until you stop, the model goes, or the
-            server.
+            server, for longer than ``outage_s``.
         """
-        call = self._stubs.trees.WatchTree(
-            tree_pb2.WatchTreeRequest(model=convert.model_resource(model)), timeout=timeout_s
-        )
-        try:
-            with self._errors():
-                for update in call:
-                    yield TreeUpdate(convert.tree(update.tree), update.committed_sequence)
-        finally:
-            call.cancel()
+        request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model))
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        trial, seen = self._outage.trial(), 0
+        while True:
+            left_s = None if until is None else max(0.0, until - time.monotonic())
+            call = self._stubs.trees.WatchTree(request, timeout=left_s)
+            try:
+                with self._errors():
+                    for update in call:
+                        trial.succeeded()
+                        if update.tree.version > seen:  # after an outage the newest comes again
+                            seen = update.tree.version
+                            yield TreeUpdate(convert.tree(update.tree), update.committed_sequence)
+                return
+            except Unavailable:
+                pause_s = trial.pause_s()
+                if pause_s is None:
+                    raise
+            finally:
+                call.cancel()
+            time.sleep(pause_s)
 
     def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float = 60.0) -> Model:
         """Wait until the tree is a function of the log up to ``sequence`` (default: all of it).

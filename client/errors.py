@@ -9,6 +9,8 @@ import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
+from quercus import __version__
+
 if TYPE_CHECKING:
     from quercus.client.results import PushReport
 
@@ -87,6 +89,10 @@ class ResourceExhausted(QuercusError):  # noqa: N818
     """A limit with a name was passed; the message says which."""
 
 
+class BufferFull(QuercusError):  # noqa: N818
+    """A buffer of rows that wait for the server takes no more; nothing of what was put is in it."""
+
+
 class Unavailable(QuercusError):  # noqa: N818
     """No server answers at the address, or it cannot answer yet."""
 
@@ -147,6 +153,11 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         details = f"{address} did not answer in time ({details})"
     kind = _BY_CODE.get(code, ServerError)
+    if code is grpc.StatusCode.UNIMPLEMENTED:
+        return ServerError(
+            f"{address} does not know this call: it is of another version than this client ({__version__}), or no "
+            f"quercus server at all ({details})"
+        )
     if kind is ServerError:
         details = f"the server failed: {code.name} {details}"
     return kind(details, _violations(call))

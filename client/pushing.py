@@ -21,7 +21,7 @@ from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.missing import is_missing
 from quercus.client.results import Floats, PushReport, Specification
 from quercus.client.rows import Chunk, RowEncoder, is_frame
-from quercus.client.transport import MAX_SEND_BYTES, PUSH_ATTEMPTS
+from quercus.client.transport import MAX_SEND_BYTES, OUTAGE_S, Outage
 from quercus.proto.v1 import instance_pb2
 
 MAX_BATCH_ROWS = 10_000
@@ -160,12 +160,13 @@ def _take(source: Any, chunk: Chunk, name: str) -> list[Any]:
 class Ledger:
     """Which batches are on their way or acknowledged, and whether a broken stream is worth another try."""
 
-    def __init__(self, window: int, on_progress: Progress | None) -> None:
+    def __init__(self, window: int, on_progress: Progress | None, outage_s: float = OUTAGE_S) -> None:
         self.window = window
         self._on_progress = on_progress
+        self._trial = Outage(outage_s).trial()
+        self._trial.succeeded()  # the model was read before the first batch
         self._pending: dict[str, Batch] = {}
         self._started = time.monotonic()
-        self._attempts = 0
         self._report = PushReport(0, 0, 0, 0, 0, 0.0)
 
     @property
@@ -192,7 +193,7 @@ class Ledger:
         batch = self._pending.pop(ack.batch_id, None)
         if batch is None:  # acknowledged before the stream broke, and again after
             return
-        self._attempts = 0
+        self._trial.succeeded()
         last = self._report
         self._report = PushReport(
             rows=last.rows + batch.rows,
@@ -205,18 +206,18 @@ class Ledger:
         if self._on_progress is not None:
             self._on_progress(self._report)
 
-    def broken(self, error: QuercusError) -> int:
-        """The stream broke: the number of the next attempt.
+    def broken(self, error: QuercusError) -> float:
+        """The stream broke: how long to wait before the next attempt, in seconds.
 
         Raises
         ------
         QuercusError
             ``error`` itself, with the report of what is acknowledged, when another attempt would not help.
         """
-        self._attempts += 1
-        if not isinstance(error, Unavailable) or self._attempts >= PUSH_ATTEMPTS:
+        pause_s = self._trial.pause_s() if isinstance(error, Unavailable) else None
+        if pause_s is None:
             raise self.failed(error)
-        return self._attempts
+        return pause_s
 
     def failed(self, error: Exception) -> Exception:
         """The error, with what is acknowledged: as ``report`` of ours, as a note on any other."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import grpc
 
-from quercus.client import pushing, transport
+from quercus.client import pushing
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
 from quercus.proto.v1 import instance_pb2
 
@@ -67,9 +67,9 @@ class PushLine:
             try:
                 self._ledger.acknowledged(self._receive())
             except QuercusError as error:
-                attempt = self._ledger.broken(error)
+                pause_s = self._ledger.broken(error)
                 self._close()
-                time.sleep(transport.backoff_s(attempt))
+                time.sleep(pause_s)
                 self._open()
                 for batch in self._ledger.pending:
                     self._outgoing.put(batch.request)

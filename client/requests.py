@@ -10,7 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from quercus.client.convert import UPDATABLE, model_resource, pruning_to_proto, specification_to_proto
-from quercus.client.errors import DeadlineExceeded, invalid
+from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, invalid
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.results import Lease, Model, Nominal, Numeric, Pruning, Query, Specification
 from quercus.proto.v1 import model_pb2, query_pb2
@@ -48,6 +48,12 @@ def _check_text(names: Iterable[object], field: str, *, one: bool = False) -> No
         if not isinstance(name, str):
             where = field if one else f"{field}[{k}]"
             raise invalid(where, f"is {name!r} ({type(name).__name__}), must be text")
+
+
+def may_repeat(request: object, failed: QuercusError) -> bool:
+    """Whether a call that failed may be made again: its failure is that no server was there, and twice is as once."""
+    once = isinstance(request, model_pb2.CreateModelRequest | model_pb2.DeleteModelRequest)
+    return isinstance(failed, Unavailable) and not once
 
 
 def duration(seconds: float, field: str) -> Duration:

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import time
 from typing import Any
 
 from quercus.client.errors import invalid
@@ -21,8 +22,11 @@ DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_ADDRESS = "127.0.0.1:50051"
 TLS_SCHEME = "tls://"
 MAX_ATTEMPTS = 4
-PUSH_ATTEMPTS = 8
-"""Of a stream that broke with batches on their way: several seconds, long enough for a server to restart."""
+OUTAGE_S = 60.0
+"""How long a client that has reached its server goes on trying when it is away, unless told otherwise."""
+PING_EVERY_MS = 30_000
+PING_TIMEOUT_MS = 10_000
+"""A connection on which calls wait and no answer to a ping comes is taken for dead."""
 FIRST_BACKOFF_S = 0.1
 MAX_BACKOFF_S = 2.0
 
@@ -107,6 +111,8 @@ def channel_options(address: str) -> list[tuple[str, Any]]:
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 2000),
+        ("grpc.keepalive_time_ms", PING_EVERY_MS),
+        ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
     ]
 
 
@@ -123,6 +129,53 @@ def classify_rows(attributes: int, classes: int) -> int:
     """Rows in one Classify request, so that neither it nor its answer comes near the message limit."""
     widest = 8 * max(attributes, 4 * classes + 2)
     return max(1, min(MAX_CLASSIFY_ROWS, CLASSIFY_BYTES // widest))
+
+
+class Outage:
+    """Whether a call that found no server is worth another try.
+
+    A server that never answered is not waited for: the address may be wrong. One that has answered before is tried
+    again for ``outage_s`` seconds.
+
+    Parameters
+    ----------
+    outage_s
+        0: never again.
+    """
+
+    def __init__(self, outage_s: float) -> None:
+        if not outage_s >= 0:
+            raise invalid("outage_s", f"is {outage_s}, must be at least 0")
+        self.outage_s = outage_s
+        self.reached = False
+
+    def trial(self) -> Trial:
+        """What one call may try."""
+        return Trial(self)
+
+
+class Trial:
+    """The attempts of one call."""
+
+    def __init__(self, outage: Outage) -> None:
+        self._outage = outage
+        self._since: float | None = None
+        self._attempts = 0
+
+    def succeeded(self) -> None:
+        """The server answered; the next outage is another one."""
+        self._outage.reached = True
+        self._since, self._attempts = None, 0
+
+    def pause_s(self) -> float | None:
+        """Seconds to wait before another attempt, ``None`` when there is to be none."""
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        self._attempts += 1
+        left = self._outage.outage_s - (now - self._since)
+        if not self._outage.reached or left <= 0:
+            return None
+        return min(backoff_s(self._attempts), left)
 
 
 class Sequences:

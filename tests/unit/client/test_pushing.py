@@ -18,7 +18,7 @@ from quercus.client import (
 )
 from quercus.client.pushing import Batcher, Ledger, batch_size, check_sizes
 from quercus.client.rows import chunks
-from quercus.client.transport import MAX_SEND_BYTES, PUSH_ATTEMPTS
+from quercus.client.transport import MAX_BACKOFF_S, MAX_SEND_BYTES
 from quercus.proto.v1 import instance_pb2
 
 SPECIFICATION = Specification([Nominal("X", "ab"), Numeric("y")], ["o", "s"])
@@ -105,23 +105,33 @@ def test_the_ledger_counts_each_batch_once() -> None:
     assert [each.rows for each in seen] == [2, 3]
 
 
-def test_a_broken_stream_is_tried_again_a_bounded_number_of_times() -> None:
-    ledger = Ledger(2, None)
-    attempts = [ledger.broken(Unavailable("gone")) for _ in range(PUSH_ATTEMPTS - 1)]
-    assert attempts == list(range(1, PUSH_ATTEMPTS))
+def test_a_broken_stream_is_tried_again_for_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    ledger = Ledger(2, None, outage_s=10.0)
+    for _ in range(100):
+        pause_s = ledger.broken(Unavailable("gone"))
+        assert 0 < pause_s <= MAX_BACKOFF_S
+        now += pause_s
+        if now > 9.999:
+            break
+    now = 10.0
     with pytest.raises(Unavailable) as caught:
         ledger.broken(Unavailable("gone"))
     assert caught.value.report == ledger.report
     assert str(caught.value) == "gone; 0 rows had been acknowledged"
 
 
-def test_progress_makes_attempts_free_again_and_other_errors_get_none() -> None:
-    ledger = Ledger(2, None)
+def test_progress_makes_time_free_again_and_other_errors_get_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    ledger = Ledger(2, None, outage_s=1.0)
     batch = Batcher("m", SPECIFICATION, None, None).batch(next(chunks(ROWS, 3)))
     ledger.sent(batch)
     ledger.broken(Unavailable("gone"))
     acknowledge(ledger, batch.request.batch_id, 3, 3)
-    assert ledger.broken(Unavailable("gone")) == 1
+    now = 100.0
+    assert ledger.broken(Unavailable("gone")) <= 0.1
     with pytest.raises(InvalidArgument) as caught:
         ledger.broken(InvalidArgument("wrong"))
     assert caught.value.report is not None

@@ -1,0 +1,266 @@
+"""The server goes away and comes back: what a client goes on with, and what it says when it gives up."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration.client.serving import Serving
+
+from quercus.client import (
+    BufferFull,
+    Client,
+    DeadlineExceeded,
+    InvalidArgument,
+    Nominal,
+    Outbox,
+    ServerError,
+    Specification,
+    Unavailable,
+)
+from quercus.client.requests import may_repeat
+from quercus.client.transport import MAX_BACKOFF_S, Outage
+from quercus.proto.v1 import model_pb2
+
+SPECIFICATION = Specification([Nominal("X", "ab")], ["o", "s"], budget=5, alpha=0.9)
+ROWS = [{"X": "a"}, {"X": "b"}]
+
+
+class Machine:
+    """A server that can be switched off and on, always at the same address."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.running: Serving | None = Serving(folder)
+        self.port = self.running.port
+        self.address = self.running.address
+
+    def off(self) -> None:
+        assert self.running is not None
+        self.running.kill()
+        self.running = None
+
+    def on(self) -> None:
+        self.running = Serving(self.folder, self.port)
+
+    def on_later(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self.on)
+        timer.start()
+        return timer
+
+    def close(self) -> None:
+        if self.running is not None:
+            self.running.stop()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    made = Machine(tmp_path)
+    yield made
+    made.close()
+
+
+def test_calls_that_may_be_made_twice_wait_for_a_server_that_was_there(machine: Machine) -> None:
+    with Client(machine.address, outage_s=60) as client:
+        client.create_model("m", SPECIFICATION)
+        machine.off()
+        timer = machine.on_later(2.0)
+        assert client.get_model("m").name == "m"
+        timer.join()
+
+
+def test_a_server_that_never_answered_is_not_waited_for(tmp_path: Path) -> None:
+    with Client("127.0.0.1:1", outage_s=60) as client:
+        started = time.monotonic()
+        with pytest.raises(Unavailable, match=r"no server answers at 127\.0\.0\.1:1"):
+            client.get_model("m")
+        assert time.monotonic() - started < 30
+
+
+def test_an_outage_that_is_too_long_is_told(machine: Machine) -> None:
+    with Client(machine.address, outage_s=1.0) as client:
+        client.create_model("m", SPECIFICATION)
+        machine.off()
+        with pytest.raises(Unavailable, match="no server answers"):
+            client.get_model("m")
+        with pytest.raises(Unavailable, match="no server answers"):
+            client.create_model("n", SPECIFICATION)
+    with pytest.raises(InvalidArgument, match="outage_s: is -1"):
+        Client(machine.address, outage_s=-1)
+
+
+def test_what_must_not_be_done_twice_is_not() -> None:
+    gone = Unavailable("gone")
+    assert not may_repeat(model_pb2.CreateModelRequest(), gone)
+    assert not may_repeat(model_pb2.DeleteModelRequest(), gone)
+    assert may_repeat(model_pb2.GetModelRequest(), gone)
+    assert not may_repeat(model_pb2.GetModelRequest(), ServerError("bug"))
+
+
+def test_pauses_grow_with_jitter_and_end_with_the_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    outage = Outage(30.0)
+    assert outage.trial().pause_s() is None
+    trial = outage.trial()
+    trial.succeeded()
+    pauses = []
+    while (pause_s := trial.pause_s()) is not None:
+        pauses.append(pause_s)
+        now += pause_s
+    assert sum(pauses) == pytest.approx(30.0)
+    assert max(pauses) <= MAX_BACKOFF_S
+    assert pauses[0] <= 0.1
+    assert len(set(pauses)) == len(pauses)
+    now += 1000
+    trial.succeeded()
+    assert trial.pause_s() is not None
+
+
+def test_a_watch_goes_on_after_an_outage_with_what_is_newer(machine: Machine) -> None:
+    with Client(machine.address, outage_s=60) as client:
+        client.create_model("m", SPECIFICATION)
+        seen = []
+        for update in client.watch("m", timeout_s=100):
+            seen.append(update.tree.version)
+            if len(seen) == 1:
+                machine.off()
+                machine.on()
+                client.push("m", ROWS, ["o", "s"])
+            if update.tree.as_of == 2:
+                break
+        assert seen == sorted(set(seen))
+
+
+def test_labelling_goes_on_after_an_outage(machine: Machine) -> None:
+    with Client(machine.address, outage_s=60) as client:
+        two = Specification([Nominal("X", "ab"), Nominal("Y", "cd")], ["o", "s"], budget=5, alpha=0.9)
+        client.create_model("m", two)
+        client.push("m", [{"X": x, "Y": y} for x in "ab" for y in "cd"] * 5)
+        for number, query in enumerate(client.queries("m", "ann", idle_s=30), 1):
+            if number == 2:
+                machine.off()
+                machine.on()
+            client.answer(query, "o" if query.values["X"] == "a" else "s")
+            if number == 3:
+                break
+        assert client.get_model("m").queries_answered == 3
+
+
+def test_rows_wait_in_memory_while_the_server_is_away(machine: Machine) -> None:
+    with Client(machine.address) as client:
+        client.create_model("m", SPECIFICATION)
+        with client.outbox("m") as outbox:
+            outbox.put(ROWS, ["o", None], ids=["1", "2"])
+            outbox.flush(30)
+            machine.off()
+            for i in range(100):
+                outbox.put(ROWS, ids=[f"a{i}", f"b{i}"])
+            with pytest.raises(DeadlineExceeded, match=r"200 rows still wait after 0\.2 s"):
+                outbox.flush(0.2)
+            machine.on()
+            outbox.flush(60)
+            assert (outbox.waiting_rows, outbox.waiting_bytes) == (0, 0)
+        assert client.get_model("m").instance_count == 202
+
+
+def fill(outbox: Outbox) -> None:
+    for i in range(10**6):
+        outbox.put(ROWS, ids=[f"a{i}", f"b{i}"])
+
+
+def test_a_buffer_is_bounded_and_takes_all_or_nothing(machine: Machine) -> None:
+    with Client(machine.address) as client:
+        client.create_model("m", SPECIFICATION)
+        outbox = client.outbox("m", max_bytes=2000)
+        machine.off()
+        with pytest.raises(BufferFull, match=r"bytes wait for .* do not fit into 2,000"):
+            fill(outbox)
+        count = outbox.waiting_rows // 2
+        assert count > 0
+        assert outbox.waiting_bytes <= 2000
+        machine.on()
+        outbox.close(60)
+        assert client.get_model("m").instance_count == 2 * count
+
+
+def test_what_the_server_refuses_is_told_to_whoever_puts_next(machine: Machine) -> None:
+    with Client(machine.address) as client:
+        client.create_model("m", SPECIFICATION)
+        client.push("m", ROWS[:1], ids=["1"])
+        outbox = client.outbox("m")
+        outbox.put(ROWS[1:], ids=["1"])  # another row under the same id
+        with pytest.raises(Exception, match="already exists"):
+            outbox.flush(30)
+        with pytest.raises(Exception, match="already exists"):
+            outbox.put(ROWS)
+
+
+PRODUCER = """
+import sys
+from quercus.client import Client, Nominal, Specification
+address, path = sys.argv[1:]
+client = Client(address)
+outbox = client.outbox("m", path, specification=Specification([Nominal("X", "ab")], ["o", "s"]))
+for i in range(10**9):
+    outbox.put([{"X": "a"}, {"X": "b"}], ids=[f"a{i}", f"b{i}"])
+    print(i, flush=True)
+"""
+
+
+def test_a_file_outlives_the_process_and_stores_nothing_twice(machine: Machine, tmp_path: Path) -> None:
+    """What `put` returned from is there after the process was killed and the server was away, each row once."""
+    path = tmp_path / "rows.buffer"
+    with Client(machine.address) as client:
+        client.create_model("m", SPECIFICATION)
+        told = -1
+        for away in (False, True):
+            if away:
+                machine.off()
+            process = subprocess.Popen(
+                [sys.executable, "-c", PRODUCER, machine.address, str(path)],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            assert process.stdout is not None
+            for line in process.stdout:
+                last = int(line)
+                if last >= 50 * (1 + away):
+                    break
+            os.kill(process.pid, signal.SIGKILL)
+            rest, _ = process.communicate(timeout=30)
+            told = max([told, last, *(int(line) for line in rest.split("\n")[:-1])])
+        machine.on()
+        with path.open("ab") as file:  # a write that the crash cut off
+            file.write(b"\x40\x00\x00\x00halfa")
+        with client.outbox("m", path) as outbox:
+            outbox.flush(60)
+        ids = [instance.id for instance in client.instances("m")]
+        assert len(set(ids)) == len(ids)
+        assert {f"{letter}{i}" for letter in "ab" for i in range(told + 1)} <= set(ids)
+    assert not path.exists()
+
+
+def test_a_file_belongs_to_one_model_and_one_process(machine: Machine, tmp_path: Path) -> None:
+    path = tmp_path / "rows.buffer"
+    with Client(machine.address) as client:
+        for name in ("m", "n"):
+            client.create_model(name, SPECIFICATION)
+        outbox = client.outbox("m", path)
+        with pytest.raises(InvalidArgument, match="is the buffer of another process"):
+            client.outbox("m", path)
+        machine.off()
+        outbox.put(ROWS)
+        with pytest.raises(DeadlineExceeded):
+            outbox.close(0.1)
+        with pytest.raises(InvalidArgument, match="is the buffer of models/m"):
+            Outbox(client, "n", path, specification=SPECIFICATION)
+        with pytest.raises(InvalidArgument, match="max_bytes: is 0"):
+            Outbox(client, "m", max_bytes=0)
+        with pytest.raises(InvalidArgument, match="cannot open"):
+            Outbox(client, "m", tmp_path / "no" / "folder", specification=SPECIFICATION)
