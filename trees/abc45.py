@@ -15,7 +15,6 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.evidence import update
 from quercus.belief.frame import check_size
 from quercus.trees.dominance import TIE, first_largest, largest_mid_value, non_dominated
-from quercus.trees.flat import FlatTree
 from quercus.trees.gain import gain_ratio_interval, split_information
 from quercus.trees.growth import Branch, Growth, Method, Place, Summary, Verdict
 from quercus.trees.incremental.growing import Rules
@@ -147,7 +146,7 @@ def open_desk(
     root = Place((), np.arange(len(sample.ids)), tuple(range(len(sample.arities))))
     growth = Growth(root, method)
     return Desk(
-        sample, solver, growth, lambda: FlatTree.of(growth.tree()), ordered or (0,) * len(sample.arities)
+        sample, solver, growth, ordered or (0,) * len(sample.arities)
     )
 
 

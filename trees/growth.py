@@ -5,7 +5,7 @@ which branch, when a node is a leaf, and what a node predicts. The skeleton know
 numbers, so labels, codes or raw numbers are the pieces' own affair.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -243,6 +243,17 @@ class Growth:
             verdict = decision.verdict
             if decision.stop is None and verdict is not None and verdict.undecided:
                 yield decision.place, verdict.rivals
+
+    def leaves(self) -> tuple[Rows, Callable[[int], Path]]:
+        """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf.
+
+        Of learners that send a row down one branch.
+        """
+        ends = [decision.place for decision, _, _ in self.preorder() if decision.stop is not None]
+        of = np.zeros(self.root.rows.size, dtype=np.int64)
+        for number, place in enumerate(ends):
+            of[place.rows] = number
+        return of, lambda number: ends[number].path
 
     def gains(self, place: Place) -> Mapping[int, tuple[float, float]]:
         """Return the interval of every candidate at a place, also where the tree did not need them."""

@@ -6,10 +6,9 @@ from typing import Protocol
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.dominance import Interval
-from quercus.trees.flat import FlatTree
 from quercus.trees.growth import Place
 from quercus.trees.interval import IntervalSolver
-from quercus.trees.sample import Sample
+from quercus.trees.sample import Ints, Sample
 from quercus.trees.tree import Path
 
 
@@ -86,6 +85,9 @@ class Grown(Protocol):
     def contested(self) -> Iterator[tuple[Place, tuple[int, ...]]]:
         """Yield the split nodes with more than one rival and a row to ask about, in pre-order, with the rivals."""
 
+    def leaves(self) -> tuple[Ints, Callable[[int], Path]]:
+        """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf."""
+
     def gains(self, place: Place) -> Mapping[int, Interval]:
         """Return the gain-ratio interval of every candidate at a place, also where the tree did not need them."""
 
@@ -102,8 +104,6 @@ class Desk:
         Entropy intervals over the sample's contours.
     growth
         The tree, decided as far as it is looked at.
-    flat
-        Returns the same tree as arrays.
     ordered
         How many of each attribute's codes, from 0 on, are in order, as bins of a number are; 0 for names.
     """
@@ -111,5 +111,4 @@ class Desk:
     sample: Sample
     solver: IntervalSolver
     growth: Grown
-    flat: Callable[[], FlatTree]
     ordered: tuple[int, ...]

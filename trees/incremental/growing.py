@@ -148,6 +148,10 @@ class GrowingTree:
         rows.sort()
         return rows
 
+    def listed(self, leaves: Ids) -> tuple[Ids, Ints]:
+        """Return the rows of leaves, and in which of `leaves` each is."""
+        return routing.listed(leaves, np.arange(leaves.size), self.nodes.first, self._evidence.after)
+
     def gains(self, node: int) -> tuple[Floats, Floats]:
         """Return the exact ends of the gain ratio (K,) of every attribute at a node, whether it is a leaf or not."""
         here = np.array([node], np.int32)

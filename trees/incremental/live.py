@@ -94,7 +94,7 @@ class LiveTree:
     def desk(self, ordered: tuple[int, ...]) -> Desk:
         """Return all that choosing queries needs, see `Desk`; good until the next change."""
         tree = self._grown()
-        return Desk(self.sample, tree.solver, Standing(tree), lambda: self.flat, ordered)
+        return Desk(self.sample, tree.solver, Standing(tree), ordered)
 
     def _grown(self) -> GrowingTree:
         """Return the tree, brought up to date."""

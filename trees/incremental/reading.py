@@ -1,13 +1,13 @@
 """The growing tree as it is read: as arrays for classification, and place by place for the choice of queries."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
 from quercus.trees.dominance import TIE, Interval
 from quercus.trees.flat import FlatTree
 from quercus.trees.growth import Place
-from quercus.trees.incremental.arrays import NONE
+from quercus.trees.incremental.arrays import NONE, Ints
 from quercus.trees.incremental.growing import GrowingTree
 from quercus.trees.tree import Path
 
@@ -67,6 +67,16 @@ class Standing:
                 self._place(int(node), self._path(int(node))),
                 tuple(np.flatnonzero(nodes.rivals[node]).tolist()),
             )
+
+    def leaves(self) -> tuple[Ints, Callable[[int], Path]]:
+        """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf."""
+        nodes = self._tree.nodes
+        order, _ = nodes.preorder(self._tree.root)
+        ends = order[nodes.attribute[order] < 0]
+        rows, leaf = self._tree.listed(ends)
+        of = np.zeros(rows.size, np.int64)
+        of[rows] = leaf
+        return of, lambda number: self._path(int(ends[number]))
 
     def gains(self, place: Place) -> Mapping[int, Interval]:
         """Return the exact gain-ratio interval of every candidate at a place, whether the tree needed it or not."""

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from quercus.trees.dominance import TIE
 from quercus.trees.query import Asked, Desk, Query
 from quercus.trees.strategies import covering, members
-from quercus.trees.strategies.placing import query_at
+from quercus.trees.strategies.placing import Leaves
 from quercus.trees.strategies.sketch import lots, room, sketch
 
 Floats = NDArray[np.float64]
@@ -57,6 +57,7 @@ class Committee:
         if not pool.size:
             return
         pool = pool[np.argsort(lots(pool))]
+        leaves = Leaves(desk)
         worth = disagreement(desk, pool, most)
         covered = _Cover(desk, pool, most) if self.cover > 0 else None
         free = np.ones(pool.size, dtype=bool)
@@ -64,7 +65,7 @@ class Committee:
             score = worth if covered is None else worth + self.cover * covered.shares(free)
             score = np.where(free, score, -np.inf)
             chosen = int((score >= score.max() - TIE).argmax())
-            yield query_at(desk, int(pool[chosen]), float(score[chosen]))
+            yield leaves.query(int(pool[chosen]), float(score[chosen]))
             free[chosen] = False
             if covered is not None:
                 covered.take(chosen)
@@ -95,7 +96,7 @@ def disagreement(desk: Desk, pool: Ints, most: int) -> Floats:
         contours[sample.ids[told]],
         weights,
         np.array(desk.ordered),
-        max(sample.arities),
+        np.array(sample.arities),
         isqrt(attributes - 1) + 1,
         sample.codes[pool],
         contours[sample.ids[pool]],

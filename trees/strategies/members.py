@@ -67,7 +67,7 @@ def entropy(counts: Floats, total: float) -> float:
 
 @compiled
 def best_code(table: Floats, is_ordered: bool) -> tuple[float, int]:
-    """Return the gain of the best test on an attribute, in bits, and its code, given shares by code (width, l).
+    """Return the gain of the best test on an attribute, in bits, and its code, given shares by code (arity, l).
 
     The code is -1 where no test has rows on both sides.
     """
@@ -93,17 +93,24 @@ def best_code(table: Floats, is_ordered: bool) -> tuple[float, int]:
 
 @compiled
 def choose(
-    rows: Ints, codes: Codes, share: Floats, ordered: Ints, width: int, tries: int, state: NDArray[np.uint64]
+    rows: Ints,
+    codes: Codes,
+    share: Floats,
+    ordered: Ints,
+    arities: Ints,
+    tries: int,
+    state: NDArray[np.uint64],
 ) -> tuple[int, int]:
     """Return attribute and code of the best test among `tries` attributes that can split; -1, -1 where none can."""
     K, l = codes.shape[1], share.shape[1]
     order = np.arange(K)
     best, attribute, code, tried = -np.inf, -1, -1, 0
-    table = np.empty((width, l))
+    tables = np.empty((arities.max(), l))
     for j in range(K):
         other = j + draw(state, K - j)
         k = order[other]
         order[other], order[j] = order[j], k
+        table = tables[: arities[k]]
         table[:] = 0.0
         for i in rows:
             for c in range(l):
@@ -121,7 +128,7 @@ def choose(
 
 @compiled
 def grow(
-    codes: Codes, labels: Floats, weights: Floats, ordered: Ints, width: int, tries: int, seed: int
+    codes: Codes, labels: Floats, weights: Floats, ordered: Ints, arities: Ints, tries: int, seed: int
 ) -> tuple[Ints, Ints, Ints, Floats]:
     """Grow one tree from the rows with a weight above 0.
 
@@ -131,7 +138,7 @@ def grow(
     labels : (m, l) contours
     weights : (m,)
     ordered : (K,) above 0 where the codes are in order
-    width : more than any code
+    arities : (K,) number of codes
     tries : attributes looked at in a node
     seed : of the order in which they are
 
@@ -153,7 +160,7 @@ def grow(
         theta[at] = shares(here, weights, labels, share)
         k, a = -1, -1
         if here.shape[0] > 1 and theta[at].max() < SURE:
-            k, a = choose(here, codes, share, ordered, width, tries, state)
+            k, a = choose(here, codes, share, ordered, arities, tries, state)
         if k >= 0:
             inside = codes[here, k] <= a if ordered[k] > 0 else codes[here, k] == a
             middle = start[at] + inside.sum()
@@ -173,7 +180,7 @@ def votes(
     labels: Floats,
     weights: Floats,
     ordered: Ints,
-    width: int,
+    arities: Ints,
     tries: int,
     pool: Codes,
     known: Floats,
@@ -182,7 +189,7 @@ def votes(
 
     Parameters
     ----------
-    codes, labels, ordered, width, tries : as of `grow`
+    codes, labels, ordered, arities, tries : as of `grow`
     weights : (members, m) how often each member drew each row
     pool : (p, K) codes of the rows voted on
     known : (p, l) what is known of them: a vote is for the class of largest ``θ_c pl_c``, the first of equal ones
@@ -194,7 +201,7 @@ def votes(
     l = labels.shape[1]
     counts = np.zeros((pool.shape[0], l), np.int64)
     for b in range(weights.shape[0]):
-        attribute, code, first, theta = grow(codes, labels, weights[b], ordered, width, tries, b)
+        attribute, code, first, theta = grow(codes, labels, weights[b], ordered, arities, tries, b)
         for i in range(pool.shape[0]):
             at = 0
             while attribute[at] >= 0:

@@ -9,6 +9,11 @@ RECOMMENDED = "covering-committee"
 STRATEGIES: Mapping[str, str] = MappingProxyType(
     {
         PUBLISHED: "ABC4.5 as published: round by round at the first undecided node",
+        "shared": "as published within a node, but shared over the undecided nodes by their rows",
+        "small-regret": "shared, until no split can be regretted by more than 0.1 of gain ratio",
+        "leaf-width": "where most unlabelled rows stand in the widest entropy interval",
+        "split-change": "whose answer is expected to move the rivals of a node farthest from each other",
+        "prediction-change": "whose answer is expected to change the predictions of most rows",
         "committee": "where the trees of a committee disagree most",
         RECOMMENDED: "where a committee disagrees, and where nothing near is known yet (recommended)",
     }

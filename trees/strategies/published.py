@@ -57,7 +57,7 @@ class _Agenda:
         asked = bool(self._desk.sample.candidates(place.rows).size)
         while asked:
             asked = False
-            for query in self._round(place, rivals, _children(self._desk.sample, rivals)):
+            for query in self._round(place, rivals, children(self._desk.sample, rivals)):
                 asked = True
                 yield query
 
@@ -106,7 +106,8 @@ class _Agenda:
         return self._children[key]
 
 
-def _children(sample: Sample, rivals: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+def children(sample: Sample, rivals: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Yield the children that a round at a node visits, in order: attribute and code."""
     return ((attribute, code) for attribute in rivals for code in range(sample.arities[attribute]))
 
 
@@ -116,6 +117,6 @@ def _rest(sample: Sample, last: Asked) -> Iterator[tuple[int, int]]:
     here = (last.rivals.index(last.attribute), last.code)
     return (
         (attribute, code)
-        for attribute, code in _children(sample, last.rivals)
+        for attribute, code in children(sample, last.rivals)
         if (last.rivals.index(attribute), code) > here
     )

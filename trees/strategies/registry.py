@@ -7,13 +7,22 @@ from types import MappingProxyType
 from quercus.belief.errors import InvalidInput, shown
 from quercus.trees.query import Asked, Desk, Query
 from quercus.trees.strategies.committee import Committee
+from quercus.trees.strategies.leaf_width import LeafWidth
 from quercus.trees.strategies.names import PUBLISHED, RECOMMENDED
+from quercus.trees.strategies.prediction_change import PredictionChange
 from quercus.trees.strategies.published import Published
+from quercus.trees.strategies.shared import Shared
+from quercus.trees.strategies.split_change import SplitChange
 from quercus.trees.strategies.strategy import Strategy
 
 _STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
         PUBLISHED: Published(),
+        "shared": Shared(),
+        "small-regret": Shared(regret=0.1),
+        "leaf-width": LeafWidth(),
+        "split-change": SplitChange(),
+        "prediction-change": PredictionChange(),
         "committee": Committee(cover=0.0),
         RECOMMENDED: Committee(cover=0.2),
     }
