@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test serve proto bench clean
+.PHONY: help demo test serve proto bench torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -37,6 +37,9 @@ proto: $(STAMP) ## Generate the Python code from proto/v1/*.proto
 
 bench: $(BENCH_STAMP) ## Measure Quercus beside its peers; writes bench/RESULTS.md (ARGS=--quick: a look)
 	$(BIN)/python bench $(ARGS)
+
+torture: $(STAMP) ## Kill server and grower under load, N=200 times, and check that nothing is lost
+	$(BIN)/python tests/support/torture.py $(or $(N),200)
 
 clean: ## Remove .venv, caches and build leftovers
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,258 @@
+"""A server that is pushed to, labelled and asked all at once, while it and its grower are killed again and again.
+
+    python tests/support/torture.py 200
+
+Afterwards everything that was acknowledged must be there once, no query may have answers from two holders, the budget
+must hold, and the tree must be the one that batch induction grows from the same evidence.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np
+from integration.client.serving import Serving
+
+from quercus.belief.frame import Frame
+from quercus.client import Client, FailedPrecondition, Nominal, QuercusError, Specification, Unavailable
+from quercus.server import access
+from quercus.storage import file_url
+from quercus.storage.verify import verify
+from quercus.trees import specification as offline
+from quercus.trees.abc45 import induce
+from quercus.trees.encoding import Encoder
+
+MODEL = "m"
+VALUES = ("a", "b", "c")
+CLASSES = ("o", "s", "x")
+ATTRIBUTES = 4
+BATCH_ROWS = 5
+ALPHA = 0.9
+MIN_INSTANCES = 20
+OUTAGE_S = 120.0
+SETTLE_S = 120.0
+LONGEST_CALM_S = 1.5
+CALM_SHARE = 0.5
+"""Of the kills come after a tree was grown since the last one; the others may strike while processes still start."""
+
+PROGRESS_S = 60.0
+assert access.ROLES  # the server's package is there: this is no client-only installation
+
+
+def specification(budget: int) -> Specification:
+    """What the tortured model learns."""
+    attributes = [Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)]
+    return Specification(attributes, CLASSES, alpha=ALPHA, budget=budget, min_instances=MIN_INSTANCES)
+
+
+def truth(row: np.ndarray) -> int:
+    """The class of a row of codes, which labellers know."""
+    return int((row[0] + 2 * row[1] * row[2]) % 3)
+
+
+@dataclass
+class Outcome:
+    """What the load was told, to be held against what is stored."""
+
+    pushed: list[str] = field(default_factory=list)
+    answered: dict[str, tuple[str, int]] = field(default_factory=dict)  # query: labeller and sequence
+    classified: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+
+class Torture:
+    """One server, its load, and its killer.
+
+    Parameters
+    ----------
+    folder : where the store is.
+    seed : of rows and of kills.
+    budget : of the model.
+    """
+
+    def __init__(self, folder: Path, seed: int = 0, budget: int = 1000) -> None:
+        self.folder = folder
+        self.budget = budget
+        self.rng = np.random.default_rng(seed)
+        self.outcome = Outcome()
+        self.serving = Serving(folder)
+        self.address = self.serving.address
+        self._stop = threading.Event()
+        with Client(self.address) as client:
+            client.create_model(MODEL, specification(budget))
+
+    def run(self, kills: int) -> Outcome:
+        """Kill so many times, then check; raises AssertionError when something is not as it was told."""
+        works: list[Callable[[Client], None]] = [self._push, self._classify]
+        works += [self._label("ann"), self._label("bob")]
+        threads = [threading.Thread(target=self._work, args=(work,)) for work in works]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(kills):
+                if self.rng.random() < CALM_SHARE:
+                    self._wait_for_progress()
+                time.sleep(float(self.rng.uniform(0, LONGEST_CALM_S)))
+                self._kill()
+        finally:
+            self._stop.set()
+            for thread in threads:
+                thread.join(OUTAGE_S)
+        assert not any(thread.is_alive() for thread in threads), "a client hangs"
+        try:
+            with Client(self.address, outage_s=OUTAGE_S) as client:
+                client.wait_ready(OUTAGE_S)
+                client.wait_grown(MODEL, timeout_s=SETTLE_S)
+                self._check(client)
+        finally:
+            self.serving.stop()
+        assert verify(file_url(self.folder / "quercus.db")) == []
+        return self.outcome
+
+    def _work(self, work: Callable[[Client], None]) -> None:
+        with Client(self.address, outage_s=OUTAGE_S) as client:
+            client.wait_ready(OUTAGE_S)
+            while not self._stop.is_set():
+                try:
+                    work(client)
+                except Unavailable:
+                    time.sleep(0.05)  # away for the first call of this client: it tries again
+                except QuercusError as error:
+                    self.outcome.wrong.append(f"{type(error).__name__}: {error}")
+                    return
+
+    def _push(self, client: Client) -> None:
+        codes = self.rng.integers(0, len(VALUES), (BATCH_ROWS, ATTRIBUTES))
+        labels = [self._source_label(row) for row in codes]
+        start = len(self.outcome.pushed)
+        ids = [f"row-{start + i}" for i in range(BATCH_ROWS)]
+        rows = [[VALUES[code] for code in row] for row in codes]
+        client.push(MODEL, rows, labels, ids)
+        self.outcome.pushed += ids
+
+    def _source_label(self, row: np.ndarray) -> Any:
+        known = CLASSES[truth(row)]
+        kind = self.rng.integers(0, 4)
+        if kind == 0:
+            return known
+        if kind == 1:
+            return {known, CLASSES[(truth(row) + 1) % 3]}
+        return None
+
+    def _label(self, labeller: str) -> Callable[[Client], None]:
+        def work(client: Client) -> None:
+            lease = client.lease(MODEL, labeller, lease_s=5, wait_s=0.5)
+            for query in lease.queries:
+                row = np.array([VALUES.index(str(query.values[f"x{k}"])) for k in range(ATTRIBUTES)])
+                try:
+                    report = client.answer(query, CLASSES[truth(row)])
+                except FailedPrecondition:
+                    continue  # the lease ended while the server was away, and somebody else has it
+                self.outcome.answered[query.name] = (labeller, report.committed_sequence)
+
+        return work
+
+    def _classify(self, client: Client) -> None:
+        codes = self.rng.integers(0, len(VALUES), (2, ATTRIBUTES))
+        try:
+            client.classify(MODEL, [[VALUES[code] for code in row] for row in codes])
+        except FailedPrecondition:
+            return  # no tree yet
+        self.outcome.classified += 1
+        time.sleep(0.01)
+
+    def _wait_for_progress(self) -> None:
+        """Until a labeller had another answer accepted and a row was classified."""
+        deadline = time.monotonic() + PROGRESS_S
+        answered, classified = len(self.outcome.answered), self.outcome.classified
+        while answered == len(self.outcome.answered) or classified == self.outcome.classified:
+            assert time.monotonic() < deadline, f"nothing goes on any more: {self.outcome}"
+            time.sleep(0.01)
+
+    def _kill(self) -> None:
+        if self.rng.random() < 0.5:
+            for pid in _growers(self.serving.process.pid):
+                os.kill(pid, signal.SIGKILL)
+                self.outcome.kills["grower"] += 1
+            return
+        self.serving.kill()
+        self.outcome.kills["server"] += 1
+        self.serving = Serving(self.folder, int(self.address.rpartition(":")[2]))
+
+    def _check(self, client: Client) -> None:
+        told = self.outcome
+        assert told.wrong == []
+        instances = list(client.instances(MODEL))
+        ids = Counter(instance.id for instance in instances)
+        assert max(ids.values()) == 1, "a row is stored twice"
+        assert set(told.pushed) <= set(ids), "an acknowledged row is gone"
+        said = {e.sequence: e for i in instances for e in i.history[1:]}
+        for name, (labeller, sequence) in told.answered.items():
+            assert said[sequence].author == labeller, f"{name}: the answer {sequence} is not there"
+        assert len({sequence for _, sequence in told.answered.values()}) == len(told.answered)
+        model = client.get_model(MODEL)
+        assert len(said) == model.queries_answered <= self.budget
+        assert max(Counter(i.id for i in instances for _ in i.history[1:]).values(), default=0) <= 1
+        self._check_tree(client, instances)
+
+    def _check_tree(self, client: Client, instances: list[Any]) -> None:
+        values = np.array([[VALUES.index(i.values[f"x{k}"]) for k in range(ATTRIBUTES)] for i in instances])
+        contours = np.array([instance.contour for instance in instances])
+        attributes = tuple(offline.Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES))
+        spec = offline.Specification(attributes, Frame(CLASSES))
+        codes = Encoder(spec.attributes, ((),) * ATTRIBUTES).codes(values.astype(float))
+        grown = induce(
+            codes, [len(VALUES) + 1] * ATTRIBUTES, contours, alpha=ALPHA, min_instances=MIN_INSTANCES
+        )
+        wanted = list(grown.tree.preorder())
+        tree = client.tree(MODEL)
+        assert len(tree.nodes) == len(wanted)
+        for node, (other, parent, _) in zip(tree.nodes, wanted, strict=True):
+            assert node.parent == (None if parent < 0 else parent)
+            assert node.attribute == (None if other.attribute is None else f"x{other.attribute}")
+            assert (node.class_name, node.count) == (CLASSES[other.klass], other.count)
+            np.testing.assert_allclose(node.theta, other.theta, atol=1e-9)
+            np.testing.assert_allclose(node.belief, other.belief, atol=1e-6)
+
+
+def _growers(server: int) -> list[int]:
+    """Process ids of the server's children."""
+    found = []
+    for task in Path(f"/proc/{server}/task").iterdir():
+        try:
+            found += [int(pid) for pid in (task / "children").read_text().split()]
+        except OSError:
+            continue
+    return found
+
+
+def main() -> None:
+    """Torture for as many kills as the first argument says, and say what was reached."""
+    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = Torture(Path(folder), seed=kills).run(kills)
+    print(
+        f"{outcome.kills.total()} kills ({outcome.kills['server']} of the server, {outcome.kills['grower']} of the "
+        f"grower) in {time.monotonic() - started:.0f} s: {len(outcome.pushed):,} rows and "
+        f"{len(outcome.answered):,} answers acknowledged, all there once, {outcome.classified:,} rows classified "
+        "meanwhile; the tree is that of batch induction"
+    )
+
+
+if __name__ == "__main__":
+    main()
