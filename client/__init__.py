@@ -23,6 +23,7 @@ from quercus.client.errors import (
 from quercus.client.outbox import Outbox
 from quercus.client.results import (
     AnswerReport,
+    Between,
     Classification,
     Classifications,
     Evidence,
@@ -44,6 +45,7 @@ from quercus.client.treeview import Tree, TreeNode, TreeUpdate
 __all__ = [
     "AlreadyExists",
     "AnswerReport",
+    "Between",
     "BufferFull",
     "Cancelled",
     "Classification",

@@ -16,7 +16,7 @@ from typing import Any, Self
 import grpc
 
 from quercus.client import convert, pushing, requests, transport
-from quercus.client.classifying import Forms
+from quercus.client.classifying import Forms, Wanted
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
 from quercus.client.labels import LabelLike
 from quercus.client.results import (
@@ -296,32 +296,43 @@ class Client:
     # Classification and trees
 
     async def classify(
-        self, model: str, rows: Iterable[Row] | Any, *, min_sequence: int = 0, want_paths: bool = False
+        self,
+        model: str,
+        rows: Iterable[Row] | Any,
+        *,
+        min_sequence: int = 0,
+        want_paths: bool = False,
+        want_masses: bool = False,
     ) -> Classifications:
         """Classify rows, as :meth:`quercus.client.Client.classify` does."""
+        wanted = Wanted(min_sequence, want_paths, want_masses)
         form = self._forms.fresh(model) or self._forms.learn(
             model, (await self.get_model(model)).specification
         )
         try:
             answers = [
                 await self._call(self._stubs.classify.Classify, request)
-                for request in form.requests(model, rows, min_sequence, want_paths)
+                for request in form.requests(model, rows, wanted)
             ]
         except QuercusError:
             self._forms.forget(model)
             raise
         return form.result(answers, want_paths)
 
-    async def tree(self, model: str, version: int | None = None) -> Tree:
-        """The newest tree, or any earlier version."""
-        request = tree_pb2.GetTreeRequest(name=convert.tree_resource(model, version))
+    async def tree(self, model: str, version: int | None = None, member: int = 0) -> Tree:
+        """The newest tree, or any earlier version; of several trees number ``member``."""
+        request = tree_pb2.GetTreeRequest(name=convert.tree_resource(model, version), member=member)
         return convert.tree(await self._call(self._stubs.trees.GetTree, request))
 
     async def render(
-        self, model: str, form: convert.RenderFormat = "text", version: int | None = None
+        self,
+        model: str,
+        form: convert.RenderFormat = "text",
+        version: int | None = None,
+        member: int | None = None,
     ) -> str:
-        """A drawing of a tree: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``."""
-        request = convert.render_request(model, version, form)
+        """A drawing: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``; of several trees one, or an overview."""
+        request = convert.render_request(model, version, form, member)
         return str((await self._call(self._stubs.trees.RenderTree, request)).content)
 
     async def watch(self, model: str, *, timeout_s: float | None = None) -> AsyncGenerator[TreeUpdate, None]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.client import convert, transport
@@ -17,6 +18,15 @@ somebody else deleted and made anew with other attributes within this time, coul
 """
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What an answer must have: see `Client.classify`."""
+
+    min_sequence: int = 0
+    paths: bool = False
+    masses: bool = False
+
+
 class Form:
     """How rows of a model travel.
 
@@ -28,19 +38,21 @@ class Form:
 
     def __init__(self, specification: Specification) -> None:
         self.classes = tuple(specification.classes)
-        self._encoder = RowEncoder(specification)
+        self._encoder = RowEncoder(specification, uncertain=True)
         self._size = transport.classify_rows(len(specification.attributes), len(self.classes))
 
     def requests(
-        self, model: str, rows: Iterable[Row] | Any, min_sequence: int, want_paths: bool
+        self, model: str, rows: Iterable[Row] | Any, wanted: Wanted
     ) -> Iterator[classify_pb2.ClassifyRequest]:
         """Yield as few requests as the message limit allows."""
-        for chunk in chunks(rows, self._size):
+        size = transport.mass_rows(self._size, len(self.classes)) if wanted.masses else self._size
+        for chunk in chunks(rows, size):
             yield classify_pb2.ClassifyRequest(
                 model=convert.model_resource(model),
                 rows=self._encoder.encode(chunk)[0],
-                min_sequence=min_sequence,
-                want_paths=want_paths,
+                min_sequence=wanted.min_sequence,
+                want_paths=wanted.paths,
+                want_masses=wanted.masses,
             )
 
     def result(self, answers: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:

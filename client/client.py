@@ -12,7 +12,7 @@ from typing import Any, Self
 import grpc
 
 from quercus.client import convert, pushing, requests, transport
-from quercus.client.classifying import Forms
+from quercus.client.classifying import Forms, Wanted
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
 from quercus.client.holding import Holding
 from quercus.client.labels import LabelLike
@@ -378,9 +378,17 @@ class Client:
     # Classification and trees
 
     def classify(
-        self, model: str, rows: Iterable[Row] | Any, *, min_sequence: int = 0, want_paths: bool = False
+        self,
+        model: str,
+        rows: Iterable[Row] | Any,
+        *,
+        min_sequence: int = 0,
+        want_paths: bool = False,
+        want_masses: bool = False,
     ) -> Classifications:
         """Classify rows (forms as in :meth:`push`).
+
+        A value may be uncertain here: a set of names, or a :class:`Between` of numbers.
 
         Parameters
         ----------
@@ -389,29 +397,37 @@ class Client:
         min_sequence
             Only by a tree grown from at least this much of the log (:meth:`wait_grown` waits for it).
         want_paths
-            Also the path of every row.
+            Also the path of every row; of a model of one tree.
+        want_masses
+            Also the mass function of every row, where the model has them.
         """
+        wanted = Wanted(min_sequence, want_paths, want_masses)
         form = self._forms.fresh(model) or self._forms.learn(model, self.get_model(model).specification)
         try:
             answers = [
                 self._call(self._stubs.classify.Classify, request)
-                for request in form.requests(model, rows, min_sequence, want_paths)
+                for request in form.requests(model, rows, wanted)
             ]
         except QuercusError:
             self._forms.forget(model)
             raise
         return form.result(answers, want_paths)
 
-    def tree(self, model: str, version: int | None = None) -> Tree:
-        """The newest tree, or any earlier version."""
-        request = tree_pb2.GetTreeRequest(name=convert.tree_resource(model, version))
+    def tree(self, model: str, version: int | None = None, member: int = 0) -> Tree:
+        """The newest tree, or any earlier version; of several trees number ``member``."""
+        request = tree_pb2.GetTreeRequest(name=convert.tree_resource(model, version), member=member)
         return convert.tree(self._call(self._stubs.trees.GetTree, request))
 
-    def render(self, model: str, form: convert.RenderFormat = "text", version: int | None = None) -> str:
-        """A drawing of a tree: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``."""
-        return str(
-            self._call(self._stubs.trees.RenderTree, convert.render_request(model, version, form)).content
-        )
+    def render(
+        self,
+        model: str,
+        form: convert.RenderFormat = "text",
+        version: int | None = None,
+        member: int | None = None,
+    ) -> str:
+        """A drawing: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``; of several trees one, or an overview."""
+        request = convert.render_request(model, version, form, member)
+        return str(self._call(self._stubs.trees.RenderTree, request).content)
 
     def watch(self, model: str, *, timeout_s: float | None = None) -> Generator[TreeUpdate, None, None]:
         """The newest tree, then every newer one as it is grown (a slow reader skips versions).

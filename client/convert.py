@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Literal, cast
@@ -10,6 +11,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from quercus.client import algorithms
 from quercus.client.errors import invalid
 from quercus.client.labels import label_from_proto
 from quercus.client.results import (
@@ -19,6 +21,7 @@ from quercus.client.results import (
     Evidence,
     Floats,
     Instance,
+    Integers,
     Lease,
     Missing,
     Model,
@@ -33,7 +36,7 @@ from quercus.client.results import (
     Status,
     Value,
 )
-from quercus.client.treeview import AttributeBranches, Tree, TreeNode
+from quercus.client.treeview import AttributeBranches, Member, Tree, TreeNode
 from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
 
 RenderFormat = Literal["text", "dot", "svg"]
@@ -66,6 +69,7 @@ def moment(timestamp: Timestamp) -> datetime:
 
 def specification_to_proto(specification: Specification) -> model_pb2.Specification:
     """What CreateModel takes; fields left ``None`` stay absent."""
+    given = specification.algorithm
     return model_pb2.Specification(
         attributes=[_attribute_to_proto(attribute) for attribute in specification.attributes],
         classes=specification.classes,
@@ -76,6 +80,7 @@ def specification_to_proto(specification: Specification) -> model_pb2.Specificat
         warmup_rows=specification.warmup_rows,
         strategy=specification.strategy,
         pruning=None if specification.pruning is None else pruning_to_proto(specification.pruning),
+        algorithm=None if given is None else algorithms.to_proto(given, "specification.algorithm"),
     )
 
 
@@ -116,6 +121,7 @@ def specification(message: model_pb2.Specification) -> Specification:
         warmup_rows=given("warmup_rows"),
         strategy=given("strategy"),
         pruning=_pruning(message.pruning) if message.HasField("pruning") else None,
+        algorithm=algorithms.from_proto(message.algorithm) if message.HasField("algorithm") else None,
     )
 
 
@@ -257,6 +263,7 @@ def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: b
         return np.concatenate(parts).reshape(-1, len(classes))
 
     steps = (tuple((s.attribute, s.value) for s in path.steps) for m in messages for path in m.paths)
+    masses = [mass for m in messages for mass in _masses(m)]
     return Classifications(
         classes=classes,
         indices=np.concatenate([np.array(m.class_indices, dtype=np.int64) for m in messages]),
@@ -264,12 +271,33 @@ def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: b
         pignistic=joined("pignistic"),
         belief=joined("belief"),
         plausibility=joined("plausibility"),
-        nodes=np.concatenate([np.array(m.nodes, dtype=np.int64) for m in messages]),
+        nodes=_nodes_reached(messages),
         versions=np.concatenate([np.full(len(m.class_indices), m.tree_version, np.int64) for m in messages]),
         version=min(m.tree_version for m in messages),
         as_of=min(m.as_of for m in messages),
         paths=tuple(steps) if want_paths else None,
+        class_sets=np.concatenate([np.array(m.class_sets, dtype=np.uint64) for m in messages]),
+        masses=tuple(masses) if len(masses) == sum(len(m.class_indices) for m in messages) else None,
     )
+
+
+def _nodes_reached(messages: list[classify_pb2.ClassifyResponse]) -> Integers | None:
+    """The node of each row, ``None`` when it was several trees that answered some."""
+    if any(len(m.nodes) != len(m.class_indices) for m in messages):
+        return None
+    return np.concatenate([np.array(m.nodes, dtype=np.int64) for m in messages])
+
+
+def _masses(message: classify_pb2.ClassifyResponse) -> Iterator[Mapping[tuple[str, ...], float]]:
+    """The mass function of each row; rows share those that are the same."""
+    different = [
+        {
+            tuple(name for c, name in enumerate(message.classes) if mask >> c & 1): value
+            for mask, value in zip(mass.focal_sets, mass.masses, strict=True)
+        }
+        for mass in message.masses
+    ]
+    return (different[at] for at in message.mass_indices)
 
 
 def no_classifications(classes: tuple[str, ...], want_paths: bool) -> Classifications:
@@ -285,7 +313,9 @@ def tree(message: tree_pb2.Tree) -> Tree:
         AttributeBranches(a.attribute, tuple(a.branches), tuple(a.edges), a.numeric)
         for a in message.attributes
     )
-    nodes = _nodes(message.nodes, message.classes, attributes)
+    members = tuple(Member(m.nodes, m.leaves, m.depth, tuple(m.classes)) for m in message.members)
+    classes = members[message.member].classes if members else tuple(message.classes)
+    nodes = _nodes(message.nodes, classes, attributes)
     return Tree(
         model_of(message.name),
         message.version,
@@ -294,6 +324,9 @@ def tree(message: tree_pb2.Tree) -> Tree:
         attributes,
         nodes,
         moment(message.create_time),
+        message.algorithm,
+        members,
+        message.member,
     )
 
 
@@ -311,16 +344,16 @@ def _nodes(
     children: list[list[int]] = [[] for _ in range(count)]
     for index in range(1, count):
         children[columns.parents[index]].append(index)
+    masses = _node_masses(columns, classes)
     nodes: list[TreeNode] = []
     for index, (parent, attribute) in enumerate(zip(columns.parents, columns.attributes, strict=True)):
-        below = attributes[columns.attributes[parent]] if index else None
         candidates = islice(intervals, columns.interval_counts[index])
         nodes.append(
             TreeNode(
                 index=index,
                 parent=parent if index else None,
                 depth=nodes[parent].depth + 1 if index else 0,
-                branch=below.branches[columns.branches[index]] if below is not None else None,
+                branch=_branch(columns, index, attributes) if index else None,
                 attribute=attributes[attribute].attribute if attribute >= 0 else None,
                 class_name=classes[columns.class_indices[index]],
                 count=columns.counts[index],
@@ -331,9 +364,42 @@ def _nodes(
                 undecided=columns.undecided[index],
                 stop=_stop(columns.stops[index]),
                 children=tuple(children[index]),
+                threshold=_threshold(columns, index),
+                mass=masses[index] if masses else None,
+                conflict=bool(columns.conflicts) and columns.conflicts[index],
+                weight=columns.weights[index] if columns.weights else float(columns.counts[index]),
             )
         )
     return tuple(nodes)
+
+
+def _threshold(columns: tree_pb2.Nodes, index: int) -> float | None:
+    value = columns.thresholds[index] if columns.thresholds else math.nan
+    return None if math.isnan(value) else value
+
+
+def _branch(columns: tree_pb2.Nodes, index: int, attributes: Sequence[AttributeBranches]) -> str:
+    """The name of the branch that leads to a node."""
+    parent, code = columns.parents[index], columns.branches[index]
+    threshold = _threshold(columns, parent)
+    if threshold is not None:
+        return (f"< {threshold:.6g}", f"≥ {threshold:.6g}", "?")[code]
+    return attributes[columns.attributes[parent]].branches[code]
+
+
+def _node_masses(
+    columns: tree_pb2.Nodes, classes: Sequence[str]
+) -> list[dict[tuple[str, ...], float]] | None:
+    if not columns.mass_counts:
+        return None
+    pairs = zip(columns.mass_sets, columns.masses, strict=True)
+    return [
+        {
+            tuple(name for c, name in enumerate(classes) if mask >> c & 1): m
+            for mask, m in islice(pairs, count)
+        }
+        for count in columns.mass_counts
+    ]
 
 
 def _stop(stop: tree_pb2.StopReason.ValueType) -> str | None:
@@ -345,7 +411,9 @@ def tree_resource(model_name: str, version: int | None) -> str:
     return f"models/{model_name}/trees/{'latest' if version is None else version}"
 
 
-def render_request(model_name: str, version: int | None, form: RenderFormat) -> tree_pb2.RenderTreeRequest:
+def render_request(
+    model_name: str, version: int | None, form: RenderFormat, member: int | None = None
+) -> tree_pb2.RenderTreeRequest:
     """What RenderTree takes."""
     formats = {
         "text": tree_pb2.RenderTreeRequest.FORMAT_TEXT,
@@ -354,4 +422,6 @@ def render_request(model_name: str, version: int | None, form: RenderFormat) -> 
     }
     if form not in formats:
         raise invalid("form", f"{form!r} is none of {', '.join(formats)}")
-    return tree_pb2.RenderTreeRequest(name=tree_resource(model_name, version), format=formats[form])
+    return tree_pb2.RenderTreeRequest(
+        name=tree_resource(model_name, version), format=formats[form], member=member
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,16 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Value = str | float | None
+
+
+@dataclass(frozen=True)
+class Between:
+    """A number from ``low`` to ``high``, both included: an uncertain value of a row to classify."""
+
+    low: float
+    high: float
+
+
 Missing = Literal["branch", "reject"]
 PruningKind = Literal["chi-square", "likelihood"]
 
@@ -68,6 +78,8 @@ class Pruning:
 class Specification:
     """What defines a model; ``None`` leaves the server's default (alpha .8, budget 0, min_instances 2, no pruning).
 
+    ``algorithm`` is the learner: a name, or a mapping of a name and parameters (:mod:`quercus.client.algorithms`).
+
     Examples
     --------
     >>> Specification([Nominal("X", "abc"), Numeric("age")], ["ill", "well"], budget=5).classes
@@ -83,6 +95,7 @@ class Specification:
     warmup_rows: int | None = None
     strategy: str | None = None
     pruning: Pruning | None = None
+    algorithm: str | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -261,7 +274,12 @@ class Instance:
 
 @dataclass(frozen=True)
 class Classification:
-    """One row's answer; arrays are (l,), in the order of ``classes``."""
+    """One row's answer; arrays are (l,), in the order of ``classes``.
+
+    ``label_set`` are the classes that none dominates: one's belief exceeds another's plausibility. ``node`` is where
+    the row ends: of several, the last on the way to all of them; ``None`` where the model has several trees. ``mass``
+    gives each focal set its mass, where the model has mass functions and they were asked for.
+    """
 
     label: str
     classes: tuple[str, ...]
@@ -269,9 +287,11 @@ class Classification:
     pignistic: Floats
     belief: Floats
     plausibility: Floats
-    node: int
+    node: int | None
     version: int
     path: tuple[tuple[str, str], ...] | None
+    label_set: tuple[str, ...] = ()
+    mass: Mapping[tuple[str, ...], float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,6 +300,7 @@ class Classifications:
 
     A request is answered from one tree version. Very many rows travel in several requests, and the tree may
     grow in between: ``versions`` (n,) names each row's; ``version`` and ``as_of`` are the oldest of them.
+    ``class_sets`` (n,) are bit masks of the classes that none dominates; ``masses`` as of `Classification`.
     """
 
     classes: tuple[str, ...]
@@ -288,16 +309,25 @@ class Classifications:
     pignistic: Floats
     belief: Floats
     plausibility: Floats
-    nodes: Integers
+    nodes: Integers | None
     versions: Integers
     version: int
     as_of: int
     paths: tuple[tuple[tuple[str, str], ...], ...] | None = None
+    class_sets: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    masses: tuple[Mapping[tuple[str, ...], float], ...] | None = None
 
     @property
     def labels(self) -> list[str]:
         """Name of the predicted class of each row."""
         return [self.classes[index] for index in self.indices]
+
+    def label_set(self, row: int) -> tuple[str, ...]:
+        """The classes of one row that none dominates."""
+        if not self.class_sets.size:  # of a server before 0.3, which does not say
+            return (self.classes[self.indices[row]],)
+        mask = int(self.class_sets[row])
+        return tuple(name for c, name in enumerate(self.classes) if mask >> c & 1)
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -310,9 +340,11 @@ class Classifications:
             self.pignistic[row],
             self.belief[row],
             self.plausibility[row],
-            int(self.nodes[row]),
+            None if self.nodes is None else int(self.nodes[row]),
             int(self.versions[row]),
             None if self.paths is None else self.paths[row],
+            self.label_set(row),
+            None if self.masses is None else self.masses[row],
         )
 
     def __iter__(self) -> Iterator[Classification]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quercus.client.errors import invalid
 from quercus.client.missing import is_missing
-from quercus.client.results import Attribute, Floats, Nominal, Specification
+from quercus.client.results import Attribute, Between, Floats, Nominal, Specification
 from quercus.proto.v1 import values_pb2
 
 UNKNOWN = -1.0
@@ -28,6 +28,7 @@ UNKNOWN = -1.0
 
 Row = Mapping[str, Any] | Sequence[Any] | NDArray[Any]
 Cells = list[Any]
+Parts = dict[tuple[int, int], values_pb2.NamedValue]  # uncertain values by row of the chunk and attribute
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,12 @@ class RowEncoder:
     ----------
     specification
         Of the model, with the nominal values that the server knows by now.
+    uncertain
+        Whether a value may be a set of names, or a `Between`.
     """
 
-    def __init__(self, specification: Specification) -> None:
+    def __init__(self, specification: Specification, *, uncertain: bool = False) -> None:
+        self._uncertain = uncertain
         self.attributes: tuple[Attribute, ...] = tuple(specification.attributes)
         self.names = [attribute.name for attribute in self.attributes]
         self._known = set(self.names)
@@ -105,7 +109,7 @@ class RowEncoder:
     def encode(self, chunk: Chunk) -> tuple[values_pb2.Rows, bool]:
         """The message of a chunk, and whether it holds nominal values that the model does not list.
 
-        Such a chunk travels by name, every other one packed.
+        Such a chunk travels by name, and so does one with uncertain values; every other one packed.
 
         Raises
         ------
@@ -115,13 +119,16 @@ class RowEncoder:
         if isinstance(chunk.rows, np.ndarray) and chunk.rows.dtype.kind in "fiub":
             return _packed(self._numeric_array(chunk)), False
         columns = self._columns(chunk)
+        parts: Parts = {}
         packed = np.empty((chunk.size, len(self.names)), dtype=np.float64)
         for k, column in enumerate(columns):
-            packed[:, k] = self._column(k, column, chunk.start)
+            packed[:, k] = self._column(k, column, chunk.start, parts)
+        if parts:
+            return self._named(columns, packed, parts), True
         if bool((packed == UNKNOWN).any()):
             nominal = [k for k, index in enumerate(self._indices) if index is not None]
             if bool((packed[:, nominal] == UNKNOWN).any()):
-                return self._named(columns, packed), True
+                return self._named(columns, packed, parts), True
         return _packed(packed), False
 
     def _numeric_array(self, chunk: Chunk) -> Floats:
@@ -158,17 +165,43 @@ class RowEncoder:
             raise invalid(f"rows[{number}]", f"expected {len(self.names)} values, got {len(row)}")
         return row
 
-    def _column(self, k: int, cells: Cells, start: int) -> Floats | list[float]:
+    def _column(self, k: int, cells: Cells, start: int, parts: Parts) -> Floats | list[float]:
         index = self._indices[k]
         if index is not None:
             return [
-                index.get(cell, UNKNOWN) if type(cell) is str else self._odd_nominal(k, cell, start + i)
+                index.get(cell, UNKNOWN)
+                if type(cell) is str
+                else float("nan")
+                if self._is_uncertain(k, i, cell, start, parts)
+                else self._odd_nominal(k, cell, start + i)
                 for i, cell in enumerate(cells)
             ]
         if {type(cell) for cell in cells} <= {float, int}:
             with contextlib.suppress(OverflowError):  # an integer that no float holds is named below
                 return np.array(cells, dtype=np.float64)
-        return [self._number(k, cell, start + i) for i, cell in enumerate(cells)]
+        return [
+            float("nan") if self._is_uncertain(k, i, cell, start, parts) else self._number(k, cell, start + i)
+            for i, cell in enumerate(cells)
+        ]
+
+    def _is_uncertain(self, k: int, i: int, cell: Any, start: int, parts: Parts) -> bool:
+        """Put an uncertain value into `parts`; tells whether it is one."""
+        nominal = self._indices[k] is not None
+        if not self._uncertain or not isinstance(cell, set | frozenset | Between):
+            return False
+        if nominal != isinstance(cell, set | frozenset):
+            wanted = "a set of names" if nominal else "a Between of numbers"
+            raise invalid(f"rows[{start + i}].{self.names[k]}", f"is {cell!r}, must be a value or {wanted}")
+        value = values_pb2.NamedValue()
+        if isinstance(cell, Between):
+            value.range.low = self._number(k, cell.low, start + i)
+            value.range.high = self._number(k, cell.high, start + i)
+        else:
+            names = sorted(filter(None, (self._text(k, each, start + i) for each in cell)))
+            value.nominals.SetInParent()
+            value.nominals.values.extend(names)
+        parts[i, k] = value
+        return True
 
     def _odd_nominal(self, k: int, cell: Any, row: int) -> float:
         text = self._text(k, cell, row)
@@ -197,12 +230,15 @@ class RowEncoder:
             reason = f"the attribute is numeric, got {cell!r} ({type(cell).__name__})"
             raise invalid(f"rows[{row}].{self.names[k]}", reason) from None
 
-    def _named(self, columns: list[Cells], packed: Floats) -> values_pb2.Rows:
-        """By name: how a nominal value that the model does not list yet is sent."""
+    def _named(self, columns: list[Cells], packed: Floats, parts: Parts) -> values_pb2.Rows:
+        """By name: how a nominal value that the model does not list yet is sent, and an uncertain value."""
         named = values_pb2.NamedRows()
         for i in range(len(packed)):
             values = named.rows.add().values
             for k, name in enumerate(self.names):
+                if (i, k) in parts:
+                    values[name].CopyFrom(parts[i, k])
+                    continue
                 if np.isnan(packed[i, k]):
                     continue
                 if self._indices[k] is None:

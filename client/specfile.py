@@ -25,6 +25,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from quercus.client import algorithms
+from quercus.client.errors import InvalidArgument
 from quercus.client.files.errors import FileError
 from quercus.client.results import Attribute, Nominal, Numeric, Pruning, Specification
 
@@ -37,7 +39,7 @@ _OPTIONS = {
     "strategy": (str,),
 }
 _KINDS = {float: "a number", int: "a whole number", str: "text"}
-_KEYS = ("attributes", "classes", *_OPTIONS, "pruning")
+_KEYS = ("attributes", "classes", *_OPTIONS, "pruning", "algorithm")
 _ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing", "cuts")
 
 
@@ -84,7 +86,15 @@ def from_dict(path: Path, content: Any) -> Specification:
         _names(path, table["classes"], "classes"),
         **options,
         pruning=_pruning(path, table["pruning"]) if "pruning" in table else None,
+        algorithm=_algorithm(path, table["algorithm"]) if "algorithm" in table else None,
     )
+
+
+def _algorithm(path: Path, content: Any) -> dict[str, Any]:
+    try:
+        return algorithms.from_proto(algorithms.to_proto(content))
+    except InvalidArgument as error:
+        raise FileError(path, str(error)) from None
 
 
 def _pruning(path: Path, content: Any) -> Pruning:
@@ -165,4 +175,7 @@ def to_dict(specification: Specification) -> dict[str, Any]:
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if specification.pruning is not None:
         options["pruning"] = {"kind": specification.pruning.kind, "level": specification.pruning.level}
+    if specification.algorithm is not None:
+        given_algorithm = specification.algorithm
+        options["algorithm"] = given_algorithm if isinstance(given_algorithm, str) else dict(given_algorithm)
     return {"classes": list(specification.classes), **options, "attributes": attributes}

@@ -178,6 +178,11 @@ class Trial:
         return min(backoff_s(self._attempts), left)
 
 
+def mass_rows(rows: int, classes: int) -> int:
+    """Rows in one Classify request whose answer may give a mass to every set of classes, 16 bytes each."""
+    return max(1, min(rows, CLASSIFY_BYTES // (16 << min(classes, 16))))
+
+
 class Sequences:
     """The newest sequence number this client saw of each model: what "read your own writes" stands on."""
 

@@ -13,7 +13,9 @@ class TreeNode:
     """A node of a tree.
 
     ``branch`` is the value that leads here from the parent, ``attribute`` what it splits on (``None``: a
-    leaf), ``intervals`` the gain-ratio interval of every candidate, ``stop`` why a leaf is one.
+    leaf), at ``threshold`` where that is a number's, ``intervals`` the gain-ratio interval of every candidate, ``stop``
+    why a leaf is one. ``mass`` gives each focal set its mass, for learners that have them; it is a mean where the
+    labels ``conflict``. ``weight`` is that of its rows.
     """
 
     index: int
@@ -30,6 +32,10 @@ class TreeNode:
     undecided: bool
     stop: str | None
     children: tuple[int, ...]
+    threshold: float | None = None
+    mass: Mapping[tuple[str, ...], float] | None = None
+    conflict: bool = False
+    weight: float = 0.0
 
     @property
     def is_leaf(self) -> bool:
@@ -48,8 +54,22 @@ class AttributeBranches:
 
 
 @dataclass(frozen=True)
+class Member:
+    """One tree of several: its size, and the classes that it tells apart."""
+
+    nodes: int
+    leaves: int
+    depth: int
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Tree:
-    """A tree at a version: a function of the model's log up to ``as_of``."""
+    """A tree at a version: a function of the model's log up to ``as_of``.
+
+    ``members`` are all trees of the version, of which this is number ``member``: forests have several, and learners
+    that tell each class from the rest.
+    """
 
     model: str
     version: int
@@ -58,6 +78,9 @@ class Tree:
     attributes: tuple[AttributeBranches, ...]
     nodes: tuple[TreeNode, ...]
     created_at: datetime
+    algorithm: str = "abc45"
+    members: tuple[Member, ...] = ()
+    member: int = 0
 
     @property
     def root(self) -> TreeNode:
@@ -91,12 +114,16 @@ class Tree:
     def to_dict(self, node: TreeNode | None = None) -> dict[str, Any]:
         """The nested form that ``quercus induce --json`` prints too (keys: attribute, class, theta, ...)."""
         node = node or self.root
+        own: dict[str, Any] = {} if node.threshold is None else {"threshold": node.threshold}
+        if node.mass is not None:
+            own["mass"] = {"|".join(names): value for names, value in node.mass.items()}
         return {
             "attribute": node.attribute,
             "class": node.class_name,
             "theta": list(node.theta),
             "count": node.count,
             "intervals": {name: list(ends) for name, ends in node.intervals.items()},
+            **own,
             "children": {self.nodes[i].branch: self.to_dict(self.nodes[i]) for i in node.children},
         }
 

@@ -145,9 +145,7 @@ def open_desk(
     )
     root = Place((), np.arange(len(sample.ids)), tuple(range(len(sample.arities))))
     growth = Growth(root, method)
-    return Desk(
-        sample, solver, growth, ordered or (0,) * len(sample.arities)
-    )
+    return Desk(sample, solver, growth, ordered or (0,) * len(sample.arities))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table as RichTable
 
 from quercus.client.client import Client
@@ -60,13 +61,18 @@ def classify(
         str | None, typer.Option("--class", metavar="COLUMN", help="True classes: also print the accuracy.")
     ] = None,
     delimiter: DelimiterOption = ",",
+    masses: Annotated[
+        bool, typer.Option("--masses", help="Also the mass function of each row, where the model has them.")
+    ] = False,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
     """Classify the rows of a CSV or ARFF file.
 
-    For each row: the class, then for each class its estimated probability and the bounds (belief,
-    plausibility) within which the evidence leaves it. The tree's version is named: while it grows, answers
-    may change.
+    For each row: the class, the classes that cannot be ruled out, then for each class its estimated probability and
+    the bounds (belief, plausibility) within which the evidence leaves it. The tree's version is named: while it
+    grows, answers may change.
+
+    A cell may be uncertain: ? or empty, red|green (one of these), or 2..3 (a number from 2 to 3).
 
     Try:
 
@@ -85,10 +91,10 @@ def classify(
     with connect(server) as client:
         specification = client.get_model(model).specification
         classes = tuple(specification.classes)
-        binding = Binding(table, specification)
+        binding = Binding(table, specification, uncertain=True)
         with _opened(output) as stream:
-            writer = _WRITERS[chosen](stream, classes)
-            for records, answers in _answers(client, model, binding):
+            writer = _WRITERS[chosen](stream, classes, masses)
+            for records, answers in _answers(client, model, binding, masses):
                 if at is not None:
                     truths = [class_of(table, record, at, classes) for record in records]
                     right += sum(a == b for a, b in zip(truths, answers.labels, strict=True))
@@ -101,10 +107,18 @@ def classify(
         err.print(f"accuracy {right / total:.4f} ({right:,} of {total:,})", markup=False)
 
 
-def _answers(client: Client, model: str, binding: Binding) -> Iterator[tuple[list[Record], Classifications]]:
+def _answers(
+    client: Client, model: str, binding: Binding, masses: bool
+) -> Iterator[tuple[list[Record], Classifications]]:
     records = iter(binding.table)
     while chunk := list(itertools.islice(records, CHUNK_ROWS)):
-        yield chunk, client.classify(model, [binding.row(record) for record in chunk])
+        rows = [binding.row(record) for record in chunk]
+        yield chunk, client.classify(model, rows, want_masses=masses)
+
+
+def _mass_text(mass: Mapping[tuple[str, ...], float] | None) -> str:
+    """A mass function as a label file has it: ``red:0.5 red|green:0.5``."""
+    return " ".join(f"{'|'.join(names)}:{value:.6g}" for names, value in (mass or {}).items())
 
 
 class _opened:  # noqa: N801  (a context manager used like a function)
@@ -126,29 +140,36 @@ class _opened:  # noqa: N801  (a context manager used like a function)
 
 
 class _CsvWriter:
-    def __init__(self, stream: IO[str], classes: tuple[str, ...]) -> None:
+    def __init__(self, stream: IO[str], classes: tuple[str, ...], masses: bool) -> None:
         self._writer = csv.writer(stream, lineterminator="\n")
+        self._masses = masses
         bounds = [f"{kind}:{name}" for kind in ("theta", "belief", "plausibility") for name in classes]
-        self._writer.writerow(["row", "class", *bounds, "version"])
+        own = ["mass"] if masses else []
+        self._writer.writerow(["row", "class", "classes", *bounds, *own, "version"])
 
     def write(self, start: int, answers: Classifications) -> None:
         for row, each in enumerate(answers, start):
             numbers = (f"{x:.6g}" for part in (each.theta, each.belief, each.plausibility) for x in part)
-            self._writer.writerow([row, each.label, *numbers, each.version])
+            own = [_mass_text(each.mass)] if self._masses else []
+            self._writer.writerow([row, each.label, "|".join(each.label_set), *numbers, *own, each.version])
 
     def finish(self) -> None:
         pass
 
 
 class _JsonWriter:
-    def __init__(self, _stream: IO[str], classes: tuple[str, ...]) -> None:
+    def __init__(self, _stream: IO[str], classes: tuple[str, ...], masses: bool) -> None:
         self._classes = classes
+        self._masses = masses
 
     def write(self, start: int, answers: Classifications) -> None:
         for row, each in enumerate(answers, start):
-            line: dict[str, Any] = {"row": row, "class": each.label}
+            line: dict[str, Any] = {"row": row, "class": each.label, "classes": list(each.label_set)}
             for name in ("theta", "pignistic", "belief", "plausibility"):
                 line[name] = dict(zip(self._classes, getattr(each, name).tolist(), strict=True))
+            if self._masses:
+                mass = each.mass
+                line["mass"] = None if mass is None else {"|".join(names): m for names, m in mass.items()}
             print_json_line(line | {"node": each.node, "version": each.version})
 
     def finish(self) -> None:
@@ -156,8 +177,12 @@ class _JsonWriter:
 
 
 class _TableWriter:
-    def __init__(self, _stream: IO[str], classes: tuple[str, ...]) -> None:
-        self._table = RichTable("row", "class", "", "theta", "[belief, plausibility]", box=None)
+    def __init__(self, _stream: IO[str], classes: tuple[str, ...], masses: bool) -> None:
+        own = ["mass"] if masses else []
+        self._table = RichTable(
+            "row", "class", "", "theta", "[belief, plausibility]", "classes left", *own, box=None
+        )
+        self._masses = masses
         self._versions: set[int] = set()
 
     def write(self, start: int, answers: Classifications) -> None:
@@ -166,7 +191,13 @@ class _TableWriter:
             low, high = each.belief[k], each.plausibility[k]
             interval = f"\\[{low:.3f}, {high:.3f}]"
             self._table.add_row(
-                str(row), each.label, bar(each.theta[k], 12), f"{each.theta[k]:.3f}", interval
+                str(row),
+                escape(each.label),
+                bar(each.theta[k], 12),
+                f"{each.theta[k]:.3f}",
+                interval,
+                escape("|".join(each.label_set)),
+                *([escape(_mass_text(each.mass))] if self._masses else []),
             )
         self._versions.update(answers.versions.tolist())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from quercus.client import algorithms
 from quercus.client.commands.common import (
     DEFAULT_SERVER,
     DelimiterOption,
@@ -54,6 +56,20 @@ MaxDepthOption = Annotated[
     typer.Option("--max-depth", min=0, help="Every node at this depth is a leaf (server: no limit)."),
 ]
 
+AlgorithmOption = Annotated[
+    str | None,
+    typer.Option("--algorithm", help=f"The learner: {', '.join(algorithms.NAMES)} (server: abc45)."),
+]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parameter",
+        "-p",
+        metavar="KEY=VALUE",
+        help="Of the learner: max_cuts=8; of a forest's trees: base=c45, base.max_cuts=8.",
+    ),
+]
+
 StrategyOption = Annotated[
     str | None, typer.Option("--strategy", help="Which instance is asked about next (server: published).")
 ]
@@ -67,6 +83,34 @@ LevelOption = Annotated[
         "--pruning-level", help="Significance level of that test; smaller prunes more (server: .05)."
     ),
 ]
+
+
+def _algorithm(name: str | None, parameters: list[str]) -> dict[str, Any] | None:
+    if name is None:
+        if parameters:
+            raise typer.BadParameter("--parameter needs a learner: --algorithm NAME")
+        return None
+    found: dict[str, Any] = {"name": name}
+    for given in sorted(parameters, key=lambda each: each.partition("=")[0].count(".")):
+        path, equals, value = given.partition("=")
+        *above, key = path.split(".")
+        if not equals or not key or above not in ([], ["base"]):
+            raise typer.BadParameter(f"--parameter takes KEY=VALUE or base.KEY=VALUE, not {given!r}")
+        if above:
+            base = found.get("base", {"name": "belief-entropy"})
+            found["base"] = {**({"name": base} if isinstance(base, str) else base), key: _value(value)}
+        else:
+            found[key] = _value(value)
+    return found
+
+
+def _value(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _pruning(kind: PruningChoice | None, level: float | None) -> Pruning | None:
@@ -149,6 +193,7 @@ def _print_model(model: Model) -> None:
         ("model", model.name),
         ("created", f"{model.created_at:%Y-%m-%d %H:%M:%S} UTC"),
         ("classes", ", ".join(spec.classes)),
+        ("algorithm", algorithms.text(spec.algorithm) if isinstance(spec.algorithm, Mapping) else "abc45"),
         ("alpha", spec.alpha),
         ("min instances", spec.min_instances),
         ("max depth", depth),
@@ -220,6 +265,8 @@ def create_model(
     strategy: StrategyOption = None,
     pruning: PruningOption = None,
     pruning_level: LevelOption = None,
+    algorithm: AlgorithmOption = None,
+    parameter: ParameterOption = None,
     warmup_rows: Annotated[
         int | None, typer.Option("--warmup-rows", min=1, help="Rows that set the bins (server: 100).")
     ] = None,
@@ -257,6 +304,7 @@ def create_model(
         "warmup_rows": warmup_rows,
         "strategy": strategy,
         "pruning": _pruning(pruning, pruning_level),
+        "algorithm": _algorithm(algorithm, parameter or []),
     }
     given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     with connect(server) as client:

@@ -32,6 +32,10 @@ def tree(
     svg: Annotated[
         Path | None, typer.Option("--svg", metavar="FILE", help="Write a picture.", dir_okay=False)
     ] = None,
+    member: Annotated[
+        int | None,
+        typer.Option("--member", min=0, help="Which tree of several. Default: an overview of all."),
+    ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,6 +43,8 @@ def tree(
 
     Each node has its class, its rows n and its estimated probabilities; an undecided one has rivals for its
     split that labels could still settle.
+
+    A forest, and a learner that tells each class from the rest, have several trees: --member shows one.
 
     Try:
 
@@ -48,20 +54,23 @@ def tree(
     """
     with connect(server) as client:
         if as_json:
-            found = client.tree(model, version)
+            found = client.tree(model, version, member or 0)
             head = {
                 "model": model,
                 "version": found.version,
                 "as_of": found.as_of,
                 "classes": list(found.classes),
+                "algorithm": found.algorithm,
+                "members": len(found.members),
+                "member": found.member,
             }
             print_json(head | {"tree": found.to_dict()})
         for path, content in ((dot, "dot"), (svg, "svg")):
             if path is not None:
                 form = "dot" if content == "dot" else "svg"
-                _write(path, client.render(model, form, version))  # type: ignore[arg-type]
+                _write(path, client.render(model, form, version, member))  # type: ignore[arg-type]
         if not as_json and dot is None and svg is None:
-            text = client.render(model, "text", version)
+            text = client.render(model, "text", version, member)
             sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from quercus.client.files.errors import FileError
 from quercus.client.files.table import Record, Table, listed
-from quercus.client.results import Attribute, Nominal, Numeric, Specification
+from quercus.client.results import Attribute, Between, Nominal, Numeric, Specification
 
 MAX_VALUES = 1000
 """Values of one nominal attribute; the server takes no more."""
@@ -207,6 +207,8 @@ class Binding:
         The file; columns that the model does not have are left out.
     specification
         Of the model.
+    uncertain
+        Whether a cell may be one of several names, ``red|green``, or a number between two, ``2..3``.
 
     Raises
     ------
@@ -214,8 +216,10 @@ class Binding:
         When an attribute has no column, or an ARFF file declares its kind otherwise.
     """
 
-    def __init__(self, table: Table, specification: Specification) -> None:
+    def __init__(self, table: Table, specification: Specification, *, uncertain: bool = False) -> None:
         self.table = table
+        self._uncertain = uncertain
+        self._values = [frozenset(getattr(each, "values", ())) for each in specification.attributes]
         names = {attribute.name: attribute for attribute in specification.attributes}
         missing = [name for name in names if name not in table.names]
         if missing:
@@ -236,18 +240,29 @@ class Binding:
             reason = f"the row has the weight {record.weight:g}; a model counts every row once"
             raise FileError(self.table.path, reason, record.line)
         return [
-            self._number(record, k) if numeric else record.cells[k]
-            for k, numeric in zip(self._at, self._numeric, strict=True)
+            self._number(record, k) if numeric else self._name(record.cells[k], values)
+            for k, numeric, values in zip(self._at, self._numeric, self._values, strict=True)
         ]
+
+    def _name(self, cell: str | None, values: frozenset[str]) -> str | frozenset[str] | None:
+        if cell is None or not self._uncertain or "|" not in cell or cell in values:
+            return cell
+        return frozenset(name for part in cell.split("|") if (name := part.strip()))
 
     def __iter__(self) -> Iterator[list[Any]]:
         return (self.row(record) for record in self.table)
 
-    def _number(self, record: Record, k: int) -> float | None:
+    def _number(self, record: Record, k: int) -> float | Between | None:
         cell = record.cells[k]
         if cell is None:
             return None
         value = number(cell)
+        if value is None and self._uncertain and ".." in cell:
+            low, _, high = cell.partition("..")
+            ends = number(low.strip()), number(high.strip())
+            if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
+                raise self.table.error(record, k, f"{cell!r} is no range: give two numbers in rising order")
+            return Between(ends[0], ends[1])
         if value is None:
             reason = f"{cell!r} is not a finite number (an empty cell or ? is a missing value)"
             raise self.table.error(record, k, reason)

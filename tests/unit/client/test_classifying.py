@@ -1,9 +1,11 @@
 """What a client remembers of a model between classifications."""
 
 import numpy as np
+import pytest
 
-from quercus.client import Nominal, Numeric, Specification
-from quercus.client.classifying import FRESH_S, Forms
+from quercus.client import Between, InvalidArgument, Nominal, Numeric, Specification
+from quercus.client.classifying import FRESH_S, Forms, Wanted
+from quercus.client.rows import RowEncoder, chunks
 from quercus.proto.v1 import values_pb2
 
 SPECIFICATION = Specification([Numeric("x"), Nominal("y", ("a", "b"))], ["yes", "no"])
@@ -31,10 +33,10 @@ def test_a_form_is_forgotten_on_demand() -> None:
 
 def test_values_that_the_form_does_not_know_travel_by_name() -> None:
     form = Forms().learn("m", SPECIFICATION)
-    (known,) = form.requests("m", [[1.0, "b"]], 7, False)
+    (known,) = form.requests("m", [[1.0, "b"]], Wanted(7))
     assert list(known.rows.packed.values) == [1.0, 1.0]
     assert (known.model, known.min_sequence) == ("models/m", 7)
-    (learned,) = form.requests("m", [[1.0, "c"]], 0, True)
+    (learned,) = form.requests("m", [[1.0, "c"]], Wanted(paths=True))
     assert learned.rows.named.rows[0].values["y"] == values_pb2.NamedValue(nominal="c")
     assert learned.want_paths
 
@@ -42,8 +44,24 @@ def test_values_that_the_form_does_not_know_travel_by_name() -> None:
 def test_many_rows_take_several_requests_and_none_takes_no_request() -> None:
     form = Forms().learn("m", SPECIFICATION)
     rows = np.zeros((50_000, 2))
-    sizes = [len(request.rows.packed.values) // 2 for request in form.requests("m", rows, 0, False)]
+    sizes = [len(request.rows.packed.values) // 2 for request in form.requests("m", rows, Wanted())]
     assert sum(sizes) == 50_000
     assert len(sizes) > 1
-    assert not list(form.requests("m", [], 0, False))
+    assert not list(form.requests("m", [], Wanted()))
     assert form.result([], False).classes == ("yes", "no")
+
+
+def test_uncertain_values_travel_by_name() -> None:
+    form = Forms().learn("m", SPECIFICATION)
+    rows = [[Between(1.0, 2.5), {"b", "a"}], [None, "a"]]
+    (request,) = form.requests("m", rows, Wanted(masses=True))
+    first, second = (row.values for row in request.rows.named.rows)
+    assert (first["x"].range.low, first["x"].range.high) == (1.0, 2.5)
+    assert list(first["y"].nominals.values) == ["a", "b"]
+    assert dict(second) == {"y": values_pb2.NamedValue(nominal="a")}
+    assert request.want_masses
+    for row, wrong in (([{"a"}, "a"], "x"), ([1.0, Between(0.0, 1.0)], "y"), ([Between("a", 1.0), "a"], "x")):
+        with pytest.raises(InvalidArgument, match=wrong):
+            list(form.requests("m", [row], Wanted()))
+    with pytest.raises(InvalidArgument, match="text"):  # a pushed value is certain
+        RowEncoder(SPECIFICATION).encode(next(chunks([[1.0, {"a"}]], 10)))

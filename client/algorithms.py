@@ -1,0 +1,117 @@
+"""Learners as people write them: a name, or a mapping of a name and parameters.
+
+``"c45"``, or ``{"name": "forest", "trees": 20, "base": {"name": "averaging", "max_cuts": 8}}``. The names and
+parameters are those of the wire (``Algorithm`` in ``model.proto``); which numbers are possible is the server's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+
+from quercus.client.errors import invalid
+from quercus.proto.v1 import model_pb2
+
+AlgorithmLike = str | Mapping[str, Any]
+_KINDS = model_pb2.Algorithm.DESCRIPTOR.oneofs_by_name["kind"].fields
+NAMES = tuple(field.name.replace("_", "-") for field in _KINDS)
+"""The names of all learners."""
+
+
+def to_proto(given: AlgorithmLike, field: str = "algorithm") -> model_pb2.Algorithm:
+    """What CreateModel takes; a name or parameter that does not exist is named here.
+
+    Examples
+    --------
+    >>> to_proto({"name": "c45", "min_branch": 4}).c45.min_branch
+    4
+    """
+    if not isinstance(given, str | Mapping):
+        raise invalid(field, f"is {given!r}, must be a name or a mapping with a name")
+    parameters = {"name": given} if isinstance(given, str) else dict(given)
+    name = parameters.pop("name", None)
+    if not isinstance(name, str) or name.replace("_", "-") not in NAMES:
+        raise invalid(f"{field}.name", f"is {name!r}, must be one of {', '.join(NAMES)}")
+    message = model_pb2.Algorithm()
+    below = getattr(message, name.replace("-", "_"))
+    below.SetInParent()
+    for key, value in parameters.items():
+        if value is not None:
+            _set(below, key, value, f"{field}.{key}")
+    return message
+
+
+def from_proto(message: model_pb2.Algorithm) -> dict[str, Any]:
+    """The name and the parameters that are given.
+
+    Examples
+    --------
+    >>> from_proto(to_proto({"name": "forest", "vote": "mass", "max_features": 3, "base": "id3"}))
+    {'name': 'forest', 'base': {'name': 'id3'}, 'vote': 'mass', 'max_features': 3}
+    """
+    kind = message.WhichOneof("kind") or "abc45"
+    found: dict[str, Any] = {"name": kind.replace("_", "-")}
+    below: Message = getattr(message, kind)
+    for each, value in below.ListFields():
+        key = "max_features" if each.name in ("number", "share") else each.name
+        if each.message_type is not None:
+            found[key] = from_proto(value)
+        elif each.enum_type is not None:
+            found[key] = _words(each)[value]
+        else:
+            found[key] = value
+    return found
+
+
+def text(algorithm: Mapping[str, Any]) -> str:
+    """An algorithm in a line.
+
+    Examples
+    --------
+    >>> text({"name": "forest", "trees": 20, "base": {"name": "c45", "min_branch": 4}})
+    'forest (trees 20, base c45 (min_branch 4))'
+    """
+    own = [
+        f"{key} {text(value) if isinstance(value, Mapping) else value}"
+        for key, value in algorithm.items()
+        if key != "name"
+    ]
+    return f"{algorithm['name']} ({', '.join(own)})" if own else str(algorithm["name"])
+
+
+def _set(below: Message, key: str, value: Any, field: str) -> None:
+    if key == "max_features" and below.DESCRIPTOR.name == "Forest":
+        key = "share" if isinstance(value, str) else "number"
+    described = below.DESCRIPTOR.fields_by_name.get(key)
+    if described is None or (key in ("share", "number") and not field.endswith("max_features")):
+        known = ", ".join(_parameters(below)) or "none"
+        raise invalid(field, f"is no parameter of this learner; its own are {known}")
+    if described.message_type is not None:
+        getattr(below, key).CopyFrom(to_proto(value, field))
+        return
+    if described.enum_type is not None:
+        words = {word: number for number, word in _words(described).items()}
+        if not isinstance(value, str) or value not in words:
+            raise invalid(field, f"is {value!r}, must be one of {', '.join(words)}")
+        value = words[value]
+    try:
+        setattr(below, key, value)
+    except (TypeError, ValueError) as error:
+        raise invalid(field, f"is {value!r}: {error}") from None
+
+
+def _parameters(below: Message) -> list[str]:
+    names = [each.name for each in below.DESCRIPTOR.fields]
+    return list(dict.fromkeys("max_features" if name in ("number", "share") else name for name in names))
+
+
+def _words(described: Any) -> dict[int, str]:
+    """The choices of an enum as people write them: those of leaves in capitals, as in the literature."""
+    found = {}
+    for value in described.enum_type.values:
+        word = value.name.removeprefix(f"{described.name.upper()}_")
+        if value.number:
+            found[value.number] = word if described.name == "leaf" else word.lower()
+    return found

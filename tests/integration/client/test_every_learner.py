@@ -1,0 +1,216 @@
+"""A model of every learner on a live server: what it serves is what is learned offline from the same evidence."""
+
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from quercus.belief.frame import Frame
+from quercus.belief.label import Label as DomainLabel
+from quercus.belief.label import Masses, Plausibilities, class_set, precise, vacuous
+from quercus.belief.mass import MassFunction
+from quercus.client import Between, Client, InvalidArgument, Nominal, Numeric, Pruning, Specification
+from quercus.client.treeview import Tree, TreeNode
+from quercus.trees import algorithms
+from quercus.trees.learners.cells import Between as Range
+from quercus.trees.relearning import Evidence
+from quercus.trees.specification import Nominal as DomainNominal
+from quercus.trees.specification import Numeric as DomainNumeric
+from quercus.trees.specification import Specification as DomainSpecification
+from quercus.trees.tree import Node
+
+CLASSES = ("setosa", "versicolor", "virginica")
+FRAME = Frame(CLASSES)
+EDGES = (0.5, 1.5)
+ALGORITHMS: dict[str, tuple[Any, algorithms.Algorithm]] = {
+    "e2m": ("e2m", algorithms.E2m()),
+    "id3": ({"name": "id3", "max_cuts": 8, "significance": 0.05}, algorithms.Id3(2, None, 8, 0.05)),
+    "c45": ({"name": "c45", "confidence": 0.1}, algorithms.C45(confidence=0.1)),
+    "averaging": ("averaging", algorithms.Averaging()),
+    "total uncertainty": (
+        {"name": "total-uncertainty", "combine": "mean", "folds": 3},
+        algorithms.TotalUncertainty(combine="mean", folds=3),
+    ),
+    "LBE": ("belief-entropy", algorithms.BeliefEntropy("LBE", 15)),
+    "IBE": ({"name": "belief-entropy", "leaf": "IBE"}, algorithms.BeliefEntropy("IBE", 15)),
+    "forest of masses": (
+        {"name": "forest", "trees": 5, "vote": "mass", "seed": 3, "base": {"name": "averaging"}},
+        algorithms.Forest(algorithms.Averaging(), 5, "mass", seed=3),
+    ),
+    "forest of votes": (
+        {"name": "forest", "trees": 4, "max_features": "half", "base": "c45"},
+        algorithms.Forest(algorithms.C45(), 4, max_features="half"),
+    ),
+    "forest of forests a class": (
+        {"name": "forest", "trees": 2, "base": {"name": "total-uncertainty", "lam": 0.7}},
+        algorithms.Forest(algorithms.TotalUncertainty(lam=0.7), 2),
+    ),
+}
+
+
+def evidence(count: int = 60) -> tuple[list[list[Any]], list[Any], list[DomainLabel]]:
+    """Rows as a client has them, their labels as it has them, and the same in the domain."""
+    rng = np.random.default_rng(0)
+    rows, given, known = [], list[Any](), list[DomainLabel]()
+    for i, c in enumerate(rng.integers(0, 3, count).tolist()):
+        name, other = CLASSES[c], CLASSES[(c + 1) % 3]
+        colour = [None, "red", "green", "blue", "grey"][1 + (c if rng.random() < 0.8 else 3)]
+        rows.append([colour if i % 9 else None, None if i % 11 == 5 else round(c + rng.normal(0, 0.4), 2)])
+        match i % 6:
+            case 0:
+                given.append(None)
+                known.append(vacuous(FRAME))
+            case 1:
+                given.append({name, other})
+                known.append(class_set(FRAME, [name, other]))
+            case 2:
+                given.append({name: 0.9, other: 0.3})
+                plausibilities = [0.9 if x == name else 0.3 if x == other else 0.0 for x in CLASSES]
+                known.append(Plausibilities(tuple(plausibilities)))
+            case 3:
+                given.append({frozenset({name}): 0.6, frozenset(CLASSES): 0.4})
+                known.append(Masses(MassFunction.of(3, {1 << c: 0.6, 7: 0.4})))
+            case _:
+                given.append(name)
+                known.append(precise(FRAME, name))
+    return rows, given, known
+
+
+COLOURS = ("red", "green")  # declared; blue and grey are learned
+LEARNED = (*COLOURS, "blue", "grey")
+
+
+def offline(algorithm: algorithms.Algorithm, rows: list[list[Any]], labels: list[DomainLabel]) -> Any:
+    attributes = (DomainNominal("colour", COLOURS), DomainNumeric("length", edges=EDGES))
+    order = list(dict.fromkeys([*COLOURS, *(row[0] for row in rows if row[0] is not None)]))
+    values = [
+        [np.nan if v is None else order.index(v) if k == 0 else v for k, v in enumerate(row)] for row in rows
+    ]
+    rules = {"min_instances": 15} if isinstance(algorithm, algorithms.BeliefEntropy) else {}  # 5 a class
+    collected = Evidence(DomainSpecification(attributes, FRAME, algorithm=algorithm, **rules))
+    collected.observe(np.array(values, dtype=float), labels)
+    return collected.learn(), order
+
+
+def same(tree: Tree, root: Node) -> None:
+    nodes = [node for node, _, _ in root.preorder()]
+    assert len(tree.nodes) == len(nodes)
+    names = [each.attribute for each in tree.attributes]
+    for served, node in zip(tree.nodes, nodes, strict=True):
+        assert isinstance(served, TreeNode)
+        assert served.attribute == (None if node.attribute is None else names[node.attribute])
+        assert (served.threshold, served.count, served.theta) == (node.threshold, node.count, node.theta)
+        assert (served.belief, served.plausibility) == (node.belief, node.plausibility)
+        assert (served.mass is None) == (node.mass is None)
+        if node.mass is not None and served.mass is not None:
+            assert tuple(served.mass.values()) == tuple(value for _, value in node.mass.focal)
+
+
+@pytest.mark.parametrize("which", ALGORITHMS)
+def test_a_model_of_every_learner(client: Client, name: str, which: str) -> None:
+    wire, domain = ALGORITHMS[which]
+    attributes = [Nominal("colour", COLOURS), Numeric("length", edges=EDGES)]
+    created = client.create_model(name, Specification(attributes, CLASSES, algorithm=wire))
+    held = created.specification.algorithm
+    assert isinstance(held, dict)
+    assert held["name"] == (wire if isinstance(wire, str) else wire["name"])
+    client.wait_grown(name)
+    assert client.classify(name, [["red", 1.0]])[0].label_set == CLASSES  # nothing is known yet
+    rows, given, known = evidence()
+    client.push(name, rows[:20], given[:20])
+    client.push(name, rows[20:], given[20:])
+    client.wait_grown(name)
+    asked: list[list[Any]] = [
+        ["red", 0.1],
+        [None, 1.2],
+        [{"red", "blue"}, Between(0.4, 1.8)],
+        [{"green", "never seen"}, None],
+        ["grey", Between(-9.0, 9.0)],
+        ["never seen", 2.2],
+    ]
+    answers = client.classify(name, asked, want_masses=True)
+    tree = client.tree(name)
+    assert tree.algorithm == held["name"]
+    if which == "e2m":  # bins: the incremental engine
+        assert len(tree.nodes) > 1
+        assert (answers.belief <= answers.plausibility + 1e-12).all()
+    else:
+        model, order = offline(domain, rows, known)
+
+        def number(colour: Any) -> Any:
+            if isinstance(colour, set):
+                return frozenset(float(order.index(c)) if c in order else 1000.0 for c in colour)
+            return None if colour is None else order.index(colour) if colour in order else 1000
+
+        expected = model.predict_rows(
+            [[number(c), Range(x.low, x.high) if isinstance(x, Between) else x] for c, x in asked]
+        )
+        assert answers.indices.tolist() == expected.klass.tolist()
+        for column in ("theta", "belief", "plausibility"):
+            assert getattr(answers, column).tolist() == getattr(expected, column).tolist()
+        assert [[c in row.label_set for c in CLASSES] for row in answers] == expected.classes.tolist()
+        assert (answers.masses is None) == (expected.masses is None)
+        assert len(tree.members) == len(model.trees)
+        for member, root in enumerate(model.trees):
+            same(client.tree(name, member=member), root)
+    drawings(client, name, tree)
+    client.delete_model(name)
+
+
+def drawings(client: Client, name: str, tree: Tree) -> None:
+    text, dot, svg = (client.render(name, form) for form in ("text", "dot", "svg"))  # type: ignore[arg-type]
+    assert dot.startswith("digraph")
+    ET.fromstring(svg)  # noqa: S314 - our own server's
+    if len(tree.members) > 1:
+        assert text.startswith(f"{len(tree.members)} trees")
+        text = client.render(name, "text", member=1)
+        with pytest.raises(InvalidArgument, match="member"):
+            client.render(name, "text", member=len(tree.members))
+        with pytest.raises(InvalidArgument, match="want_paths"):
+            client.classify(name, [["red", 1.0]], want_paths=True)
+        return
+    assert text.count("\n") + 1 == len(tree.nodes)
+    for node in tree.nodes:
+        if node.threshold is not None:
+            assert f"< {node.threshold:.6g}" in text
+            assert f"≥ {node.threshold:.6g}" in svg
+    assert ("m: " in svg) == (tree.nodes[-1].mass is not None)
+    paths = client.classify(name, [["red", 0.1]], want_paths=True).paths
+    assert paths is not None
+    assert len(paths[0]) <= tree.depth
+
+
+def test_what_cannot_be_served_is_refused_at_creation(client: Client, name: str) -> None:
+    def create(classes: int = 2, **options: Any) -> None:
+        names = [f"c{i}" for i in range(classes)]
+        client.create_model(name, Specification([Numeric("x")], names, **options))
+
+    for options, field in (
+        ({"algorithm": "c45", "budget": 5}, "specification.budget"),
+        ({"algorithm": "averaging", "pruning": Pruning("likelihood")}, "specification.pruning"),
+        ({"algorithm": {"name": "c45", "confidence": 2.0}}, "specification.algorithm.c45.confidence"),
+        ({"algorithm": {"name": "forest", "trees": 0}}, "specification.algorithm.forest.trees"),
+        ({"algorithm": {"name": "forest", "base": "forest"}}, "specification.algorithm.forest.base"),
+        ({"algorithm": "belief-entropy", "classes": 17}, "specification.leaf"),
+        ({"algorithm": "random"}, "specification.algorithm.name"),
+        ({"algorithm": {"name": "id3", "lam": 1.0}}, "specification.algorithm.lam"),
+        ({"algorithm": {"name": "forest", "vote": "loud"}}, "specification.algorithm.vote"),
+    ):
+        with pytest.raises(InvalidArgument, match=field):
+            create(**options)
+
+
+def test_uncertain_values_are_for_classification_and_checked(client: Client, name: str) -> None:
+    attributes = [Nominal("colour", COLOURS), Numeric("length", edges=EDGES)]
+    client.create_model(name, Specification(attributes, CLASSES))
+    client.wait_grown(name)
+    for row, field in (
+        ([set(), 1.0], "colour"),
+        (["red", Between(2.0, 1.0)], "length"),
+        (["red", Between(float("nan"), 1.0)], "length"),
+    ):
+        with pytest.raises(InvalidArgument, match=field):
+            client.classify(name, [row])
+    with pytest.raises(InvalidArgument, match="colour"):
+        client.push(name, [[{"red", "green"}, 1.0]])
