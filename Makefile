@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test serve proto bench torture clean
+.PHONY: help demo test serve proto bench torture fuzz clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -40,6 +40,9 @@ bench: $(BENCH_STAMP) ## Measure Quercus beside its peers; writes bench/RESULTS.
 
 torture: $(STAMP) ## Kill server and grower under load, N=200 times, and check that nothing is lost
 	$(BIN)/python tests/support/torture.py $(or $(N),200)
+
+fuzz: $(STAMP) ## Feed every RPC N=10000 mutated messages
+	$(BIN)/python tests/support/fuzz.py $(or $(N),10000)
 
 clean: ## Remove .venv, caches and build leftovers
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -34,6 +34,7 @@ from quercus.storage.verify import verify
 from quercus.trees import specification as offline
 from quercus.trees.abc45 import induce
 from quercus.trees.encoding import Encoder
+from quercus.trees.prepare import prepare
 
 MODEL = "m"
 VALUES = ("a", "b", "c")
@@ -180,7 +181,7 @@ class Torture:
         deadline = time.monotonic() + PROGRESS_S
         answered, classified = len(self.outcome.answered), self.outcome.classified
         while answered == len(self.outcome.answered) or classified == self.outcome.classified:
-            assert time.monotonic() < deadline, f"nothing goes on any more: {self.outcome}"
+            assert time.monotonic() < deadline, f"nothing goes on any more after {self.outcome.kills}"
             time.sleep(0.01)
 
     def _kill(self) -> None:
@@ -243,6 +244,7 @@ def _growers(server: int) -> list[int]:
 def main() -> None:
     """Torture for as many kills as the first argument says, and say what was reached."""
     kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    prepare()  # compiled once, kernels are loaded by every grower
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         outcome = Torture(Path(folder), seed=kills).run(kills)

@@ -1,0 +1,26 @@
+"""Some mutated messages for every RPC; ``make fuzz N=10000`` sends more."""
+
+from pathlib import Path
+
+from integration.client.serving import Serving
+from support.fuzz import METHODS, Fuzz, garbage
+
+from quercus.client import Client
+
+
+def test_every_rpc_takes_whatever_comes(tmp_path: Path) -> None:
+    serving = Serving(tmp_path, 0, "--log-level", "error")
+    try:
+        fuzz = Fuzz(serving.address, seed=1)
+        fuzz.run(60)
+        assert fuzz.bugs == []
+        assert {method for method, _ in fuzz.codes} == set(METHODS)
+        assert sum(code == "OK" for _, code in fuzz.codes) > len(METHODS) / 2, (
+            "nearly all are refused at the door"
+        )
+        garbage(serving.address, 40, seed=1)
+        fuzz.prepare()
+        with Client(serving.address) as client:
+            assert client.status().well
+    finally:
+        assert serving.stop() == 0
