@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.mass import MassFunction
-from quercus.trees.encoding import Codes
 from quercus.trees.tree import Node, Stop
 
 Ints = NDArray[np.int64]
@@ -220,7 +219,7 @@ class FlatTree:
             last[parent] = max(last[parent], last[node])
         return last
 
-    def route(self, codes: Codes, values: Floats | None = None) -> Ints:
+    def route(self, codes: NDArray[np.integer], values: Floats | None = None) -> Ints:
         """Return the node in which each row ends.
 
         Parameters

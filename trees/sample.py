@@ -124,7 +124,7 @@ class Sample:
         The distinct contours.
     """
 
-    codes: NDArray[np.int16]
+    codes: NDArray[np.integer]
     arities: tuple[int, ...]
     ids: Ids
     askable: Bools

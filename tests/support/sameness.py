@@ -214,4 +214,5 @@ def assert_flat(flat: FlatTree, tree: Node) -> None:
     wanted = FlatTree.of(tree)
     for column in fields(FlatTree):
         a, b = getattr(flat, column.name), getattr(wanted, column.name)
-        assert np.array_equal(a, b), f"{column.name} is {a}, of the tree {b}"
+        same = np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+        assert same, f"{column.name} is {a}, of the tree {b}"

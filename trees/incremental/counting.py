@@ -42,6 +42,35 @@ def new_columns(
 
 
 @compiled
+def unspent(node: int, parent: Ids, attribute: Ids, free: Ids) -> int:
+    """Write the attributes that no node above tests into `free`, and return how many they are."""
+    K = free.shape[0]
+    for k in range(K):
+        free[k] = k
+    above = parent[node]
+    while above >= 0:
+        free[attribute[above]] = NONE
+        above = parent[above]
+    count = 0
+    for k in range(K):
+        if free[k] >= 0:
+            free[count] = k
+            count += 1
+    return count
+
+
+@compiled
+def mark(counts: Ids, width: int, used: int, dirty: Bools, size: Ids) -> None:
+    """Set the number of rows in each cell of a block (S,), and mark those that have one."""
+    for slot in range(size.shape[0]):
+        total = 0
+        for j in range(used):
+            total += counts[slot * width + j]
+        size[slot] = total
+        dirty[slot] = total > 0
+
+
+@compiled
 def add(
     codes: Codes,
     offsets: Ints,
@@ -49,6 +78,9 @@ def add(
     rows: Ids,
     was: Ids,
     start: Ints,
+    nodes: Ids,
+    parent: Ids,
+    attribute: Ids,
     blocks: Ids,
     pool: Ids,
     at: Ints,
@@ -60,43 +92,58 @@ def add(
 ) -> None:
     """Count rows into the blocks of their nodes, and take what they counted as before out again.
 
+    Attributes that are spent are left out: at their node they have one value.
+
     Parameters
     ----------
     codes : (n, K), a row together: they are read one row at a time
     offsets : (K,) first slot of each attribute
     ids : (n,) contour of each row now
     rows, was : (m,) rows, group by group, and their contours before; -1 for a row that is new here
-    start, blocks : groups of `rows`, and the block that each goes to
+    start, nodes : groups of `rows`, and their nodes
+    parent, attribute : of all nodes
+    blocks : (g,) the block of each group
     pool, at, width, used : the blocks, see `quercus.trees.incremental.tally`
     column : (d,) scratch, all -1
     dirty, size : (blocks, S) cells whose counts change are marked; number of rows in each cell
     """
-    K = codes.shape[1]
+    slots = dirty.shape[1]
+    free = np.empty(codes.shape[1], np.int32)
     for g in range(blocks.shape[0]):
         b = blocks[g]
         w = width[b]
         held = pool[at[b] :]
         counts = pool[at[b] + w :]
+        left = unspent(nodes[g], parent, attribute, free) if slots > 1 else 0
+        empty = size[b, 0] == 0
         column_of(column, held, used[b])
         for i in range(start[g], start[g + 1]):
             row = rows[i]
             new = ids[row]
             if was[i] == new:
                 continue
-            if column[new] < 0:
-                column[new] = used[b]
-                held[used[b]] = new
-                used[b] += 1
             to = column[new]
+            if to < 0:
+                to = used[b]
+                column[new] = to
+                held[to] = new
+                used[b] += 1
+            if empty:  # the marks are left for later
+                counts[to] += 1
+                for f in range(left):
+                    counts[(offsets[free[f]] + codes[row, free[f]]) * w + to] += 1
+                continue
             back = column[was[i]] if was[i] >= 0 else NONE
-            for k in range(-1, K):
-                slot = 0 if k < 0 else offsets[k] + codes[row, k]
+            for f in range(-1, left):
+                slot = 0 if f < 0 else offsets[free[f]] + codes[row, free[f]]
                 dirty[b, slot] = True
                 counts[slot * w + to] += 1
                 if back >= 0:
                     counts[slot * w + back] -= 1
                 else:
                     size[b, slot] += 1
+        if empty:
+            mark(counts, w, used[b], dirty[b], size[b])
         for j in range(used[b]):
             column[held[j]] = NONE
 
@@ -151,24 +198,6 @@ def gather(blocks: Ids, slots: Ids, pool: Ids, at: Ints, width: Ids, used: Ids) 
                 counts[i] = pool[base + j]
                 k += 1
     return start, ids, counts
-
-
-@compiled
-def unspent(node: int, parent: Ids, attribute: Ids, free: Ids) -> int:
-    """Write the attributes that no node above tests into `free`, and return how many they are."""
-    K = free.shape[0]
-    for k in range(K):
-        free[k] = k
-    above = parent[node]
-    while above >= 0:
-        free[attribute[above]] = NONE
-        above = parent[above]
-    count = 0
-    for k in range(K):
-        if free[k] >= 0:
-            free[count] = k
-            count += 1
-    return count
 
 
 @compiled

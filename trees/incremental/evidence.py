@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.incremental.arrays import NONE
+from quercus.trees.incremental.arrays import NONE, Codes
 
 FIRST_ROOM = 1024
 
@@ -19,7 +19,7 @@ class Evidence:
     Attributes
     ----------
     count : rows, ``n``
-    codes : (n, K) branch codes, row by row
+    codes : (n, K) branch codes, row by row, in bytes as long as they fit
     ids : (n,) number of each row's contour
     askable : (n,) whether an oracle may still be asked
     after : (n,) next row in the list of a leaf, -1 at its end
@@ -27,13 +27,13 @@ class Evidence:
 
     def __init__(self, attributes: int) -> None:
         self.count = 0
-        self._codes = np.empty((0, attributes), np.int16)
+        self._codes: Codes = np.empty((0, attributes), np.int8)
         self._ids = np.empty(0, np.int32)
         self._askable = np.empty(0, bool)
         self._after = np.empty(0, np.int32)
 
     @property
-    def codes(self) -> NDArray[np.int16]:
+    def codes(self) -> Codes:
         """The codes: a view that ends with the last row, as the other three are."""
         return self._codes[: self.count]
 
@@ -52,8 +52,9 @@ class Evidence:
         """Links of the leaves' lists."""
         return self._after[: self.count]
 
-    def append(self, codes: NDArray[np.int16], ids: NDArray[np.int32]) -> None:
+    def append(self, codes: NDArray[np.integer], ids: NDArray[np.int32]) -> None:
         """Append rows: (m, K) codes and (m,) contours."""
+        self._hold(codes)
         total = self.count + ids.size
         if total > self._ids.size:
             self._widen(max(FIRST_ROOM, total + total // 4))
@@ -62,6 +63,16 @@ class Evidence:
         self._askable[self.count : total] = True
         self._after[self.count : total] = NONE
         self.count = total
+
+    def recode(self, codes: NDArray[np.integer]) -> None:
+        """Replace the codes (n, K) of all rows."""
+        self._hold(codes)
+        self.codes[:] = codes
+
+    def _hold(self, codes: NDArray[np.integer]) -> None:
+        """Make room for codes above those that fit in a byte."""
+        if codes.max(initial=0) > np.iinfo(self._codes.dtype).max:
+            self._codes = self._codes.astype(np.int16)
 
     def _widen(self, room: int) -> None:
         for name in ("_codes", "_ids", "_askable", "_after"):

@@ -3,10 +3,12 @@
 A sweep goes down level by level. Of each node it carries the rows that are new or changed below it; they are counted
 into the node's cells, the cells that changed are solved, all of a level in one batch, and the node is decided again.
 If its split stays, the rows go on to its children; if not, its subtree falls, and all its rows go on, as new. A tree
-from scratch is a sweep in which every row is new.
+from scratch is a sweep in which every row is new. A subtree that fell is put by (`shelves`): when its split wins again
+it is put back, and only the rows that came since go on to it.
 
 Large nodes keep their counts and intervals (`tally`). Small ones keep nothing and are grown again, with all below
 them, whenever a row of theirs changes: counting their rows costs no more than looking after their counts would.
+Nodes at the greatest depth keep their own counts alone, whatever their size.
 """
 
 from dataclasses import dataclass
@@ -17,10 +19,12 @@ from quercus.trees.cells import Cells
 from quercus.trees.dominance import TIE
 from quercus.trees.incremental import routing
 from quercus.trees.incremental.arrays import NONE, Bools, Deltas, Floats, Ids, Ints
+from quercus.trees.incremental.changes import Changes
 from quercus.trees.incremental.ends import CountedEnds, KeptEnds, verdicts
 from quercus.trees.incremental.evidence import Evidence
 from quercus.trees.incremental.layout import Layout
 from quercus.trees.incremental.nodes import Nodes
+from quercus.trees.incremental.shelves import Shelves
 from quercus.trees.incremental.tally import Tally
 from quercus.trees.incremental.verdicts import Verdicts
 from quercus.trees.interval import IntervalSolver
@@ -31,46 +35,8 @@ SMALL = 128  # rows; nodes with fewer keep no counts,
 THIN = (
     16  # nor do those with fewer rows than this for each value of an attribute: theirs would be mostly zeros
 )
+SHELVED = 2  # times as many nodes as the tree has may stand on shelves
 MAX_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Changes:
-    """What changed below the nodes of one level: rows, group by group.
-
-    Attributes
-    ----------
-    nodes : (g,) the nodes, each with a row at least
-    start : (g + 1,) where each node's rows begin
-    rows : (m,) rows
-    was : (m,) contour each is counted under so far, -1 for a row that is new to the node
-    opened : (m,) by how much the number of rows that may be asked about changes
-    """
-
-    nodes: Ids
-    start: Ints
-    rows: Ids
-    was: Ids
-    opened: Deltas
-
-    @property
-    def group(self) -> Ints:
-        """Group of each row: (m,)."""
-        return np.repeat(np.arange(self.nodes.size), np.diff(self.start))
-
-    @property
-    def arriving(self) -> Bools:
-        """Which rows are new to their node: (m,)."""
-        return self.was < 0
-
-    def of(self, chosen: Bools) -> "Changes":
-        """Return the changes of the chosen groups (g,)."""
-        if chosen.all():
-            return self
-        sizes = np.diff(self.start)
-        mask = np.repeat(chosen, sizes)
-        start = np.concatenate([[0], np.cumsum(sizes[chosen])])
-        return Changes(self.nodes[chosen], start, self.rows[mask], self.was[mask], self.opened[mask])
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +87,8 @@ class GrowingTree:
         thin = THIN * layout.slots // len(layout.widths)
         self._small = max(SMALL, thin) if small is None else small
         self._tally = Tally(layout, evidence, table)
+        self._deep_tally = Tally(Layout(()), evidence, table)
+        self._shelves = Shelves(self.nodes, self._let_go)
         none = np.array([NONE], np.int32)
         self.root = int(self.nodes.add(none, none, np.zeros(1, np.int32))[0])
         size = table.contours.shape[1]
@@ -138,25 +106,26 @@ class GrowingTree:
         changes = Changes(np.array([self.root], np.int32), np.array([0, rows.size]), rows, was, opened)
         while changes.rows.size:
             changes = self._down(changes)
+        self._shelves.shrink(SHELVED * (self.nodes.taken - self._shelves.size))
 
     def rows(self, node: int) -> Ids:
         """Return the rows of a node, ascending."""
         if node == self.root:
             return np.arange(self._evidence.count, dtype=np.int32)
-        _, leaves, owner = self.nodes.below(np.array([node], np.int32))
-        rows, _ = routing.listed(leaves, owner, self.nodes.first, self._evidence.after)
+        _, leaves, owner, _ = self.nodes.below(np.array([node], np.int32))
+        rows, _ = self._listed(leaves, owner)
         rows.sort()
         return rows
 
-    def listed(self, leaves: Ids) -> tuple[Ids, Ints]:
+    def listed(self, leaves: Ids) -> tuple[Ids, Ids]:
         """Return the rows of leaves, and in which of `leaves` each is."""
-        return routing.listed(leaves, np.arange(leaves.size), self.nodes.first, self._evidence.after)
+        return self._listed(leaves, np.arange(leaves.size))
 
     def gains(self, node: int) -> tuple[Floats, Floats]:
         """Return the exact ends of the gain ratio (K,) of every attribute at a node, whether it is a leaf or not."""
         here = np.array([node], np.int32)
         blocks = self.nodes.block[here]
-        if blocks[0] >= 0:
+        if blocks[0] >= 0 and self.nodes.depth[node] < self._deepest:
             ends = KeptEnds(self.solver, self._tally, blocks)
             found = verdicts(self.layout, self._tally.size[blocks], ends, frugal=False)
         else:
@@ -169,67 +138,110 @@ class GrowingTree:
     def _down(self, changes: Changes) -> Changes:
         """Decide the nodes of a level; return what changed on the next one."""
         nodes = self.nodes
+        self._shelves.clear(changes.nodes[changes.altered])
         fresh = nodes.block[changes.nodes] < 0
-        changes = self._with_all_rows(changes, fresh & (nodes.count[changes.nodes] > 0))
+        changes = self._fold(changes, fresh & (nodes.count[changes.nodes] > 0))
         nodes.count[changes.nodes[fresh]] = 0
         nodes.open[changes.nodes[fresh]] = 0
         nodes.count[changes.nodes] += np.add.reduceat(changes.arriving, changes.start[:-1], dtype=np.int32)
         nodes.open[changes.nodes] += np.add.reduceat(changes.opened, changes.start[:-1], dtype=np.int32)
-        large = nodes.count[changes.nodes] >= self._small
+        large = (nodes.count[changes.nodes] >= self._small) | (nodes.depth[changes.nodes] >= self._deepest)
         split = np.full(changes.nodes.size, NONE, np.int32)
         split[large] = self._decide_large(changes.of(large))
         split[~large] = self._decide_small(changes.of(~large))
-        changes = self._with_all_rows(changes, ~fresh & (split != nodes.attribute[changes.nodes]))
+        changes = self._turn(changes, ~fresh & (split != nodes.attribute[changes.nodes]), split)
         return self._apply(changes, split)
 
-    def _with_all_rows(self, changes: Changes, chosen: Bools) -> Changes:
-        """Fold the chosen nodes: what is below them falls, and all their rows become new to them."""
+    def _fold(self, changes: Changes, chosen: Bools) -> Changes:
+        """Let what is below the chosen nodes fall: all their rows become new to them."""
         if not chosen.any():
             return changes
         folded = changes.nodes[chosen]
-        inner, leaves, owner = self.nodes.below(folded)
-        rows, whose = routing.listed(leaves, owner, self.nodes.first, self._evidence.after)
-        below = np.concatenate([inner, leaves[~np.isin(leaves, folded)]])
-        blocks = self.nodes.block[below]
-        self._tally.close(blocks[blocks >= 0])
-        self.nodes.drop(below)
+        inner, leaves, owner, _ = self.nodes.below(folded)
+        listed = self._listed(leaves, owner)
+        self._let_go(np.concatenate([inner, leaves[~np.isin(leaves, folded)]]))
         self.nodes.fold(folded)
-        group = changes.group
-        kept = ~chosen[group] | changes.arriving
-        return self._grouped(
-            changes.nodes,
-            np.concatenate([group[kept], np.flatnonzero(chosen)[whose]]),
-            np.concatenate([changes.rows[kept], rows]),
-            np.concatenate([changes.was[kept], np.full(rows.size, NONE, np.int32)]),
-            np.concatenate([changes.opened[kept], self._open(rows)]),
-        )
+        return self._with_rows(changes, chosen, *listed)
 
-    def _open(self, rows: Ids) -> Deltas:
-        """Tell of each row, as 0 or 1, whether an oracle may be asked about it."""
+    def _turn(self, changes: Changes, chosen: Bools, split: Ids) -> Changes:
+        """Exchange what is below the chosen nodes for the subtree of their new split, if there is one on a shelf.
+
+        The rows that such a subtree knows go into the lists of its leaves; all others become new to the nodes.
+        """
+        if not chosen.any():
+            return changes
+        nodes = self.nodes
+        turned = changes.nodes[chosen]
+        _, leaves, owner, weight = nodes.below(turned)
+        listed = self._listed(leaves, owner)
+        nodes.first[leaves] = NONE
+        since, altered = changes.first_new[chosen], changes.altered[chosen]
+        known = np.zeros(turned.size, np.int32)
+        for i, (node, attribute) in enumerate(zip(turned.tolist(), split[chosen].tolist(), strict=True)):
+            if nodes.attribute[node] >= 0:
+                self._shelves.put(node, int(since[i]), int(weight[i]))
+                if altered[i]:  # what fell does not know it
+                    self._shelves.clear(turned[i : i + 1])
+            if attribute >= 0:
+                known[i] = self._shelves.take(node, attribute) or 0
+        unknown = routing.relist(
+            self._evidence.codes, *listed, turned, known,
+            nodes.attribute, nodes.kids, nodes.kid, nodes.first, self._evidence.after,
+        )  # fmt: skip
+        return self._with_rows(changes, chosen, *unknown)
+
+    def _listed(self, leaves: Ids, owner: Ints) -> tuple[Ids, Ids]:
+        """Return the rows in the lists of leaves, and the owner of each one's leaf."""
+        nodes = self.nodes
+        most = int(nodes.count[leaves].sum())
+        return routing.listed(leaves, owner, nodes.first, self._evidence.after, most)
+
+    def _let_go(self, nodes: Ids) -> None:
+        """Give nodes back, with their counts and shelves."""
+        self._shelves.clear(nodes)
+        counted = nodes[self.nodes.block[nodes] >= 0]
+        deep = self.nodes.depth[counted] >= self._deepest
+        self._tally.close(self.nodes.block[counted[~deep]])
+        self._deep_tally.close(self.nodes.block[counted[deep]])
+        self.nodes.drop(nodes)
+
+    def _with_rows(self, changes: Changes, chosen: Bools, rows: Ids, whose: Ids) -> Changes:
+        """Add rows that were in the lists of the chosen nodes and are new to them now; `whose` counts these nodes.
+
+        What was carried of rows in these lists falls: it is new with all the others.
+        """
+        group = np.flatnonzero(chosen).astype(np.int32)[whose]
         evidence = self._evidence
-        return (evidence.askable[rows] & ~self._table.precise[evidence.ids[rows]]).astype(np.int8)
-
-    @staticmethod
-    def _grouped(nodes: Ids, group: Ints, rows: Ids, was: Ids, opened: Deltas) -> Changes:
-        order, start = routing.group(group, nodes.size)
-        return Changes(nodes, start, rows[order], was[order], opened[order])
+        start, rows, was, opened = routing.regroup(
+            changes.rows, changes.was, changes.opened, changes.start, chosen, rows, group,
+            evidence.ids, evidence.askable, self._table.precise,
+        )  # fmt: skip
+        return Changes(changes.nodes, start, rows, was, opened)
 
     def _decide_large(self, changes: Changes) -> Ids:
         """Count changes into the cells of nodes that keep counts, and decide these: attribute or -1 (g,)."""
-        nodes, tally = self.nodes, self._tally
         split = np.full(changes.nodes.size, NONE, np.int32)
-        if not split.size:
+        deep = self.nodes.depth[changes.nodes] >= self._deepest
+        if deep.any():
+            self._count(self._deep_tally, changes.of(deep))
+        if deep.all():
             return split
-        new = changes.nodes[nodes.block[changes.nodes] < 0]
-        nodes.block[new] = tally.open(new.size)
-        blocks = nodes.block[changes.nodes]
-        tally.add(changes.rows, changes.was, changes.start, blocks)
-        going = self._weigh(changes.nodes, tally.cells(blocks, np.zeros_like(blocks)))
+        changes = changes.of(~deep)
+        blocks, going = self._count(self._tally, changes)
         blocks = blocks[going]
-        ends = KeptEnds(self.solver, tally, blocks)
-        found = verdicts(self.layout, tally.size[blocks], ends, frugal=self._rules.frugal)
-        split[going] = self._settle(changes.nodes[going], found)
+        ends = KeptEnds(self.solver, self._tally, blocks)
+        found = verdicts(self.layout, self._tally.size[blocks], ends, frugal=self._rules.frugal)
+        split[np.flatnonzero(~deep)[going]] = self._settle(changes.nodes[going], found)
         return split
+
+    def _count(self, tally: Tally, changes: Changes) -> tuple[Ids, Bools]:
+        """Count changes into cells; return the block of each node, and which nodes go on to be judged."""
+        nodes, here = self.nodes, changes.nodes
+        new = here[nodes.block[here] < 0]
+        nodes.block[new] = tally.open(new.size)
+        blocks = nodes.block[here]
+        tally.add(changes.rows, changes.was, changes.start, here, blocks, nodes.parent, nodes.attribute)
+        return blocks, self._weigh(here, tally.cells(blocks, np.zeros_like(blocks)))
 
     def _decide_small(self, changes: Changes) -> Ids:
         """Decide nodes that keep no counts, from all their rows: attribute or -1 (g,)."""

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.flat import FlatTree
-from quercus.trees.incremental.arrays import NONE, Codes, Floats
+from quercus.trees.incremental.arrays import NONE, Floats
 from quercus.trees.incremental.evidence import Evidence
 from quercus.trees.incremental.growing import GrowingTree, Rules
 from quercus.trees.incremental.layout import Layout
@@ -57,15 +57,15 @@ class LiveTree:
         """Return the number of what is known of a row's class."""
         return int(self._rows.ids[row])
 
-    def append(self, codes: Codes, contours: Floats) -> None:
+    def append(self, codes: NDArray[np.integer], contours: Floats) -> None:
         """Append rows: codes (m, K), none negative, and contours (m, l)."""
         self._arities = _with_codes(self._arities, codes)
         self._rows.append(codes, self.table.intern(contours))
         self._flat = None
 
-    def recode(self, codes: Codes) -> None:
+    def recode(self, codes: NDArray[np.integer]) -> None:
         """Replace the codes (n, K) of all rows."""
-        self._rows.codes[:] = codes
+        self._rows.recode(codes)
         self._arities = _with_codes(self._declared, codes)
         self._fell()
 
@@ -131,6 +131,6 @@ class LiveTree:
         self._before.clear()
 
 
-def _with_codes(arities: tuple[int, ...], codes: Codes) -> tuple[int, ...]:
+def _with_codes(arities: tuple[int, ...], codes: NDArray[np.integer]) -> tuple[int, ...]:
     seen = codes.max(axis=0, initial=-1) + 1
     return tuple(max(a, int(b)) for a, b in zip(arities, seen, strict=True))

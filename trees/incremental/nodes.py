@@ -25,6 +25,7 @@ class Nodes:
     stop : why the node is a leaf, as the number of a `Stop`; 0 for an inner node
     first : first row in the list of a leaf, -1 for none
     block : block of counts, -1 for none
+    shelf : whether a subtree of the node stands on its shelf, see `quercus.trees.incremental.shelves`
     kids : where the children of each code stand in `kid`
     judged : whether the gains were looked at
     gain_lower, gain_upper : (K,) gain ratio of each candidate, NaN for the others
@@ -45,6 +46,7 @@ class Nodes:
         self.stop = np.zeros(0, np.int8)
         self.first = np.zeros(0, np.int32)
         self.block = np.zeros(0, np.int32)
+        self.shelf = np.zeros(0, bool)
         self.kids = np.zeros(0, np.int64)
         self.judged = np.zeros(0, bool)
         self.gain_lower = np.zeros((0, K))
@@ -66,6 +68,11 @@ class Nodes:
         undecided: Bools = (self.attribute >= 0) & (self.open > 0) & (self.rivals.sum(axis=1) > 1)
         return undecided
 
+    @property
+    def taken(self) -> int:
+        """Number of nodes that are not free."""
+        return self.attribute.size - len(self._free)
+
     def add(self, parent: Ids, code: Ids, depth: Ids) -> Ids:
         """Return the numbers of new leaves without rows."""
         while len(self._free) < parent.size:
@@ -80,6 +87,7 @@ class Nodes:
         self.stop[nodes] = 0
         self.first[nodes] = NONE
         self.block[nodes] = NONE
+        self.shelf[nodes] = False
         self.judged[nodes] = False
         self.rivals[nodes] = False
         return nodes
@@ -126,13 +134,20 @@ class Nodes:
         there = kids >= 0
         return kids[there], which[there]
 
-    def below(self, nodes: Ids) -> tuple[Ids, Ids, Ints]:
-        """Return what stands below nodes, themselves excluded: inner nodes, and leaves with the index of each's root.
+    def below(self, nodes: Ids) -> tuple[Ids, Ids, Ints, Ints]:
+        """Return what stands below nodes, themselves excluded: inner nodes, leaves, and the index of the root of each.
 
         A leaf among `nodes` is returned as a leaf of its own.
+
+        Returns
+        -------
+        inner, leaves : (a,), (b,) nodes
+        owner : (b,) of each leaf, which of `nodes` it stands below
+        weight : (m,) how many nodes stand below each of `nodes`, itself not counted
         """
         owner = np.arange(nodes.size)
         inner, leaves, owners = [], [], []
+        weight = np.zeros(nodes.size, np.int64)
         first = True
         while nodes.size:
             split = self.attribute[nodes] >= 0
@@ -144,11 +159,13 @@ class Nodes:
             first = False
             nodes, which = self.children(nodes)
             owner = owner[which]
+            weight += np.bincount(owner, minlength=weight.size)
         none = np.zeros(0, np.int32)
         return (
             np.concatenate([none, *inner]),
             np.concatenate([none, *leaves]),
             np.concatenate([np.zeros(0, np.int64), *owners]),
+            weight,
         )
 
     def fold(self, nodes: Ids) -> None:
@@ -159,6 +176,25 @@ class Nodes:
             self._kid_free.setdefault(int(width), []).extend(self.kids[inner[widths == width]].tolist())
         self.attribute[nodes] = NONE
         self.first[nodes] = NONE
+
+    def detach(self, node: int) -> None:
+        """Cut off what is below an inner node, which becomes a leaf without rows."""
+        self.attribute[node] = NONE
+        self.first[node] = NONE
+
+    def attach(self, node: int, attribute: int, place: int) -> None:
+        """Make a leaf an inner node, with the children that stand from `place` on."""
+        self.attribute[node] = attribute
+        self.kids[node] = place
+
+    def at_place(self, place: int, attribute: int) -> Ids:
+        """Return the children by an attribute that stand from `place` on."""
+        kids = self.kid[place : place + int(self.width[attribute])]
+        return kids[kids >= 0]
+
+    def give_back(self, place: int, attribute: int) -> None:
+        """Give the places of children by an attribute back."""
+        self._kid_free.setdefault(int(self.width[attribute]), []).append(place)
 
     def drop(self, nodes: Ids) -> None:
         """Give nodes back."""

@@ -2,24 +2,66 @@
 
 import numpy as np
 
-from quercus.trees.incremental.arrays import NONE, Codes, Deltas, Ids, Ints
+from quercus.trees.incremental.arrays import NONE, Bools, Codes, Deltas, Ids, Ints
 from quercus.trees.solver.compiled import compiled
+
+LANES = 8  # lists that are followed at a time
+TOGETHER = 256  # rows that go down a tree at a time
 
 
 @compiled
-def group(keys: Ints, groups: int) -> tuple[Ids, Ints]:
-    """Sort stably by a small key: order (m,), and where each group starts in it (groups + 1,)."""
-    start = np.zeros(groups + 1, np.int64)
-    for i in range(keys.shape[0]):
-        start[keys[i] + 1] += 1
+def regroup(
+    rows: Ids,
+    was: Ids,
+    opened: Deltas,
+    start: Ints,
+    chosen: Bools,
+    more: Ids,
+    group: Ids,
+    ids: Ids,
+    askable: Bools,
+    precise: Bools,
+) -> tuple[Ints, Ids, Ids, Deltas]:
+    """Add rows to groups of changes, as new ones; of the chosen groups, changes of rows that were there fall.
+
+    Parameters
+    ----------
+    rows, was, opened, start : the changes, group by group
+    chosen : (g,) groups all of whose rows are new
+    more, group : rows, and the group of each
+    ids, askable, precise : contours of rows, whether an oracle may be asked about them, which contours are precise
+    """
+    groups = chosen.shape[0]
+    at = np.zeros(groups + 1, np.int64)
     for g in range(groups):
-        start[g + 1] += start[g]
-    at = start.copy()
-    order = np.empty(keys.shape[0], np.int32)
-    for i in range(keys.shape[0]):
-        order[at[keys[i]]] = i
-        at[keys[i]] += 1
-    return order, start
+        for i in range(start[g], start[g + 1]):
+            if not chosen[g] or was[i] < 0:
+                at[g + 1] += 1
+    for g in group:
+        at[g + 1] += 1
+    for g in range(groups):
+        at[g + 1] += at[g]
+    to_start = at.copy()
+    to_rows = np.empty(at[groups], np.int32)
+    to_was = np.empty(at[groups], np.int32)
+    to_opened = np.empty(at[groups], np.int8)
+    for g in range(groups):
+        to = at[g]
+        for i in range(start[g], start[g + 1]):
+            if not chosen[g] or was[i] < 0:
+                to_rows[to] = rows[i]
+                to_was[to] = was[i]
+                to_opened[to] = opened[i]
+                to += 1
+        at[g] = to
+    for i in range(more.shape[0]):
+        row = more[i]
+        to = at[group[i]]
+        at[group[i]] = to + 1
+        to_rows[to] = row
+        to_was[to] = NONE
+        to_opened[to] = askable[row] and not precise[ids[row]]
+    return to_start, to_rows, to_was, to_opened
 
 
 @compiled
@@ -99,22 +141,84 @@ def descend(rows: Ids, was: Ids, opened: Deltas, child: Ids, start: Ints) -> tup
 
 
 @compiled
-def listed(leaves: Ids, owner: Ints, first: Ids, after: Ids) -> tuple[Ids, Ints]:
-    """Return the rows in the lists of the leaves, and the owner of each one's leaf."""
-    total = 0
-    for leaf in leaves:
-        row = first[leaf]
-        while row >= 0:
-            total += 1
-            row = after[row]
-    rows = np.empty(total, np.int32)
-    whose = np.empty(total, np.int64)
+def listed(leaves: Ids, owner: Ints, first: Ids, after: Ids, most: int) -> tuple[Ids, Ids]:
+    """Return the rows in the lists of the leaves, `most` at most, and the owner of each one's leaf.
+
+    Several lists are followed at a time, so that their links come from memory together.
+    """
+    rows = np.empty(most, np.int32)
+    whose = np.empty(most, np.int32)
+    lane_row = np.full(LANES, NONE, np.int32)
+    lane_owner = np.zeros(LANES, np.int32)
     count = 0
-    for i in range(leaves.shape[0]):
-        row = first[leaves[i]]
-        while row >= 0:
-            rows[count] = row
-            whose[count] = owner[i]
-            count += 1
-            row = after[row]
-    return rows, whose
+    leaf = 0
+    going = True
+    while going:
+        going = False
+        for lane in range(LANES):
+            row = lane_row[lane]
+            while row < 0 and leaf < leaves.shape[0]:
+                row = first[leaves[leaf]]
+                lane_owner[lane] = owner[leaf]
+                leaf += 1
+            if row >= 0:
+                rows[count] = row
+                whose[count] = lane_owner[lane]
+                count += 1
+                lane_row[lane] = after[row]
+                going = True
+    return rows[:count], whose[:count]
+
+
+@compiled
+def relist(
+    codes: Codes,
+    rows: Ids,
+    whose: Ids,
+    roots: Ids,
+    known: Ids,
+    attribute: Ids,
+    kids: Ints,
+    kid: Ids,
+    first: Ids,
+    after: Ids,
+) -> tuple[Ids, Ids]:
+    """Send the rows that subtrees know to the lists of their leaves; return the others.
+
+    Many rows take a step at a time: none waits for the way of another.
+
+    Parameters
+    ----------
+    codes : (n, K)
+    rows, whose : (m,) rows, and which of `roots` each stands below
+    roots, known : (r,) and the first row that its subtree does not know
+    attribute, kids : of all nodes
+    kid : the children, see `Nodes`
+    first, after : the lists
+    """
+    others = np.empty(rows.shape[0], np.int32)
+    of_others = np.empty(rows.shape[0], np.int32)
+    at = np.empty(TOGETHER, np.int32)
+    count = 0
+    for begin in range(0, rows.shape[0], TOGETHER):
+        here = rows[begin : begin + TOGETHER]
+        for i in range(here.shape[0]):
+            root = whose[begin + i]
+            at[i] = roots[root]
+            if here[i] >= known[root]:
+                at[i] = NONE
+                others[count] = here[i]
+                of_others[count] = root
+                count += 1
+        going = True
+        while going:
+            going = False
+            for i in range(here.shape[0]):
+                if at[i] >= 0 and attribute[at[i]] >= 0:
+                    at[i] = kid[kids[at[i]] + codes[here[i], attribute[at[i]]]]
+                    going = True
+        for i in range(here.shape[0]):
+            if at[i] >= 0:
+                after[here[i]] = first[at[i]]
+                first[at[i]] = here[i]
+    return others[:count], of_others[:count]

@@ -77,6 +77,11 @@ class Tally:
         self._used[blocks] = 0
         self._free.extend(blocks.tolist())
 
+    @property
+    def taken(self) -> int:
+        """Number of blocks that are open."""
+        return self._at.size - len(self._free)
+
     def _more(self) -> None:
         known = self._at.size
         total = known + max(1, known // 2)  # a block may be large
@@ -87,21 +92,25 @@ class Tally:
             new[:known] = old
             setattr(self, name, new)
 
-    def add(self, rows: Ids, was: Ids, start: Ints, blocks: Ids) -> None:
+    def add(  # noqa: PLR0917 - columns that go together
+        self, rows: Ids, was: Ids, start: Ints, nodes: Ids, blocks: Ids, parent: Ids, attribute: Ids
+    ) -> None:
         """Count rows into blocks.
 
         Parameters
         ----------
         rows, was, start
             Rows, group by group, and the contours they are counted under so far, -1 for none.
-        blocks
+        nodes, blocks
             Of each group.
+        parent, attribute
+            Of all nodes: what is tested above is not counted.
         """
         column, codes, ids = self._scratch(), self._evidence.codes, self._evidence.ids
         fresh = counting.new_columns(ids, rows, start, blocks, self._pool, self._at, self._used, column)
         self._widen(blocks, self._used[blocks] + fresh)
         counting.add(
-            codes, self.layout.offsets, ids, rows, was, start, blocks,
+            codes, self.layout.offsets, ids, rows, was, start, nodes, parent, attribute, blocks,
             self._pool, self._at, self._width, self._used, column, self.dirty, self.size,
         )  # fmt: skip
 

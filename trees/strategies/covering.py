@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.solver.compiled import compiled
 
-Codes = NDArray[np.int16]
+Codes = NDArray[np.integer]
 Ints = NDArray[np.int64]
 
 UNIT = 840  # distance of the ends of an order, and of two names; many orders divide it

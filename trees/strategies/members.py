@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.solver.compiled import compiled
 
-Codes = NDArray[np.int16]
+Codes = NDArray[np.integer]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

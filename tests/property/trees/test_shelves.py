@@ -1,0 +1,136 @@
+"""Subtrees that were overtaken and come back: the tree is batch induction's, and nothing is lost or kept for ever.
+
+Labels and values know nothing of each other here, so that splits overtake each other all the time.
+"""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from support.batch import Evidence
+from support.logs import answer, correction, elsewhere, label
+from support.sameness import Tally, assert_same
+
+from quercus.belief.frame import Frame
+from quercus.trees.incremental import growing, shelves
+from quercus.trees.incremental.growing import GrowingTree
+from quercus.trees.specification import Nominal, Specification
+from quercus.trees.stream import Answered, Event, GrowthState, Observed, Refused, grow
+
+ARITIES = [2, 3, 2, 2]
+CLASSES = 3
+LOOKS = 100
+PRECISE, MIXED = np.eye(5)[0], np.array([0.4, 0.3, 0.2, 0.1, 0.0])
+ROOMS = [(4096, 2), (12, 0), (0, 0)]  # for all, for a few of them, for none
+
+
+def specification(alpha: float, max_depth: int | None) -> Specification:
+    attributes = tuple(
+        Nominal(f"a{k}", tuple(f"v{i}" for i in range(arity)), "reject") for k, arity in enumerate(ARITIES)
+    )
+    frame = Frame(tuple(f"c{j}" for j in range(CLASSES)))
+    return Specification(attributes, frame, alpha=alpha, budget=1000, min_instances=4, max_depth=max_depth)
+
+
+def noise(rng: np.random.Generator, count: int, kinds: np.ndarray) -> Observed:
+    values = np.column_stack([rng.integers(0, arity, count) for arity in ARITIES]).astype(float)
+    labels = [label(rng, CLASSES, int(klass), kinds) for klass in rng.integers(0, CLASSES, count)]
+    return Observed(values, np.array(labels))
+
+
+def said(rng: np.random.Generator, instance: int) -> Event:
+    klass = int(rng.integers(0, CLASSES))
+    kind = rng.integers(0, 3)
+    if kind == 0:
+        return Refused(instance, elsewhere(rng, ARITIES))
+    if kind == 1:
+        return correction(rng, instance, CLASSES, klass)
+    return Answered(instance, *answer(rng, CLASSES, klass), elsewhere(rng, ARITIES))
+
+
+def audit(tree: GrowingTree, rows: int) -> None:
+    """Every row is in one list; what nodes, blocks and shelves are taken is what the tree and its shelves hold."""
+    nodes = tree.nodes
+    live, _ = nodes.preorder(tree.root)
+    put_by = [live[:0]]
+    size = 0
+    for node, shelf in tree._shelves._of.items():
+        assert nodes.shelf[node]
+        assert nodes.attribute[node] not in shelf
+        for attribute, subtree in shelf.items():
+            roots = nodes.at_place(subtree.place, attribute)
+            inner, leaves, _, _ = nodes.below(roots)
+            held = np.unique(np.concatenate([roots, inner, leaves]))
+            assert (nodes.first[held] < 0).all()
+            assert held.size == subtree.size
+            size += held.size
+            put_by.append(held)
+    taken = np.concatenate([live, *put_by])
+    assert np.unique(taken).size == taken.size == nodes.taken
+    assert size == tree._shelves.size <= max(shelves.LEAST_ROOM, growing.SHELVED * live.size)
+    assert len(tree._shelves._age) == sum(len(shelf) for shelf in tree._shelves._of.values())
+    deep = nodes.depth[taken] >= tree._deepest
+    counted = nodes.block[taken] >= 0
+    for tally, of in ((tree._tally, counted & ~deep), (tree._deep_tally, counted & deep)):
+        blocks = nodes.block[taken[of]]
+        assert np.unique(blocks).size == blocks.size == tally.taken
+    leaves = live[nodes.attribute[live] < 0]
+    lists = [tree.rows(int(leaf)) for leaf in leaves]
+    assert [len(found) for found in lists] == nodes.count[leaves].tolist()
+    assert sorted(np.concatenate(lists).tolist()) == list(range(rows))
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts what the shelves do."""
+    counter: Counter[str] = Counter()
+    take, remove = shelves.Shelves.take, shelves.Shelves._remove
+
+    def taking(self: shelves.Shelves, node: int, attribute: int) -> int | None:
+        found = take(self, node, attribute)
+        counter["first time" if found is None else "back"] += 1
+        return found
+
+    def removing(self: shelves.Shelves, node: int, attribute: int) -> shelves.Shelved:
+        counter["off the shelf"] += 1
+        return remove(self, node, attribute)
+
+    monkeypatch.setattr(shelves.Shelves, "take", taking)
+    monkeypatch.setattr(shelves.Shelves, "_remove", removing)
+    return counter
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("least_room", "shelved"), ROOMS)
+@pytest.mark.parametrize(
+    ("alpha", "kinds", "max_depth"),
+    [(1.0, PRECISE, None), (1.0, MIXED, 2), (0.8, PRECISE, 3), (0.8, MIXED, None)],
+)
+def test_what_comes_back_is_batch_induction(
+    alpha: float, kinds: np.ndarray, max_depth: int | None, least_room: int, shelved: int,
+    seen: Counter[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(shelves, "LEAST_ROOM", least_room)
+    monkeypatch.setattr(growing, "SHELVED", shelved)
+    rng = np.random.default_rng([int(10 * alpha), max_depth or 0])
+    spec, tally = specification(alpha, max_depth), Tally()
+    evidence, state = Evidence(spec), GrowthState(spec, small=6)
+    for look in range(LOOKS):
+        events: list[Event] = [noise(rng, int(rng.choice([1, 3, 8, 20])), kinds)]
+        if look % 5 == 4:
+            known = evidence.size + len(events[0].values)
+            events += [said(rng, int(rng.integers(0, known))) for _ in range(int(rng.integers(1, 4)))]
+        for event in events:
+            evidence.take(event)
+        state = grow(state, events)
+        assert_same(state, evidence, 3, tally)
+        audit(state._live._grown(), evidence.size)
+    assert len(tally.excused) <= 1, tally.excused
+    assert seen["first time"] >= 10
+    if least_room == 4096:
+        assert seen["back"] >= 5
+        assert seen["off the shelf"] > seen["back"]  # cleared where something else was known of a row
+    elif least_room:
+        assert seen["off the shelf"] > seen["back"] > 0
+    else:
+        assert seen["back"] == 0
