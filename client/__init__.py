@@ -20,6 +20,7 @@ from quercus.client.errors import (
     Unauthenticated,
     Unavailable,
 )
+from quercus.client.labelling_results import ANY, Filter, Labeller, LabellingPolicy, QueryStep
 from quercus.client.outbox import Outbox
 from quercus.client.results import (
     AnswerReport,
@@ -43,6 +44,7 @@ from quercus.client.results import (
 from quercus.client.treeview import Tree, TreeNode, TreeUpdate
 
 __all__ = [
+    "ANY",
     "AlreadyExists",
     "AnswerReport",
     "Between",
@@ -55,8 +57,11 @@ __all__ = [
     "Evidence",
     "FailedPrecondition",
     "FieldViolation",
+    "Filter",
     "Instance",
     "InvalidArgument",
+    "Labeller",
+    "LabellingPolicy",
     "Lease",
     "Model",
     "Nominal",
@@ -68,6 +73,7 @@ __all__ = [
     "PushReport",
     "QuercusError",
     "Query",
+    "QueryStep",
     "Reason",
     "ResourceExhausted",
     "Rival",

@@ -15,12 +15,12 @@ from typing import Any, Self
 
 import grpc
 
-from quercus.client import convert, pushing, requests, transport
+from quercus.client import asks, convert, pushing, requests, transport
+from quercus.client.aio_labelling import LabellingCalls
 from quercus.client.classifying import Forms, Wanted
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
-from quercus.client.labels import LabelLike
+from quercus.client.labelling_results import ANY, Filter
 from quercus.client.results import (
-    AnswerReport,
     Classifications,
     Instance,
     Lease,
@@ -34,10 +34,10 @@ from quercus.client.rows import Row, async_chunks
 from quercus.client.security import Security
 from quercus.client.stubs import Stubs
 from quercus.client.treeview import Tree, TreeUpdate
-from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
+from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, tree_pb2
 
 
-class Client:
+class Client(LabellingCalls):
     """A connection to a Quercus server for asyncio programs.
 
     Parameters
@@ -214,20 +214,33 @@ class Client:
 
     # Queries
 
-    async def lease(self, model: str, labeller: str, *, lease_s: float = 60.0, wait_s: float = 0.0) -> Lease:
+    async def lease(
+        self,
+        model: str,
+        labeller: str,
+        *,
+        lease_s: float = 60.0,
+        wait_s: float = 0.0,
+        only: Filter | None = None,
+    ) -> Lease:
         """Lease one query, waiting up to ``wait_s`` (at most 60) for one."""
-        request = requests.lease(model, labeller, lease_s, wait_s, self._sequences.newest(model))
-        return convert.lease(
-            await self._call(self._stubs.queries.LeaseQueries, request, self.timeout_s + wait_s)
-        )
+        newest = self._sequences.newest(model)
+        ask = asks.lease(model, labeller, lease_s, wait_s, newest, only)
+        return await self._ask(ask, self.timeout_s + wait_s)
 
     async def queries(
-        self, model: str, labeller: str, *, lease_s: float = 60.0, idle_s: float | None = 10.0
+        self,
+        model: str,
+        labeller: str,
+        *,
+        lease_s: float = 60.0,
+        idle_s: float | None = 10.0,
+        only: Filter | None = None,
     ) -> AsyncGenerator[Query, None]:
         """Queries one after another, as :meth:`quercus.client.Client.queries` gives them."""
         patience = requests.Patience(idle_s)
         while True:
-            lease = await self.lease(model, labeller, lease_s=lease_s, wait_s=patience.wait_s)
+            lease = await self.lease(model, labeller, lease_s=lease_s, wait_s=patience.wait_s, only=only)
             if not lease.queries:
                 now = await self.get_model(model) if lease.idle == "budget_spent" else None
                 if patience.ended(lease, now):
@@ -240,11 +253,11 @@ class Client:
                 yield query
             except GeneratorExit:
                 with contextlib.suppress(QuercusError):  # answered or refused: nothing to give back
-                    await self.extend_lease(query, requests.SHORTEST_LEASE_S)
+                    await self.release(query)
                 raise
             finally:
                 keeper.cancel()
-            if not lease.budget_left and requests.is_spent(await self.get_model(model)):
+            if model != ANY and not lease.budget_left and requests.is_spent(await self.get_model(model)):
                 return
 
     async def _keep(self, query: Query, lease_s: float) -> None:
@@ -256,42 +269,6 @@ class Client:
                 continue  # the server may be back before the lease ends
             except QuercusError:
                 return  # answered, or another's by now: the answer itself will say so
-
-    async def list_queries(self, model: str, states: Iterable[str] = ()) -> AsyncIterator[Query]:
-        """Queries in the given states (open, leased, answered, refused, withdrawn; none given: all)."""
-        request = query_pb2.ListQueriesRequest(
-            model=convert.model_resource(model), states=requests.states(states), page_size=1000
-        )
-        while True:
-            page = await self._call(self._stubs.queries.ListQueries, request)
-            for each in page.queries:
-                yield convert.query(each)
-            request.page_token = page.next_page_token
-            if not request.page_token:
-                return
-
-    async def answer(self, query: Query, label: LabelLike, reliability: float = 1.0) -> AnswerReport:
-        """Answer a query, with a label as :meth:`quercus.client.Client.answer` takes it."""
-        request = requests.answer(query, label, reliability)
-        report = convert.answer_report(await self._call(self._stubs.queries.AnswerQuery, request))
-        self._sequences.saw(query.model, report.committed_sequence)
-        return report
-
-    async def refuse(self, query: Query) -> AnswerReport:
-        """Say that nobody can tell: the instance is not asked again."""
-        request = query_pb2.RefuseQueryRequest(name=query.name, lease_token=query.lease_token)
-        report = convert.answer_report(await self._call(self._stubs.queries.RefuseQuery, request))
-        self._sequences.saw(query.model, report.committed_sequence)
-        return report
-
-    async def extend_lease(self, query: Query, lease_s: float) -> None:
-        """Hold a query for ``lease_s`` seconds from now."""
-        request = query_pb2.ExtendLeaseRequest(
-            name=query.name,
-            lease_token=query.lease_token,
-            lease_duration=requests.duration(lease_s, "lease_s"),
-        )
-        await self._call(self._stubs.queries.ExtendLease, request)
 
     # Classification and trees
 

@@ -20,6 +20,7 @@ from quercus.client.commands import (
     experiment,
     induce,
     label,
+    labellers,
     models,
     push,
     serve,
@@ -39,6 +40,9 @@ _ORDER = (
     "models",
     "push",
     "label",
+    "labellers",
+    "policy",
+    "history",
     "classify",
     "tree",
     "watch",
@@ -81,6 +85,9 @@ app.command("serve")(serve.serve)
 app.add_typer(models.app, name="models")
 app.command("push")(push.push)
 app.command("label")(label.label)
+app.command("labellers")(labellers.labellers)
+app.command("policy")(labellers.policy)
+app.command("history")(labellers.history)
 app.command("classify")(classify.classify)
 app.command("tree")(tree.tree)
 app.command("watch")(watch.watch)

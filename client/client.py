@@ -11,15 +11,20 @@ from typing import Any, Self
 
 import grpc
 
+<<<<<<< HEAD
 from quercus.client import convert, pushing, requests, transport
 from quercus.client.classifying import Forms, Wanted
+=======
+from quercus.client import asks, convert, pushing, requests, transport
+from quercus.client.classifying import Forms
+>>>>>>> 26633db (Client and command line: skip, postpone, back, comments; quercus labellers, policy and history; filters and any model)
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
 from quercus.client.holding import Holding
-from quercus.client.labels import LabelLike
+from quercus.client.labelling import LabellingCalls
+from quercus.client.labelling_results import ANY, Filter
 from quercus.client.outbox import MAX_BUFFER_BYTES, Outbox
 from quercus.client.pushline import PushLine
 from quercus.client.results import (
-    AnswerReport,
     Classifications,
     Instance,
     Lease,
@@ -33,10 +38,10 @@ from quercus.client.rows import Row, chunks
 from quercus.client.security import Security
 from quercus.client.stubs import Stubs
 from quercus.client.treeview import Tree, TreeUpdate
-from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
+from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, tree_pb2
 
 
-class Client:
+class Client(LabellingCalls):
     """A connection to a Quercus server; safe to share between threads.
 
     Parameters
@@ -268,17 +273,30 @@ class Client:
 
     # Queries
 
-    def lease(self, model: str, labeller: str, *, lease_s: float = 60.0, wait_s: float = 0.0) -> Lease:
+    def lease(
+        self,
+        model: str,
+        labeller: str,
+        *,
+        lease_s: float = 60.0,
+        wait_s: float = 0.0,
+        only: Filter | None = None,
+    ) -> Lease:
         """Lease one query, waiting up to ``wait_s`` (at most 60) for one.
 
         :meth:`queries` does this for you.
         """
         newest = self._sequences.newest(model)
-        request = requests.lease(model, labeller, lease_s, wait_s, newest)
-        return convert.lease(self._call(self._stubs.queries.LeaseQueries, request, self.timeout_s + wait_s))
+        return self._ask(asks.lease(model, labeller, lease_s, wait_s, newest, only), self.timeout_s + wait_s)
 
     def queries(
-        self, model: str, labeller: str, *, lease_s: float = 60.0, idle_s: float | None = 10.0
+        self,
+        model: str,
+        labeller: str,
+        *,
+        lease_s: float = 60.0,
+        idle_s: float | None = 10.0,
+        only: Filter | None = None,
     ) -> Generator[Query, None, None]:
         """Queries one after another; the lease of the one you hold is extended while you think.
 
@@ -288,15 +306,17 @@ class Client:
         Parameters
         ----------
         model, labeller
-            Whose queries, and who answers (1 to 100 characters).
+            Whose queries (``"-"``: of any model, in turn), and who answers (1 to 100 characters).
         lease_s
             1 to 3,600: how soon others get the query when this process dies.
         idle_s
             End after so many seconds with nothing to ask; ``None``: only when the budget is spent.
+        only
+            Which queries you want; ``None``: all.
         """
         patience = requests.Patience(idle_s)
         while True:
-            lease = self.lease(model, labeller, lease_s=lease_s, wait_s=patience.wait_s)
+            lease = self.lease(model, labeller, lease_s=lease_s, wait_s=patience.wait_s, only=only)
             if not lease.queries:
                 now = self.get_model(model) if lease.idle == "budget_spent" else None
                 if patience.ended(lease, now):
@@ -310,68 +330,12 @@ class Client:
                 except GeneratorExit:
                     self._give_back(query)
                     raise
-            if not lease.budget_left and requests.is_spent(self.get_model(model)):
+            if model != ANY and not lease.budget_left and requests.is_spent(self.get_model(model)):
                 return
-
-    def list_queries(self, model: str, states: Iterable[str] = ()) -> Iterator[Query]:
-        """Queries in the given states (open, leased, answered, refused, withdrawn; none given: all)."""
-        request = query_pb2.ListQueriesRequest(
-            model=convert.model_resource(model), states=requests.states(states), page_size=1000
-        )
-        while True:
-            page = self._call(self._stubs.queries.ListQueries, request)
-            yield from map(convert.query, page.queries)
-            request.page_token = page.next_page_token
-            if not request.page_token:
-                return
-
-    def answer(self, query: Query, label: LabelLike, reliability: float = 1.0) -> AnswerReport:
-        """Answer a query.
-
-        Parameters
-        ----------
-        query
-            As :meth:`queries` gave it.
-        label
-            A class name, a set of names, a dict name -> plausibility (a name left out is impossible), a dict
-            frozenset of names -> mass, an array (l,) of plausibilities, or ``None`` (or NaN): nothing is
-            known.
-        reliability
-            Chance that you are right, in (0, 1].
-
-        Raises
-        ------
-        FailedPrecondition
-            When the lease ended and the query is answered, withdrawn, or another's by now.
-        """
-        request = requests.answer(query, label, reliability)
-        report = convert.answer_report(self._call(self._stubs.queries.AnswerQuery, request))
-        self._sequences.saw(query.model, report.committed_sequence)
-        return report
-
-    def refuse(self, query: Query) -> AnswerReport:
-        """Say that nobody can tell: the instance is not asked again."""
-        request = query_pb2.RefuseQueryRequest(name=query.name, lease_token=query.lease_token)
-        report = convert.answer_report(self._call(self._stubs.queries.RefuseQuery, request))
-        self._sequences.saw(query.model, report.committed_sequence)
-        return report
-
-    def extend_lease(self, query: Query, lease_s: float) -> None:
-        """Hold a query for ``lease_s`` seconds from now."""
-        request = query_pb2.ExtendLeaseRequest(
-            name=query.name,
-            lease_token=query.lease_token,
-            lease_duration=requests.duration(lease_s, "lease_s"),
-        )
-        self._call(self._stubs.queries.ExtendLease, request)
 
     def _give_back(self, query: Query) -> None:
-        """There is no call that releases.
-
-        The shortest lease does it. Answered queries refuse, which is fine.
-        """
         try:
-            self.extend_lease(query, requests.SHORTEST_LEASE_S)
+            self.release(query)
         except (QuercusError, ValueError):
             return  # answered, refused, or the server is away: the lease ends by itself
 

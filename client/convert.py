@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Literal, cast
 
 import numpy as np
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from quercus.client import algorithms
@@ -39,6 +40,11 @@ from quercus.client.results import (
 from quercus.client.treeview import AttributeBranches, Member, Tree, TreeNode
 from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
 
+_EVIDENCE_KINDS = {
+    instance_pb2.Evidence.KIND_UNSPECIFIED: "statement",
+    instance_pb2.Evidence.KIND_CORRECTION: "correction",
+    instance_pb2.Evidence.KIND_OPINION: "opinion",
+}
 RenderFormat = Literal["text", "dot", "svg"]
 UPDATABLE = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning")
 _PRUNING: dict[str, model_pb2.PruningKind.ValueType] = {
@@ -60,6 +66,10 @@ def leaf(resource: str) -> str:
 def model_of(resource: str) -> str:
     """The model in a resource name ``models/{model}/...``."""
     return resource.split("/", 2)[1]
+
+
+def _seconds(length: Duration) -> float:
+    return length.ToNanoseconds() / 1e9
 
 
 def moment(timestamp: Timestamp) -> datetime:
@@ -217,6 +227,9 @@ def query(message: query_pb2.Query) -> Query:
         labeller=message.labeller,
         expires_at=moment(message.lease_expire_time) if leased else None,
         lease_token=message.lease_token,
+        left_s=_seconds(message.lease_left) if leased else None,
+        answers=message.answers,
+        answers_wanted=message.answers_wanted,
     )
 
 
@@ -230,9 +243,24 @@ def lease(message: query_pb2.LeaseQueriesResponse) -> Lease:
     return Lease(queries, None if queries else idle, message.budget_left)
 
 
-def answer_report(message: query_pb2.AnswerQueryResponse | query_pb2.RefuseQueryResponse) -> AnswerReport:
-    """A committed answer or refusal."""
-    conflict = isinstance(message, query_pb2.AnswerQueryResponse) and message.conflict
+def answer_report(
+    message: query_pb2.AnswerQueryResponse
+    | query_pb2.RefuseQueryResponse
+    | query_pb2.CorrectAnswerResponse
+    | query_pb2.UndoAnswerResponse,
+) -> AnswerReport:
+    """A committed answer, refusal, correction or undoing."""
+    if isinstance(message, query_pb2.AnswerQueryResponse):
+        return AnswerReport(
+            message.name,
+            message.committed_sequence,
+            message.conflict,
+            message.wants_more,
+            message.degree_of_conflict,
+            message.ignorance,
+            message.reliability,
+        )
+    conflict = isinstance(message, query_pb2.CorrectAnswerResponse) and message.conflict
     return AnswerReport(message.name, message.committed_sequence, conflict)
 
 
@@ -246,6 +274,10 @@ def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instan
             e.refused,
             e.reliability,
             moment(e.create_time),
+            _EVIDENCE_KINDS[e.kind],
+            int(leaf(e.query)) if e.query else None,
+            e.comment,
+            _seconds(e.took) if e.HasField("took") else None,
         )
         for e in message.history
     )

@@ -11,12 +11,10 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from quercus.client.convert import UPDATABLE, model_resource, pruning_to_proto, specification_to_proto
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, invalid
-from quercus.client.labels import LabelEncoder, LabelLike
-from quercus.client.results import Lease, Model, Nominal, Numeric, Pruning, Query, Specification
+from quercus.client.results import Lease, Model, Nominal, Numeric, Pruning, Specification
 from quercus.proto.v1 import model_pb2, query_pb2
 
 Change = float | str | Pruning | None
-SHORTEST_LEASE_S = 1.0
 LONGEST_POLL_S = 10.0
 """Seconds of one long poll; several follow each other, so that a server that went away is noticed."""
 LONGEST_GROWTH_S = 600.0
@@ -86,30 +84,6 @@ def update(model: str, changes: Mapping[str, Change]) -> model_pb2.UpdateModelRe
     )
 
 
-def lease(
-    model: str, labeller: str, lease_s: float, wait_s: float, min_sequence: int
-) -> query_pb2.LeaseQueriesRequest:
-    """What LeaseQueries takes."""
-    return query_pb2.LeaseQueriesRequest(
-        model=model_resource(model),
-        labeller=labeller,
-        max_queries=1,
-        lease_duration=duration(lease_s, "lease_s"),
-        wait=duration(wait_s, "wait_s"),
-        min_sequence=min_sequence,
-    )
-
-
-def answer(query: Query, label: LabelLike, reliability: float) -> query_pb2.AnswerQueryRequest:
-    """What AnswerQuery takes."""
-    return query_pb2.AnswerQueryRequest(
-        name=query.name,
-        lease_token=query.lease_token,
-        label=LabelEncoder(query.classes).one(label),
-        reliability=reliability,
-    )
-
-
 def states(names: Iterable[str]) -> list[query_pb2.QueryState.ValueType]:
     """Query states by name."""
     names = list(names)
@@ -165,6 +139,8 @@ class Patience:
                 )
             return False
         self._growing_since = time.monotonic()
+        if lease.idle == "share_spent":  # nothing is held here, so nothing comes back
+            return True
         if model is not None and is_spent(model):
             return True
         return self._idle_s is not None and time.monotonic() - self._since >= self._idle_s

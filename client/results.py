@@ -211,7 +211,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class Query:
-    """A question to a labeller. ``instance`` is the id the row was pushed with."""
+    """A question to a labeller. ``instance`` is the id the row was pushed with.
+
+    ``expires_at`` is the end of the lease by the server's wall clock, ``left_s`` what was left of it when it was asked.
+    """
 
     name: str
     model: str
@@ -226,18 +229,27 @@ class Query:
     labeller: str
     expires_at: datetime | None
     lease_token: str = field(repr=False)
+    left_s: float | None = None
+    answers: int = 0
+    answers_wanted: int = 1
 
 
 @dataclass(frozen=True)
 class AnswerReport:
     """An answer or refusal that is committed.
 
-    ``conflict``: it contradicted what was known totally, and won.
+    ``conflict``: it contradicted what was known totally, and won. ``wants_more``: the query wants answers of other
+    labellers too; ``degree_of_conflict`` and ``ignorance`` are those of the answers so far (mass of the empty set, and
+    of the whole frame). ``reliability``: what the answer counted with.
     """
 
     query: str
     committed_sequence: int
     conflict: bool = False
+    wants_more: bool = False
+    degree_of_conflict: float = 0.0
+    ignorance: float = 0.0
+    reliability: float | None = None
 
 
 @dataclass(frozen=True)
@@ -251,7 +263,11 @@ class Lease:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One statement about an instance's label; ``label`` in the form :meth:`Client.answer` takes."""
+    """One statement about an instance's label; ``label`` in the form :meth:`Client.answer` takes.
+
+    ``kind``: ``"statement"``; ``"opinion"``: one of several answers, which count by the answer that follows them;
+    ``"correction"``: takes the place of all answers before (without a label they are taken back).
+    """
 
     sequence: int
     author: str
@@ -259,6 +275,10 @@ class Evidence:
     refused: bool
     reliability: float
     created_at: datetime
+    kind: str = "statement"
+    query: int | None = None
+    comment: str = ""
+    took_s: float | None = None
 
 
 @dataclass(frozen=True)

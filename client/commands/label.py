@@ -21,7 +21,6 @@ from quercus.client.commands.common import (
     DEFAULT_SERVER,
     DelimiterOption,
     JsonOption,
-    ModelArgument,
     ServerOption,
     connect,
     default_labeller,
@@ -30,13 +29,14 @@ from quercus.client.commands.common import (
     out,
     print_json,
 )
-from quercus.client.commands.label_person import Person, Quit, Refusal, Skip
+from quercus.client.commands.label_person import Answer, Back, Person, Postpone, Quit, Refusal, Skip
 from quercus.client.errors import FailedPrecondition, Unavailable
 from quercus.client.files.labels import truth
+from quercus.client.labelling_results import ANY, Filter
 from quercus.client.labels import LabelLike
-from quercus.client.results import Query
+from quercus.client.results import AnswerReport, Query
 
-Answerer = Callable[[Query], "LabelLike | Refusal | Skip | Quit"]
+Answerer = Callable[[Query], "Answer | Quit"]
 T = TypeVar("T")
 
 TELL_AFTER_S = 1.0
@@ -48,6 +48,9 @@ class _Tally:
     answered: int = 0
     refused: int = 0
     skipped: int = 0
+    postponed: int = 0
+    corrected: int = 0
+    undone: int = 0
     late: int = 0
     conflicts: int = 0
 
@@ -59,7 +62,9 @@ class _Tally:
 
 def label(
     *,
-    model: ModelArgument,
+    model: Annotated[
+        str, typer.Argument(help="Name of the model, or - for any, in turn.", show_default=False)
+    ],
     labeller: Annotated[
         str | None, typer.Option("--labeller", metavar="NAME", help="Who answers. Default: your user name.")
     ] = None,
@@ -80,8 +85,29 @@ def label(
         str, typer.Option("--id-prefix", metavar="TEXT", help="As given to push: before each id of --truth.")
     ] = "",
     reliability: Annotated[
-        float, typer.Option("--reliability", min=0, max=1, help="Chance that the answers are right.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            "--reliability", min=0, max=1, help="Chance that the answers are right (as the policy says)."
+        ),
+    ] = None,
+    comment: Annotated[
+        str, typer.Option("--comment", metavar="TEXT", help="Kept with every answer of this session.")
+    ] = "",
+    can_tell: Annotated[
+        str | None,
+        typer.Option(
+            "--can-tell", metavar="A,B", help="Only rows whose class, as far as known, is one of these."
+        ),
+    ] = None,
+    where: Annotated[
+        list[str] | None, typer.Option("--where", metavar="NAME=VALUE", help="Only rows with this value.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="TAG", help="Only models with this tag; for model -.")
+    ] = None,
+    skip_unknown: Annotated[
+        bool, typer.Option("--skip-unknown", help="Leave rows that --truth does not have to others.")
+    ] = False,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after so many answers.")] = None,
     delay_s: Annotated[
         float, typer.Option("--delay-s", min=0, help="Think so long before each answer.")
@@ -98,33 +124,52 @@ def label(
     """Answer the queries of a model: at the terminal with single keys, or from a file.
 
     Each query shows the row, what is believed of its class, and why it is asked. An answer may be a class,
-    a set of classes or plausibilities. While you think, nobody else gets the row.
+    a set of classes or plausibilities. While you think, nobody else gets the row. Not for you: k leaves it to
+    others; not now: p brings it back later; nobody can tell: r. A wrong key: b goes back to your last answer.
 
     Try:
 
         quercus label wine
+        quercus label - --tag urgent --can-tell red,white
         quercus label wine --truth wine.csv --class class --limit 20
         quercus label wine --truth bob.csv --id-column id --reliability 0.9
     """
     name = default_labeller() if labeller is None else labeller
     tally = _Tally()
     with connect(server) as client, ExitStack() as stack:
-        classes = client.get_model(model).specification.classes
         if truth_file is None:
             if not (sys.stdin.isatty() and sys.stdout.isatty()):
                 raise typer.BadParameter(
                     "a person answers at a terminal and there is none: give --truth FILE"
                 )
-            answerer: Answerer = stack.enter_context(Person(client, out)).ask
+            person = stack.enter_context(Person(client, out))
+            answerer: Answerer = person.ask
         else:
+            if model == ANY:
+                raise typer.BadParameter("--truth has the rows of one model: name it")
+            classes = client.get_model(model).specification.classes
+            person = None
             answers = truth(truth_file, class_name, classes, id_column=id_column, delimiter=delimiter)
             answerer = _from_file(
-                truth_file, {id_prefix + key: value for key, value in answers.items()}, delay_s
+                truth_file,
+                {id_prefix + key: value for key, value in answers.items()},
+                delay_s,
+                skip_unknown,
             )
             idle_s = 10.0 if idle_s is None else idle_s
         console = err if as_json else out  # what is said beside the JSON is for people
         session = _Session(
-            client, model, name, reliability, limit, idle_s, lease_s, truth_file is None, console
+            client,
+            model,
+            name,
+            reliability,
+            limit,
+            idle_s,
+            lease_s,
+            person,
+            console,
+            _filter(can_tell, where or [], tag or []),
+            comment,
         )
         try:
             _run(session, answerer, tally)
@@ -146,12 +191,23 @@ class _Session:
     client: Client
     model: str
     labeller: str
-    reliability: float
+    reliability: float | None
     limit: int | None
     idle_s: float | None
     lease_s: float
-    is_person: bool
+    person: Person | None
     console: Console
+    only: Filter
+    comment: str
+
+    @property
+    def is_person(self) -> bool:
+        """Somebody sits at a terminal."""
+        return self.person is not None
+
+    def words(self) -> str:
+        """The comment of the next answer."""
+        return (self.person.comment() if self.person is not None else "") or self.comment
 
     def say(self, text: str, style: str = "dim") -> None:
         """Tell the labeller something."""
@@ -197,7 +253,7 @@ def _queries(session: _Session) -> Generator[Query, None, None]:
 
     def once() -> Generator[Query, None, None]:
         return session.client.queries(
-            session.model, session.labeller, lease_s=session.lease_s, idle_s=session.idle_s
+            session.model, session.labeller, lease_s=session.lease_s, idle_s=session.idle_s, only=session.only
         )
 
     queries = once()
@@ -218,23 +274,21 @@ def _queries(session: _Session) -> Generator[Query, None, None]:
 
 
 def _run(session: _Session, answerer: Answerer, tally: _Tally) -> None:
-    client = session.client
     with closing(_queries(session)) as queries:
         for query in queries:
             answer = _patiently(session, partial(answerer, query))
+            while isinstance(answer, Back):
+                _take(session, partial(_amend, session, answer, tally), tally)
+                answer = _patiently(session, partial(answerer, query))
             if isinstance(answer, Quit):
                 return
-            if isinstance(answer, Skip):
-                tally.skipped += 1
-                continue
-            try:
-                _patiently(session, partial(_send, session, query, answer, tally))
-            except FailedPrecondition as error:
-                tally.late += 1
-                err.print(f"not taken: {error}", style="yellow", markup=False)
+            _take(session, partial(_send, session, query, answer, tally), tally)
             if session.limit is not None and tally.answered >= session.limit:
                 return
-    model = _patiently(session, partial(client.get_model, session.model))
+    if session.model == ANY:
+        session.console.print("nothing more to ask")
+        return
+    model = _patiently(session, partial(session.client.get_model, session.model))
     if model.queries_answered >= model.budget:
         hint = f"more: quercus models update {model.name} --budget {model.budget + 20}"
         session.console.print(f"the budget of {model.budget:,} answers is spent; {hint}", soft_wrap=True)
@@ -242,23 +296,73 @@ def _run(session: _Session, answerer: Answerer, tally: _Tally) -> None:
         session.console.print("nothing more to ask")
 
 
-def _send(session: _Session, query: Query, answer: LabelLike | Refusal, tally: _Tally) -> None:
-    if isinstance(answer, Refusal):
-        session.client.refuse(query)
+def _take(session: _Session, call: Callable[[], None], tally: _Tally) -> None:
+    """Make a call; what the server does not take is told, and the session goes on."""
+    try:
+        _patiently(session, call)
+    except FailedPrecondition as error:
+        tally.late += 1
+        err.print(f"not taken: {error}", style="yellow", markup=False)
+
+
+def _send(
+    session: _Session, query: Query, answer: LabelLike | Refusal | Skip | Postpone, tally: _Tally
+) -> None:
+    client, words = session.client, session.words()
+    if isinstance(answer, Skip):
+        client.skip(query, comment=words)
+        tally.skipped += 1
+    elif isinstance(answer, Postpone):
+        client.postpone(query, comment=words)
+        tally.postponed += 1
+    elif isinstance(answer, Refusal):
+        client.refuse(query, comment=words)
         tally.refused += 1
-        return
-    report = session.client.answer(query, answer, session.reliability)
-    tally.answered += 1
+    else:
+        report = client.answer(query, answer, session.reliability, comment=words)
+        tally.answered += 1
+        _tell(session, query, report, tally)
+
+
+def _amend(session: _Session, back: Back, tally: _Tally) -> None:
+    client, words = session.client, session.words()
+    if isinstance(back.answer, Refusal):
+        client.undo(back.query, comment=words)
+        tally.undone += 1
+        session.say("taken back; it may be asked again")
+    else:
+        client.correct(back.query, back.answer, session.reliability, comment=words)
+        tally.corrected += 1
+        session.say("corrected")
+
+
+def _tell(session: _Session, query: Query, report: AnswerReport, tally: _Tally) -> None:
+    """Say what a person would not expect of an answer."""
     if report.conflict:
         tally.conflicts += 1
         err.print(
             f"instance {query.instance}: this contradicted what was known; your answer stands", style="yellow"
         )
+    if report.wants_more and session.is_person:
+        session.say("others are asked about this row too; what you all say is combined")
 
 
-def _from_file(path: Path, answers: dict[str, str | None], delay_s: float) -> Answerer:
-    def answer(query: Query) -> LabelLike | Refusal:
+def _filter(can_tell: str | None, where: list[str], tags: list[str]) -> Filter:
+    values = {}
+    for each in where:
+        name, equals, value = each.partition("=")
+        if not (name and equals):
+            raise typer.BadParameter(f"--where {each!r} is not of the form NAME=VALUE")
+        values[name] = value
+    classes = [] if can_tell is None else [name.strip() for name in can_tell.split(",") if name.strip()]
+    return Filter(classes, values, tags)
+
+
+def _from_file(path: Path, answers: dict[str, str | None], delay_s: float, skip_unknown: bool) -> Answerer:
+    def answer(query: Query) -> LabelLike | Refusal | Skip:
         if query.instance not in answers:
+            if skip_unknown:
+                return Skip()
             fail(
                 f"{path} has no answer for instance {query.instance!r} ({len(answers):,} ids, "
                 f"{next(iter(answers), 'none')!r} the first); are its ids in a column (--id-column) or prefixed?"

@@ -21,18 +21,35 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Skip:
-    """Not now."""
-
-
-@dataclass(frozen=True)
 class Quit:
     """No more."""
 
 
-_ENDINGS: dict[str, tuple[str, Refusal | Skip | Quit]] = {
+@dataclass(frozen=True)
+class Skip:
+    """Not for me."""
+
+
+@dataclass(frozen=True)
+class Postpone:
+    """Not now."""
+
+
+@dataclass(frozen=True)
+class Back:
+    """Another answer to an earlier query; a refusal takes it back."""
+
+    query: Query
+    answer: LabelLike | Refusal
+
+
+Answer = LabelLike | Refusal | Skip | Postpone | Back
+
+
+_ENDINGS: dict[str, tuple[str, Refusal | Skip | Postpone | Quit]] = {
     "r": ("refused", Refusal()),
     "k": ("skipped", Skip()),
+    "p": ("postponed", Postpone()),
     "q": ("left", Quit()),
     END: ("left", Quit()),
 }
@@ -54,6 +71,8 @@ class Person:
         self._console = console
         self._stack = ExitStack()
         self._asked: Query | None = None
+        self._last: Query | None = None  # what was answered or refused last
+        self._comment = ""
 
     def __enter__(self) -> Self:
         self._keyboard = self._stack.enter_context(keys(self._show_prompt))
@@ -62,8 +81,8 @@ class Person:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def ask(self, query: Query) -> LabelLike | Refusal | Skip | Quit:
-        """Show a query until it is answered, refused, skipped or left."""
+    def ask(self, query: Query) -> Answer | Quit:
+        """Show a query until it is answered, refused, skipped, postponed or left, or an earlier answer is corrected."""
         model = self._client.get_model(query.model)
         self._console.print()
         show(self._console, query_screen(query, model, self._console.width))
@@ -74,13 +93,20 @@ class Person:
             answer = self._one(query, self._keyboard)
             if answer is not None:
                 self._asked = None
+                if not isinstance(answer, Skip | Postpone | Quit | Back):
+                    self._last = query
                 return answer
+
+    def comment(self) -> str:
+        """What was typed as a comment since the last call."""
+        comment, self._comment = self._comment, ""
+        return comment
 
     def _show_prompt(self) -> None:
         if self._asked is not None:
             self._console.print(prompt(self._asked, self._console.width))
 
-    def _one(self, query: Query, keyboard: Keys) -> LabelLike | Refusal | Skip | Quit:
+    def _one(self, query: Query, keyboard: Keys) -> Answer | Quit:
         """What one key leads to; ``None``: ask again."""
         key = keyboard.read()
         by_key = dict(zip(CLASS_KEYS, query.classes, strict=False))
@@ -95,11 +121,40 @@ class Person:
             word, ending = _ENDINGS[key]
             self._say(word)
             return ending
-        if key == "?":
+        if key == "b":
+            return self._back()
+        if key == "c":
+            self._comment = self._typed_comment(keyboard)
+        elif key == "?":
             self._console.print(HELP, style="cyan")
         elif key.isprintable():
             self._console.print(f"{key!r} means nothing here; ? explains", style="yellow", markup=False)
         return None
+
+    def _back(self) -> Back | None:
+        """Ask about the last answer once more; None: there is none, or it was left as it is."""
+        if self._last is None:
+            self._console.print("there is no earlier answer in this session", style="yellow")
+            return None
+        query, self._last = self._last, None
+        self._console.print(
+            f"\nback to instance {query.instance}: another answer, or r to take it back; k leaves it as it is",
+            style="cyan",
+            markup=False,
+        )
+        now = self._asked
+        answer = self.ask(query)
+        self._asked = now
+        if isinstance(answer, Skip | Postpone | Quit | Back):
+            self._last = query
+            return None
+        self._last = None if isinstance(answer, Refusal) else query
+        return Back(query, answer)
+
+    def _typed_comment(self, keyboard: Keys) -> str:
+        self._console.print("A comment for your next answer; Escape goes back.")
+        line = keyboard.line("> ")
+        return self._comment if line is None else line.strip()
 
     def _set(self, query: Query, keyboard: Keys, by_key: dict[str, str]) -> LabelLike:
         chosen: list[str] = []

@@ -30,12 +30,12 @@ _FRAME, _GAP = 4, 3
 TIE = 2e-9
 """Sums of two ends closer than this are tied (ALGORITHMS §3.5): the earlier attribute stands."""
 
-_COMMANDS = "surkq"
+_COMMANDS = "surkpbcq"
 CLASS_KEYS = (
     "123456789"
     + "".join(c for c in string.ascii_lowercase if c not in _COMMANDS)
     + string.ascii_uppercase
-    + "0!@#$%&*"
+    + "0!@#$%&*+=~"
 )
 """A key for each of up to 64 classes: digits, then letters that are no commands."""
 
@@ -44,11 +44,14 @@ HELP = """Answer with the key of the class. If you cannot say which one:
   s   it is one of several: press their keys, Enter to send
   u   uncertain: type how plausible each class is, 0 to 1 (1 = nothing speaks against it)
   r   nobody can tell: the row is never asked again
-  k   skip: somebody else, or you later (its lease ends by itself)
+  k   skip: not for me; others are asked, you are not asked about this row again
+  p   postpone: not now; it comes back in ten minutes, to you or to somebody else
+  c   comment: a line that is kept with your next answer
+  b   back to your last answer: give another one, or take it back with r
   q   stop; this row goes back at once
   ?   this help
 
-The key of a class sends at once and cannot be taken back. To look at it once more, press s, the key, Enter.
+The key of a class sends at once. Nothing is ever overwritten: a corrected answer stays in the history of the row.
 
 Every answer is kept with your name; uncertain ones are used as what they are."""
 
@@ -77,7 +80,17 @@ def prompt(query: Query, width: int) -> Text:
     else:
         for key, name in zip(CLASS_KEYS, query.classes, strict=False):
             parts.append(Text.assemble((f" {key} ", "bold reverse"), f" {name}   "))
-    commands = ("s set", "u uncertain", "r refuse", "k skip", "? help", "q quit")
+    commands = (
+        "s set",
+        "u uncertain",
+        "r refuse",
+        "k skip",
+        "p later",
+        "b back",
+        "c comment",
+        "? help",
+        "q quit",
+    )
     return _flow([*parts, *(Text(f"· {command} ", style="dim") for command in commands)], width)
 
 

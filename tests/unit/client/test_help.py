@@ -6,7 +6,8 @@ import typer.testing
 from quercus.client.cli import app
 
 STORE = ("backup", "restore", "check", "export", "import")
-COMMANDS = ("serve", "push", "label", "classify", "tree", "watch", "status", "demo", "induce", *STORE)
+LABELLING = ("label", "labellers", "policy", "history")
+COMMANDS = ("serve", "push", *LABELLING, "classify", "tree", "watch", "status", "demo", "induce", *STORE)
 VERBS = ("list", "show", "create", "update", "delete")
 TOKEN_VERBS = ("create", "list", "revoke", "audit")
 PROTOCOLS = ("labels", "learners", "queries", "restaurant", "plot", "table", "list")

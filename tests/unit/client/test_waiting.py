@@ -11,6 +11,7 @@ from quercus.client import (
     Nominal,
     Numeric,
     Specification,
+    asks,
     convert,
     requests,
     transport,
@@ -146,7 +147,7 @@ def test_only_max_depth_has_no_limit() -> None:
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
 def test_durations_are_finite(seconds: float) -> None:
     with pytest.raises(InvalidArgument, match=r"lease_s: is .*, must be a finite number of seconds"):
-        requests.lease("m", "ann", seconds, 0.0, 0)
+        asks.lease("m", "ann", seconds, 0.0, 0, None)
 
 
 def test_drawings_have_three_forms() -> None:

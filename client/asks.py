@@ -1,0 +1,221 @@
+"""What both clients send about queries and labellers, and how they read what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from quercus.client import convert
+from quercus.client.errors import invalid
+from quercus.client.labelling_results import Filter, Labeller, LabellingPolicy, QueryStep
+from quercus.client.labels import LabelEncoder, LabelLike
+from quercus.client.requests import duration, states
+from quercus.client.results import AnswerReport, Lease, Query
+from quercus.proto.v1 import query_pb2
+
+T = TypeVar("T")
+How = query_pb2.ReturnQueryRequest.How
+
+
+@dataclass(frozen=True)
+class Ask(Generic[T]):
+    """A call of QueryService: the method, what is sent, how the answer is read."""
+
+    method: str
+    request: Any
+    read: Callable[[Any], T]
+
+
+def lease(  # noqa: PLR0917 - the fields of one message
+    model: str, labeller: str, lease_s: float, wait_s: float, min_sequence: int, wanted: Filter | None
+) -> Ask[Lease]:
+    """Lease one query."""
+    request = query_pb2.LeaseQueriesRequest(
+        model=convert.model_resource(model),
+        labeller=labeller,
+        max_queries=1,
+        lease_duration=duration(lease_s, "lease_s"),
+        wait=duration(wait_s, "wait_s"),
+        min_sequence=min_sequence,
+        filter=None
+        if wanted is None
+        else query_pb2.QueryFilter(classes=wanted.classes, values=wanted.values, tags=wanted.tags),
+    )
+    return Ask("LeaseQueries", request, convert.lease)
+
+
+def answer(
+    query: Query, label: LabelLike, reliability: float | None, comment: str, took_s: float | None
+) -> Ask[AnswerReport]:
+    """Answer a query."""
+    request = query_pb2.AnswerQueryRequest(
+        name=query.name,
+        lease_token=query.lease_token,
+        label=LabelEncoder(query.classes).one(label),
+        reliability=reliability,
+        comment=comment,
+        took=None if took_s is None else duration(took_s, "took_s"),
+    )
+    return Ask("AnswerQuery", request, convert.answer_report)
+
+
+def refuse(query: Query, comment: str) -> Ask[AnswerReport]:
+    """Say that nobody can tell."""
+    request = query_pb2.RefuseQueryRequest(name=query.name, lease_token=query.lease_token, comment=comment)
+    return Ask("RefuseQuery", request, convert.answer_report)
+
+
+def extend(query: Query, lease_s: float) -> Ask[None]:
+    """Hold a query for longer."""
+    length = duration(lease_s, "lease_s")
+    request = query_pb2.ExtendLeaseRequest(
+        name=query.name, lease_token=query.lease_token, lease_duration=length
+    )
+    return Ask("ExtendLease", request, _nothing)
+
+
+def give_back(
+    query: Query, how: How.ValueType = How.HOW_UNSPECIFIED, delay_s: float | None = None, comment: str = ""
+) -> Ask[None]:
+    """Give a query back."""
+    request = query_pb2.ReturnQueryRequest(
+        name=query.name,
+        lease_token=query.lease_token,
+        how=how,
+        delay=None if delay_s is None else duration(delay_s, "delay_s"),
+        comment=comment,
+    )
+    return Ask("ReturnQuery", request, _nothing)
+
+
+def correct(
+    query: Query, label: LabelLike, labeller: str | None, reliability: float | None, comment: str
+) -> Ask[AnswerReport]:
+    """Put another answer in the place of one's own."""
+    request = query_pb2.CorrectAnswerRequest(
+        name=query.name,
+        labeller=labeller or query.labeller,
+        label=LabelEncoder(query.classes).one(label),
+        reliability=reliability,
+        comment=comment,
+    )
+    return Ask("CorrectAnswer", request, convert.answer_report)
+
+
+def undo(query: Query, labeller: str | None, comment: str) -> Ask[AnswerReport]:
+    """Take an answer or a refusal back."""
+    request = query_pb2.UndoAnswerRequest(
+        name=query.name, labeller=labeller or query.labeller, comment=comment
+    )
+    return Ask("UndoAnswer", request, convert.answer_report)
+
+
+def list_queries(model: str, wanted: Iterable[str]) -> query_pb2.ListQueriesRequest:
+    """Ask for the queries in some states."""
+    return query_pb2.ListQueriesRequest(
+        model=convert.model_resource(model), states=states(wanted), page_size=1000
+    )
+
+
+def history(model: str, number: int | None) -> query_pb2.ListQueryHistoryRequest:
+    """Ask for the steps of one query, or of all of a model."""
+    name = convert.model_resource(model) + ("" if number is None else f"/queries/{number}")
+    return query_pb2.ListQueryHistoryRequest(name=name, page_size=1000)
+
+
+def labellers(model: str) -> Ask[list[Labeller]]:
+    """Ask what each labeller did."""
+    request = query_pb2.ListLabellersRequest(model=convert.model_resource(model))
+    return Ask("ListLabellers", request, lambda found: [_labeller(each) for each in found.labellers])
+
+
+def policy(model: str) -> Ask[LabellingPolicy]:
+    """Ask how a model is labelled."""
+    request = query_pb2.GetLabellingPolicyRequest(model=convert.model_resource(model))
+    return Ask("GetLabellingPolicy", request, _policy)
+
+
+def set_policy(model: str, new: LabellingPolicy) -> Ask[LabellingPolicy]:
+    """Change how a model is labelled."""
+    try:
+        message = query_pb2.LabellingPolicy(
+            answers_per_query=new.answers_per_query,
+            max_conflict=new.max_conflict,
+            reliability=_number(
+                query_pb2.ReliabilitySource, "RELIABILITY_SOURCE", "reliability", new.reliability
+            ),
+            per_labeller=new.per_labeller,
+            per_hour=new.per_hour,
+            max_held=new.max_held,
+            corrections=_number(
+                query_pb2.CorrectionPermission, "CORRECTION_PERMISSION", "corrections", new.corrections
+            ),
+            tags=new.tags,
+        )
+    except (TypeError, OverflowError) as error:
+        raise invalid("policy", str(error)) from None
+    request = query_pb2.UpdateLabellingPolicyRequest(model=convert.model_resource(model), policy=message)
+    return Ask("UpdateLabellingPolicy", request, _policy)
+
+
+def step(message: query_pb2.QueryStep) -> QueryStep:
+    """Read a step of a query."""
+    return QueryStep(
+        query=int(convert.leaf(message.query)),
+        kind=_word(query_pb2.QueryStepKind, message.kind, "QUERY_STEP_KIND"),
+        state=_word(query_pb2.QueryState, message.state, "QUERY_STATE"),
+        labeller=message.labeller,
+        lease=message.lease,
+        at=convert.moment(message.time),
+        clock=message.clock,
+        until=message.until if message.HasField("until") else None,
+        sequence=message.sequence,
+        why=message.why,
+    )
+
+
+def _policy(message: query_pb2.LabellingPolicy) -> LabellingPolicy:
+    return LabellingPolicy(
+        answers_per_query=message.answers_per_query,
+        max_conflict=message.max_conflict,
+        reliability=_word(query_pb2.ReliabilitySource, message.reliability, "RELIABILITY_SOURCE"),
+        per_labeller=message.per_labeller if message.HasField("per_labeller") else None,
+        per_hour=message.per_hour if message.HasField("per_hour") else None,
+        max_held=message.max_held,
+        corrections=_word(query_pb2.CorrectionPermission, message.corrections, "CORRECTION_PERMISSION"),
+        tags=tuple(message.tags),
+    )
+
+
+def _labeller(message: query_pb2.LabellerStatistics) -> Labeller:
+    return Labeller(
+        name=message.labeller,
+        answered=message.answered,
+        refused=message.refused,
+        skipped=message.skipped,
+        postponed=message.postponed,
+        expired=message.expired,
+        corrected=message.corrected,
+        undone=message.undone,
+        held=message.held,
+        agreement=message.agreement if message.HasField("agreement") else None,
+        reliability=message.reliability if message.HasField("reliability") else None,
+        median_s=message.median_time.ToNanoseconds() / 1e9 if message.HasField("median_time") else None,
+    )
+
+
+def _word(kind: Any, number: int, prefix: str) -> Any:
+    return kind.Name(number).removeprefix(f"{prefix}_").lower()
+
+
+def _number(kind: Any, prefix: str, field: str, word: str) -> Any:
+    try:
+        return kind.Value(f"{prefix}_{word.upper()}")
+    except ValueError:
+        known = ", ".join(name.removeprefix(f"{prefix}_").lower() for name in kind.keys()[1:])
+        raise invalid(field, f"{word!r} is none of {known}") from None
+
+
+def _nothing(_: Any) -> None:
+    return None

@@ -1,0 +1,177 @@
+"""``quercus labellers``, ``quercus policy`` and ``quercus history``: who labels, by which rules, and what happened."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.table import Table as RichTable
+
+from quercus.client.commands.common import (
+    DEFAULT_SERVER,
+    JsonOption,
+    ModelArgument,
+    ServerOption,
+    connect,
+    out,
+    print_json,
+    print_json_line,
+)
+from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
+
+NO_BOUND = 0
+
+
+def labellers(
+    model: ModelArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False
+) -> None:
+    """Show what each labeller of a model did.
+
+    Agreement: how often this labeller and another who answered the same row would bet on the same class.
+    Reliability: estimated from that (Dawid and Skene 1979). Both need rows that several answered: quercus policy.
+
+    Try:
+
+        quercus labellers wine
+        quercus labellers wine --json
+    """
+    with connect(server) as client:
+        found = client.labellers(model)
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    if not found:
+        out.print(f"nobody has labelled {model} yet; begin with: quercus label {model}", soft_wrap=True)
+        return
+    table = RichTable("labeller", box=None)
+    for name in (*COUNTS, "agreement", "reliability", "median"):
+        table.add_column(name, justify="right")
+    for each in found:
+        table.add_row(each.name, *_cells(each))
+    out.print(table)
+
+
+COUNTS = ("answered", "refused", "skipped", "postponed", "expired", "corrected", "undone", "held")
+
+
+def _cells(each: Labeller) -> list[str]:
+    shares = ["-" if share is None else f"{share:.2f}" for share in (each.agreement, each.reliability)]
+    median = "-" if each.median_s is None else f"{each.median_s:.1f} s"
+    return [*(f"{getattr(each, name):,}" for name in COUNTS), *shares, median]
+
+
+def policy(
+    *,
+    model: ModelArgument,
+    answers: Annotated[
+        int | None, typer.Option("--answers", min=1, max=20, help="Labellers that answer each row.")
+    ] = None,
+    max_conflict: Annotated[
+        float | None,
+        typer.Option("--max-conflict", min=0, max=1, help="Above it one more labeller is asked."),
+    ] = None,
+    reliability: Annotated[
+        Literal["declared", "estimated"] | None,
+        typer.Option("--reliability", help="Of answers without one: 1, or estimated from agreement."),
+    ] = None,
+    per_labeller: Annotated[
+        int | None, typer.Option("--per-labeller", min=0, help="Most answers of one labeller; 0: no bound.")
+    ] = None,
+    per_hour: Annotated[
+        int | None, typer.Option("--per-hour", min=0, help="Most answers within an hour; 0: no bound.")
+    ] = None,
+    max_held: Annotated[
+        int | None,
+        typer.Option("--max-held", min=1, max=100, help="Most rows that one labeller holds at once."),
+    ] = None,
+    corrections: Annotated[
+        Literal["own", "anyone", "nobody"] | None,
+        typer.Option("--corrections", help="Who may correct an answer."),
+    ] = None,
+    tags: Annotated[
+        str | None, typer.Option("--tags", metavar="A,B", help="For quercus label - --tag A; '' for none.")
+    ] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how a model is labelled, or change it.
+
+    What several labellers say of a row is combined by Dempster's rule, each answer weakened by how reliable its giver
+    is. Answers and rows that are being answered together never exceed a bound.
+
+    Try:
+
+        quercus policy wine
+        quercus policy wine --answers 3 --reliability estimated
+        quercus policy wine --per-hour 200 --tags urgent
+    """
+    given: dict[str, Any] = {
+        "answers_per_query": answers,
+        "max_conflict": max_conflict,
+        "reliability": reliability,
+        "max_held": max_held,
+        "corrections": corrections,
+        "tags": None if tags is None else tuple(name.strip() for name in tags.split(",") if name.strip()),
+    }
+    changes = {key: value for key, value in given.items() if value is not None}
+    bounds = {"per_labeller": per_labeller, "per_hour": per_hour}
+    changes |= {key: value or None for key, value in bounds.items() if value is not None}
+    with connect(server) as client:
+        now = client.labelling_policy(model)
+        if changes:
+            now = client.set_labelling_policy(model, replace(now, **changes))
+    if as_json:
+        print_json(asdict(now))
+    else:
+        _print_policy(now)
+
+
+def _print_policy(now: LabellingPolicy) -> None:
+    grid = RichTable(box=None, show_header=False, pad_edge=False)
+    several = now.answers_per_query > 1
+    conflict = f", one more above a conflict of {now.max_conflict:g}" if several else ""
+    for key, value in (
+        ("answers", f"{now.answers_per_query} a row{conflict}"),
+        ("reliability", now.reliability),
+        ("per labeller", "no bound" if now.per_labeller is None else f"{now.per_labeller:,} answers"),
+        ("per hour", "no bound" if now.per_hour is None else f"{now.per_hour:,} answers"),
+        ("held at once", f"{now.max_held} rows"),
+        ("corrections", f"by {now.corrections if now.corrections != 'own' else 'who answered'}"),
+        ("tags", ", ".join(now.tags) or "none"),
+    ):
+        grid.add_row(key, value)
+    out.print(grid)
+
+
+def history(
+    model: ModelArgument,
+    query: Annotated[int | None, typer.Argument(help="Number of a query; all unless given.", min=1)] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what happened to the queries of a model: who held them when, and how they ended.
+
+    Nothing in it is ever changed. With --json: a line for each step.
+
+    Try:
+
+        quercus history wine
+        quercus history wine 7
+        quercus history wine --json | jq .labeller
+    """
+    with connect(server) as client:
+        steps = client.query_history(model, query)
+        if as_json:
+            for step in steps:
+                print_json_line(asdict(step) | {"at": step.at.isoformat()})
+            return
+        for step in steps:
+            out.print(_line(step), markup=False, soft_wrap=True)
+
+
+def _line(step: QueryStep) -> str:
+    who = f" by {step.labeller}" if step.labeller else ""
+    why = f": {step.why}" if step.why else ""
+    state = f" ({step.state})" if step.state != step.kind else ""
+    return f"{step.at:%Y-%m-%d %H:%M:%S}  query {step.query}  {step.kind}{state}{who}{why}"

@@ -1,0 +1,105 @@
+"""What the client takes and gives about labellers: policies, filters, statistics, the history of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+ANY = "-"
+"""In the place of a model's name: whichever model has a query, in turn."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which queries a labeller wants; what is left empty passes.
+
+    Attributes
+    ----------
+    classes
+        Classes that the labeller can tell: only queries whose class is one of these as far as is known.
+    values
+        Values of nominal attributes that the row must have.
+    tags
+        Tags that the model must have, all of them; for any model (``"-"``).
+    """
+
+    classes: Sequence[str] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
+    tags: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class LabellingPolicy:
+    """How a model is labelled.
+
+    Attributes
+    ----------
+    answers_per_query
+        By so many different labellers, combined by Dempster's rule; 1 to 20.
+    max_conflict
+        Answers in more conflict than this ask for one more labeller, up to twice ``answers_per_query``; in [0, 1].
+    reliability
+        Of an answer that none is sent with: ``"declared"``: 1; ``"estimated"``: by the agreement of the labellers.
+    per_labeller, per_hour
+        Most answers of one labeller, and of all within an hour; ``None``: no bound but the model's budget.
+    max_held
+        Most queries that one labeller holds at once; 1 to 100.
+    corrections
+        Who may correct an answer: who gave it (``"own"``), ``"anyone"``, ``"nobody"``.
+    tags
+        By which labellers who answer for any model may choose.
+    """
+
+    answers_per_query: int = 1
+    max_conflict: float = 0.5
+    reliability: Literal["declared", "estimated"] = "declared"
+    per_labeller: int | None = None
+    per_hour: int | None = None
+    max_held: int = 20
+    corrections: Literal["own", "anyone", "nobody"] = "own"
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Labeller:
+    """What a labeller did for a model.
+
+    ``agreement``: chance that this labeller and another who answered the same query bet on the same class;
+    ``reliability``: estimated from that (Dawid & Skene 1979). Both are ``None`` where no query was shared.
+    ``median_s``: of the newest 1,000 answers.
+    """
+
+    name: str
+    answered: int
+    refused: int
+    skipped: int
+    postponed: int
+    expired: int
+    corrected: int
+    undone: int
+    held: int
+    agreement: float | None
+    reliability: float | None
+    median_s: float | None
+
+
+@dataclass(frozen=True)
+class QueryStep:
+    """A step of a query: what happened, the state after it, who, when, why.
+
+    ``clock``: when, in seconds of the clock by which leases live; it never goes back. ``until``: on the same clock, the
+    end of the lease, or until when it is postponed. ``lease`` names the lease; it is not its token.
+    """
+
+    query: int
+    kind: str
+    state: str
+    labeller: str
+    lease: str
+    at: datetime
+    clock: float
+    until: float | None
+    sequence: int
+    why: str
