@@ -125,4 +125,4 @@ def test_many_classes_have_their_keys_in_the_list_alone() -> None:
         chosen.splitlines()[0].rstrip()
         == "one of:  [x] 4 class-03   [x] n class-19   · Enter sends, Escape goes back"
     )
-    assert "l  class-19" in wide_screen(["a"], 20, 80)
+    assert "n  class-19" in wide_screen(["a"], 20, 80)
