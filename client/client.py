@@ -11,13 +11,8 @@ from typing import Any, Self
 
 import grpc
 
-<<<<<<< HEAD
-from quercus.client import convert, pushing, requests, transport
-from quercus.client.classifying import Forms, Wanted
-=======
 from quercus.client import asks, convert, pushing, requests, transport
-from quercus.client.classifying import Forms
->>>>>>> 26633db (Client and command line: skip, postpone, back, comments; quercus labellers, policy and history; filters and any model)
+from quercus.client.classifying import Forms, Wanted
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
 from quercus.client.holding import Holding
 from quercus.client.labelling import LabellingCalls
