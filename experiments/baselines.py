@@ -84,12 +84,11 @@ class Neighbours:
 
     Each of the ``k`` nearest rows is evidence about the class, its label discounted to reliability
     ``.95 exp(-(d / s)^2)``, ``s`` the median distance to the k-th neighbour in training; the evidence is combined as
-    contours, by their product.
+    contours, by their product. Columns are taken as they are: standardised, they give .70 and .75 on the credal dog
+    sets rather than .84 and .82 (their columns are principal components, and the first ones matter most).
     """
 
     problem: Problem
-    centre: Floats
-    scale: Floats
     rows: Floats
     contours: Floats
     reach: float
@@ -98,7 +97,7 @@ class Neighbours:
 
     def say(self, values: Floats) -> Said:
         """Return the normalised contour of the combined evidence as probabilities."""
-        distances = _distances((self.problem.matrix(values) - self.centre) / self.scale, self.rows)
+        distances = _distances(self.problem.matrix(values), self.rows)
         nearest = np.argsort(distances, axis=1, kind="stable")[:, : self.k]
         near = np.take_along_axis(distances, nearest, axis=1)
         reliability = 0.95 * np.exp(-((near / self.reach) ** 2))[:, :, np.newaxis]
@@ -108,7 +107,7 @@ class Neighbours:
 
 
 def ek_nn(problem: Problem, k: int = 7) -> Fitted:
-    """Return the evidential k-nearest-neighbour rule on the rows that are not vacuous, columns standardised."""
+    """Return the evidential k-nearest-neighbour rule on the rows that are not vacuous."""
     train = problem.train
     if np.isnan(train.values).any() or np.isnan(problem.test).any():
         raise InvalidInput("values", "are missing somewhere; the rule needs distances")
@@ -116,13 +115,12 @@ def ek_nn(problem: Problem, k: int = 7) -> Fitted:
     matrix = problem.matrix(train.values)
     if not told.any():
         return Ignorant(train.size)
-    centre, scale = matrix.mean(axis=0), matrix.std(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
-    rows = (matrix[told] - centre) / scale
+    rows = matrix[told]
     contours = train.contours[told] / train.contours[told].max(axis=1, keepdims=True)
     among = np.sort(_distances(rows, rows), axis=1)[:, min(k, len(rows) - 1)]
-    reach = max(float(np.median(among)), np.finfo(float).tiny)
-    return Neighbours(problem, centre, scale, rows, contours, reach, k)
+    apart = among[among > 0]  # binned rows are often at the same place
+    reach = float(np.median(apart)) if apart.size else 1.0
+    return Neighbours(problem, rows, contours, reach, k)
 
 
 def _distances(rows: Floats, others: Floats) -> Floats:
