@@ -1,7 +1,7 @@
 """The learners that the protocols compare, by name."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -10,13 +10,21 @@ from numpy.typing import NDArray
 from quercus.experiments import baselines
 from quercus.experiments.problem import Fitted, Problem, Said
 from quercus.experiments.strategies import STRATEGIES, Strategy
+from quercus.trees.algorithms import (
+    C45,
+    FORESTS,
+    Abc45,
+    Algorithm,
+    Averaging,
+    BeliefEntropy,
+    E2m,
+    Forest,
+    Id3,
+    Pruning,
+    TotalUncertainty,
+)
 from quercus.trees.flat import FlatTree
-from quercus.trees.learners.c45 import c45
-from quercus.trees.learners.id3 import id3
-from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.pruning import prune_pessimistic
-from quercus.trees.learners.table import Table
-from quercus.trees.tree import Node
+from quercus.trees.learners.model import Learned, fit
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +53,37 @@ class Learner:
     needs: str | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model of one of the belief trees or forests."""
+
+    learned: Learned
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of all its trees."""
+        return sum(len(FlatTree.of(tree).klass) for tree in self.learned.trees)
+
+    def say(self, values: Floats) -> Said:
+        """Return what it predicts."""
+        said = self.learned.predict(values)
+        return Said(said.klass, said.theta, said.classes)
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """An algorithm as a learner; what it draws, it draws by the problem's seed."""
+
+    algorithm: Algorithm
+
+    def __call__(self, problem: Problem) -> Fitted:
+        """Learn from the training rows."""
+        algorithm = self.algorithm
+        if isinstance(algorithm, Forest | TotalUncertainty):
+            algorithm = replace(algorithm, seed=problem.integer_seed)
+        return Model(fit(algorithm, problem.train))
+
+
 @dataclass(frozen=True)
 class Asking:
     """A strategy as a learner that spends a share of answers."""
@@ -57,59 +96,57 @@ class Asking:
         return fitted
 
 
-def _asking() -> dict[str, Learner]:
-    return {
+_ALGORITHMS: Mapping[str, tuple[str, Algorithm]] = {
+    "id3": ("ID3, precise rows", Id3()),
+    "id3-pruned": ("ID3, χ² pruning, precise rows", Id3(significance=0.05)),
+    "c45": ("C4.5, precise rows", C45()),
+    "e2m": ("E2M tree", E2m()),
+    "e2m-pruned": ("E2M tree, likelihood pruning", E2m(pruning=Pruning("likelihood"))),
+    "abc45": ("ABC4.5, no queries", Abc45()),
+    "averaging": ("averaging belief tree", Averaging()),
+    "total-uncertainty": ("total-uncertainty trees", TotalUncertainty()),
+    "obe": ("belief-entropy tree, OBE", BeliefEntropy("OBE")),
+    "lbe": ("belief-entropy tree, LBE", BeliefEntropy("LBE")),
+    "ibe": ("belief-entropy tree, IBE", BeliefEntropy("IBE")),
+    **{name.lower(): (name, forest) for name, forest in FORESTS.items()},
+    "forest-c45": ("forest of C4.5, precise rows", Forest(C45(confidence=None))),
+    "forest-e2m": ("forest of E2M trees", Forest(E2m())),
+    "forest-averaging": ("forest of averaging trees", Forest(Averaging())),
+    "forest-averaging-mass": ("forest of averaging trees, masses", Forest(Averaging(), vote="mass")),
+    "forest-total": ("forest of total-uncertainty trees", Forest(TotalUncertainty(lam=0.5))),
+}
+
+
+def _learners() -> dict[str, Learner]:
+    asking = {
         ASKING + name: Learner(f"{strategy.title}, n/{SHARE} answers", Asking(strategy), strategy.needs)
         for name, strategy in STRATEGIES.items()
     }
+    fitting = {name: Learner(title, Fitting(algorithm)) for name, (title, algorithm) in _ALGORITHMS.items()}
+    return fitting | _BASELINES | asking
 
 
-@dataclass(frozen=True, eq=False)
-class OfNode:
-    """A tree of nodes whose leaves hold frequencies."""
+_BASELINES = {
+    "forest-precise": Learner("random forest, precise rows", baselines.forest_precise),
+    "forest-pignistic": Learner("random forest, pignistic weights", baselines.forest_pignistic),
+    "forest-hard": Learner("random forest, likeliest class", baselines.forest_hard),
+    "ek-nn": Learner("evidential k-NN", baselines.ek_nn),
+}
 
-    tree: Node
-    problem: Problem
-
-    @property
-    def nodes(self) -> int:
-        """Nodes of the tree."""
-        return len(FlatTree.of(self.tree).klass)
-
-    def say(self, values: Floats) -> Said:
-        """Return the frequencies."""
-        model = TreeModel.of(self.tree, self.problem.train.attributes)
-        return Said.of_probabilities(model.predict(values).theta)
-
-
-def on_precise(grow: Callable[[Table], Node]) -> Callable[[Problem], Fitted]:
-    """Return a learner of the rows whose label is precise."""
-
-    def fit(problem: Problem) -> Fitted:
-        rows = np.flatnonzero(problem.train.precise)
-        if not rows.size:
-            return baselines.Ignorant(problem.train.size)
-        return OfNode(grow(problem.train.take(rows)), problem)
-
-    return fit
-
-
-LEARNERS: Mapping[str, Learner] = MappingProxyType(
-    {
-        "id3": Learner("ID3, precise rows", on_precise(id3)),
-        "c45": Learner("C4.5, precise rows", on_precise(lambda table: prune_pessimistic(c45(table)))),
-        "forest-precise": Learner("random forest, precise rows", baselines.forest_precise),
-        "forest-pignistic": Learner("random forest, pignistic weights", baselines.forest_pignistic),
-        "forest-hard": Learner("random forest, likeliest class", baselines.forest_hard),
-        "ek-nn": Learner("evidential k-NN", baselines.ek_nn),
-        **_asking(),
-    }
-)
+LEARNERS: Mapping[str, Learner] = MappingProxyType(_learners())
 """All learners, by the names of ``--methods``."""
 
-DEFAULT = ("c45", "forest-precise", "forest-pignistic", "ask-published", "ask-random")
+DEFAULT = (
+    "c45",
+    "e2m",
+    "abc45",
+    "m-ibe-rf",
+    "forest-precise",
+    "forest-pignistic",
+    *(ASKING + name for name in STRATEGIES),
+)
 """Compared by default against the quality of labels: those of the papers' figures, and baselines."""
-TABLE = tuple(LEARNERS)
-"""Compared by default side by side."""
-CURVE = ("id3", "c45")
+TABLE = (*_ALGORITHMS, *_BASELINES)
+"""Compared by default side by side: all that do not ask."""
+CURVE = ("id3", "id3-pruned", "c45", "forest-precise")
 """Compared by default on the learning curve."""

@@ -14,7 +14,8 @@ from quercus.experiments.baselines import Ignorant
 from quercus.experiments.grown import Grown
 from quercus.experiments.problem import Fitted, Problem, Said
 from quercus.trees.query import Asked
-from quercus.trees.specification import Specification
+from quercus.trees.specification import Attribute, Nominal, Numeric, Specification
+from quercus.trees.strategies import names
 from quercus.trees.stream import Answered, GrowthState, Observed, grow
 
 Floats = NDArray[np.float64]
@@ -47,10 +48,19 @@ class Strategy:
     needs: str | None = None
 
 
+def _attributes(problem: Problem) -> tuple[Attribute, ...]:
+    """Declare binned columns as numbers again, each number of a bin in a bin of its own: strategies see an order."""
+    return tuple(
+        Numeric(a.name, edges=tuple(i - 0.5 for i in range(1, len(a.values))))
+        if ordered and isinstance(a, Nominal)
+        else a
+        for a, ordered in zip(problem.train.attributes, problem.ordered, strict=True)
+    )
+
+
 def _state(problem: Problem, budget: int, strategy: str) -> GrowthState:
     frame = Frame(tuple(f"c{c}" for c in range(problem.train.size)))
-    attributes = problem.train.attributes
-    rows = len(problem.train)
+    attributes, rows = _attributes(problem), len(problem.train)
     spec = Specification(attributes, frame, ALPHA, budget, warmup_rows=rows, strategy=strategy)
     observed = Observed(problem.train.values, problem.train.contours)
     return grow(GrowthState.initial(spec), [observed])
@@ -61,24 +71,30 @@ def _truth(problem: Problem, row: int) -> Floats:
     return truth
 
 
-def asking(problem: Problem, budgets: Sequence[int], strategy: str) -> Curve:
-    """Ask as the service asks: the same specification, agenda and growth."""
-    state = _state(problem, max(budgets), strategy)
-    answers, wanted = 0, True
-    for budget in budgets:
-        while wanted and answers < budget:
-            queries = state.agenda(1)
-            wanted = bool(queries)
-            for query in queries:
-                told = Answered(query.instance, _truth(problem, query.instance), 1.0, query.asked)
-                state = grow(state, [told])
-                answers += 1
-        yield budget, Grown.of(state)
+@dataclass(frozen=True)
+class AsService:
+    """Asks as the service asks: the same specification, agenda and growth."""
+
+    name: str
+
+    def __call__(self, problem: Problem, budgets: Sequence[int]) -> Curve:
+        """Return the tree after each budget."""
+        state = _state(problem, max(budgets), self.name)
+        answers, wanted = 0, True
+        for budget in budgets:
+            while wanted and answers < budget:
+                queries = state.agenda(1)
+                wanted = bool(queries)
+                for query in queries:
+                    told = Answered(query.instance, _truth(problem, query.instance), 1.0, query.asked)
+                    state = grow(state, [told])
+                    answers += 1
+            yield budget, Grown.of(state)
 
 
 def at_random(problem: Problem, budgets: Sequence[int]) -> Curve:
     """Ask about rows drawn at random, and grow the same tree."""
-    state = _state(problem, max(budgets), "published")
+    state = _state(problem, max(budgets), names.PUBLISHED)
     open_rows = np.flatnonzero(~problem.train.precise)
     order = np.random.default_rng(problem.seed).permutation(open_rows)
     answers, nowhere = 0, Asked((), 0, 0, (0,))
@@ -144,13 +160,9 @@ def _activeml(problem: Problem, budgets: Sequence[int], learner: Any, strategy: 
             yield budget, Activeml(problem, clone(model).fit(rows, known))
 
 
-def _published(problem: Problem, budgets: Sequence[int]) -> Curve:
-    return asking(problem, budgets, "published")
-
-
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
-        "published": Strategy("ABC4.5, as published", _published),
+        **{name: Strategy(f"ABC4.5, {name.replace('-', ' ')}", AsService(name)) for name in names.STRATEGIES},
         "random": Strategy("ABC4.5, random queries", at_random),
         "activeml-margin": Strategy("scikit-activeml: tree, margin", by_margin, "skactiveml"),
         "activeml-committee": Strategy("scikit-activeml: committee of 10", by_committee, "skactiveml"),
