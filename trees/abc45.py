@@ -15,7 +15,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.evidence import update
 from quercus.belief.frame import check_size
 from quercus.trees.dominance import TIE, first_largest, largest_mid_value, non_dominated
-from quercus.trees.gain import gain_ratio_interval, split_information
+from quercus.trees.gain import gain_ratio_interval
 from quercus.trees.growth import Branch, Growth, Method, Place, Summary, Verdict
 from quercus.trees.incremental.growing import Rules
 from quercus.trees.incremental.live import LiveTree
@@ -33,7 +33,10 @@ Oracle = Callable[[int], ArrayLike | None]
 
 @dataclass(frozen=True, slots=True)
 class GainRatio:
-    """Criterion: gain-ratio intervals, dominance, largest mid-value (ALGORITHMS §3.1, §3.2)."""
+    """Criterion: gain-ratio intervals, dominance, largest mid-value (ALGORITHMS §3.1, §3.2).
+
+    What it calls attributes are the splits of the sample, see `quercus.trees.splits`.
+    """
 
     sample: Sample
     solver: IntervalSolver
@@ -52,9 +55,9 @@ class GainRatio:
         )
 
     def _intervals(self, place: Place) -> dict[int, tuple[float, float]]:
-        tables = self.sample.contingency(place.rows, place.attributes)
+        telling = self.sample.telling(place.rows, place.attributes)
+        tables = self.sample.contingency(place.rows, tuple(telling))
         splits = {k: table[table.any(axis=1)] for k, table in tables.items()}
-        splits = {k: table for k, table in splits.items() if split_information(table.sum(axis=1)) > 0}
         if not splits:
             return {}
         counts = np.concatenate([self.sample.counts(place.rows)[np.newaxis], *splits.values()])
@@ -70,14 +73,14 @@ class GainRatio:
 
 @dataclass(frozen=True, slots=True)
 class ByValue:
-    """Branching: a branch for every populated value; the attribute is spent."""
+    """Branching: a branch for every populated value; the attribute, or the cut, is spent."""
 
     sample: Sample
 
     def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
         """Return the populated branches, in order of code."""
         attribute = verdict.attribute
-        column = self.sample.codes[place.rows, attribute]
+        column = self.sample.branch(place.rows, attribute)
         left = tuple(k for k in place.attributes if k != attribute)
         return [Branch(attribute, int(code), place.rows[column == code], left) for code in np.unique(column)]
 
@@ -143,7 +146,7 @@ def open_desk(
         stopping=Thresholds(sample, solver, min_instances, max_depth),
         leaf=Likeliest(sample, solver),
     )
-    root = Place((), np.arange(len(sample.ids)), tuple(range(len(sample.arities))))
+    root = Place((), np.arange(len(sample.ids)), tuple(range(sample.splits.count)))
     growth = Growth(root, method)
     return Desk(sample, solver, growth, ordered or (0,) * len(sample.arities))
 

@@ -4,6 +4,9 @@ Code of a nominal value: its index, as declared; of a number: its bin, counted f
 value: the number of declared values (or of bins), so it comes after all that was declared; of a nominal
 value learned after the declaration: one more than its index, so that no code ever moves when a value is
 learned. `UNKNOWN` stands for "no branch": a missing value where missing ones are rejected.
+
+Where nodes split numbers at thresholds, the edges are the candidate cuts, and the bins what lies between them
+(`quercus.trees.splits`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
+from quercus.trees.learners.splits import thresholds
 from quercus.trees.specification import MAX_VALUES, MISSING_NAME, Attribute, Nominal, Numeric, Specification
 
 UNKNOWN = -1
@@ -56,6 +60,33 @@ def equal_width_edges(column: Floats, bins: int) -> tuple[float, ...]:
     return tuple(2 * (lo / 2 + half * (i / bins)) - tolerance for i in range(1, bins))
 
 
+def quantile_cuts(column: Floats, cuts: int) -> tuple[float, ...]:
+    """Return the candidate cuts of a column: midpoints between distinct values, those nearest to quantiles.
+
+    Parameters
+    ----------
+    column
+        (n,) numbers; NaN means missing and is left out.
+    cuts
+        Most cuts, see `quercus.trees.learners.splits.thresholds`.
+
+    Returns
+    -------
+    tuple of float
+        1 to `cuts` of them, rising. Of a single number, it is the cut; with no number at all, 0 is.
+
+    Examples
+    --------
+    >>> quantile_cuts(np.array([3.0, 1.0, 2.0, 1.0]), 8), quantile_cuts(np.arange(8.0), 3)
+    ((1.5, 2.5), (1.5, 3.5, 5.5))
+    """
+    found = thresholds(column, cuts)
+    if found.size:
+        return tuple(found.tolist())
+    known = column[~np.isnan(column)]
+    return (float(known[0]) if known.size else 0.0,)
+
+
 def edges_in_force(specification: Specification, values: Floats) -> Edges:
     """Return the inner edges of every attribute.
 
@@ -74,6 +105,8 @@ def edges_in_force(specification: Specification, values: Floats) -> Edges:
         else attribute.edges
         if attribute.edges is not None
         else equal_width_edges(warmup[:, k], attribute.bins)
+        if attribute.cuts is None
+        else quantile_cuts(warmup[:, k], attribute.cuts)
         for k, attribute in enumerate(specification.attributes)
     )
 
@@ -119,8 +152,18 @@ class Encoder:
 
 
 def declared_count(attribute: Attribute) -> int:
-    """Return the number of declared values, or of bins."""
-    return len(attribute.values) if isinstance(attribute, Nominal) else attribute.bins
+    """Return the number of declared values, or of bins, also of those that no cut in force makes."""
+    if isinstance(attribute, Nominal):
+        return len(attribute.values)
+    return attribute.bins if attribute.cuts is None else attribute.cuts + 1
+
+
+def cut_counts(attributes: Sequence[Attribute]) -> tuple[int, ...]:
+    """Return how many cuts each attribute may be split at, 0 where its codes are the branches."""
+    return tuple(
+        0 if isinstance(attribute, Nominal) or attribute.cuts is None else attribute.cuts
+        for attribute in attributes
+    )
 
 
 def branch_names(

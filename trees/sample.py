@@ -4,14 +4,16 @@ Labels are interned: a row holds the number of its contour in a table of distinc
 statistics are counts of (value, contour) pairs, which add and subtract.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.contour import is_precise, is_vacuous
 from quercus.trees.interval import IntervalSolver
+from quercus.trees.splits import Splits
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -122,6 +124,8 @@ class Sample:
         (n,) whether an oracle may still be asked: not yet answered, refused or being asked.
     table
         The distinct contours.
+    cuts
+        Number of cuts of each attribute, see `quercus.trees.splits`; empty where there are none.
     """
 
     codes: NDArray[np.integer]
@@ -129,27 +133,51 @@ class Sample:
     ids: Ids
     askable: Bools
     table: ContourTable
+    cuts: tuple[int, ...] = ()
+
+    @property
+    def splits(self) -> Splits:
+        """What a node can be split by."""
+        return _splits(self.arities, self.cuts)
 
     def counts(self, rows: Ints) -> Ints:
         """Return how often each distinct contour occurs among `rows`: (d,)."""
         counts: Ints = np.bincount(self.ids[rows], minlength=self.table.size)
         return counts
 
-    def contingency(self, rows: Ints, attributes: tuple[int, ...]) -> Mapping[int, Ints]:
-        """Return how often each (value, contour) pair occurs among `rows`: (arity, d) an attribute."""
+    def contingency(self, rows: Ints, splits: tuple[int, ...]) -> Mapping[int, Ints]:
+        """Return how often each (branch, contour) pair occurs among `rows`: (branches, d) a split."""
         d = self.table.size
         ids = self.ids[rows].astype(np.int64)
         tables = {}
-        for k in attributes:
-            cells = self.codes[rows, k] * np.int64(d) + ids
-            tables[k] = np.bincount(cells, minlength=self.arities[k] * d).reshape(self.arities[k], d)
+        for split in splits:
+            branches = int(self.splits.branches[split])
+            pairs = self.branch(rows, split) * d + ids
+            tables[split] = np.bincount(pairs, minlength=branches * d).reshape(branches, d)
         return tables
 
-    def with_value(self, rows: Ints, attribute: int, code: int) -> Ints:
-        """Return those of `rows` that have this code."""
-        chosen: Ints = rows[self.codes[rows, attribute] == code]
+    def branch(self, rows: Ints, split: int) -> Ints:
+        """Return the branch of each of `rows` at a split."""
+        splits = self.splits
+        return splits.branch(split, self.codes[rows, splits.attribute[split]])
+
+    def with_value(self, rows: Ints, split: int, branch: int) -> Ints:
+        """Return those of `rows` that go down this branch of a split."""
+        chosen: Ints = rows[self.branch(rows, split) == branch]
         return chosen
+
+    def telling(self, rows: Ints, splits: Iterable[int]) -> list[int]:
+        """Return those of `splits` that are candidates at a node with these rows, see `quercus.trees.splits`."""
+        every, sizes = self.splits, {}
+        for k in {int(every.attribute[split]) for split in splits}:
+            sizes[k] = np.bincount(self.codes[rows, k], minlength=self.arities[k])
+        return [split for split in splits if every.telling(split, sizes[int(every.attribute[split])])]
 
     def candidates(self, rows: Ints) -> Ints:
         """Return those of `rows` that may be asked about: askable, and not known for certain."""
         return rows[self.askable[rows] & ~self.table.precise[self.ids[rows]]]
+
+
+@lru_cache(maxsize=64)
+def _splits(arities: tuple[int, ...], cuts: tuple[int, ...]) -> Splits:
+    return Splits(arities, cuts)

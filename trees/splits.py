@@ -1,0 +1,93 @@
+"""What a node of a growing tree can be split by, numbered.
+
+An attribute is either split by its codes, a branch each, or at one of its *cuts*. Then its codes count the bins
+between neighbouring cuts: bin ``b`` holds the values with ``b`` cuts at or below them, and a split at cut ``c`` has
+the branches `BELOW` (bins 0 to ``c``: value < cut), `ABOVE` (the others) and `LOST` (missing values, whose code comes
+after all bins). Of cuts that part the rows of a node alike the lowest stands for all of them; where none parts the
+rows with a value and some have none, the lowest cut of all tells the former from the latter.
+
+Splits are numbered in order of attribute, then of cut. Where no attribute has cuts, the number of a split is the number
+of its attribute. Paths, queries and agendas name splits by their numbers.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+BELOW, ABOVE, LOST = 0, 1, 2  # branches of a split at a cut
+BY_CODE = -1  # in place of a cut
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The splits of a model.
+
+    Parameters
+    ----------
+    arities
+        Number of codes of each attribute; of one with ``c`` cuts ``c + 1``, and one more for missing values.
+    cuts
+        Number of cuts of each attribute, 0 where every code is a branch; empty where that is so of all.
+    """
+
+    arities: tuple[int, ...]
+    cuts: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.cuts:
+            object.__setattr__(self, "cuts", (0,) * len(self.arities))
+
+    @cached_property
+    def first(self) -> Ints:
+        """First split of each attribute: (K,)."""
+        return np.cumsum([0, *(max(1, cuts) for cuts in self.cuts)])[:-1]
+
+    @cached_property
+    def attribute(self) -> Ints:
+        """Attribute of each split: (T,)."""
+        return np.repeat(np.arange(len(self.cuts)), [max(1, cuts) for cuts in self.cuts])
+
+    @cached_property
+    def cut(self) -> Ints:
+        """Cut of each split, counted from 0 in its attribute; `BY_CODE` where there is none: (T,)."""
+        at_cut = np.array(self.cuts, dtype=np.int64)[self.attribute] > 0
+        return np.where(at_cut, np.arange(self.attribute.size) - self.first[self.attribute], BY_CODE)
+
+    @cached_property
+    def branches(self) -> Ints:
+        """Number of branches of each split: (T,)."""
+        arity = np.array(self.arities, dtype=np.int64)
+        lost = arity - np.array(self.cuts, dtype=np.int64) > 1  # there is a code for missing values
+        return np.where(self.cut < 0, arity[self.attribute], 2 + lost[self.attribute])
+
+    @property
+    def count(self) -> int:
+        """Number of splits, ``T``."""
+        return int(self.attribute.size)
+
+    def branch(self, split: int, codes: NDArray[np.integer]) -> Ints:
+        """Return the branch of each row, given the codes of the split's attribute (n,)."""
+        cut = int(self.cut[split])
+        if cut < 0:
+            return codes.astype(np.int64)
+        lost = codes > self.cuts[self.attribute[split]]
+        return np.where(lost, LOST, codes > cut).astype(np.int64)
+
+    def telling(self, split: int, sizes: Ints) -> bool:
+        """Whether a split is a candidate, given how many rows of a node have each code of its attribute.
+
+        By code it is where there are rows with two codes; at a cut, see the module.
+        """
+        cut = int(self.cut[split])
+        if cut < 0:
+            return bool(np.count_nonzero(sizes) > 1)
+        known = self.cuts[self.attribute[split]] + 1
+        populated = np.flatnonzero(sizes[:known])
+        if populated.size == 1:
+            return cut == 0 and bool(sizes[known:].any())
+        return cut in populated[:-1]
