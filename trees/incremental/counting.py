@@ -42,14 +42,15 @@ def new_columns(
 
 
 @compiled
-def unspent(node: int, parent: Ids, attribute: Ids, free: Ids) -> int:
-    """Write the attributes that no node above tests into `free`, and return how many they are."""
+def unspent(node: int, parent: Ids, split: Ids, spent: Ints, free: Ids) -> int:
+    """Write the attributes of which the splits above leave something into `free`, and return how many they are."""
     K = free.shape[0]
     for k in range(K):
         free[k] = k
     above = parent[node]
     while above >= 0:
-        free[attribute[above]] = NONE
+        if spent[split[above]] >= 0:
+            free[spent[split[above]]] = NONE
         above = parent[above]
     count = 0
     for k in range(K):
@@ -80,7 +81,8 @@ def add(
     start: Ints,
     nodes: Ids,
     parent: Ids,
-    attribute: Ids,
+    split: Ids,
+    spent: Ints,
     blocks: Ids,
     pool: Ids,
     at: Ints,
@@ -101,7 +103,8 @@ def add(
     ids : (n,) contour of each row now
     rows, was : (m,) rows, group by group, and their contours before; -1 for a row that is new here
     start, nodes : groups of `rows`, and their nodes
-    parent, attribute : of all nodes
+    parent, split : of all nodes
+    spent : of all splits, see `quercus.trees.incremental.layout.Layout`
     blocks : (g,) the block of each group
     pool, at, width, used : the blocks, see `quercus.trees.incremental.tally`
     column : (d,) scratch, all -1
@@ -114,7 +117,7 @@ def add(
         w = width[b]
         held = pool[at[b] :]
         counts = pool[at[b] + w :]
-        left = unspent(nodes[g], parent, attribute, free) if slots > 1 else 0
+        left = unspent(nodes[g], parent, split, spent, free) if slots > 1 else 0
         empty = size[b, 0] == 0
         column_of(column, held, used[b])
         for i in range(start[g], start[g + 1]):
@@ -167,40 +170,6 @@ def relocate(
 
 
 @compiled
-def gather(blocks: Ids, slots: Ids, pool: Ids, at: Ints, width: Ids, used: Ids) -> tuple[Ints, Ids, Ints]:
-    """Cells of blocks in sparse form: start (m + 1,), contours and counts; contours rise where a block has few."""
-    m = blocks.shape[0]
-    start = np.zeros(m + 1, np.int64)
-    for c in range(m):
-        b = blocks[c]
-        base = at[b] + width[b] * (slots[c] + 1)
-        n = 0
-        for j in range(used[b]):
-            if pool[base + j] > 0:
-                n += 1
-        start[c + 1] = start[c] + n
-    ids = np.empty(start[m], np.int32)
-    counts = np.empty(start[m], np.int64)
-    for c in range(m):
-        b = blocks[c]
-        base = at[b] + width[b] * (slots[c] + 1)
-        k = start[c]
-        few = used[b] <= FEW
-        for j in range(used[b]):
-            if pool[base + j] > 0:
-                value = pool[at[b] + j]
-                i = k
-                while few and i > start[c] and ids[i - 1] > value:
-                    ids[i] = ids[i - 1]
-                    counts[i] = counts[i - 1]
-                    i -= 1
-                ids[i] = value
-                counts[i] = pool[base + j]
-                k += 1
-    return start, ids, counts
-
-
-@compiled
 def sorted_columns(ids: Ids, rows: Ids, column: Ids, held: Ids) -> int:
     """List the contours of rows in `held` and where each stands in `column`; return how many they are.
 
@@ -240,87 +209,3 @@ def count_nodes(ids: Ids, rows: Ids, start: Ints, column: Ids) -> tuple[Ints, Id
             column[out_ids[out + j]] = NONE
         first[g + 1] = out + d
     return first, out_ids[: first[groups]], out_counts[: first[groups]]
-
-
-@compiled
-def count_cells(
-    codes: Codes,
-    offsets: Ints,
-    slots: int,
-    ids: Ids,
-    rows: Ids,
-    start: Ints,
-    nodes: Ids,
-    parent: Ids,
-    attribute: Ids,
-    column: Ids,
-) -> tuple[Ids, Ids, Ids, Ints, Ids, Ints]:
-    """Count the rows of nodes, storing nothing; attributes that are spent are left out.
-
-    Parameters
-    ----------
-    codes, offsets, ids, column : see `add`
-    slots : ``S``
-    rows, start, nodes : rows, node by node
-    parent, attribute : of all nodes
-
-    Returns
-    -------
-    group, slot, size : (m,) of each populated cell
-    start, ids, counts : the cells in sparse form
-    """
-    K = codes.shape[1]
-    groups = nodes.shape[0]
-    most_cells = 0
-    widest = 0
-    for g in range(groups):
-        m = start[g + 1] - start[g]
-        most_cells += min(slots, m * K + 1)
-        widest = max(widest, m)
-    widest = min(widest, column.shape[0])
-    cell_group = np.empty(most_cells, np.int32)
-    cell_slot = np.empty(most_cells, np.int32)
-    cell_size = np.empty(most_cells, np.int32)
-    cell_start = np.zeros(most_cells + 1, np.int64)
-    out_ids = np.empty(rows.shape[0] * (K + 1), np.int32)
-    out_counts = np.empty(rows.shape[0] * (K + 1), np.int64)
-    held = np.empty(widest, np.int32)
-    table = np.empty(slots * widest, np.int32)
-    free = np.empty(K, np.int32)
-    cells = 0
-    out = 0
-    for g in range(groups):
-        here = rows[start[g] : start[g + 1]]
-        d = sorted_columns(ids, here, column, held)
-        left = unspent(nodes[g], parent, attribute, free)
-        table[: slots * d] = 0
-        for row in here:
-            j = column[ids[row]]
-            table[j] += 1
-            for f in range(left):
-                table[(offsets[free[f]] + codes[row, free[f]]) * d + j] += 1
-        for slot in range(slots):
-            size = 0
-            for j in range(d):
-                count = table[slot * d + j]
-                if count > 0:
-                    out_ids[out] = held[j]
-                    out_counts[out] = count
-                    out += 1
-                    size += count
-            if size > 0:
-                cell_group[cells] = g
-                cell_slot[cells] = slot
-                cell_size[cells] = size
-                cells += 1
-                cell_start[cells] = out
-        for j in range(d):
-            column[held[j]] = NONE
-    return (
-        cell_group[:cells],
-        cell_slot[:cells],
-        cell_size[:cells],
-        cell_start[: cells + 1],
-        out_ids[:out],
-        out_counts[:out],
-    )

@@ -1,5 +1,6 @@
 """Ends of the entropy of many cells: enclosed cheaply first, solved exactly where that does not settle a decision."""
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -11,9 +12,11 @@ from quercus.trees.incremental.tally import Tally
 from quercus.trees.incremental.verdicts import Verdicts, judge, populated
 from quercus.trees.interval import IntervalSolver
 
+BATCH = 4_000_000  # entries of kept cells that are read at a time
+
 
 class Ends(Protocol):
-    """The cells of m nodes; masks are (m, S)."""
+    """The cells of m nodes; masks are (m, C)."""
 
     def enclose(self, wanted: Bools) -> None:
         """Enclose the wanted cells in outer bounds, those that are not yet."""
@@ -22,7 +25,7 @@ class Ends(Protocol):
         """Solve the wanted cells, those that are not yet."""
 
     def read(self, solved: Bools) -> tuple[Floats, Floats]:
-        """Return lower and upper ends (m, S): the exact ones of `solved` cells, of the others the outer bounds."""
+        """Return lower and upper ends (m, C): the exact ones of `solved` cells, of the others the outer bounds."""
 
 
 def verdicts(layout: Layout, size: Ids, ends: Ends, *, frugal: bool) -> Verdicts:
@@ -34,9 +37,9 @@ def verdicts(layout: Layout, size: Ids, ends: Ends, *, frugal: bool) -> Verdicts
     Parameters
     ----------
     layout
-        The slots.
+        The cells.
     size
-        (m, S) rows in each cell.
+        (m, C) rows in each cell of a candidate, see `quercus.trees.incremental.splitting`.
     ends
         Their entropies.
     frugal
@@ -47,18 +50,18 @@ def verdicts(layout: Layout, size: Ids, ends: Ends, *, frugal: bool) -> Verdicts
     contested = populated(layout, size)
     if frugal:
         ends.solve(own)
-        ends.enclose(_slots(layout, contested) & (size > 0))
+        ends.enclose(_cells(layout, contested) & (size > 0))
         contested = judge(layout, size, *ends.read(own)).rivals
-    exact = own | (_slots(layout, contested) & (size > 0))
+    exact = own | (_cells(layout, contested) & (size > 0))
     ends.solve(exact)
     return judge(layout, size, *ends.read(exact))
 
 
-def _slots(layout: Layout, attributes: Bools) -> Bools:
-    """Mark the slots (m, S) of attributes (m, K); slot 0 belongs to none."""
-    slots = np.zeros((len(attributes), layout.slots), bool)
-    slots[:, 1:] = attributes[:, layout.attribute_of]
-    return slots
+def _cells(layout: Layout, splits: Bools) -> Bools:
+    """Mark the cells (m, C) of splits (m, T); cell 0 belongs to none."""
+    cells = np.zeros((len(splits), layout.cells), bool)
+    cells[:, 1:] = splits[:, layout.split_of]
+    return cells
 
 
 class CountedEnds:
@@ -68,31 +71,31 @@ class CountedEnds:
     ----------
     solver
         Solves them.
-    group, slot, cells
-        Node (0 to m - 1), slot and contents of each populated cell.
+    group, cell, cells
+        Node (0 to m - 1), number and contents of each populated cell.
     shape
-        ``(m, S)``.
+        ``(m, C)``.
     """
 
     def __init__(
-        self, solver: IntervalSolver, group: Ids, slot: Ids, cells: Cells, shape: tuple[int, int]
+        self, solver: IntervalSolver, group: Ids, cell: Ids, cells: Cells, shape: tuple[int, int]
     ) -> None:
         self._solver = solver
-        self._group, self._slot, self._cells = group, slot, cells
+        self._group, self._cell, self._cells = group, cell, cells
         self._outer = np.zeros(shape), np.zeros(shape)
         self._exact = np.zeros(shape), np.zeros(shape)
         self._solved = np.zeros(shape, bool)
 
     def enclose(self, wanted: Bools) -> None:
         """See `Ends`."""
-        chosen = wanted[self._group, self._slot]
-        at = self._group[chosen], self._slot[chosen]
+        chosen = wanted[self._group, self._cell]
+        at = self._group[chosen], self._cell[chosen]
         self._outer[0][at], self._outer[1][at] = self._solver.enclose_cells(self._cells.of(chosen))
 
     def solve(self, wanted: Bools) -> None:
         """See `Ends`."""
-        chosen = (wanted & ~self._solved)[self._group, self._slot]
-        at = self._group[chosen], self._slot[chosen]
+        chosen = (wanted & ~self._solved)[self._group, self._cell]
+        at = self._group[chosen], self._cell[chosen]
         found = self._solver.solve_cells(self._cells.of(chosen))
         self._exact[0][at], self._exact[1][at] = found.lower, found.upper
         self._solved[at] = True
@@ -112,34 +115,43 @@ class KeptEnds:
     solver
         Solves them.
     tally, blocks
-        The cells: of so many blocks, m, all their slots.
+        The cells: of so many blocks, m, all.
+
+    Attributes
+    ----------
+    size : (m, C) rows in each cell of a candidate
     """
 
     def __init__(self, solver: IntervalSolver, tally: Tally, blocks: Ids) -> None:
         self._solver = solver
         self._tally = tally
         self._blocks = blocks
-        changed = tally.dirty[blocks]
+        self.size, changed = tally.sizes(blocks)
         tally.enclosed[blocks] &= ~changed
         tally.solved[blocks] &= ~changed
         tally.dirty[blocks] = False
 
-    def _missing(self, wanted: Bools, known: Bools) -> tuple[Ids, Ids]:
-        node, slot = np.nonzero(wanted & ~known[self._blocks])
-        return self._blocks[node], slot.astype(np.int32)
+    def _missing(self, wanted: Bools, known: Bools) -> Iterator[tuple[Ids, Ids]]:
+        """Yield block and number of the wanted cells that are not known, not too many at a time."""
+        node, cell = np.nonzero(wanted & ~known[self._blocks])
+        blocks = self._blocks[node]
+        parts = np.flatnonzero(np.diff(np.cumsum(self._tally.widest(blocks)) // BATCH)) + 1
+        yield from zip(np.split(blocks, parts), np.split(cell.astype(np.int32), parts), strict=True)
 
     def enclose(self, wanted: Bools) -> None:
         """See `Ends`."""
-        tally, at = self._tally, self._missing(wanted, self._tally.enclosed)
-        tally.outer_lower[at], tally.outer_upper[at] = self._solver.enclose_cells(tally.cells(*at))
-        tally.enclosed[at] = True
+        tally = self._tally
+        for at in self._missing(wanted, tally.enclosed):
+            tally.outer_lower[at], tally.outer_upper[at] = self._solver.enclose_cells(tally.cells(*at))
+            tally.enclosed[at] = True
 
     def solve(self, wanted: Bools) -> None:
         """See `Ends`."""
-        tally, at = self._tally, self._missing(wanted, self._tally.solved)
-        found = self._solver.solve_cells(tally.cells(*at))
-        tally.lower[at], tally.upper[at] = found.lower, found.upper
-        tally.solved[at] = True
+        tally = self._tally
+        for at in self._missing(wanted, tally.solved):
+            found = self._solver.solve_cells(tally.cells(*at))
+            tally.lower[at], tally.upper[at] = found.lower, found.upper
+            tally.solved[at] = True
 
     def read(self, solved: Bools) -> tuple[Floats, Floats]:
         """See `Ends`."""

@@ -78,13 +78,13 @@ class GrowingTree:
     def __init__(
         self, evidence: Evidence, table: ContourTable, layout: Layout, rules: Rules, small: int | None = None
     ) -> None:
-        self.nodes = Nodes(layout.widths, table.contours.shape[1])
+        self.nodes = Nodes(layout.splits, table.contours.shape[1])
         self.layout = layout
         self._evidence = evidence
         self._table = table
         self._rules = rules
         self._deepest = np.iinfo(np.int32).max if rules.max_depth is None else rules.max_depth
-        thin = THIN * layout.slots // len(layout.widths)
+        thin = THIN * layout.cells // len(layout.widths)
         self._small = max(SMALL, thin) if small is None else small
         self._tally = Tally(layout, evidence, table)
         self._deep_tally = Tally(Layout(()), evidence, table)
@@ -122,12 +122,12 @@ class GrowingTree:
         return self._listed(leaves, np.arange(leaves.size))
 
     def gains(self, node: int) -> tuple[Floats, Floats]:
-        """Return the exact ends of the gain ratio (K,) of every attribute at a node, whether it is a leaf or not."""
+        """Return the exact ends of the gain ratio (T,) of every split at a node, whether it is a leaf or not."""
         here = np.array([node], np.int32)
         blocks = self.nodes.block[here]
         if blocks[0] >= 0 and self.nodes.depth[node] < self._deepest:
             ends = KeptEnds(self.solver, self._tally, blocks)
-            found = verdicts(self.layout, self._tally.size[blocks], ends, frugal=False)
+            found = verdicts(self.layout, ends.size, ends, frugal=False)
         else:
             rows = self.rows(node)
             unchanged = np.full(rows.size, NONE, np.int32), np.zeros(rows.size, np.int8)
@@ -185,7 +185,7 @@ class GrowingTree:
             if attribute >= 0:
                 known[i] = self._shelves.take(node, attribute) or 0
         unknown = routing.relist(
-            self._evidence.codes, *listed, turned, known,
+            self._evidence.codes, *self.layout.ways, *listed, turned, known,
             nodes.attribute, nodes.kids, nodes.kid, nodes.first, self._evidence.after,
         )  # fmt: skip
         return self._with_rows(changes, chosen, *unknown)
@@ -219,7 +219,7 @@ class GrowingTree:
         return Changes(changes.nodes, start, rows, was, opened)
 
     def _decide_large(self, changes: Changes) -> Ids:
-        """Count changes into the cells of nodes that keep counts, and decide these: attribute or -1 (g,)."""
+        """Count changes into the cells of nodes that keep counts, and decide these: split or -1 (g,)."""
         split = np.full(changes.nodes.size, NONE, np.int32)
         deep = self.nodes.depth[changes.nodes] >= self._deepest
         if deep.any():
@@ -230,7 +230,7 @@ class GrowingTree:
         blocks, going = self._count(self._tally, changes)
         blocks = blocks[going]
         ends = KeptEnds(self.solver, self._tally, blocks)
-        found = verdicts(self.layout, self._tally.size[blocks], ends, frugal=self._rules.frugal)
+        found = verdicts(self.layout, ends.size, ends, frugal=self._rules.frugal)
         split[np.flatnonzero(~deep)[going]] = self._settle(changes.nodes[going], found)
         return split
 
@@ -244,13 +244,13 @@ class GrowingTree:
         return blocks, self._weigh(here, tally.cells(blocks, np.zeros_like(blocks)))
 
     def _decide_small(self, changes: Changes) -> Ids:
-        """Decide nodes that keep no counts, from all their rows: attribute or -1 (g,)."""
+        """Decide nodes that keep no counts, from all their rows: split or -1 (g,)."""
         split = np.full(changes.nodes.size, NONE, np.int32)
         if not split.size:
             return split
         cells = self._tally.nodes(changes.rows, changes.start)
         going = self._weigh(changes.nodes, cells)
-        counted = np.diff(changes.start) * (len(self.layout.widths) + 1) + self.layout.slots
+        counted = self.layout.entries(np.diff(changes.start))
         chunk = np.cumsum(counted * going) // MAX_CELLS
         for number in range(int(chunk[-1]) + 1):
             chosen = going & (chunk == number)
@@ -261,12 +261,12 @@ class GrowingTree:
     def _counted_verdicts(self, changes: Changes, *, frugal: bool) -> Verdicts:
         """Judge nodes from all their rows."""
         nodes = self.nodes
-        group, slot, rows, cells = self._tally.count(
+        group, cell, rows, cells = self._tally.count(
             changes.rows, changes.start, changes.nodes, nodes.parent, nodes.attribute
         )
-        size = np.zeros((changes.nodes.size, self.layout.slots), np.int32)
-        size[group, slot] = rows
-        ends = CountedEnds(self.solver, group, slot, cells, size.shape)
+        size = np.zeros((changes.nodes.size, self.layout.cells), np.int32)
+        size[group, cell] = rows
+        ends = CountedEnds(self.solver, group, cell, cells, size.shape)
         return verdicts(self.layout, size, ends, frugal=frugal)
 
     def _weigh(self, nodes: Ids, cells: Cells) -> Bools:
@@ -282,20 +282,24 @@ class GrowingTree:
         stop = np.select([few, pure, deep], reasons, 0)
         columns.stop[nodes] = stop
         columns.judged[nodes] = False
-        columns.rivals[nodes] = False
+        columns.contested[nodes] = False
         going: Bools = stop == 0
         return going
 
     def _settle(self, nodes: Ids, found: Verdicts) -> Ids:
-        """Keep what was found at nodes; return the attribute that splits each, or -1."""
-        columns = self.nodes
+        """Keep what was found at nodes; return the split of each, or -1."""
+        columns, first = self.nodes, self.layout.splits.first
         stop = np.where(found.gainless, Stop.NO_GAIN.value, 0)
-        stop[found.attribute < 0] = Stop.NO_ATTRIBUTE.value
+        stop[found.split < 0] = Stop.NO_ATTRIBUTE.value
         columns.stop[nodes] = stop
-        columns.judged[nodes] = found.attribute >= 0
-        columns.gain_lower[nodes], columns.gain_upper[nodes] = found.lower, found.upper
-        columns.rivals[nodes] = found.rivals
-        return np.where(stop == 0, found.attribute, NONE).astype(np.int32)
+        columns.judged[nodes] = found.split >= 0
+        columns.gain_lower[nodes] = np.fmax.reduceat(
+            found.lower, first, axis=1
+        )  # of an attribute's cuts, the largest
+        columns.gain_upper[nodes] = np.fmax.reduceat(found.upper, first, axis=1)
+        columns.rivals[nodes] = np.packbits(found.rivals, axis=1)
+        columns.contested[nodes] = np.count_nonzero(found.rivals, axis=1) > 1
+        return np.where(stop == 0, found.split, NONE).astype(np.int32)
 
     def _apply(self, changes: Changes, split: Ids) -> Changes:
         """Split nodes anew or let them stand, list the rows that reached a leaf, and send the others down."""
@@ -305,7 +309,9 @@ class GrowingTree:
         codes, after = self._evidence.codes, self._evidence.after
         rows, was, start, at = changes.rows, changes.was, changes.start, changes.nodes
         routing.link(rows, was, start, at, split, nodes.first, after)
-        child, place, group, below = routing.meet(codes, rows, start, at, split, nodes.kids, nodes.rank)
+        child, place, group, below = routing.meet(
+            codes, *self.layout.ways, rows, start, at, split, nodes.kids, nodes.rank
+        )
         born = nodes.kid[place] < 0
         parent = at[group[born]]
         code = (place[born] - nodes.kids[parent]).astype(np.int32)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from quercus.trees.incremental.arrays import NONE, Bools, Ids, Ints
+from quercus.trees.splits import Splits
 
 
 class Nodes:
@@ -10,15 +11,15 @@ class Nodes:
 
     Parameters
     ----------
-    widths
-        Number of slots of each attribute: how many children a split can have.
+    splits
+        What a node can be split by.
     classes
         Size of the frame.
 
     Attributes
     ----------
-    width : (K,) number of slots of each attribute
-    attribute : splitting attribute, -1 for a leaf
+    width : (T,) number of branches of each split
+    attribute : number of the split, see `quercus.trees.splits`, -1 for a leaf
     parent, code, depth : where the node stands; -1 for the root's parent and code
     count : rows
     open : rows that an oracle may still be asked about
@@ -28,15 +29,16 @@ class Nodes:
     shelf : whether a subtree of the node stands on its shelf, see `quercus.trees.incremental.shelves`
     kids : where the children of each code stand in `kid`
     judged : whether the gains were looked at
-    gain_lower, gain_upper : (K,) gain ratio of each candidate, NaN for the others
-    rivals : (K,) attributes that may be the best
+    gain_lower, gain_upper : (K,) gain ratio of each candidate attribute, NaN for the others
+    rivals : (T,) splits that may be the best, in bits
+    contested : whether these are two or more
     kid, rank : child at each place, -1 for none; and scratch of the same length, all -1
     theta, belief, plausibility : (l,) see `quercus.trees.tree.Node`
     """
 
-    def __init__(self, widths: tuple[int, ...], classes: int) -> None:
-        self.width = np.array(widths)
-        K = len(widths)
+    def __init__(self, splits: Splits, classes: int) -> None:
+        self.width = splits.branches
+        K = len(splits.arities)
         self.attribute = np.zeros(0, np.int32)
         self.parent = np.zeros(0, np.int32)
         self.code = np.zeros(0, np.int32)
@@ -51,7 +53,8 @@ class Nodes:
         self.judged = np.zeros(0, bool)
         self.gain_lower = np.zeros((0, K))
         self.gain_upper = np.zeros((0, K))
-        self.rivals = np.zeros((0, K), bool)
+        self.rivals = np.zeros((0, (splits.count + 7) // 8), np.uint8)
+        self.contested = np.zeros(0, bool)
         self.theta = np.zeros((0, classes))
         self.belief = np.zeros((0, classes))
         self.plausibility = np.zeros((0, classes))
@@ -65,8 +68,13 @@ class Nodes:
     @property
     def undecided(self) -> Bools:
         """Whether a node's split is provisional: it has rivals, and labels could still settle it."""
-        undecided: Bools = (self.attribute >= 0) & (self.open > 0) & (self.rivals.sum(axis=1) > 1)
+        undecided: Bools = (self.attribute >= 0) & (self.open > 0) & self.contested
         return undecided
+
+    def rivals_of(self, node: int) -> tuple[int, ...]:
+        """Return the splits that may be the best at a node that was judged."""
+        bits = np.unpackbits(self.rivals[node], count=self.width.size)
+        return tuple(np.flatnonzero(bits).tolist())
 
     @property
     def taken(self) -> int:
@@ -89,7 +97,7 @@ class Nodes:
         self.block[nodes] = NONE
         self.shelf[nodes] = False
         self.judged[nodes] = False
-        self.rivals[nodes] = False
+        self.contested[nodes] = False
         return nodes
 
     def _more(self) -> None:

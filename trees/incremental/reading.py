@@ -65,7 +65,7 @@ class Standing:
         for node in order[nodes.undecided[order]]:
             yield (
                 self._place(int(node), self._path(int(node))),
-                tuple(np.flatnonzero(nodes.rivals[node]).tolist()),
+                nodes.rivals_of(int(node)),
             )
 
     def leaves(self) -> tuple[Ints, Callable[[int], Path]]:
@@ -89,11 +89,10 @@ class Standing:
 
     def _node(self, path: Path) -> int:
         nodes, node = self._tree.nodes, self._tree.root
-        widths = self._tree.layout.widths
-        for attribute, code in path:
-            if nodes.attribute[node] != attribute or not 0 <= code < widths[attribute]:
+        for split, branch in path:
+            if nodes.attribute[node] != split or not 0 <= branch < nodes.width[split]:
                 return NONE
-            node = int(nodes.kid[nodes.kids[node] + code])
+            node = int(nodes.kid[nodes.kids[node] + branch])
             if node == NONE:
                 return NONE
         return node
@@ -107,6 +106,6 @@ class Standing:
         return tuple(reversed(steps))
 
     def _place(self, node: int, path: Path) -> Place:
-        spent = {attribute for attribute, _ in path}
-        left = tuple(k for k in range(len(self._tree.layout.widths)) if k not in spent)
+        spent = {split for split, _ in path}
+        left = tuple(k for k in range(self._tree.layout.splits.count) if k not in spent)
         return Place(path, self._tree.rows(node).astype(np.int64), left)

@@ -4,6 +4,7 @@ import numpy as np
 
 from quercus.trees.incremental.arrays import NONE, Bools, Codes, Deltas, Ids, Ints
 from quercus.trees.solver.compiled import compiled
+from quercus.trees.splits import ABOVE, BELOW, LOST
 
 LANES = 8  # lists that are followed at a time
 TOGETHER = 256  # rows that go down a tree at a time
@@ -76,16 +77,37 @@ def link(rows: Ids, was: Ids, start: Ints, nodes: Ids, split: Ids, first: Ids, a
 
 
 @compiled
+def branch(codes: Codes, row: int, split: int, attribute: Ints, cut: Ints, bins: Ints) -> int:
+    """Return the branch of a row at a split; the last three as of `quercus.trees.incremental.layout.Layout.ways`."""
+    code: int = np.int64(codes[row, attribute[split]])  # type: ignore[assignment]
+    if cut[split] < 0:
+        return code
+    if code >= bins[split]:
+        return LOST
+    return ABOVE if code > cut[split] else BELOW
+
+
+@compiled
 def meet(
-    codes: Codes, rows: Ids, start: Ints, nodes: Ids, split: Ids, kids: Ints, rank: Ids
+    codes: Codes,
+    attribute: Ints,
+    cut: Ints,
+    bins: Ints,
+    rows: Ids,
+    start: Ints,
+    nodes: Ids,
+    split: Ids,
+    kids: Ints,
+    rank: Ids,
 ) -> tuple[Ids, Ints, Ids, Ints]:
     """Find the children that rows of split nodes go to.
 
     Parameters
     ----------
     codes : (n, K)
+    attribute, cut, bins : see `branch`
     rows, start, nodes : rows, node by node
-    split : (g,) attribute of each node, -1 for a leaf
+    split : (g,) split of each node, -1 for a leaf
     kids : where the children of each node stand
     rank : scratch, one for each such place, all -1
 
@@ -107,7 +129,7 @@ def meet(
             continue
         first = kids[nodes[g]]
         for i in range(start[g], start[g + 1]):
-            at = first + codes[rows[i], split[g]]
+            at = first + branch(codes, rows[i], split[g], attribute, cut, bins)
             if rank[at] < 0:
                 rank[at] = count
                 place[count] = at
@@ -173,11 +195,14 @@ def listed(leaves: Ids, owner: Ints, first: Ids, after: Ids, most: int) -> tuple
 @compiled
 def relist(
     codes: Codes,
+    attribute: Ints,
+    cut: Ints,
+    bins: Ints,
     rows: Ids,
     whose: Ids,
     roots: Ids,
     known: Ids,
-    attribute: Ids,
+    split: Ids,
     kids: Ints,
     kid: Ids,
     first: Ids,
@@ -190,9 +215,10 @@ def relist(
     Parameters
     ----------
     codes : (n, K)
+    attribute, cut, bins : see `branch`
     rows, whose : (m,) rows, and which of `roots` each stands below
     roots, known : (r,) and the first row that its subtree does not know
-    attribute, kids : of all nodes
+    split, kids : of all nodes
     kid : the children, see `Nodes`
     first, after : the lists
     """
@@ -214,8 +240,8 @@ def relist(
         while going:
             going = False
             for i in range(here.shape[0]):
-                if at[i] >= 0 and attribute[at[i]] >= 0:
-                    at[i] = kid[kids[at[i]] + codes[here[i], attribute[at[i]]]]
+                if at[i] >= 0 and split[at[i]] >= 0:
+                    at[i] = kid[kids[at[i]] + branch(codes, here[i], split[at[i]], attribute, cut, bins)]
                     going = True
         for i in range(here.shape[0]):
             if at[i] >= 0:

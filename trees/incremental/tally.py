@@ -3,8 +3,8 @@
 import numpy as np
 
 from quercus.trees.cells import Cells
-from quercus.trees.incremental import counting
-from quercus.trees.incremental.arrays import NONE, Ids, Ints
+from quercus.trees.incremental import counting, splitting
+from quercus.trees.incremental.arrays import NONE, Bools, Ids, Ints
 from quercus.trees.incremental.evidence import Evidence
 from quercus.trees.incremental.layout import Layout
 from quercus.trees.sample import ContourTable
@@ -28,10 +28,10 @@ class Tally:
 
     Attributes
     ----------
-    size : (blocks, S) rows in each cell
-    dirty : (blocks, S) whether the counts changed since the cell was last looked at
-    solved, lower, upper : (blocks, S) whether its entropy is known, and its ends
-    enclosed, outer_lower, outer_upper : (blocks, S) the same of outer bounds
+    size : (blocks, S) rows in each slot
+    dirty : (blocks, S) whether the counts changed since the slot was last looked at
+    solved, lower, upper : (blocks, C) whether a cell's entropy is known, and its ends
+    enclosed, outer_lower, outer_upper : (blocks, C) the same of outer bounds
     """
 
     def __init__(self, layout: Layout, evidence: Evidence, table: ContourTable) -> None:
@@ -51,12 +51,12 @@ class Tally:
         self._column = np.zeros(0, np.int32)
         self.dirty = np.zeros((0, layout.slots), bool)
         self.size = np.zeros((0, layout.slots), np.int32)
-        self.solved = np.zeros((0, layout.slots), bool)
-        self.enclosed = np.zeros((0, layout.slots), bool)
-        self.lower = np.zeros((0, layout.slots))
-        self.upper = np.zeros((0, layout.slots))
-        self.outer_lower = np.zeros((0, layout.slots))
-        self.outer_upper = np.zeros((0, layout.slots))
+        self.solved = np.zeros((0, layout.cells), bool)
+        self.enclosed = np.zeros((0, layout.cells), bool)
+        self.lower = np.zeros((0, layout.cells))
+        self.upper = np.zeros((0, layout.cells))
+        self.outer_lower = np.zeros((0, layout.cells))
+        self.outer_upper = np.zeros((0, layout.cells))
 
     def open(self, count: int) -> Ids:
         """Return the numbers of `count` empty blocks."""
@@ -93,7 +93,7 @@ class Tally:
             setattr(self, name, new)
 
     def add(  # noqa: PLR0917 - columns that go together
-        self, rows: Ids, was: Ids, start: Ints, nodes: Ids, blocks: Ids, parent: Ids, attribute: Ids
+        self, rows: Ids, was: Ids, start: Ints, nodes: Ids, blocks: Ids, parent: Ids, split: Ids
     ) -> None:
         """Count rows into blocks.
 
@@ -103,14 +103,14 @@ class Tally:
             Rows, group by group, and the contours they are counted under so far, -1 for none.
         nodes, blocks
             Of each group.
-        parent, attribute
-            Of all nodes: what is tested above is not counted.
+        parent, split
+            Of all nodes: attributes that are spent above are not counted.
         """
         column, codes, ids = self._scratch(), self._evidence.codes, self._evidence.ids
         fresh = counting.new_columns(ids, rows, start, blocks, self._pool, self._at, self._used, column)
         self._widen(blocks, self._used[blocks] + fresh)
         counting.add(
-            codes, self.layout.offsets, ids, rows, was, start, nodes, parent, attribute, blocks,
+            codes, self.layout.offsets, ids, rows, was, start, nodes, parent, split, self.layout.spent, blocks,
             self._pool, self._at, self._width, self._used, column, self.dirty, self.size,
         )  # fmt: skip
 
@@ -119,22 +119,48 @@ class Tally:
         return in_order(*counting.count_nodes(self._evidence.ids, rows, start, self._scratch()))
 
     def count(
-        self, rows: Ids, start: Ints, nodes: Ids, parent: Ids, attribute: Ids
+        self, rows: Ids, start: Ints, nodes: Ids, parent: Ids, split: Ids
     ) -> tuple[Ids, Ids, Ids, Cells]:
-        """Count the rows of nodes without keeping the counts: node (0 to m - 1), slot, size and contents of cells.
+        """Count the rows of nodes without keeping the counts: node (0 to m - 1), cell, size and contents of cells.
 
-        `parent` and `attribute` are those of all nodes: what is tested above is not counted.
+        `parent` and `split` are those of all nodes: attributes that are spent above are not counted.
         """
-        column, codes, ids = self._scratch(), self._evidence.codes, self._evidence.ids
-        layout = self.layout
-        group, slot, size, first, contours, counts = counting.count_cells(
-            codes, layout.offsets, layout.slots, ids, rows, start, nodes, parent, attribute, column
+        codes, ids, layout = self._evidence.codes, self._evidence.ids, self.layout
+        group, cell, size, first, contours, counts, used = splitting.count_cells(
+            codes,
+            *layout.sheet,
+            layout.slots,
+            ids,
+            rows,
+            start,
+            nodes,
+            parent,
+            split,
+            layout.spent,
+            self._scratch(),
         )
-        return group, slot, size, in_order(first, contours, counts)
+        n, entries = used.tolist()
+        return group[:n], cell[:n], size[:n], in_order(first[: n + 1], contours[:entries], counts[:entries])
 
-    def cells(self, blocks: Ids, slots: Ids) -> Cells:
+    def cells(self, blocks: Ids, cells: Ids) -> Cells:
         """Return cells of blocks, in sparse form."""
-        return in_order(*counting.gather(blocks, slots, self._pool, self._at, self._width, self._used))
+        offsets, _, cuts, _ = self.layout.sheet
+        stored = self._pool, self._at, self._width, self._used
+        return Cells(*splitting.gather(blocks, cells, *stored, offsets, cuts, *self.layout.sources))
+
+    def widest(self, blocks: Ids) -> Ids:
+        """Return how many contours occur in blocks, which bounds the entries of their cells: (m,)."""
+        return self._used[blocks]
+
+    def sizes(self, blocks: Ids) -> tuple[Ids, Bools]:
+        """Return the rows in each cell of blocks that is one of a candidate, and which cells changed: (m, C)."""
+        size, changed = self.size[blocks], self.dirty[blocks]
+        if self.layout.cells == self.layout.slots and not any(self.layout.cuts):
+            return size, changed
+        shape = blocks.size, self.layout.cells
+        to, touched = np.zeros(shape, np.int32), np.zeros(shape, bool)
+        splitting.spread(size, changed, *self.layout.sheet, to, touched)
+        return to, touched
 
     def _scratch(self) -> Ids:
         if self._column.size < self._table.size:

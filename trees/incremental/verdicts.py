@@ -1,4 +1,4 @@
-"""Which attribute splits each of many nodes (ALGORITHMS §3.1, §3.2, §3.5): `dominance` and `gain` for whole levels."""
+"""Which split each of many nodes gets (ALGORITHMS §3.1, §3.2, §3.5): `dominance` and `gain` for whole levels."""
 
 from dataclasses import dataclass
 
@@ -16,13 +16,13 @@ class Verdicts:
 
     Attributes
     ----------
-    attribute : (m,) the one to split on, -1 where every attribute has one populated value
-    lower, upper : (m, K) gain ratio, NaN for attributes with one populated value
-    rivals : (m, K) attributes that may be the best
-    gainless : (m,) no attribute can gain anything
+    split : (m,) the best, -1 where none has two populated branches
+    lower, upper : (m, T) gain ratio of each split, NaN for those with one populated branch
+    rivals : (m, T) splits that may be the best
+    gainless : (m,) no split can gain anything
     """
 
-    attribute: Ints
+    split: Ints
     lower: Floats
     upper: Floats
     rivals: Bools
@@ -30,9 +30,9 @@ class Verdicts:
 
 
 def populated(layout: Layout, size: NDArray[np.int32]) -> Bools:
-    """Tell which attributes have two populated values or more: (m, K), given the rows in each slot (m, S)."""
-    values: Ints = np.add.reduceat(size[:, 1:] > 0, layout.offsets - 1, axis=1, dtype=np.int64)
-    return values > 1
+    """Tell which splits have two populated branches or more: (m, T), given the rows in each cell (m, C)."""
+    branches: Ints = np.add.reduceat(size[:, 1:] > 0, layout.first_cells - 1, axis=1, dtype=np.int64)
+    return branches > 1
 
 
 def judge(layout: Layout, size: NDArray[np.int32], lower: Floats, upper: Floats) -> Verdicts:
@@ -41,9 +41,9 @@ def judge(layout: Layout, size: NDArray[np.int32], lower: Floats, upper: Floats)
     Parameters
     ----------
     layout
-        The slots.
+        The cells.
     size, lower, upper
-        (m, S) rows in each slot, and the ends of its entropy, in bits; 0 where there is no row.
+        (m, C) rows in each cell, and the ends of its entropy, in bits; 0 where there is no row.
     """
     share = size[:, 1:] / size[:, :1]
     information = -_sums(layout, share * np.log2(np.where(share > 0, share, 1.0)))
@@ -58,7 +58,7 @@ def judge(layout: Layout, size: NDArray[np.int32], lower: Floats, upper: Floats)
     mid = np.where(rivals, (floor + ceiling) / 2, -np.inf)
     chosen = (mid >= mid.max(axis=1, keepdims=True) - TIE).argmax(axis=1)
     return Verdicts(
-        attribute=np.where(can_split.any(axis=1), chosen, -1),
+        split=np.where(can_split.any(axis=1), chosen, -1),
         lower=least,
         upper=most,
         rivals=rivals,
@@ -67,6 +67,6 @@ def judge(layout: Layout, size: NDArray[np.int32], lower: Floats, upper: Floats)
 
 
 def _sums(layout: Layout, values: Floats) -> Floats:
-    """Sum over the values of each attribute: (m, S - 1) to (m, K)."""
-    sums: Floats = np.add.reduceat(values, layout.offsets - 1, axis=1)
+    """Sum over the branches of each split: (m, C - 1) to (m, T)."""
+    sums: Floats = np.add.reduceat(values, layout.first_cells - 1, axis=1)
     return sums
