@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.learners.splits import thresholds
 from quercus.trees.specification import MAX_VALUES, MISSING_NAME, Attribute, Nominal, Numeric, Specification
+from quercus.trees.splits import thresholds
 
 UNKNOWN = -1
 EDGE_TOLERANCE = 1e-9  # of the range: a value so near below an edge is at the edge
+
+SIDES = ("<", "≥")  # names of the branches of a split at a cut; the threshold is the node's
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int16]
@@ -68,7 +70,7 @@ def quantile_cuts(column: Floats, cuts: int) -> tuple[float, ...]:
     column
         (n,) numbers; NaN means missing and is left out.
     cuts
-        Most cuts, see `quercus.trees.learners.splits.thresholds`.
+        Most cuts, see `quercus.trees.splits.thresholds`.
 
     Returns
     -------
@@ -171,7 +173,7 @@ def branch_names(
     edges: Edges,
     learned: Mapping[int, Sequence[str]] | None = None,
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the name of every code of every attribute.
+    """Return the name of every branch of every attribute: of every code, or of the sides of a cut.
 
     Parameters
     ----------
@@ -189,7 +191,10 @@ def branch_names(
     named = learned or {}
     names = []
     for k, attribute in enumerate(attributes):
-        declared = attribute.values if isinstance(attribute, Nominal) else _bin_names(edges[k])
+        if isinstance(attribute, Nominal):
+            declared = attribute.values
+        else:
+            declared = _bin_names(edges[k]) if attribute.cuts is None else SIDES
         missing = (MISSING_NAME,) if attribute.missing == "branch" else ()
         names.append((*declared, *missing, *named.get(k, ())))
     return tuple(names)

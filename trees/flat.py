@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.mass import MassFunction
+from quercus.trees.splits import NO_NUMBER
 from quercus.trees.tree import Node, Stop
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 NOT_STOPPED = 0  # in `FlatTree.stop`: an inner node
-BELOW, ABOVE, NO_NUMBER = 0, 1, 2  # codes of a split at a threshold: below it, at or above it, missing
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,7 @@
 
 An attribute is either split by its codes, a branch each, or at one of its *cuts*. Then its codes count the bins
 between neighbouring cuts: bin ``b`` holds the values with ``b`` cuts at or below them, and a split at cut ``c`` has
-the branches `BELOW` (bins 0 to ``c``: value < cut), `ABOVE` (the others) and `LOST` (missing values, whose code comes
-after all bins). Of cuts that part the rows of a node alike the lowest stands for all of them; where none parts the
+the branches XX. Of cuts that part the rows of a node alike the lowest stands for all of them; where none parts the
 rows with a value and some have none, the lowest cut of all tells the former from the latter.
 
 Splits are numbered in order of attribute, then of cut. Where no attribute has cuts, the number of a split is the number
@@ -16,10 +15,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from quercus.belief.errors import InvalidInput
 
-BELOW, ABOVE, LOST = 0, 1, 2  # branches of a split at a cut
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+BELOW, ABOVE, NO_NUMBER = (
+    0,
+    1,
+    2,
+)  # branches of a split of numbers: below a threshold, at or above it, missing
 BY_CODE = -1  # in place of a cut
 
 
@@ -76,7 +81,7 @@ class Splits:
         if cut < 0:
             return codes.astype(np.int64)
         lost = codes > self.cuts[self.attribute[split]]
-        return np.where(lost, LOST, codes > cut).astype(np.int64)
+        return np.where(lost, NO_NUMBER, codes > cut).astype(np.int64)
 
     def telling(self, split: int, sizes: Ints) -> bool:
         """Whether a split is a candidate, given how many rows of a node have each code of its attribute.
@@ -91,3 +96,37 @@ class Splits:
         if populated.size == 1:
             return cut == 0 and bool(sizes[known:].any())
         return cut in populated[:-1]
+
+
+def thresholds(column: Floats, max_cuts: int | None = None) -> Floats:
+    """Return the midpoints between neighbouring distinct values, ascending.
+
+    Parameters
+    ----------
+    column
+        (n,) values; missing ones (NaN) are left out.
+    max_cuts
+        Most thresholds. When there are more, those nearest to the quantiles ``j / (max_cuts + 1)`` of the values
+        are kept, of two equally near the lower; None for no limit.
+
+    Returns
+    -------
+    (t,) thresholds, ``a < t <= b`` for the neighbours ``a < b`` whatever the rounding.
+
+    Examples
+    --------
+    >>> thresholds(np.array([3.0, 1.0, 1.0, 2.0])).tolist(), thresholds(np.arange(8.0), 3).tolist()
+    ([1.5, 2.5], [1.5, 3.5, 5.5])
+    """
+    distinct, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+    below, above = distinct[:-1], distinct[1:]
+    middle = below / 2 + above / 2  # the sum of huge numbers may overflow
+    cuts = np.where((below < middle) & (middle <= above), middle, above)
+    if max_cuts is None or len(cuts) <= max_cuts:
+        return cuts
+    if max_cuts < 1:
+        raise InvalidInput("max_cuts", f"is {max_cuts}, must be at least 1")
+    passed = np.cumsum(counts)[:-1]  # values below each cut
+    targets = counts.sum() * np.arange(1, max_cuts + 1) / (max_cuts + 1)
+    kept: Floats = cuts[np.unique(np.abs(passed - targets[:, np.newaxis]).argmin(axis=1))]
+    return kept

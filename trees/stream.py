@@ -22,6 +22,7 @@ from quercus.trees.encoding import (
     Encoder,
     branch_names,
     check_values,
+    cut_counts,
     declared_count,
     edges_in_force,
 )
@@ -112,8 +113,14 @@ class GrowthState:
         self._edges = edges_in_force(specification, self._warmup)
         self._pushed: dict[int, int] = {}  # contour as pushed, of rows that were answered
         self._live = LiveTree(
-            _declared(specification), specification.frame.size, _rules(specification), small
+            _declared(specification),
+            specification.frame.size,
+            _rules(specification),
+            small,
+            cuts=cut_counts(specification.attributes),
+            edges=self._edges,
         )
+        self._splits = sum(max(1, cuts) for cuts in cut_counts(specification.attributes))
         self._spent = False
 
     @classmethod
@@ -239,7 +246,7 @@ def _checked(state: GrowthState, events: Iterable[Event]) -> list[Event]:
                 if not 0 <= event.instance < count:
                     raise InvalidInput("instance", f"is {event.instance}, there are {count} instances")
                 if isinstance(event, Answered | Refused):
-                    _check_asked(event.asked, len(spec.attributes))
+                    _check_asked(event.asked, state._splits)
                 if not isinstance(event, Refused) and event.contour is not None:
                     check_contour(event.contour, spec.frame.size, "answer")
                     check_reliability(event.reliability)
@@ -247,10 +254,10 @@ def _checked(state: GrowthState, events: Iterable[Event]) -> list[Event]:
     return checked
 
 
-def _check_asked(asked: Asked, attributes: int) -> None:
-    for attribute in (*asked.rivals, *(attribute for attribute, _ in asked.path)):
-        if not 0 <= attribute < attributes:
-            raise InvalidInput("asked", f"names attribute {attribute}, there are {attributes}")
+def _check_asked(asked: Asked, splits: int) -> None:
+    for split in (*asked.rivals, *(split for split, _ in asked.path)):
+        if not 0 <= split < splits:
+            raise InvalidInput("asked", f"names attribute {split}, there are {splits}")
 
 
 def _observe(state: GrowthState, events: list[Observed]) -> None:
@@ -261,7 +268,7 @@ def _observe(state: GrowthState, events: list[Observed]) -> None:
         edges = edges_in_force(spec, state._warmup)
         if edges != state._edges:
             state._edges = edges
-            live.recode(state.encoder.codes(state._warmup[: live.count]))
+            live.recode(state.encoder.codes(state._warmup[: live.count]), edges)
     live.append(state.encoder.codes(values), np.concatenate([event.contours for event in events]))
 
 

@@ -3,14 +3,14 @@
 Nothing here knows of `quercus.trees.stream` but its events: the rows are Python lists, every look starts over.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from quercus.belief.evidence import update
 from quercus.trees.abc45 import open_desk
-from quercus.trees.encoding import Edges, Encoder, declared_count, edges_in_force
+from quercus.trees.encoding import Edges, Encoder, cut_counts, declared_count, edges_in_force
 from quercus.trees.query import Asked, Desk, Query
 from quercus.trees.sample import ContourTable, Sample
 from quercus.trees.specification import Numeric, Specification
@@ -88,6 +88,7 @@ class Evidence:
             ids=table.intern(np.array(known).reshape(self.size, spec.frame.size)),
             askable=np.array([instance not in self.closed for instance in range(self.size)], dtype=bool),
             table=table,
+            cuts=cut_counts(spec.attributes),
         )
         ordered = tuple(declared_count(a) if isinstance(a, Numeric) else 0 for a in spec.attributes)
         desk = open_desk(sample, spec.alpha, spec.min_instances, spec.max_depth, ordered)
@@ -107,7 +108,40 @@ class Batch:
 
     @cached_property
     def tree(self) -> Node:
+        """The tree as published: tests by attribute and threshold, the gain of an attribute the largest of its cuts."""
+        below: dict[int, Node] = {}
+        numbered = list(self.plain.preorder())
+        for index, (node, _, _) in reversed(list(enumerate(numbered))):
+            children = [(code, below[at]) for at, (_, parent, code) in enumerate(numbered) if parent == index]
+            below[index] = self._published(node, dict(children))
+        return below[0]
+
+    @cached_property
+    def plain(self) -> Node:
+        """The tree in terms of splits."""
         return self.desk.growth.tree()
+
+    def _published(self, node: Node, children: dict[int, Node]) -> Node:
+        splits = self.desk.sample.splits
+        gains: dict[int, tuple[float, float]] = {}
+        for split, (low, high) in node.intervals.items():
+            k = int(splits.attribute[split])
+            before = gains.get(k, (-np.inf, -np.inf))
+            gains[k] = (max(before[0], low), max(before[1], high))
+        k = None if node.attribute is None else int(splits.attribute[node.attribute])
+        cut = -1 if node.attribute is None else int(splits.cut[node.attribute])
+        threshold = float(self.edges[k][cut]) if k is not None and cut >= 0 else None
+        return replace(node, attribute=k, threshold=threshold, intervals=gains, children=children)
+
+    def splits_of(self, node: Node) -> set[int]:
+        """The splits that a published node's test may be: those at one cut, where cuts are equal."""
+        if node.attribute is None:
+            return set()
+        splits = self.desk.sample.splits
+        first = int(splits.first[node.attribute])
+        if node.threshold is None:
+            return {first}
+        return {first + cut for cut, edge in enumerate(self.edges[node.attribute]) if edge == node.threshold}
 
     def agenda(self, limit: int) -> tuple[Query, ...]:
         return agenda(self.desk, self.asked, min(limit, self.budget_left), self.strategy)

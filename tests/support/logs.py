@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from quercus.belief.frame import Frame
+from quercus.trees.encoding import cut_counts
 from quercus.trees.query import Asked, Query
 from quercus.trees.specification import Attribute, Nominal, Numeric, Specification
+from quercus.trees.splits import Splits
 from quercus.trees.stream import Answered, Corrected, Event, Observed, Refused, Respecified
 from support.batch import Evidence
 
@@ -32,12 +34,18 @@ class World:
         return Observed(self.values[rows].copy(), self.contours[rows].copy())
 
 
-def world(classes: int, arities: list[int], alpha: float, seed: int) -> World:
-    """Rows whose values often, and whose labels mostly, tell the class."""
+def world(classes: int, arities: list[int], alpha: float, seed: int, *, cut: bool = False) -> World:
+    """Rows whose values often, and whose labels mostly, tell the class; with `cut`, most attributes split at cuts."""
     rng = np.random.default_rng([seed, classes, len(arities)])
     truth = rng.integers(0, classes, ROWS)
     kinds = rng.dirichlet(np.full(5, rng.choice([0.3, 1.0])))
-    attributes, columns = zip(*(_attribute(rng, k, a, truth) for k, a in enumerate(arities)), strict=True)
+    attributes, columns = zip(
+        *(
+            (_cut if cut and rng.random() < 0.7 else _attribute)(rng, k, a, truth)
+            for k, a in enumerate(arities)
+        ),
+        strict=True,
+    )
     if rng.random() < 0.1:  # every class falls on both values alike: nothing to gain
         truth, kinds = np.arange(ROWS) // 2 % classes, np.eye(5)[0]
         attributes = tuple(Nominal(f"a{k}") for k in range(len(arities)))
@@ -75,6 +83,20 @@ def _attribute(rng: np.random.Generator, k: int, arity: int, truth: np.ndarray) 
     if missing == "branch":
         column[rng.random(ROWS) < rng.choice([0.0, 0.2])] = np.nan
     return attribute, column
+
+
+def _cut(rng: np.random.Generator, k: int, arity: int, truth: np.ndarray) -> tuple[Attribute, Floats]:
+    """An attribute that is split at cuts: many values or few, the warm-up sees them all or not, some are missing."""
+    missing = "branch" if rng.random() < 0.5 else "reject"
+    told = rng.random(ROWS) < rng.choice([0.1, 0.6, 0.9, 1.0])
+    column = np.where(told, truth + rng.choice([0.0, 0.4]), rng.integers(0, arity + 1, ROWS)).astype(float)
+    if rng.random() < 0.6:
+        column += rng.normal(0, 0.3, ROWS)
+    if missing == "branch":
+        column[rng.random(ROWS) < rng.choice([0.0, 0.2, 0.9])] = np.nan
+    edges = tuple(np.arange(1, arity + 1) - 0.5) if rng.random() < 0.3 else None
+    cuts = int(rng.choice([1, 2, 5, 12])) if edges is None else len(edges)
+    return Numeric(f"a{k}", edges=edges, missing=missing, cuts=cuts), column
 
 
 def label(rng: np.random.Generator, classes: int, klass: int, kinds: Floats) -> Floats:
@@ -137,7 +159,11 @@ class Writer:
 
     @property
     def _arities(self) -> list[int]:
-        return [5] * len(self.world.specification.attributes)
+        return [5] * Splits((1,) * len(self._cuts), self._cuts).count
+
+    @property
+    def _cuts(self) -> tuple[int, ...]:
+        return cut_counts(self.world.specification.attributes)
 
     def _instance(self) -> int:
         return int(self.rng.integers(0, self.evidence.size))

@@ -46,7 +46,7 @@ def assert_same(state: GrowthState, evidence: Evidence, limit: int, tally: Tally
     tally.seen["looks"] += 1
     tally.level = evidence.specification.alpha
     excused = len(tally.excused)
-    assert_same_tree(state.tree, batch.tree, tally)
+    assert_same_tree(state.tree, batch, tally)
     if len(tally.excused) == excused:  # else the trees differ, and so may the agendas
         assert_same_agenda(state.agenda(limit), batch, limit, tally)
     return batch
@@ -60,7 +60,10 @@ def assert_same_evidence(state: GrowthState, evidence: Evidence, batch: Batch) -
     for i in evidence.sampled():
         assert tuple(state.contour(i).tolist()) == batch.known[i], f"contour of instance {i}"
     if evidence.size:  # batch counts at least one code where there are none
-        assert [len(names) for names in state.branch_names] == list(batch.desk.sample.arities)
+        assert [len(names) for names in state.branch_names] == [
+            2 + (arity > cuts + 1) if cuts else arity
+            for arity, cuts in zip(batch.desk.sample.arities, batch.desk.sample.splits.cuts, strict=True)
+        ]
     values = np.array(evidence.values, dtype=float).reshape(evidence.size, len(spec.attributes))
     assert np.array_equal(state.encoder.codes(values), batch.desk.sample.codes)
 
@@ -68,21 +71,24 @@ def assert_same_evidence(state: GrowthState, evidence: Evidence, batch: Batch) -
 # the tree
 
 
-def assert_same_tree(found: Node, wanted: Node, tally: Tally) -> None:
-    pending: list[tuple[Path, Node, Node]] = [((), found, wanted)]
+def assert_same_tree(found: Node, batch: Batch, tally: Tally) -> None:
+    by_code = not any(batch.desk.sample.splits.cuts)
+    pending: list[tuple[Path, Node, Node, Node]] = [((), found, batch.tree, batch.plain)]
     while pending:
-        path, a, b = pending.pop()
+        path, a, b, plain = pending.pop()
         tally.seen["nodes"] += 1
         tally.seen["undecided"] += b.undecided
-        assert_rules_kept(a, path)
-        if same_node(a, b, path, tally):
+        tally.seen["thresholds"] += b.threshold is not None
+        assert_rules_kept(a, path, by_code=by_code)
+        if same_node(a, b, plain, batch, path, tally):
             pending.extend(
-                ((*path, (b.attribute, code)), a.children[code], child) for code, child in b.children.items()
+                ((*path, (b.attribute, code)), a.children[code], child, plain.children[code])
+                for code, child in b.children.items()
             )
 
 
-def same_node(a: Node, b: Node, path: Path, tally: Tally) -> bool:
-    """Compare two nodes; tell whether their children can be compared."""
+def same_node(a: Node, b: Node, plain: Node, batch: Batch, path: Path, tally: Tally) -> bool:
+    """Compare two nodes; tell whether their children can be compared. `plain` is `b` in terms of splits."""
     assert a.count == b.count, f"{path}: count {a.count}, by batch {b.count}"
     assert_close(a.theta, b.theta, f"{path}: theta")
     assert_close(a.belief, b.belief, f"{path}: belief")
@@ -96,18 +102,33 @@ def same_node(a: Node, b: Node, path: Path, tally: Tally) -> bool:
         )
         return False
     assert list(a.intervals) == list(b.intervals), f"{path}: candidates"
-    rivals = non_dominated(b.intervals)
-    for k, ends in a.intervals.items():
-        assert_interval(ends, b.intervals[k], k in rivals, f"{path}: interval of {k}")
-        tally.seen["exact" if k in rivals else "dominated"] += 1
+    assert_same_intervals(a, b, plain, batch, path, tally)
     if a.undecided != b.undecided:
-        tally.excuse(dominance_is_near(b.intervals), f"{path}: undecided {a.undecided}, {b.intervals}")
-    if a.attribute != b.attribute:
-        near = mids_are_near(b.intervals, a.attribute, b.attribute) or dominance_is_near(b.intervals)
-        tally.excuse(near, f"{path}: split by {a.attribute}, by batch {b.attribute}, {b.intervals}")
+        near = dominance_is_near(plain.intervals)
+        tally.excuse(near, f"{path}: undecided {a.undecided}, {plain.intervals}")
+    if (a.attribute, a.threshold) != (b.attribute, b.threshold):
+        near = mids_are_near(plain.intervals, plain.attribute, batch.splits_of(a)) or dominance_is_near(
+            plain.intervals
+        )
+        tally.excuse(near, f"{path}: split by {a.attribute}, by batch {plain.attribute}, {plain.intervals}")
         return False
     assert list(a.children) == list(b.children), f"{path}: branches"
     return True
+
+
+def assert_same_intervals(a: Node, b: Node, plain: Node, batch: Batch, path: Path, tally: Tally) -> None:
+    """Of the cuts of an attribute some may be dominated: then the lower end encloses."""
+    splits, rivals = batch.desk.sample.splits, non_dominated(plain.intervals)
+    for k, ends in a.intervals.items():
+        of_rivals = [plain.intervals[split][0] for split in rivals if splits.attribute[split] == k]
+        what = f"{path}: interval of {k}"
+        tally.seen["exact" if of_rivals else "dominated"] += 1
+        assert_encloses(*ends, *b.intervals[k], what)
+        if of_rivals:
+            assert_close(ends[1], b.intervals[k][1], what)
+            assert max(of_rivals) - CLOSE <= ends[0], what
+            if not splits.cuts[k]:
+                assert_close(ends, b.intervals[k], what)
 
 
 def assert_close(found: object, wanted: object, what: str) -> None:
@@ -134,7 +155,7 @@ def assert_encloses(
     )
 
 
-def assert_rules_kept(node: Node, path: Path) -> None:
+def assert_rules_kept(node: Node, path: Path, *, by_code: bool) -> None:
     """Every decision follows from the node's own numbers, ties and all (ALGORITHMS §3.2, §3.4, §3.5)."""
     assert node.klass == first_largest(node.theta), f"{path}: class"
     if node.stop is Stop.PURE:
@@ -145,8 +166,10 @@ def assert_rules_kept(node: Node, path: Path) -> None:
         return
     rivals = non_dominated(node.intervals)
     assert max(upper for _, upper in node.intervals.values()) > TIE, f"{path}: gain"
-    assert node.attribute == largest_mid_value(node.intervals, rivals), f"{path}: choice"
-    assert len(rivals) > 1 or not node.undecided, f"{path}: undecided"
+    assert node.attribute in rivals, f"{path}: choice"
+    if by_code:  # else the rivals are cuts, of which the node does not tell
+        assert node.attribute == largest_mid_value(node.intervals, rivals), f"{path}: choice"
+        assert len(rivals) > 1 or not node.undecided, f"{path}: undecided"
 
 
 def stops_are_near(a: Node, b: Node) -> bool:
@@ -162,10 +185,10 @@ def dominance_is_near(intervals: Intervals) -> bool:
     return any(abs(intervals[best][0] - intervals[k][1]) < NEAR for k in intervals if k != best)
 
 
-def mids_are_near(intervals: Intervals, one: int | None, other: int | None) -> bool:
-    if one is None or other is None:
+def mids_are_near(intervals: Intervals, one: int | None, others: set[int]) -> bool:
+    if one is None:
         return False
-    return abs(sum(intervals[one]) - sum(intervals[other])) < 2 * NEAR
+    return any(abs(sum(intervals[one]) - sum(intervals[k])) < 2 * NEAR for k in others & set(intervals))
 
 
 # the agenda

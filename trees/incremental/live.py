@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.trees.encoding import Edges
 from quercus.trees.flat import FlatTree
 from quercus.trees.incremental.arrays import NONE, Floats
 from quercus.trees.incremental.evidence import Evidence
@@ -26,16 +27,28 @@ class LiveTree:
         How the tree is grown.
     small
         Nodes with fewer rows are grown again rather than updated, see `GrowingTree`.
+    cuts
+        Number of cuts of each attribute, see `quercus.trees.splits`; empty where there are none.
+    edges
+        Cuts in force of each attribute, as many as `cuts` says at most.
     """
 
-    def __init__(
-        self, arities: tuple[int, ...], classes: int, rules: Rules, small: int | None = None
+    def __init__(  # noqa: PLR0917 - each has its name at every call
+        self,
+        arities: tuple[int, ...],
+        classes: int,
+        rules: Rules,
+        small: int | None = None,
+        cuts: tuple[int, ...] = (),
+        edges: Edges = (),
     ) -> None:
         self.table = ContourTable(classes)
         self._declared = arities
         self._arities = arities
         self._rules = rules
         self._small = small
+        self._cuts = cuts
+        self._edges = edges
         self._rows = Evidence(len(arities))
         self._before: dict[int, tuple[int, bool]] = {}  # contour and openness that the tree still counts
         self._taken = 0  # rows that the tree has taken up
@@ -51,7 +64,7 @@ class LiveTree:
     def sample(self) -> Sample:
         """The rows as of now; a later change may write into these arrays."""
         rows = self._rows
-        return Sample(rows.codes, self._arities, rows.ids, rows.askable, self.table)
+        return Sample(rows.codes, self._arities, rows.ids, rows.askable, self.table, self._cuts)
 
     def contour_id(self, row: int) -> int:
         """Return the number of what is known of a row's class."""
@@ -63,8 +76,9 @@ class LiveTree:
         self._rows.append(codes, self.table.intern(contours))
         self._flat = None
 
-    def recode(self, codes: NDArray[np.integer]) -> None:
-        """Replace the codes (n, K) of all rows."""
+    def recode(self, codes: NDArray[np.integer], edges: Edges) -> None:
+        """Replace the codes (n, K) of all rows, and the cuts in force."""
+        self._edges = edges
         self._rows.recode(codes)
         self._arities = _with_codes(self._declared, codes)
         self._fell()
@@ -88,7 +102,7 @@ class LiveTree:
     def flat(self) -> FlatTree:
         """The tree as arrays."""
         if self._flat is None:
-            self._flat = flat_tree(self._grown())
+            self._flat = flat_tree(self._grown(), self._edges)
         return self._flat
 
     def desk(self, ordered: tuple[int, ...]) -> Desk:
@@ -101,7 +115,7 @@ class LiveTree:
         if self._tree is not None and not self._tree.layout.holds(self._arities):
             self._fell()
         if self._tree is None:
-            layout = Layout((1,) * len(self._arities)).widened(self._arities)
+            layout = Layout((1,) * len(self._arities), self._cuts).widened(self._arities)
             self._tree = GrowingTree(self._rows, self.table, layout, self._rules, self._small)
         arrived = np.arange(self._taken, self.count, dtype=np.int32)
         changed = np.fromiter(self._before, np.int32, len(self._before))

@@ -1,27 +1,37 @@
 """The growing tree as it is read: as arrays for classification, and place by place for the choice of queries."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from quercus.trees.dominance import TIE, Interval
 from quercus.trees.flat import FlatTree
 from quercus.trees.growth import Place
-from quercus.trees.incremental.arrays import NONE, Ints
+from quercus.trees.incremental.arrays import NONE, Floats, Ints
 from quercus.trees.incremental.growing import GrowingTree
+from quercus.trees.splits import Splits
 from quercus.trees.tree import Path
 
 
-def flat_tree(tree: GrowingTree) -> FlatTree:
-    """Return the tree as arrays."""
-    nodes = tree.nodes
+def flat_tree(tree: GrowingTree, edges: Sequence[Sequence[float]]) -> FlatTree:
+    """Return the tree as arrays.
+
+    Parameters
+    ----------
+    tree
+        To be read.
+    edges
+        Cuts in force of every attribute that is split at cuts.
+    """
+    nodes, splits = tree.nodes, tree.layout.splits
     order, parent = nodes.preorder(tree.root)
+    split = nodes.attribute[order].astype(np.int64)
     theta = nodes.theta[order]
     judged = nodes.judged[order]
     lower, upper = nodes.gain_lower[order], nodes.gain_upper[order]
     known = judged[:, np.newaxis] & ~np.isnan(lower)
     return FlatTree(
-        attribute=nodes.attribute[order].astype(np.int64),
+        attribute=np.where(split >= 0, splits.attribute[split], NONE),
         parent=parent,
         branch=nodes.code[order].astype(np.int64),
         klass=(theta >= theta.max(axis=1, keepdims=True) - TIE).argmax(axis=1),
@@ -35,7 +45,17 @@ def flat_tree(tree: GrowingTree) -> FlatTree:
         interval_attribute=np.nonzero(known)[1],
         interval_lower=lower[known],
         interval_upper=upper[known],
+        threshold=_thresholds(splits, split, edges),
     )
+
+
+def _thresholds(splits: Splits, split: Ints, edges: Sequence[Sequence[float]]) -> Floats:
+    """Return where nodes with such splits (m,) split a number, NaN where they do not."""
+    cuts = np.full(splits.count, np.nan)
+    for k, first in enumerate(splits.first.tolist()):
+        if splits.cuts[k]:
+            cuts[first : first + len(edges[k])] = edges[k]
+    return np.where(split >= 0, cuts[split], np.nan)
 
 
 class Standing:

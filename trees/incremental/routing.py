@@ -4,7 +4,7 @@ import numpy as np
 
 from quercus.trees.incremental.arrays import NONE, Bools, Codes, Deltas, Ids, Ints
 from quercus.trees.solver.compiled import compiled
-from quercus.trees.splits import ABOVE, BELOW, LOST
+from quercus.trees.splits import ABOVE, BELOW, NO_NUMBER
 
 LANES = 8  # lists that are followed at a time
 TOGETHER = 256  # rows that go down a tree at a time
@@ -83,7 +83,7 @@ def branch(codes: Codes, row: int, split: int, attribute: Ints, cut: Ints, bins:
     if cut[split] < 0:
         return code
     if code >= bins[split]:
-        return LOST
+        return NO_NUMBER
     return ABOVE if code > cut[split] else BELOW
 
 

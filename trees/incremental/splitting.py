@@ -9,7 +9,7 @@ import numpy as np
 from quercus.trees.incremental.arrays import NONE, Bools, Codes, Ids, Ints
 from quercus.trees.incremental.counting import sorted_columns, unspent
 from quercus.trees.solver.compiled import compiled
-from quercus.trees.splits import ABOVE, BELOW, LOST
+from quercus.trees.splits import ABOVE, BELOW, NO_NUMBER
 
 Book = tuple[Ids, Ids, Ids, Ints, Ids, Ints, Ints]  # cells in the making, see `count_cells`
 
@@ -39,7 +39,7 @@ def spread(
                     changed[g, cell + j] = dirty[g, at + j]
                 continue
             branches = 2 + (widths[k] > bins)
-            lost = size[g, at + bins] if branches > LOST else 0
+            lost = size[g, at + bins] if branches > NO_NUMBER else 0
             known, top, touched = 0, 0, 0  # rows with a value, and the last bin with rows or changes
             for j in range(bins):
                 known += size[g, at + j]
@@ -52,16 +52,16 @@ def spread(
                 reached |= dirty[g, at + j]
                 changed[g, here + BELOW] = reached
                 changed[g, here + ABOVE] = touched > j
-                if branches > LOST:
-                    changed[g, here + LOST] = dirty[g, at + bins]
+                if branches > NO_NUMBER:
+                    changed[g, here + NO_NUMBER] = dirty[g, at + bins]
                 if size[g, at + j] > 0 and top > j:
                     told = True
                     to[g, here + BELOW], to[g, here + ABOVE] = below, known - below
-                    if branches > LOST:
-                        to[g, here + LOST] = lost
+                    if branches > NO_NUMBER:
+                        to[g, here + NO_NUMBER] = lost
             if not told and known > 0 and lost > 0:
                 to[g, cell + BELOW], to[g, cell + ABOVE] = size[g, at], known - size[g, at]
-                to[g, cell + LOST] = lost
+                to[g, cell + NO_NUMBER] = lost
 
 
 @compiled
@@ -191,20 +191,20 @@ def enter_cuts(
     own : (d,) counts of the node
     held, d : contours of the node
     """
-    missing = total[bins] if branches > LOST else 0
+    missing = total[bins] if branches > NO_NUMBER else 0
     sides = np.zeros((3, d), np.int32)
     known, top = 0, 0
     for b in range(bins):
         known += total[b]
         top = b if total[b] > 0 else top
     for j in range(d):
-        sides[LOST, j] = table[bins * d + j] if missing > 0 else 0
-        sides[ABOVE, j] = own[j] - sides[LOST, j]
+        sides[NO_NUMBER, j] = table[bins * d + j] if missing > 0 else 0
+        sides[ABOVE, j] = own[j] - sides[NO_NUMBER, j]
     if known > 0 and total[top] == known:  # one bin: the lowest cut tells those with a value from the others
         side = BELOW if top == 0 else ABOVE
         if missing > 0:
             enter(book, group, cell + side, known, sides[ABOVE], held, d)
-            enter(book, group, cell + LOST, missing, sides[LOST], held, d)
+            enter(book, group, cell + NO_NUMBER, missing, sides[NO_NUMBER], held, d)
         return
     below = 0
     for cut in range(top):
@@ -218,7 +218,7 @@ def enter_cuts(
         enter(book, group, at + BELOW, below, sides[BELOW], held, d)
         enter(book, group, at + ABOVE, known - below, sides[ABOVE], held, d)
         if missing > 0:
-            enter(book, group, at + LOST, missing, sides[LOST], held, d)
+            enter(book, group, at + NO_NUMBER, missing, sides[NO_NUMBER], held, d)
 
 
 @compiled

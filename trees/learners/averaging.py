@@ -40,7 +40,7 @@ def averaging(
         See `Limits`. The paper's leaves are of one row, or have no attribute left, or nothing to gain: the
         defaults.
     max_cuts
-        Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
+        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.splits.thresholds`.
     wrap
         Put around the criterion by a forest, see `quercus.trees.learners.forest`.
 

@@ -93,7 +93,7 @@ def c45(
     min_branch, min_side, threshold_cost, average_gain, by_ratio
         See `Admission`.
     max_cuts
-        Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
+        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.splits.thresholds`.
     confidence
         Of pessimistic pruning, see `pruning.prune_pessimistic`; None for no pruning.
     wrap

@@ -3,7 +3,7 @@
 A *test* is a nominal attribute, with a branch a value, or a numeric attribute with a cut ``t``: code 0 is
 ``value < t``, code 1 ``value >= t``. Missing values are a branch of their own, in both. A node's candidate cuts are the
 midpoints between neighbouring distinct values of its rows; when there are more than `max_cuts`, those nearest to the
-quantiles (`quercus.trees.learners.splits.thresholds`). Where no cut parts the rows with a value and some have none, one
+quantiles (`quercus.trees.splits.thresholds`). Where no cut parts the rows with a value and some have none, one
 cut tells the former from the latter.
 
 Every test has a gain-ratio interval, and dominance is between tests, whether of one attribute or of two: two cuts of an
@@ -27,10 +27,11 @@ from quercus.trees.growth import Growth, Method, Place, Verdict
 from quercus.trees.interval import IntervalSolver
 from quercus.trees.learners.pieces import Wrap, wrapped
 from quercus.trees.learners.pruning import prune_evidential
-from quercus.trees.learners.splits import ByCode, first_best, root, thresholds
+from quercus.trees.learners.splits import ByCode, first_best, root
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.sample import ContourTable, Sample
 from quercus.trees.specification import Nominal, Pruning, check_alpha, check_count
+from quercus.trees.splits import thresholds
 from quercus.trees.tree import Node
 
 Bools = NDArray[np.bool_]

@@ -28,7 +28,7 @@ def id3(
     min_instances, max_depth, stop_without_gain
         See `Limits`. Quinlan goes on until a node is of one class or has no attribute left: the defaults.
     max_cuts
-        Most thresholds that are looked at a numeric attribute and node, see `splits.thresholds`.
+        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.splits.thresholds`.
     significance
         Level of χ² pruning, see `pruning.prune_chi_square`; None for no pruning.
     wrap

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.dominance import TIE, first_largest
-from quercus.trees.flat import NO_NUMBER
 from quercus.trees.growth import Branch, Place, Verdict
 from quercus.trees.learners.table import Floats, Table
 from quercus.trees.specification import Attribute, Nominal
+from quercus.trees.splits import NO_NUMBER, thresholds
 
 Codes = NDArray[np.int64]
 Impurity = Callable[[Floats], Floats]  # sums of statistics (..., d) -> (...)
@@ -51,40 +51,6 @@ def branch_codes(attribute: Attribute, threshold: float | None, column: Floats) 
     if not isinstance(attribute, Nominal):
         raise InvalidInput("threshold", f"is missing, the numeric attribute {attribute.name!r} needs one")
     return np.where(missing, len(attribute.values), column).astype(np.int64)
-
-
-def thresholds(column: Floats, max_cuts: int | None = None) -> Floats:
-    """Return the midpoints between neighbouring distinct values, ascending.
-
-    Parameters
-    ----------
-    column
-        (n,) values; missing ones (NaN) are left out.
-    max_cuts
-        Most thresholds. When there are more, those nearest to the quantiles ``j / (max_cuts + 1)`` of the values
-        are kept, of two equally near the lower; None for no limit.
-
-    Returns
-    -------
-    (t,) thresholds, ``a < t <= b`` for the neighbours ``a < b`` whatever the rounding.
-
-    Examples
-    --------
-    >>> thresholds(np.array([3.0, 1.0, 1.0, 2.0])).tolist(), thresholds(np.arange(8.0), 3).tolist()
-    ([1.5, 2.5], [1.5, 3.5, 5.5])
-    """
-    distinct, counts = np.unique(column[~np.isnan(column)], return_counts=True)
-    below, above = distinct[:-1], distinct[1:]
-    middle = below / 2 + above / 2  # the sum of huge numbers may overflow
-    cuts = np.where((below < middle) & (middle <= above), middle, above)
-    if max_cuts is None or len(cuts) <= max_cuts:
-        return cuts
-    if max_cuts < 1:
-        raise InvalidInput("max_cuts", f"is {max_cuts}, must be at least 1")
-    passed = np.cumsum(counts)[:-1]  # values below each cut
-    targets = counts.sum() * np.arange(1, max_cuts + 1) / (max_cuts + 1)
-    kept: Floats = cuts[np.unique(np.abs(passed - targets[:, np.newaxis]).argmin(axis=1))]
-    return kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -153,7 +153,7 @@ def total_uncertainty_tree(
     max_depth
         Depth at which every node is a leaf; None for no limit.
     max_cuts
-        Most thresholds of a numeric attribute at a node, see `quercus.trees.learners.splits.thresholds`.
+        Most thresholds of a numeric attribute at a node, see `quercus.trees.splits.thresholds`.
     wrap
         Put around the criterion: a forest's choice among random attributes.
 

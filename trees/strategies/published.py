@@ -108,7 +108,7 @@ class _Agenda:
 
 def children(sample: Sample, rivals: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     """Yield the children that a round at a node visits, in order: attribute and code."""
-    return ((attribute, code) for attribute in rivals for code in range(sample.arities[attribute]))
+    return ((attribute, code) for attribute in rivals for code in range(sample.splits.branches[attribute]))
 
 
 def _rest(sample: Sample, last: Asked) -> Iterator[tuple[int, int]]:

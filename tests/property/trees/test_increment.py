@@ -23,9 +23,17 @@ class Play:
     """A state and the evidence it was given; events wait until they are grown from, several at once."""
 
     def __init__(
-        self, classes: int, arities: list[int], alpha: float, seed: int, small: int, tally: Tally
+        self,
+        classes: int,
+        arities: list[int],
+        alpha: float,
+        seed: int,
+        small: int,
+        tally: Tally,
+        *,
+        cut: bool,
     ) -> None:
-        self.world = world(classes, arities, alpha, seed)
+        self.world = world(classes, arities, alpha, seed, cut=cut)
         self.evidence = Evidence(self.world.specification)
         self.state = GrowthState(self.world.specification, small)
         self.waiting: list[Event] = []
@@ -157,7 +165,8 @@ KINDS = (
 
 
 @pytest.mark.timeout(300)  # some twenty seconds of CPU, on a machine that may be busy
-def test_any_interleaving_is_batch_induction() -> None:
+@pytest.mark.parametrize("cut", [False, True], ids=["by code", "at cuts"])
+def test_any_interleaving_is_batch_induction(cut: bool) -> None:
     tally = Tally()
 
     @settings(
@@ -178,13 +187,13 @@ def test_any_interleaving_is_batch_induction() -> None:
     def check(
         classes: int, arities: list[int], alpha: float, seed: int, small: int, steps: list[tuple[str, int]]
     ) -> None:
-        play = Play(classes, arities, alpha, seed, small, tally)
+        play = Play(classes, arities, alpha, seed, small, tally, cut=cut)
         for kind, number in steps:
             play.step(kind, number)
         play.look(60)
         play.replay()
 
     check()
-    for what, least in COVERED.items():
+    for what, least in (COVERED | {"thresholds": CASES if cut else 0}).items():
         assert tally.seen[what] >= least, f"{what}: only {tally.seen[what]} in all cases"
     assert len(tally.excused) <= TOLERATED * tally.seen["looks"], tally.excused

@@ -13,7 +13,6 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import discord, nonspecificity, pignistic
 from quercus.belief.rules import dempster, disjunctive
 from quercus.trees.learners.predicting import Learned, mean
-from quercus.trees.learners.splits import thresholds
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import (
     choose_lambda,
@@ -25,6 +24,7 @@ from quercus.trees.learners.total_uncertainty import (
     two_class_shares,
 )
 from quercus.trees.specification import Nominal, Numeric
+from quercus.trees.splits import thresholds
 from quercus.trees.tree import Node, Stop
 
 X, Y = Numeric("x"), Numeric("y")
