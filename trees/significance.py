@@ -57,6 +57,22 @@ class Told:
     cells: Cells
     contours: Floats
 
+    @classmethod
+    def of_leaves(cls, parent: Ints, theta: Floats, leaves: Cells, contours: Floats) -> "Told":
+        """Return the tree whose leaves, in pre-order, have these cells: those of inner nodes are sums of them."""
+        inner = np.bincount(parent[1:], minlength=parent.size) > 0
+        d = max(1, len(contours))
+        keys = np.repeat(np.flatnonzero(~inner), np.diff(leaves.start)) * d + leaves.ids
+        counts, found = leaves.counts, [(keys, leaves.counts)]
+        while keys.size:  # everything goes a level up, and what comes together is summed
+            above = parent[keys // d]
+            going = above >= 0
+            keys, counts = _merged(above[going] * d + keys[going] % d, counts[going])
+            found.append((keys, counts))
+        keys, counts = _merged(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        start = np.searchsorted(keys, np.arange(parent.size + 1) * d).astype(np.int64)
+        return cls(parent, theta, Cells(start, (keys % d).astype(np.int32), counts), contours)
+
     @property
     def inner(self) -> Bools:
         """Which nodes are split, (m,)."""
@@ -155,6 +171,14 @@ def _by_chance(tree: Told, level: float) -> Bools:
 
 def _sums(groups: Ints, values: Floats, count: int) -> Floats:
     return np.bincount(groups, weights=values, minlength=count).astype(np.float64)
+
+
+def _merged(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct keys, rising, and the sum of the counts of each."""
+    distinct, at = np.unique(keys, return_inverse=True)
+    sums = np.zeros(distinct.size, dtype=np.int64)
+    np.add.at(sums, at, counts)
+    return distinct, sums
 
 
 def _accepted(statistic: Floats, freedom: Ints, level: float) -> Bools:

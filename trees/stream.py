@@ -31,7 +31,7 @@ from quercus.trees.incremental.growing import Rules
 from quercus.trees.incremental.live import LiveTree
 from quercus.trees.query import Asked, Query
 from quercus.trees.sample import Sample
-from quercus.trees.specification import Numeric, Specification
+from quercus.trees.specification import Numeric, Pruning, Specification
 from quercus.trees.strategies.registry import agenda
 from quercus.trees.tree import Node
 
@@ -121,6 +121,9 @@ class GrowthState:
             edges=self._edges,
         )
         self._splits = sum(max(1, cuts) for cuts in cut_counts(specification.attributes))
+        self._pruned: tuple[FlatTree, Pruning, FlatTree] | None = (
+            None  # of which tree, how, and what came of it
+        )
         self._spent = False
 
     @classmethod
@@ -145,7 +148,17 @@ class GrowthState:
 
     @property
     def flat(self) -> FlatTree:
-        """The tree as arrays; provisional splits stand where the labels do not decide."""
+        """The tree as arrays, pruned as specified; provisional splits stand where the labels do not decide."""
+        whole, pruning = self.whole, self.specification.pruning
+        if pruning is None:
+            return whole
+        if self._pruned is None or self._pruned[0] is not whole or self._pruned[1] != pruning:
+            self._pruned = whole, pruning, self._here().pruned(pruning)
+        return self._pruned[2]
+
+    @property
+    def whole(self) -> FlatTree:
+        """The growing tree as arrays, as it is without pruning: queries are about its nodes."""
         return self._here().flat
 
     @property

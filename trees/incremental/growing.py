@@ -121,6 +121,15 @@ class GrowingTree:
         """Return the rows of leaves, and in which of `leaves` each is."""
         return self._listed(leaves, np.arange(leaves.size))
 
+    def leaf_cells(self) -> Cells:
+        """Return the labels of every leaf, in pre-order."""
+        order, _ = self.nodes.preorder(self.root)
+        leaves = order[self.nodes.attribute[order] < 0]
+        rows, whose = self.listed(leaves)
+        start = np.zeros(leaves.size + 1, np.int64)
+        np.cumsum(np.bincount(whose, minlength=leaves.size), out=start[1:])
+        return self._tally.nodes(rows[np.argsort(whose, kind="stable")], start)
+
     def gains(self, node: int) -> tuple[Floats, Floats]:
         """Return the exact ends of the gain ratio (T,) of every split at a node, whether it is a leaf or not."""
         here = np.array([node], np.int32)

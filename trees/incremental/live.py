@@ -10,8 +10,10 @@ from quercus.trees.incremental.evidence import Evidence
 from quercus.trees.incremental.growing import GrowingTree, Rules
 from quercus.trees.incremental.layout import Layout
 from quercus.trees.incremental.reading import Standing, flat_tree
+from quercus.trees.learners.pruning import prune_evidential
 from quercus.trees.query import Desk
 from quercus.trees.sample import ContourTable, Sample
+from quercus.trees.specification import Pruning
 
 
 class LiveTree:
@@ -104,6 +106,10 @@ class LiveTree:
         if self._flat is None:
             self._flat = flat_tree(self._grown(), self._edges)
         return self._flat
+
+    def pruned(self, pruning: Pruning) -> FlatTree:
+        """Return the tree as arrays without the splits that its labels do not need; the tree itself stays whole."""
+        return prune_evidential(self.flat, self._grown().leaf_cells(), self.table.contours, pruning)
 
     def desk(self, ordered: tuple[int, ...]) -> Desk:
         """Return all that choosing queries needs, see `Desk`; good until the next change."""

@@ -23,6 +23,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.trees.abc45 import Likeliest, Thresholds
 from quercus.trees.cells import Cells
 from quercus.trees.dominance import TIE
+from quercus.trees.flat import FlatTree
 from quercus.trees.growth import Growth, Method, Place, Verdict
 from quercus.trees.interval import IntervalSolver
 from quercus.trees.learners.pieces import Wrap, wrapped
@@ -111,8 +112,8 @@ def abc45(
     tree = growth.tree()
     if pruning is None:
         return tree
-    labels = [sample.counts(decision.place.rows)[np.newaxis] for decision, _, _ in growth.preorder()]
-    return prune_evidential(tree, stacked(labels), sample.table.contours, pruning)
+    leaves = [sample.counts(found.place.rows)[np.newaxis] for found, _, _ in growth.preorder() if found.stop]
+    return prune_evidential(FlatTree.of(tree), stacked(leaves), sample.table.contours, pruning).tree()
 
 
 def e2m(

@@ -10,11 +10,13 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betaincinv, chdtri
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.trees.cells import Cells
 from quercus.trees.dominance import TIE
+from quercus.trees.flat import FlatTree
 from quercus.trees.learners.table import Floats
 from quercus.trees.significance import Told, idle
 from quercus.trees.specification import Pruning
@@ -23,7 +25,7 @@ from quercus.trees.tree import Node, Stop
 ERROR_SLACK = 0.1  # errors; of C4.5's program, which prunes also what is so little worse
 
 
-def prune(tree: Node, is_idle: Callable[[Node, int], bool]) -> Node:
+def prune(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
     """Return `tree` with every node replaced by a leaf whose split is idle, the deepest first.
 
     Parameters
@@ -31,8 +33,7 @@ def prune(tree: Node, is_idle: Callable[[Node, int], bool]) -> Node:
     tree
         Not changed.
     is_idle
-        Given a node that is split, everything below it already pruned, and its place in pre-order: whether the
-        split is to go.
+        Given a node that is split, everything below it already pruned, whether the split is to go.
     """
     rows = list(tree.preorder())
     below: list[dict[int, Node]] = [{} for _ in rows]
@@ -40,7 +41,7 @@ def prune(tree: Node, is_idle: Callable[[Node, int], bool]) -> Node:
         node, parent, code = rows[index]
         if not node.is_leaf:
             node = replace(node, children=dict(reversed(below[index].items())))
-            if is_idle(node, index):
+            if is_idle(node):
                 node = leaf(node)
         if parent < 0:
             return node
@@ -48,25 +49,48 @@ def prune(tree: Node, is_idle: Callable[[Node, int], bool]) -> Node:
     raise ValueError("a tree has a root")
 
 
-def prune_evidential(tree: Node, labels: Cells, contours: Floats, pruning: Pruning) -> Node:
+def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: Pruning) -> FlatTree:
     """Prune splits of an evidential tree that its labels do not need, see `quercus.trees.significance`.
 
     Parameters
     ----------
     tree
         Its nodes' `theta` are maximum likelihood estimates.
-    labels
-        A cell a node, in pre-order: how often each contour occurs among its rows.
+    leaves
+        A cell a leaf, in pre-order: how often each contour occurs among its rows.
     contours
         (d, l) contours.
     pruning
         Which test, and at what level.
     """
-    nodes = list(tree.preorder())
-    parent = np.array([above for _, above, _ in nodes], dtype=np.int64)
-    theta = np.array([node.theta for node, _, _ in nodes])
-    found = idle(Told(parent, theta, labels, contours), pruning)
-    return prune(tree, lambda _node, index: bool(found[index]))
+    return collapse(tree, idle(Told.of_leaves(tree.parent, tree.theta, leaves, contours), pruning))
+
+
+def collapse(tree: FlatTree, found: NDArray[np.bool_]) -> FlatTree:
+    """Return a tree whose nodes `found` (nodes,) are leaves; what was below them is gone. None may hold a mass."""
+    fallen = np.zeros(tree.size, dtype=bool)
+    for node in np.flatnonzero(found):
+        fallen[node + 1 : tree.last[node] + 1] = True
+    kept = ~fallen
+    index = np.cumsum(kept) - 1
+    lengths = np.diff(tree.interval_start)
+    intervals = np.repeat(kept, lengths)
+    columns = {
+        name: getattr(tree, name)[kept]
+        for name in ("branch", "klass", "count", "theta", "belief", "plausibility", "weight", "conflict")
+    }
+    return FlatTree(
+        attribute=np.where(found, -1, tree.attribute)[kept],
+        parent=np.where(tree.parent < 0, -1, index[tree.parent])[kept],
+        undecided=(tree.undecided & ~found)[kept],
+        stop=np.where(found, Stop.PRUNED.value, tree.stop)[kept].astype(np.int8),
+        interval_start=np.concatenate([[0], np.cumsum(lengths[kept])]),
+        interval_attribute=tree.interval_attribute[intervals],
+        interval_lower=tree.interval_lower[intervals],
+        interval_upper=tree.interval_upper[intervals],
+        threshold=np.where(found, np.nan, tree.threshold)[kept],
+        **columns,
+    )
 
 
 def leaf(node: Node) -> Node:
@@ -112,7 +136,7 @@ def chi_square(counts: Floats) -> tuple[float, int]:
     return float(((populated - expected) ** 2 / expected).sum()), (rows - 1) * (columns - 1)
 
 
-def _is_chance(node: Node, _index: int, level: float) -> bool:
+def _is_chance(node: Node, level: float) -> bool:
     children = list(node.children.values())
     if not all(child.is_leaf for child in children):
         return False
@@ -149,7 +173,7 @@ def prune_pessimistic(tree: Node, confidence: float = 0.25) -> Node:
     return prune(tree, partial(_is_no_better, confidence=level))
 
 
-def _is_no_better(node: Node, _index: int, confidence: float) -> bool:
+def _is_no_better(node: Node, confidence: float) -> bool:
     leaves = (below for below, _, _ in node.preorder() if below.is_leaf)
     subtree = sum(_leaf_errors(below, confidence) for below in leaves)
     return _leaf_errors(node, confidence) <= subtree + ERROR_SLACK + TIE
