@@ -1,6 +1,6 @@
 """Queries, and what choosing them looks at; who chooses is in `quercus.trees.strategies`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
