@@ -201,7 +201,10 @@ def _values(row: values_pb2.NamedRow) -> dict[str, Value]:
 def _reason(message: query_pb2.Reason) -> Reason:
     return Reason(
         path=tuple((step.attribute, step.value) for step in message.path),
-        rivals=tuple(Rival(r.attribute, r.lower, r.upper) for r in message.rivals),
+        rivals=tuple(
+            Rival(r.attribute, r.lower, r.upper, r.threshold if r.HasField("threshold") else None)
+            for r in message.rivals
+        ),
         attribute=message.attribute,
         value=message.value,
         score=message.score,

@@ -184,11 +184,20 @@ class PushReport:
 
 @dataclass(frozen=True)
 class Rival:
-    """An attribute that may still be the best split of a node, with its gain-ratio interval."""
+    """An attribute that may still be the best split of a node, with its gain-ratio interval.
+
+    Where numbers are split at thresholds it is one ``threshold`` of the attribute.
+    """
 
     attribute: str
     lower: float
     upper: float
+    threshold: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The attribute, with the threshold where there is one."""
+        return self.attribute if self.threshold is None else f"{self.attribute} < {self.threshold:.6g}"
 
 
 @dataclass(frozen=True)

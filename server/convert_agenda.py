@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 
 from quercus.proto.v1 import query_pb2
+from quercus.trees.encoding import SplitName
 from quercus.trees.query import Asked, Query
-
-Names = Sequence[Sequence[str]]
 
 
 def encode_asked(asked: Asked) -> bytes:
@@ -23,22 +22,22 @@ def decode_asked(data: bytes) -> Asked:
     return Asked(tuple((a, c) for a, c in path), attribute, code, tuple(rivals))
 
 
-def encode_reason(query: Query, attributes: Sequence[str], names: Names, strategy: str) -> bytes:
+def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> bytes:
     """Convert the reason of a query to a serialised ``quercus.v1.Reason``.
 
     Parameters
     ----------
-    query : as the agenda has it.
-    attributes : names of the attributes.
-    names : names of the branches, one sequence an attribute.
+    query : as the agenda has it; it names splits by their numbers.
+    splits : what these are called.
     strategy : by which it was chosen.
     """
     reason = query_pb2.Reason(score=query.score, node_count=query.node_count, strategy=strategy)
     if query.attribute is not None and query.code is not None:
-        reason.attribute = attributes[query.attribute]
-        reason.value = names[query.attribute][query.code]
-    for attribute, code in query.path:
-        reason.path.add(attribute=attributes[attribute], value=names[attribute][code])
-    for attribute, lower, upper in query.rivals:
-        reason.rivals.add(attribute=attributes[attribute], lower=lower, upper=upper)
+        reason.attribute = splits[query.attribute].attribute
+        reason.value = splits[query.attribute].branches[query.code]
+    for split, code in query.path:
+        reason.path.add(attribute=splits[split].attribute, value=splits[split].branches[code])
+    for split, lower, upper in query.rivals:
+        name = splits[split]
+        reason.rivals.add(attribute=name.attribute, lower=lower, upper=upper, threshold=name.threshold)
     return reason.SerializeToString(deterministic=True)

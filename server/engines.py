@@ -15,8 +15,7 @@ from quercus.server.convert_agenda import decode_asked
 from quercus.server.convert_models import decode_specification
 from quercus.storage.records import Event, EventKind, Rows
 from quercus.trees import algorithms, stream
-from quercus.trees.drawing import THRESHOLD_SIDES
-from quercus.trees.encoding import Edges, branch_names
+from quercus.trees.encoding import THRESHOLD_SIDES, Edges, branch_names
 from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.query import Query
 from quercus.trees.relearning import Evidence

@@ -20,6 +20,7 @@ from quercus.server.limits import (
 )
 from quercus.storage.records import AgendaEntry, Event, ModelRecord
 from quercus.storage.store import Store
+from quercus.trees.encoding import split_names
 
 _log = logging.getLogger(__name__)
 
@@ -119,13 +120,13 @@ class Folding:
     def _publish(self) -> None:
         started = time.monotonic()
         grown = self._engine.grown(self._store.vocabulary(self._model))
-        attributes = [attribute.name for attribute in grown.specification.attributes]
+        splits = split_names(grown.specification.attributes, grown.edges, grown.names)
         data = snapshots.encode(encode_head(grown.specification, grown.edges, grown.names), grown.model)
         agenda = [
             AgendaEntry(
                 instance,
                 encode_asked(query.asked),
-                encode_reason(query, attributes, grown.names, grown.specification.strategy),
+                encode_reason(query, splits, grown.specification.strategy),
             )
             for instance, query in self._engine.agenda(AGENDA_LENGTH)
         ]

@@ -5,12 +5,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from quercus.trees.encoding import THRESHOLD_SIDES
 from quercus.trees.flat import FlatTree
 from quercus.trees.specification import MISSING_NAME
 from quercus.trees.tree import Node
 
 MAX_LABEL_CHARS = 28
-THRESHOLD_SIDES = ("<", "≥")  # branches of a number that nodes split at thresholds of their own
 SHOWN_CLASSES = 4  # of a node's estimate; the likeliest ones when the frame is larger
 
 # Okabe and Ito's colours, which colour-blind people can tell apart; larger frames go round the colour wheel.

@@ -23,7 +23,7 @@ from quercus.trees.splits import thresholds
 UNKNOWN = -1
 EDGE_TOLERANCE = 1e-9  # of the range: a value so near below an edge is at the edge
 
-SIDES = ("<", "≥")  # names of the branches of a split at a cut; the threshold is the node's
+THRESHOLD_SIDES = ("<", "≥")  # branches of a number that nodes split at thresholds of their own
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int16]
@@ -194,9 +194,58 @@ def branch_names(
         if isinstance(attribute, Nominal):
             declared = attribute.values
         else:
-            declared = _bin_names(edges[k]) if attribute.cuts is None else SIDES
+            declared = _bin_names(edges[k]) if attribute.cuts is None else THRESHOLD_SIDES
         missing = (MISSING_NAME,) if attribute.missing == "branch" else ()
         names.append((*declared, *missing, *named.get(k, ())))
+    return tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitName:
+    """How people call a split, see `quercus.trees.splits`.
+
+    Parameters
+    ----------
+    attribute
+        Name of its attribute.
+    threshold
+        The cut, None for a split by codes.
+    branches
+        Name of every branch.
+    """
+
+    attribute: str
+    threshold: float | None
+    branches: tuple[str, ...]
+
+
+def split_names(
+    attributes: Sequence[Attribute], edges: Edges, branches: Sequence[Sequence[str]]
+) -> tuple[SplitName, ...]:
+    """Return the name of every split, in order of its number.
+
+    Parameters
+    ----------
+    attributes, edges
+        As of `Encoder`.
+    branches
+        Names of the branches of every attribute, as of `branch_names`.
+
+    Examples
+    --------
+    >>> size = [Numeric("size", edges=(1.5, 2.5), cuts=2)]
+    >>> [name.branches for name in split_names(size, ((1.5, 2.5),), branch_names(size, ((1.5, 2.5),)))]
+    [('< 1.5', '≥ 1.5', '?'), ('< 2.5', '≥ 2.5', '?')]
+    """
+    names = []
+    for k, (attribute, cuts) in enumerate(zip(attributes, cut_counts(attributes), strict=True)):
+        if not cuts:
+            names.append(SplitName(attribute.name, None, tuple(branches[k])))
+        for cut in range(cuts):  # one that is not in force is as good as the last
+            threshold = edges[k][min(cut, len(edges[k]) - 1)]
+            sides = (f"{side} {threshold:.6g}" for side in THRESHOLD_SIDES)
+            lost = branches[k][len(THRESHOLD_SIDES) :]
+            names.append(SplitName(attribute.name, threshold, (*sides, *lost)))
     return tuple(names)
 
 

@@ -178,18 +178,17 @@ def _why(reason: Reason, width: int) -> RenderableType:
             Text(f"This label would tell most by the strategy {reason.strategy} (score {reason.score:.3f}).")
         )
         return head
-    head.add_row(
-        Text(f"The tree is undecided {at} ({rows}): each of these attributes may be the best split.")
-    )
+    things = "attributes" if all(rival.threshold is None for rival in reason.rivals) else "tests"
+    head.add_row(Text(f"The tree is undecided {at} ({rows}): each of these {things} may be the best split."))
     low = min((rival.lower for rival in reason.rivals), default=0.0)
     high = max((rival.upper for rival in reason.rivals), default=1.0)
     shown = reason.rivals[:MOST_RIVALS]
     ends = [f"gain ratio {rival.lower:.3f} to {rival.upper:.3f}" for rival in shown]
-    beside = max(map(cell_len, ends), default=0) + max((cell_len(r.attribute) for r in shown), default=0) + 6
+    beside = max(map(cell_len, ends), default=0) + max((cell_len(r.name) for r in shown), default=0) + 6
     room = max(MIN_INTERVAL, min(MAX_INTERVAL, width - beside))
     for rival, numbers in zip(shown, ends, strict=True):
         drawn = Text(_interval(rival, low, high, room), style="yellow")
-        grid.add_row(Text(f"  {rival.attribute}"), drawn, Text(numbers))
+        grid.add_row(Text(f"  {rival.name}"), drawn, Text(numbers))
     head.add_row(grid)
     if len(reason.rivals) > MOST_RIVALS:
         head.add_row(Text(f"  and {len(reason.rivals) - MOST_RIVALS:,} more", style="dim"))
@@ -198,7 +197,7 @@ def _why(reason: Reason, width: int) -> RenderableType:
     head.add_row(Text(f"This label would tell most about {child} (score {reason.score:.3f}{unit})."))
     if reason.rivals:
         best = max(rival.lower + rival.upper for rival in reason.rivals)
-        now = next(r.attribute for r in reason.rivals if r.lower + r.upper >= best - TIE)
+        now = next(r.name for r in reason.rivals if r.lower + r.upper >= best - TIE)
         undecided = (
             f"The {len(reason.rivals)} stay undecided until one beats the others; {now} stands in meanwhile."
         )

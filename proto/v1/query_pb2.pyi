@@ -154,28 +154,34 @@ Global___Branch: _TypeAlias = Branch  # noqa: Y015
 
 @_typing.final
 class Rival(_message.Message):
-    """A rival attribute with its gain-ratio interval."""
+    """A rival attribute, or a threshold of a numeric one, with its gain-ratio interval."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ATTRIBUTE_FIELD_NUMBER: _builtins.int
     LOWER_FIELD_NUMBER: _builtins.int
     UPPER_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
     attribute: _builtins.str
     lower: _builtins.float
     upper: _builtins.float
+    threshold: _builtins.float
+    """Where the split would be; absent for a split by values or bins."""
     def __init__(
         self,
         *,
         attribute: _builtins.str = ...,
         lower: _builtins.float = ...,
         upper: _builtins.float = ...,
+        threshold: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "threshold", b"threshold"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "lower", b"lower", "upper", b"upper"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "attribute", b"attribute", "lower", b"lower", "threshold", b"threshold", "upper", b"upper"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
+    _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__threshold) -> _WhichOneofReturnType__threshold | None: ...
 
 Global___Rival: _TypeAlias = Rival  # noqa: Y015
 
