@@ -10,9 +10,7 @@ from quercus.trees.learners.forest import Forest
 from quercus.trees.learners.model import Learned
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.total_uncertainty import OneAgainstRest
-from quercus.trees.specification import MISSING_NAME, Attribute, Nominal
-
-THRESHOLD = ("below", "at or above", MISSING_NAME)  # branches of a number that is split there
+from quercus.trees.specification import Attribute, Nominal
 
 
 def named_trees(model: Learned, classes: Sequence[str]) -> Iterator[tuple[FlatTree, Names]]:
@@ -42,6 +40,7 @@ def named_trees(model: Learned, classes: Sequence[str]) -> Iterator[tuple[FlatTr
 
 
 def _branches(attributes: Sequence[Attribute], edges: Edges) -> Iterator[tuple[str, ...]]:
+    """Yield the names of the branches of each attribute; none of a number that is split at thresholds."""
     for attribute, inner in zip(attributes, edges or ((),) * len(attributes), strict=True):
         binned = isinstance(attribute, Nominal) or inner
-        yield branch_names([attribute], (inner,))[0] if binned else THRESHOLD
+        yield branch_names([attribute], (inner,))[0] if binned else ()

@@ -28,8 +28,11 @@ X, Y = load_iris(return_X_y=True)
 
 def test_text() -> None:
     text = C45Classifier(confidence=None, min_branch=1).fit(FRAME, KIND).export_text()
-    assert "by wind" in text
-    assert "n=12" in text
+    assert text.splitlines() == [
+        "no  n=12  (no 0.75  yes 0.25)  by wind",
+        "├─ < 5.5: no  n=9  (no 1.00  yes 0.00)",
+        "└─ ≥ 5.5: yes  n=3  (no 0.00  yes 1.00)",
+    ]
 
 
 def test_bins_and_values_have_their_names() -> None:
