@@ -3,19 +3,27 @@
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.contour import is_vacuous
 from quercus.belief.frame import Frame
 from quercus.experiments.baselines import Ignorant
 from quercus.experiments.grown import Grown
 from quercus.experiments.problem import Fitted, Problem, Said
+from quercus.trees.algorithms import Algorithm, E2m, Forest
+from quercus.trees.flat import FlatTree
+from quercus.trees.learners.model import fit
+from quercus.trees.learners.predicting import Learned
+from quercus.trees.learners.table import Table
 from quercus.trees.query import Asked
 from quercus.trees.specification import Attribute, Nominal, Numeric, Specification
-from quercus.trees.strategies import names
+from quercus.trees.strategies.names import RECOMMENDED
+from quercus.trees.strategies.names import STRATEGIES as SERVICE
 from quercus.trees.stream import Answered, GrowthState, Observed, grow
 
 Floats = NDArray[np.float64]
@@ -48,22 +56,23 @@ class Strategy:
     needs: str | None = None
 
 
-def _attributes(problem: Problem) -> tuple[Attribute, ...]:
-    """Declare binned columns as numbers again, each number of a bin in a bin of its own: strategies see an order."""
-    return tuple(
-        Numeric(a.name, edges=tuple(i - 0.5 for i in range(1, len(a.values))))
-        if ordered and isinstance(a, Nominal)
-        else a
-        for a, ordered in zip(problem.train.attributes, problem.ordered, strict=True)
-    )
-
-
 def _state(problem: Problem, budget: int, strategy: str) -> GrowthState:
     frame = Frame(tuple(f"c{c}" for c in range(problem.train.size)))
-    attributes, rows = _attributes(problem), len(problem.train)
+    attributes = _in_order(problem)
+    rows = len(problem.train)
     spec = Specification(attributes, frame, ALPHA, budget, warmup_rows=rows, strategy=strategy)
     observed = Observed(problem.train.values, problem.train.contours)
     return grow(GrowthState.initial(spec), [observed])
+
+
+def _in_order(problem: Problem) -> tuple[Attribute, ...]:
+    """Return the attributes, bins of numbers as what they are: in order."""
+    return tuple(
+        Numeric(a.name, edges=tuple(i + 0.5 for i in range(len(a.values) - 1)), missing=a.missing)
+        if isinstance(a, Nominal) and problem.ordered[k] and len(a.values) > 1
+        else a
+        for k, a in enumerate(problem.train.attributes)
+    )
 
 
 def _truth(problem: Problem, row: int) -> Floats:
@@ -71,38 +80,66 @@ def _truth(problem: Problem, row: int) -> Floats:
     return truth
 
 
-@dataclass(frozen=True)
-class AsService:
-    """Asks as the service asks: the same specification, agenda and growth."""
+def asking(
+    problem: Problem, budgets: Sequence[int], strategy: str, algorithm: Algorithm | None = None
+) -> Curve:
+    """Ask as the service asks: the same specification, agenda and growth.
 
-    name: str
+    What is fitted is the service's tree; or a learner of the rows of which something is known, bins of numbers taken
+    for numbers, so that it splits them at thresholds.
+    """
+    state = _state(problem, max(budgets), strategy)
+    answers, wanted = 0, True
+    for budget in budgets:
+        while wanted and answers < budget:
+            queries = state.agenda(1)
+            wanted = bool(queries)
+            for query in queries:
+                told = Answered(query.instance, _truth(problem, query.instance), 1.0, query.asked)
+                state = grow(state, [told])
+                answers += 1
+        yield budget, _fitted(problem, state, algorithm)
 
-    def __call__(self, problem: Problem, budgets: Sequence[int]) -> Curve:
-        """Return the tree after each budget."""
-        state = _state(problem, max(budgets), self.name)
-        answers, wanted = 0, True
-        for budget in budgets:
-            while wanted and answers < budget:
-                queries = state.agenda(1)
-                wanted = bool(queries)
-                for query in queries:
-                    told = Answered(query.instance, _truth(problem, query.instance), 1.0, query.asked)
-                    state = grow(state, [told])
-                    answers += 1
-            yield budget, Grown.of(state)
 
-
-def at_random(problem: Problem, budgets: Sequence[int]) -> Curve:
-    """Ask about rows drawn at random, and grow the same tree."""
-    state = _state(problem, max(budgets), names.PUBLISHED)
+def at_random(problem: Problem, budgets: Sequence[int], algorithm: Algorithm | None = None) -> Curve:
+    """Ask about rows drawn at random, and fit what `asking` fits."""
+    state = _state(problem, max(budgets), "published")
     open_rows = np.flatnonzero(~problem.train.precise)
     order = np.random.default_rng(problem.seed).permutation(open_rows)
-    answers, nowhere = 0, Asked((), 0, 0, (0,))
+    answers, nowhere = 0, Asked((), None, None, ())
     for budget in budgets:
         rows = order[answers:budget].tolist()
         state = grow(state, [Answered(row, _truth(problem, row), 1.0, nowhere) for row in rows])
         answers += len(rows)
-        yield budget, Grown.of(state)
+        yield budget, _fitted(problem, state, algorithm)
+
+
+@dataclass(frozen=True, eq=False)
+class OfKnown:
+    """A learner of the rows of which something is known."""
+
+    learned: Learned
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of its trees."""
+        return sum(len(FlatTree.of(tree).klass) for tree in self.learned.trees)
+
+    def say(self, values: Floats) -> Said:
+        """Return its probabilities."""
+        return Said.of_probabilities(self.learned.predict(values).pignistic)
+
+
+def _fitted(problem: Problem, state: GrowthState, algorithm: Algorithm | None) -> Fitted:
+    if algorithm is None:
+        return Grown.of(state)
+    contours = np.array([state.contour(row) for row in range(state.instance_count)])
+    known = np.flatnonzero(~is_vacuous(contours))
+    if not known.size:
+        return Ignorant(problem.train.size)
+    return OfKnown(
+        fit(algorithm, Table.of_contours(problem.train.values[known], _in_order(problem), contours[known]))
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +197,25 @@ def _activeml(problem: Problem, budgets: Sequence[int], learner: Any, strategy: 
             yield budget, Activeml(problem, clone(model).fit(rows, known))
 
 
+TREE, FOREST = E2m(), Forest(base=E2m(), trees=COMMITTEE)
+
+
+def _ours() -> dict[str, Strategy]:
+    """Return the service's strategies with the service's tree; random and recommended ones with others too."""
+    found = {name: Strategy(f"ABC4.5, {name}", partial(asking, strategy=name)) for name in SERVICE}
+    found["random"] = Strategy("ABC4.5, random queries", at_random)
+    best = partial(asking, strategy=RECOMMENDED)
+    for name, curve in (("random", at_random), (RECOMMENDED, best)):
+        found[f"{name}-e2m"] = Strategy(f"E2M tree of thresholds, {name}", partial(curve, algorithm=TREE))
+        found[f"{name}-forest"] = Strategy(
+            f"forest of {COMMITTEE} E2M trees, {name}", partial(curve, algorithm=FOREST)
+        )
+    return found
+
+
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
-        **{name: Strategy(f"ABC4.5, {name.replace('-', ' ')}", AsService(name)) for name in names.STRATEGIES},
-        "random": Strategy("ABC4.5, random queries", at_random),
+        **_ours(),
         "activeml-margin": Strategy("scikit-activeml: tree, margin", by_margin, "skactiveml"),
         "activeml-committee": Strategy("scikit-activeml: committee of 10", by_committee, "skactiveml"),
     }

@@ -8,8 +8,8 @@ what is still plausible of the row, so nobody is asked about what its own label 
 Disagreement says nothing where nothing is known, and little where members were taught the same few rows. So a row is
 also worth what it covers: by how much it brings the other rows nearer to one that was asked about or is known, summed
 over them, as a share of the most that a row can bring (greedy k-medoids). A row's score is the disagreement, in [0,
-1], plus `cover` times that share; of equal ones the row with the least lot (`sketch.lots`) is asked about, for files
-are often sorted by class.
+1], plus `cover` times that share; one query in `explore`, the first among them, goes by the share alone. Of equal
+ones the row with the least lot (`sketch.lots`) is asked about, for files are often sorted by class.
 
 At most 1,000 rows are looked at as candidates, as many that are known, and as many to be covered (`sketch`); up to
 4,000 that cover. So an agenda costs the same for a million rows as for a few thousand.
@@ -45,9 +45,13 @@ class Committee:
     cover
         What covering other rows is worth, beside disagreement. With 0 disagreement alone counts, and lots decide while
         there is none.
+    explore
+        One query in so many, the first among them, goes by what it covers alone: members agree on what they have never
+        seen, and nothing else would bring a rare class to their notice. 0: none does.
     """
 
     cover: float
+    explore: int = 0
 
     def queries(self, desk: Desk, _last: Asked | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.strategies.strategy.Strategy`."""
@@ -62,7 +66,11 @@ class Committee:
         covered = _Cover(desk, pool, most) if self.cover > 0 else None
         free = np.ones(pool.size, dtype=bool)
         for _ in range(min(limit, pool.size)):
-            score = worth if covered is None else worth + self.cover * covered.shares(free)
+            score = worth
+            if covered is not None:
+                shares = covered.shares(free)
+                explores = self.explore > 0 and covered.asked % self.explore == 0 and shares[free].any()
+                score = self.cover * shares + (0.0 if explores else worth)
             score = np.where(free, score, -np.inf)
             chosen = int((score >= score.max() - TIE).argmax())
             yield leaves.query(int(pool[chosen]), float(score[chosen]))
@@ -112,6 +120,7 @@ class _Cover:
     def __init__(self, desk: Desk, pool: Ints, most: int) -> None:
         sample, ordered = desk.sample, np.array(desk.ordered)
         known = np.flatnonzero(~sample.askable | ~sample.table.vacuous[sample.ids])
+        self.asked = int(np.count_nonzero(~sample.askable))
         rows = sample.codes[sketch(np.arange(len(sample.ids)), most)]
         self._far = covering.distances(sample.codes[pool], rows, ordered)
         self._near = covering.nearest(rows, sample.codes[sketch(known, COVERING * most)], ordered)
@@ -123,4 +132,5 @@ class _Cover:
 
     def take(self, candidate: int) -> None:
         """A candidate is asked about."""
+        self.asked += 1
         self._near = np.minimum(self._near, self._far[candidate])

@@ -1,8 +1,9 @@
 """At the leaves: ask where most unlabelled rows stand in the widest doubt.
 
 The score of a leaf is the number of its rows that may be asked about, times the width of the entropy interval of its
-labels, in bits (ALGORITHMS §2). Of equal ones the first in pre-order asks; the row is the one that the published score
-takes in it (ALGORITHMS §3.3). What is asked about narrows its leaf, so no leaf takes all.
+labels, in bits (ALGORITHMS §2). Of equal ones the first in pre-order asks; the row is one that the published score
+takes in it (ALGORITHMS §3.3), by lot among those that say the same. What is asked about narrows its leaf, so no leaf
+takes all.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from quercus.trees.cells import Cells
 from quercus.trees.dominance import TIE
 from quercus.trees.query import Asked, Desk, Query
 from quercus.trees.sample import Floats, Ints
-from quercus.trees.strategies.placing import Leaves
+from quercus.trees.strategies.placing import Leaves, by_lot
 
 AT_ONCE = 64  # leaves whose intervals are solved together
 
@@ -38,9 +39,10 @@ class LeafWidth:
             best = children[leaf].best(free)
             if best is None:  # as many were taken as will be asked
                 return
-            free[best[0]] = False
+            row = by_lot(desk, leaves.rows(leaf), free, best[0])
+            free[row] = False
             unlabelled[leaf] -= 1
-            yield leaves.query(best[0], score)
+            yield leaves.query(row, score)
 
 
 def _widest(desk: Desk, leaves: Leaves, unlabelled: Ints, widths: Floats) -> tuple[int, float]:

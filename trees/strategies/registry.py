@@ -24,7 +24,7 @@ _STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
         "split-change": SplitChange(),
         "prediction-change": PredictionChange(),
         "committee": Committee(cover=0.0),
-        RECOMMENDED: Committee(cover=0.2),
+        RECOMMENDED: Committee(cover=0.05, explore=6),
     }
 )
 

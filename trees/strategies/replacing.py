@@ -6,6 +6,7 @@ from quercus.trees.cells import Cells
 from quercus.trees.interval import IntervalSolver
 from quercus.trees.query import Desk
 from quercus.trees.sample import Floats, Ints
+from quercus.trees.strategies.sketch import lots
 
 
 class Trial:
@@ -77,9 +78,9 @@ def distinct(desk: Desk, rows: Ints, most: int) -> Ints:
 
 
 def in_order(desk: Desk, rows: Ints, scores: Floats) -> Ints:
-    """Return places of rows by falling score; of equal ones by falling sum of plausibilities, then the earlier row.
+    """Return places of rows by falling score; of equal ones by falling sum of plausibilities, then by lot.
 
     Scores that differ by less than half of 1e-9 count as equal (ALGORITHMS §3.5).
     """
     totals = desk.sample.table.contours[desk.sample.ids[rows]].sum(axis=1)
-    return np.lexsort((rows, -totals, -np.round(scores, 9)))
+    return np.lexsort((lots(rows), -totals, -np.round(scores, 9)))

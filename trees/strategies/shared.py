@@ -13,6 +13,9 @@ With `regret` a node weighs ``|T| R``, and is left alone once ``R``, the regret 
 much better in gain ratio a rival can still be than the attribute that splits the node, ``max_k hi_k - lo``. So
 queries stop when no split can be much regretted.
 
+Where no node is undecided (all that is known so far may be of one class, so that the root is pure), leaves ask by their
+width (`leaf_width`), or nobody would ever ask again; with `regret` only while the tree is a single leaf.
+
 Looked at are the first 200 undecided nodes in pre-order.
 """
 
@@ -27,7 +30,8 @@ from quercus.trees.dominance import TIE, Interval, largest_mid_value
 from quercus.trees.growth import Place
 from quercus.trees.query import Asked, Desk, Query
 from quercus.trees.sample import Bools, Floats, Ints
-from quercus.trees.strategies.placing import query_of_child
+from quercus.trees.strategies.leaf_width import LeafWidth
+from quercus.trees.strategies.placing import by_lot, query_of_child
 
 LOOKED_AT = 200
 
@@ -44,8 +48,12 @@ class Shared:
 
     regret: float | None = None
 
-    def queries(self, desk: Desk, _last: Asked | None, limit: int) -> Iterator[Query]:
+    def queries(self, desk: Desk, last: Asked | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.strategies.strategy.Strategy`."""
+        if next(desk.growth.contested(), None) is None:
+            if self.regret is None or not int(desk.growth.leaves()[0].max(initial=0)):
+                yield from LeafWidth().queries(desk, last, limit)
+            return
         open_rows = np.zeros(len(desk.sample.ids), dtype=bool)
         open_rows[desk.sample.candidates(np.arange(open_rows.size))] = True
         asked = ~desk.sample.askable | ~desk.sample.table.vacuous[desk.sample.ids]  # or known anyway
@@ -125,7 +133,9 @@ class _Node:
             sample, solver = self._desk.sample, self._desk.solver
             self._made[at] = Child(sample, solver, rows, rows[open_rows[rows]], self._limit)
         best = self._made[at].best(open_rows)
-        return None if best is None else (self._children[at], best[0])
+        if best is None:
+            return None
+        return self._children[at], by_lot(self._desk, self._of(at), open_rows, best[0])
 
     def _of(self, at: int) -> Ints:
         if at not in self._rows:

@@ -5,8 +5,10 @@ the mid-value of an entropy interval (ALGORITHMS §3.1). When row ``i`` turns ou
 intervals move that hold it: of ``T``, and of the value of ``k`` that the row has. With ``Δ_k`` the movement of
 ``k``'s mid-value, the score is ``|T| Σ_c p_c (max_k Δ_k - min_k Δ_k)``, over rivals: what does not move them against
 each other settles nothing. The chances ``p_c`` are those of `replacing.Trial.chances`. Of equal ones the larger sum
-of plausibilities, then the earlier row is asked about (ALGORITHMS §3.5); of a row in several nodes the largest score
+of plausibilities, then lots decide (`sketch.lots`); of a row in several nodes the largest score
 counts.
+
+Where no node is undecided, leaves ask by their width (`leaf_width`).
 
 Looked at are the 8 largest undecided nodes among the first 200 in pre-order, 1,000 candidates of each (`sketch`), 8
 of their distinct contours, and the 16 rivals of largest mid-value.
@@ -21,6 +23,7 @@ from quercus.trees.gain import split_information
 from quercus.trees.growth import Place
 from quercus.trees.query import Asked, Desk, Query
 from quercus.trees.sample import Bools, Floats, Ints
+from quercus.trees.strategies.leaf_width import LeafWidth
 from quercus.trees.strategies.placing import query_of_child
 from quercus.trees.strategies.replacing import Trial, distinct, in_order
 from quercus.trees.strategies.sketch import ROWS, sketch
@@ -31,10 +34,11 @@ LOOKED_AT, NODES, CONTOURS, RIVALS = 200, 8, 8, 16
 class SplitChange:
     """See the module."""
 
-    def queries(self, desk: Desk, _last: Asked | None, _limit: int) -> Iterator[Query]:
+    def queries(self, desk: Desk, last: Asked | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.strategies.strategy.Strategy`."""
         contested = sorted(islice(desk.growth.contested(), LOOKED_AT), key=lambda node: -node[0].rows.size)
-        if not contested:
+        if not contested:  # all that is known may be of one class: without this nobody would ever ask again
+            yield from LeafWidth().queries(desk, last, limit)
             return
         trial = Trial(desk)
         found = [_scores(desk, trial, *node) for node in contested[:NODES]]

@@ -146,3 +146,19 @@ def test_a_model_may_change_its_strategy(strategy: str) -> None:
 def test_nobody_is_asked_about_no_rows() -> None:
     for strategy in STRATEGIES:
         assert state(strategy, np.empty((0, 3)), np.empty((0, 3))).agenda(5) == ()
+
+
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "published"])
+def test_a_file_sorted_by_class_locks_nobody_out(strategy: str) -> None:
+    """Where nothing is known the first answers may all be of one class; other classes must be heard of."""
+    values, classes = rows(90)
+    order = np.argsort(classes, kind="stable")
+    values, classes = values[order], classes[order]
+    grown, heard = state(strategy, np.ones((90, 3)), values), []
+    for _ in range(25):
+        for query in grown.agenda(1):
+            heard.append(int(classes[query.instance]))
+            told = Answered(query.instance, np.eye(3)[classes[query.instance]], 1.0, query.asked)
+            grown = grow(grown, [told])
+    assert set(heard) == {0, 1, 2}
+    assert len(heard) == 25 or strategy == "small-regret"
