@@ -120,7 +120,9 @@ class _Cover:
     def __init__(self, desk: Desk, pool: Ints, most: int) -> None:
         sample, ordered = desk.sample, np.array(desk.ordered)
         known = np.flatnonzero(~sample.askable | ~sample.table.vacuous[sample.ids])
-        self.asked = int(np.count_nonzero(~sample.askable))
+        self.asked = (
+            len(sample.ids) - sample.candidates(np.arange(len(sample.ids))).size
+        )  # or known for certain
         rows = sample.codes[sketch(np.arange(len(sample.ids)), most)]
         self._far = covering.distances(sample.codes[pool], rows, ordered)
         self._near = covering.nearest(rows, sample.codes[sketch(known, COVERING * most)], ordered)
