@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test serve proto bench torture fuzz clean
+.PHONY: help demo test serve proto bench torture fuzz leases clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -43,6 +43,9 @@ torture: $(STAMP) ## Kill server and grower under load, N=200 times, and check t
 
 fuzz: $(STAMP) ## Feed every RPC N=10000 mutated messages
 	$(BIN)/python tests/support/fuzz.py $(or $(N),10000)
+
+leases: $(STAMP) ## Let 32 labellers answer N=2000 queries with delays, deaths and clock jumps
+	$(BIN)/python tests/support/leases.py $(or $(N),2000)
 
 clean: ## Remove .venv, caches and build leftovers
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

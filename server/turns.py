@@ -22,7 +22,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._served: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._waiting: dict[str, list[tuple[int, int, str, asyncio.Future[int]]]] = {}
+        self._waiting: dict[str, list[tuple[int, str, asyncio.Future[int]]]] = {}
         self._busy: set[str] = set()
         self._numbers = count(1)
 
@@ -36,9 +36,7 @@ class Turns:
         """
         loop = asyncio.get_running_loop()
         mine: asyncio.Future[int] = loop.create_future()
-        last = self._served.get((model, labeller), 0)
-        entry = (last, next(self._numbers), labeller, mine)
-        self._waiting.setdefault(model, []).append(entry)
+        self._waiting.setdefault(model, []).append((next(self._numbers), labeller, mine))
         loop.call_soon(
             self._next, model
         )  # not at once: who wakes in this moment too gets into the line first
@@ -62,16 +60,16 @@ class Turns:
 
     def _next(self, model: str) -> None:
         line = self._waiting.get(model, [])
-        line[:] = [entry for entry in line if not entry[3].done()]
+        line[:] = [entry for entry in line if not entry[2].done()]
         if model in self._busy:
             return
         if not line:
             self._waiting.pop(model, None)
             return
-        first = min(line, key=lambda entry: entry[:2])
+        first = min(line, key=lambda entry: (self._served.get((model, entry[1]), 0), entry[0]))
         line.remove(first)
         self._busy.add(model)
-        first[3].set_result(len({entry[2] for entry in line} - {first[2]}))
+        first[2].set_result(len({entry[1] for entry in line} - {first[1]}))
 
     def _end(self, model: str) -> None:
         self._busy.discard(model)

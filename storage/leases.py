@@ -54,7 +54,7 @@ def hand_out(connection: Connection, name: str, wish: Wish, now: Moment) -> Leas
     row = lock(connection, name)
     expiry.write_expired(connection, row.id, now)
     room = budgets.room(connection, row, policies.of(connection, row.id), wish.labeller, now)
-    if room.idle is Idle.BUDGET_SPENT:
+    if room.idle in (Idle.BUDGET_SPENT, Idle.SHARE_SPENT):
         return Leased([], room.idle, room.total)
     if row.sequence_grown < max(wish.min_sequence, _last_settled(connection, row.id, wish.labeller)):
         return Leased([], Idle.GROWING, room.total)

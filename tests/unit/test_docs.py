@@ -63,4 +63,8 @@ def test_python_imports_work(page: Path) -> None:
 def test_make_help_lists_every_target() -> None:
     result = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True)
     listed = set(re.findall(r"^  make ([a-z]+)", result.stdout, re.MULTILINE))
-    assert listed == {"help", "demo", "test", "serve", "proto", "bench", "clean"} == TARGETS
+    assert (
+        listed
+        == {"help", "demo", "test", "serve", "proto", "bench", "torture", "fuzz", "leases", "clean"}
+        == TARGETS
+    )

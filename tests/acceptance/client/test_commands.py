@@ -407,3 +407,59 @@ def test_completion_scripts_are_offered() -> None:
         check=False,
     )
     assert done.stdout.split() == ["models"]
+
+
+def test_labelling_by_several_and_what_became_of_it(
+    server: str, name: str, table_t: Path, contours_t: Path, tmp_path: Path
+) -> None:
+    assert (
+        quercus(
+            "models", "create", name, str(table_t), "--class", "class", "--budget", "6", server=server
+        ).returncode
+        == 0
+    )
+    assert quercus("push", name, str(table_t), "--label-file", str(contours_t), server=server).returncode == 0
+    shown = quercus("policy", name, server=server).stdout
+    assert "1 a row" in shown
+    changed = quercus(
+        "policy", name, "--answers", "2", "--tags", "a, b", "--per-hour", "6", "--json", server=server
+    )
+    policy = json.loads(changed.stdout)
+    assert (policy["answers_per_query"], policy["tags"], policy["per_hour"]) == (2, ["a", "b"], 6)
+    assert (
+        json.loads(quercus("policy", name, "--per-hour", "0", "--json", server=server).stdout)["per_hour"]
+        is None
+    )
+    for labeller in ("ann", "bob"):
+        done = quercus(
+            *("label", name, "--truth", str(table_t), "--labeller", labeller, "--limit", "1"),
+            *("--reliability", "0.9", "--comment", "by the book", "--json"),
+            server=server,
+        )  # fmt: skip
+        assert json.loads(done.stdout)["answered"] == 1, done.stderr
+    found = json.loads(quercus("labellers", name, "--json", server=server).stdout)
+    assert [(each["name"], each["answered"], each["agreement"]) for each in found] == [
+        ("ann", 1, 1.0),
+        ("bob", 1, 1.0),
+    ]
+    assert "agreement" in quercus("labellers", name, server=server).stdout
+    steps = [
+        json.loads(line)
+        for line in quercus("history", name, "1", "--json", server=server).stdout.splitlines()
+    ]
+    assert [step["kind"] for step in steps] == ["opened", "leased", "answered", "leased", "answered"]
+    assert (
+        "query 1  answered (open) by ann: wants more answers"
+        in quercus("history", name, "1", server=server).stdout
+    )
+    few = tmp_path / "few.csv"
+    few.write_text("id,class\nnobody,o\n")
+    left = quercus(
+        *("label", name, "--truth", str(few), "--id-column", "id", "--labeller", "eve", "--skip-unknown"),
+        *("--idle-s", "1", "--json"),
+        server=server,
+    )  # fmt: skip
+    assert json.loads(left.stdout)["skipped"] > 0, left.stderr
+    wrong = quercus("label", name, "--truth", str(few), "--where", "X", server=server)
+    assert wrong.returncode == 2
+    assert "NAME=VALUE" in wrong.stderr

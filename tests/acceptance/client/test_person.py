@@ -177,6 +177,50 @@ def test_the_last_answer_of_the_budget_ends_the_session(screen: Screen) -> None:
     assert screen.ended() == 0
 
 
+def test_comments_corrections_skips_and_postponements(screen: Screen, server: str, model: str) -> None:
+    screen.expect(PROMPT)
+    screen.press("b")
+    screen.expect("there is no earlier answer")
+    screen.press("c")
+    screen.expect("A comment for your next answer")
+    screen.press("a twin of row 3\r")
+    screen.expect(PROMPT)
+    screen.press("2")
+    screen.expect("→ s")
+    screen.expect("answer 2 of 6")
+    screen.expect(PROMPT)
+    screen.press("b")
+    screen.expect("back to instance")
+    screen.expect(PROMPT)
+    screen.press("3")
+    screen.expect("corrected")
+    screen.expect(PROMPT)
+    screen.press("k")
+    screen.expect("→ skipped")
+    screen.expect(PROMPT)
+    screen.press("p")
+    screen.expect("→ postponed")
+    screen.expect(PROMPT)
+    screen.press("q")
+    screen.expect("ann: 1 answered, 1 skipped, 1 postponed, 1 corrected")
+    assert screen.ended() == 0
+    with Client(server) as client:
+        (answered,) = client.list_queries(model, ["answered"])
+        said, corrected = client.get_instance(model, answered.instance).history[-2:]
+        assert (said.label, said.comment, said.kind) == ("s", "a twin of row 3", "statement")
+        assert (corrected.label, corrected.kind, corrected.query) == ("x", "correction", answered.number)
+        assert said.took_s is not None
+        kinds = [step.kind for step in client.query_history(model) if step.labeller]
+        assert kinds == [
+            *("leased", "answered", "leased", "corrected"),
+            *("skipped", "leased", "postponed"),
+            *kinds[7:],
+        ]
+        assert kinds[7:] == ["leased", "released"]
+        (ann,) = client.labellers(model)
+        assert (ann.name, ann.answered, ann.corrected, ann.skipped, ann.agreement) == ("ann", 1, 1, 1, None)
+
+
 def test_keys_work_after_the_program_was_stopped(screen: Screen) -> None:
     screen.expect(PROMPT)
     screen.stop_and_continue()
