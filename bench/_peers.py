@@ -40,7 +40,7 @@ def run_quercus(
         if flat is not None:
             run.nodes = flat.size
             if test is not None:
-                found = flat.klass[flat.route(state.encoder.codes(test[0]))]
+                found = flat.klass[flat.route(state.encoder.codes(test[0]), test[0])]
                 run.accuracy[seen] = float((found == test[1]).mean())
     run.seconds = clock.seconds
     return run

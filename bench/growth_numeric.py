@@ -1,4 +1,4 @@
-"""Learning stream B, ten numbers: Quercus cuts them into equal-width bins, River and scikit-learn look for thresholds.
+"""Learning stream B, ten numbers: Quercus by equal-width bins and by thresholds, River and scikit-learn by thresholds.
 
 Nothing is asked for here; it shows what bins cost and gain. Otherwise as `growth`.
 """
@@ -14,13 +14,24 @@ from river.tree import HoeffdingTreeClassifier
 
 STREAM = numeric()
 BINS = (4, 8, 16)
+CUTS = (32, 64)  # candidate thresholds, quantiles of the first rows
+DEEP = 20  # at thresholds a test has two branches: also with as much depth as that takes
 LEVELS = (1.0, 0.8)
 EVERY = 10_000
 
 
-def model(bins: int, alpha: float):
-    spec = STREAM.specification(alpha=alpha, **STOPPING, warmup_rows=1_000)
-    return replace(spec, attributes=tuple(replace(attribute, bins=bins) for attribute in spec.attributes))
+def model(alpha: float, depth: int = STOPPING["max_depth"], **numbers: int):
+    spec = STREAM.specification(alpha=alpha, **STOPPING | {"max_depth": depth}, warmup_rows=1_000)
+    return replace(spec, attributes=tuple(replace(attribute, **numbers) for attribute in spec.attributes))
+
+
+def models() -> dict:
+    found = {f"{bins} bins, α = {alpha:g}": model(alpha, bins=bins) for bins in BINS for alpha in LEVELS}
+    for depth in (STOPPING["max_depth"], DEEP):
+        for cuts in CUTS:
+            for alpha in LEVELS:
+                found[f"{cuts} cuts, depth {depth}, α = {alpha:g}"] = model(alpha, depth, cuts=cuts)
+    return found
 
 
 def measure(report: Report, n: int, repeats: int, test) -> None:
@@ -30,7 +41,7 @@ def measure(report: Report, n: int, repeats: int, test) -> None:
     looks = {*sizes, *range(EVERY, n + 1, EVERY)}
     rows, labels = dictionaries(X), y.tolist()
     held = (dictionaries(test[0]), test[1])
-    kinds = {(bins, alpha): model(bins, alpha) for bins in BINS for alpha in LEVELS}
+    kinds = models()
     runs: dict = {kind: [] for kind in kinds}
     river: list[Run] = []
     for _ in range(repeats):
@@ -40,10 +51,10 @@ def measure(report: Report, n: int, repeats: int, test) -> None:
     refits = [best_refit(X[:size], y[:size], test) for size in sizes]
     peer = f"River HoeffdingTree {rate(n, _seconds(river))}, {_accuracies(river[0], sizes)}; scikit-learn "
     peer += " / ".join(f"{accuracy:.3f}" for accuracy, _, _ in refits)
-    for (bins, alpha), taken in runs.items():
+    for kind, taken in runs.items():
         report.add(
             Row(
-                f"stream B, learn {n:,} rows, {bins} bins, α = {alpha:g}, precise; accuracy after "
+                f"stream B, learn {n:,} rows, {kind}, precise; accuracy after "
                 + " / ".join(f"{size:,}" for size in sizes),
                 f"{rate(n, _seconds(taken))}, {_accuracies(taken[0], sizes)}",
                 peer,
@@ -66,7 +77,8 @@ def main() -> None:
     with reporting("Growth on stream B", ("numba", "scikit-learn", "river"), quick=quick) as report:
         X, y = train(STREAM, 20_000)
         for alpha in LEVELS:  # compiles what is needed
-            run_quercus(model(4, alpha), X, precise(y, STREAM.classes), (1_000, 20_000))
+            for numbers in ({"bins": 4}, {"cuts": 8}):
+                run_quercus(model(alpha, **numbers), X, precise(y, STREAM.classes), (1_000, 20_000))
         measure(report, 20_000 if quick else 100_000, 1 if quick else 3, test)
 
 

@@ -71,7 +71,7 @@ def run_quercus(X, y, test) -> tuple[float, float]:
     with clock:
         state = grow(GrowthState.initial(spec), batches(X, contours))
         flat = state.flat
-    found = flat.klass[flat.route(state.encoder.codes(test[0]))]
+    found = flat.klass[flat.route(state.encoder.codes(test[0]), test[0])]
     return clock.seconds, float((found == test[1]).mean())
 
 

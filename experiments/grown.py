@@ -33,6 +33,6 @@ class Grown:
 
     def say(self, values: Floats) -> Said:
         """Return class, frequencies and undominated classes of the nodes that the rows reach."""
-        ends = self.flat.route(self.encoder.codes(values))
+        ends = self.flat.route(self.encoder.codes(values), values)
         possible = undominated(self.flat.belief[ends], self.flat.plausibility[ends])
         return Said(self.flat.klass[ends].astype(np.int64), self.flat.theta[ends], possible)

@@ -9,6 +9,10 @@ from quercus.proto.v1 import query_pb2
 from quercus.trees.encoding import SplitName
 from quercus.trees.query import Asked, Query
 
+MAX_RIVALS = 100  # that a reason names: every cut of every number may be one
+
+Interval = tuple[int, float, float]  # split, and the ends of its gain ratio
+
 
 def encode_asked(asked: Asked) -> bytes:
     """Convert the place of a query in its round to the form in which the log keeps it."""
@@ -28,7 +32,7 @@ def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> b
     Parameters
     ----------
     query : as the agenda has it; it names splits by their numbers.
-    splits : what these are called.
+    splits : what these are called. Of more rivals than `MAX_RIVALS`, those are named whose gain ratio may be largest.
     strategy : by which it was chosen.
     """
     reason = query_pb2.Reason(score=query.score, node_count=query.node_count, strategy=strategy)
@@ -37,7 +41,14 @@ def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> b
         reason.value = splits[query.attribute].branches[query.code]
     for split, code in query.path:
         reason.path.add(attribute=splits[split].attribute, value=splits[split].branches[code])
-    for split, lower, upper in query.rivals:
+    for split, lower, upper in _foremost(query.rivals):
         name = splits[split]
         reason.rivals.add(attribute=name.attribute, lower=lower, upper=upper, threshold=name.threshold)
     return reason.SerializeToString(deterministic=True)
+
+
+def _foremost(rivals: Sequence[Interval]) -> Sequence[Interval]:
+    if len(rivals) <= MAX_RIVALS:
+        return rivals
+    best = sorted(range(len(rivals)), key=lambda at: -rivals[at][2])[:MAX_RIVALS]
+    return [rivals[at] for at in sorted(best)]

@@ -239,6 +239,8 @@ class FlatTree:
         Gathers of NumPy, a level of the tree at a time: twice the rate of scikit-learn's compiled loop on the
         same tree, so no kernel is compiled for it, and the server need not load Numba.
         """
+        if values is None and self.has_thresholds:
+            raise ValueError("a tree with thresholds needs the numbers themselves, not only their codes")
         count = codes.shape[0]
         at = np.zeros(count, dtype=np.int64)
         if codes.size == 0:

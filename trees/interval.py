@@ -18,7 +18,7 @@ from quercus.trees.cells import Cells
 from quercus.trees.likelihood import Array, Estimate
 from quercus.trees.memo import Memo
 from quercus.trees.solver import cells as cells_kernel
-from quercus.trees.solver import problem, sparse, stages
+from quercus.trees.solver import class_bounds, problem, sparse, stages
 
 SETTLED = 5e-10  # bits; an end proved to this is reported as the value reached, else as the proven bound
 POINT = 1e-6  # bits; the same where alpha is 1, so that a unique maximiser is reported as a point
@@ -362,5 +362,5 @@ class IntervalSolver:
     def _bound(self, wanted: Ints) -> Array:
         bounds = np.empty((len(wanted), 2 * self.contours.shape[1]))
         problems = self._table, *self._memo.cells, wanted, self._estimates(wanted)
-        problem.bound_counts(*problems, self.alpha, bounds)
+        class_bounds.bound_counts(*problems, self.alpha, bounds)
         return bounds

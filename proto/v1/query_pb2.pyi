@@ -214,7 +214,9 @@ class Reason(_message.Message):
 
     @_builtins.property
     def rivals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Rival]:
-        """Attributes of the node that none dominates, in declared order; none for a leaf."""
+        """Attributes of the node, or thresholds of them, that none dominates, in declared order; none for a leaf. Of more
+        than 100 those whose gain ratio may be largest.
+        """
 
     def __init__(
         self,

@@ -13,11 +13,12 @@ from quercus.trees.solver.cells import ends_of_counts, sort_positive
 from quercus.trees.solver.compiled import compiled, inlined
 from quercus.trees.solver.descent import entropy, leap, multiplier_at
 from quercus.trees.solver.enclosure import outer_box, tighten
-from quercus.trees.solver.extent import least_of_class
 from quercus.trees.solver.kernels import Array, excess, factor, maximise
 from quercus.trees.solver.precise import MOST, ROUNDING, least_entropy_of_counts
 from quercus.trees.solver.precise import SHARP as SHARP_PRECISE
 from quercus.trees.solver.search import MARGIN, greatest_entropy, least_entropy
+from quercus.trees.solver.separable import ROWS, maximise_separable, split
+from quercus.trees.solver.sets import solve_separable
 
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
@@ -25,7 +26,7 @@ Shorts = NDArray[np.int32]
 EPS = 4e-16  # rounding of one term of the log-likelihood, relative to its weight
 TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spent first
 SOLVED, SEARCH, MAXIMISERS = 0, 1, 2  # states of a problem
-HAIR = 1e-9  # nats; least depth of a cut whose extent is asked for
+FINE = 1e-14  # KKT excess of a maximiser in closed form that is good enough
 SHARP = 16.0  # a cut nearer to the maximum than this many rounding errors is searched no further than its box
 
 
@@ -269,6 +270,25 @@ def solve_problem(
 
 
 @compiled
+def misfit(table: Array, columns: Shorts, counts: Array, first: int, last: int, theta: Array) -> float:
+    """KKT excess of `theta`, as `kernels.excess`, without the likelihood itself."""
+    l = theta.shape[0]
+    W = 0.0
+    top = 0.0
+    g = np.zeros(l)
+    for e in range(first, last):
+        v = 0.0
+        for j in range(l):
+            v += table[columns[e], j] * theta[j]
+        W += counts[e]
+        for j in range(l):
+            g[j] += table[columns[e], j] * (counts[e] / v)
+    for j in range(l):
+        top = max(top, g[j] / W - 1.0)
+    return top
+
+
+@compiled
 def estimate_counts(
     table: Array, start: Ints, columns: Shorts, counts: Array, wanted: Ints, found: Array
 ) -> None:
@@ -281,7 +301,16 @@ def estimate_counts(
     found : (m, l + 2), receives theta, its KKT excess, and 1 where it is plain that there is no other maximiser
     """
     l = table.shape[1]
+    n, m, theta = np.empty(l), np.empty(l), np.empty(l)
     for i in range(wanted.shape[0]):
+        first = start[wanted[i]]
+        last = start[wanted[i] + 1]
+        if split(table, columns, counts, first, last, n, m) and maximise_separable(n, m, theta):
+            found[i, l] = misfit(table, columns, counts, first, last, theta)
+            if found[i, l] <= FINE:
+                found[i, :l] = theta
+                found[i, l + 1] = 1.0
+                continue
         P, w = take(table, start, columns, counts, wanted[i])
         if P.shape[0] == 0:
             found[i] = 0.0
@@ -315,12 +344,17 @@ def solve_counts(
 ) -> None:
     """Solve the problems `wanted` into `ends` (m, 4) and `states` (m,), see `solve_problem`, from their `estimates`."""
     l = table.shape[1]
+    n, m, work = np.empty(l), np.empty(l), np.empty((ROWS, l))
     for i in range(wanted.shape[0]):
-        if (
-            start[wanted[i]] == start[wanted[i] + 1] or alpha == 0.0
-        ):  # constant contours only: nothing is known
+        first = start[wanted[i]]
+        last = start[wanted[i] + 1]
+        if first == last or alpha == 0.0:  # constant contours only: nothing is known
             ends[i, 0] = ends[i, 1] = 0.0
             ends[i, 2] = ends[i, 3] = np.log(l)
+            states[i] = SOLVED
+        elif split(table, columns, counts, first, last, n, m) and solve_separable(
+            n, m, alpha, estimates[i, :l], ends[i], work
+        ):
             states[i] = SOLVED
         else:
             P, w = take(table, start, columns, counts, wanted[i])
@@ -354,31 +388,3 @@ def search_counts(
         low, reached, _ = least_entropy(Q, w, outer, inner, x, worst, TOLERANCE, effort)
         ends[i, 0] = max(ends[i, 0], low)
         ends[i, 1] = max(reached, ends[i, 0])
-
-
-@compiled
-def bound_counts(
-    table: Array,
-    start: Ints,
-    columns: Shorts,
-    counts: Array,
-    wanted: Ints,
-    estimates: Array,
-    alpha: float,
-    bounds: Array,
-) -> None:
-    """Write proven lower and upper bounds (m, 2 l) of the class probabilities over the likelihood cuts of `wanted`."""
-    l = table.shape[1]
-    point = np.empty(l)
-    for i in range(wanted.shape[0]):
-        P, w = take(table, start, columns, counts, wanted[i])
-        theta = estimates[i, :l]
-        P = rescale(P, theta)
-        if alpha == 1.0 and estimates[i, l + 1] > 0.0:  # the maximiser alone
-            bounds[i, :l] = bounds[i, l:] = theta
-            continue
-        # where the maximisers are many and alone in the cut, a hair more of it keeps the programs away from rounding
-        c = min(np.log(alpha) - w.sum() * (estimates[i, l] + EPS), -HAIR)
-        for j in range(l):
-            bounds[i, j] = min(max(least_of_class(P, w, c, theta, j, 1.0, point), 0.0), theta[j])
-            bounds[i, l + j] = max(min(-least_of_class(P, w, c, theta, j, -1.0, point), 1.0), theta[j])

@@ -1,0 +1,63 @@
+"""What the reason of a query says where numbers are split at thresholds."""
+
+import numpy as np
+
+from quercus.belief.frame import Frame
+from quercus.proto.v1 import query_pb2
+from quercus.server.convert_agenda import MAX_RIVALS, decode_asked, encode_asked, encode_reason
+from quercus.trees.encoding import split_names
+from quercus.trees.query import Asked, Query
+from quercus.trees.specification import Nominal, Numeric, Specification
+from quercus.trees.stream import GrowthState, Observed, grow
+
+ATTRIBUTES = (Nominal("hue", ("red", "blue")), Numeric("size", cuts=3), Numeric("age", bins=2))
+
+
+def state() -> GrowthState:
+    rng = np.random.default_rng(5)
+    values = np.column_stack([rng.integers(0, 2, 40), rng.normal(10, 3, 40), rng.normal(size=40)])
+    contours = np.where(rng.random((40, 1)) < 0.4, 1.0, np.eye(2)[(values[:, 1] > 10).astype(int)])
+    spec = Specification(ATTRIBUTES, Frame(("p", "q")), alpha=0.9, budget=50)
+    return grow(GrowthState.initial(spec), [Observed(values, contours)])
+
+
+def reason_of(query: Query, state: GrowthState) -> query_pb2.Reason:
+    splits = split_names(ATTRIBUTES, state.edges, state.branch_names)
+    return query_pb2.Reason.FromString(encode_reason(query, splits, "published"))
+
+
+def test_tests_are_named_by_attribute_and_threshold() -> None:
+    grown = state()
+    cuts = grown.edges[1]
+    queries = grown.agenda(50)
+    seen = set()
+    for query in queries:
+        reason = reason_of(query, grown)
+        for rival, (split, lower, upper) in zip(reason.rivals, query.rivals, strict=True):
+            assert (rival.lower, rival.upper) == (lower, upper)
+            if 1 <= split <= len(cuts):
+                assert (rival.attribute, rival.threshold) == ("size", cuts[split - 1])
+                seen.add(rival.threshold)
+            else:
+                assert (rival.attribute, rival.HasField("threshold")) == (
+                    "hue" if split == 0 else "age",
+                    False,
+                )
+        steps = [*reason.path, reason]
+        for (split, code), step in zip([*query.path, (query.attribute, query.code)], steps, strict=True):
+            if 1 <= split <= len(cuts):
+                assert step.value == (f"< {cuts[split - 1]:.6g}", f"≥ {cuts[split - 1]:.6g}", "?")[code]
+        assert decode_asked(encode_asked(query.asked)) == query.asked
+    assert len(seen) > 1
+
+
+def test_of_many_rivals_the_most_promising_are_named() -> None:
+    rivals = tuple((k, -1.0, float(k % 150)) for k in range(300))
+    query = Query(0, (), 0, 0, 1.0, rivals, Asked((), 0, 0, tuple(range(300))), 9)
+    many = tuple(Nominal(f"a{k}", ("x",)) for k in range(300))
+    reason = query_pb2.Reason.FromString(
+        encode_reason(query, split_names(many, ((),) * 300, (("x", "?"),) * 300), "published")
+    )
+    assert len(reason.rivals) == MAX_RIVALS
+    assert min(rival.upper for rival in reason.rivals) == 100.0
+    assert [int(rival.attribute[1:]) for rival in reason.rivals] == [*range(100, 150), *range(250, 300)]
