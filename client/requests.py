@@ -10,7 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from quercus.client.convert import UPDATABLE, model_resource, pruning_to_proto, specification_to_proto
-from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, invalid
+from quercus.client.errors import DeadlineExceeded, InvalidArgument, QuercusError, Unavailable, invalid
 from quercus.client.results import Lease, Model, Nominal, Numeric, Pruning, Specification
 from quercus.proto.v1 import model_pb2, query_pb2
 
@@ -37,6 +37,8 @@ def specification(given: Specification) -> model_pb2.Specification:
             _check_text(attribute.values, f"attributes[{k}].values")
     try:
         return specification_to_proto(given)
+    except InvalidArgument:
+        raise
     except (TypeError, ValueError, OverflowError) as error:
         raise invalid("specification", str(error)) from None
 

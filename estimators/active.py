@@ -1,7 +1,7 @@
 """The estimator of the service's own tree, with the queries that it asks."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
+from quercus.belief.contour import is_precise
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import MAX_NAME_CHARS, Frame
 from quercus.estimators.base import BeliefClassifier
@@ -20,7 +21,7 @@ from quercus.trees.learners.table import Table
 from quercus.trees.query import Asked
 from quercus.trees.specification import MAX_COUNT, Attribute, Numeric, Specification, check_count
 from quercus.trees.strategies.names import RECOMMENDED
-from quercus.trees.stream import Event, GrowthState, Observed, Refused, grow
+from quercus.trees.stream import Answered, Event, GrowthState, Observed, Refused, grow
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -112,7 +113,8 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
     ) -> Ints | tuple[Ints, Floats]:
         """Choose whose labels to ask for; the conventions are scikit-activeml's.
 
-        The estimator need not be fitted, and stays as it is.
+        The estimator need not be fitted, and what is fitted stays as it is. It remembers what it asked last: strategies
+        that go round the children of a node, as the published one, go on from there when that row has its label.
 
         Parameters
         ----------
@@ -164,8 +166,14 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         )
         others = np.setdiff1d(np.arange(len(values)), allowed)
         events: list[Event] = [Observed(values, contours), *(Refused(int(row), NOWHERE) for row in others)]
+        last: _Last | None = getattr(self, "_last", None)
+        if last is not None and last.answered(specification, values, contours):
+            events.append(Answered(last.row, contours[last.row], 1.0, last.asked))
         state = grow(GrowthState.initial(specification), events)
         agenda = state.agenda(count if return_utilities else batch_size)
+        if agenda and not offset:
+            end = agenda[:batch_size][-1]
+            self._last = _Last(specification, end.instance, values[end.instance].copy(), end.asked)
         order = np.array([query.instance - offset for query in agenda], dtype=np.int64)
         picked = order[:batch_size]
         if not return_utilities:
@@ -198,6 +206,24 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         if self.bins is None:
             return replace(attribute, cuts=self.max_cuts)
         return replace(attribute, bins=self.bins)
+
+
+@dataclass(frozen=True, eq=False)
+class _Last:
+    """The query asked last. Some strategies go round the children of a node, and go on from where they were."""
+
+    specification: Specification
+    row: int
+    values: Floats
+    asked: Asked
+
+    def answered(self, specification: Specification, values: Floats, contours: Floats) -> bool:
+        """Tell whether these are the same rows, and the one that was asked about has its label now."""
+        return (
+            self.specification == specification
+            and np.array_equal(self.values, values[self.row], equal_nan=True)
+            and bool(is_precise(contours[self.row]))
+        )
 
 
 def _are_rows(candidates: Any) -> bool:

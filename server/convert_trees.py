@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,10 @@ from quercus.trees.drawing import Names
 from quercus.trees.encoding import Edges
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.cells import Cells
-from quercus.trees.learners.predicting import Learned
+from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.learners.predictions import Predictions, Shared
 from quercus.trees.learners.stored import parted, restored
+from quercus.trees.metrics import undominated
 from quercus.trees.specification import Nominal, Numeric, Specification
 
 
@@ -200,7 +202,7 @@ class Classifier:
             pignistic=theta,
             belief=said.belief.ravel().tolist(),
             plausibility=said.plausibility.ravel().tolist(),
-            class_sets=_masks(said.classes),
+            class_sets=self._class_sets(said),
         )
         if said.nodes is not None:
             response.nodes.extend(said.nodes.tolist())
@@ -213,6 +215,22 @@ class Classifier:
             response.masses.extend(map(_encode_mass, masses))
             response.mass_indices.extend(which)
         return response
+
+    def _class_sets(self, said: Predictions) -> list[int]:
+        """Return the set-valued predictions as bit masks; those of nodes are known beforehand."""
+        if said.nodes is None or not isinstance(self.model, TreeModel):
+            masks = _masks(said.classes)
+        else:
+            masks = self._node_sets.take(said.nodes)
+            if said.several.size:
+                masks[said.several] = _masks(said.classes[said.several])
+        found: list[int] = masks.tolist()
+        return found
+
+    @cached_property
+    def _node_sets(self) -> NDArray[np.uint64]:
+        flat = self.model.flats[0]
+        return _masks(undominated(flat.belief, flat.plausibility))
 
 
 def _distinct(said: Predictions) -> tuple[Iterable[MassFunction], Sequence[int]]:
@@ -229,10 +247,10 @@ def _encode_mass(mass: MassFunction) -> values_pb2.MassFunction:
     )
 
 
-def _masks(classes: NDArray[np.bool_]) -> list[int]:
+def _masks(classes: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """Return sets of classes (n, l) as bit masks."""
     bits = np.uint64(1) << np.arange(classes.shape[1], dtype=np.uint64)
-    masks: list[int] = np.where(classes, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64).tolist()
+    masks: NDArray[np.uint64] = np.where(classes, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
     return masks
 
 

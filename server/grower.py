@@ -19,7 +19,7 @@ import time
 from itertools import chain
 from typing import Final
 
-from quercus.server import logs
+from quercus.server import heap, logs
 from quercus.server.folding import Folding
 from quercus.server.limits import MAX_PAGE, SNAPSHOT_INTERVAL_S
 from quercus.storage import KEPT_VERSIONS
@@ -193,6 +193,7 @@ def main() -> None:
     arguments = parser.parse_args()
     logs.set_up_logging(arguments.log_level, arguments.log_format)
     end_with_parent()
+    heap.keep_small()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
     threading.Thread(target=_beat, name="quercus-heart", daemon=True).start()

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
 
 from quercus.trees.cells import Cells
 from quercus.trees.specification import Pruning
@@ -183,6 +182,8 @@ def _merged(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
 
 def _accepted(statistic: Floats, freedom: Ints, level: float) -> Bools:
     """Tell where a statistic does not reject, (s,): also where nothing is free to differ."""
+    from scipy.special import chdtrc  # noqa: PLC0415  (11 MB of memory that most models do not need)
+
     free = freedom > 0
     chance = chdtrc(np.where(free, freedom, 1), np.maximum(statistic, 0.0))
     accepted: Bools = ~free | (chance > level)

@@ -87,7 +87,7 @@ def classify(
     )
     table = open_table(file, delimiter=delimiter)
     at = None if class_name is None else table.position(class_name, "--class")
-    right = total = 0
+    right = known = total = 0
     with connect(server) as client:
         specification = client.get_model(model).specification
         classes = tuple(specification.classes)
@@ -98,13 +98,16 @@ def classify(
                 if at is not None:
                     truths = [class_of(table, record, at, classes) for record in records]
                     right += sum(a == b for a, b in zip(truths, answers.labels, strict=True))
+                    known += sum(truth is not None for truth in truths)
                 writer.write(total, answers)
                 total += len(answers)
             if not total:
                 raise FileError(file, "has a header but no rows")
             writer.finish()
     if at is not None:
-        err.print(f"accuracy {right / total:.4f} ({right:,} of {total:,})", markup=False)
+        share = f"accuracy {right / known:.4f} ({right:,} of {known:,})" if known else "accuracy unknown"
+        lost = f"; {total - known:,} rows have no true class" if known < total else ""
+        err.print(share + lost, markup=False)
 
 
 def _answers(
@@ -145,13 +148,13 @@ class _CsvWriter:
         self._masses = masses
         bounds = [f"{kind}:{name}" for kind in ("theta", "belief", "plausibility") for name in classes]
         own = ["mass"] if masses else []
-        self._writer.writerow(["row", "class", "classes", *bounds, *own, "version"])
+        self._writer.writerow(["row", "class", *bounds, "classes", *own, "version"])
 
     def write(self, start: int, answers: Classifications) -> None:
         for row, each in enumerate(answers, start):
             numbers = (f"{x:.6g}" for part in (each.theta, each.belief, each.plausibility) for x in part)
             own = [_mass_text(each.mass)] if self._masses else []
-            self._writer.writerow([row, each.label, "|".join(each.label_set), *numbers, *own, each.version])
+            self._writer.writerow([row, each.label, *numbers, "|".join(each.label_set), *own, each.version])
 
     def finish(self) -> None:
         pass

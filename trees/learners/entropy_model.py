@@ -122,7 +122,13 @@ class BeliefEntropyModel(Learned):
             said = Predictions(first(theta), theta, belief, plausibility)
         ends = nodes if plain else common(flat, part.owner, nodes, count)
         return Predictions(
-            said.klass, said.theta, said.belief, said.plausibility, said.masses, ends, said.conflict
+            said.klass,
+            said.theta,
+            said.belief,
+            said.plausibility,
+            said.masses,
+            ends,
+            conflict=said.conflict,
         )
 
     def _log_commonalities(self, part: Alternatives) -> Floats:

@@ -138,7 +138,10 @@ class TreeModel(Learned):
         nodes, open_rows = self._ends(cells)
         theta, belief = flat.theta.take(nodes, axis=0), flat.belief.take(nodes, axis=0)
         plausibility, klass = flat.plausibility.take(nodes, axis=0), flat.klass.take(nodes)
-        conflict, masses = flat.conflict.take(nodes), None
+        conflict, masses = (
+            flat.conflict.take(nodes) if flat.has_masses else np.zeros(len(nodes), dtype=bool),
+            None,
+        )
         if flat.has_masses:
             masses = Shared(flat.masses, nodes)
         if open_rows.size:
@@ -158,7 +161,7 @@ class TreeModel(Learned):
                 masses = _replaced(masses, open_rows, of_open.masses)
             klass[open_rows], theta[open_rows] = of_open.klass, of_open.theta
             belief[open_rows], plausibility[open_rows] = of_open.belief, of_open.plausibility
-        return Predictions(klass, theta, belief, plausibility, masses, nodes, conflict)
+        return Predictions(klass, theta, belief, plausibility, masses, nodes, open_rows, conflict)
 
     def log_commonalities(self, cells: Cells) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""

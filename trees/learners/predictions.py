@@ -80,6 +80,9 @@ class Predictions:
     nodes
         (n,) node of the tree where the row ends: of several, the last on the way to all of them. None where the
         model has several trees.
+    several
+        Rows that may end at several nodes of the only tree; what is said of all others is what the tree says of the
+        node.
     conflict
         (n,) bool: what is put together contradicts itself wholly, so that the mass is a mean.
     """
@@ -90,6 +93,7 @@ class Predictions:
     plausibility: Floats
     masses: Sequence[MassFunction] | None = None
     nodes: Ints | None = None
+    several: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     conflict: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
     def __post_init__(self) -> None:

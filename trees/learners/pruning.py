@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, chdtri
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.trees.cells import Cells
@@ -137,6 +136,8 @@ def chi_square(counts: Floats) -> tuple[float, int]:
 
 
 def _is_chance(node: Node, level: float) -> bool:
+    from scipy.special import chdtri  # noqa: PLC0415  (11 MB of memory that most models do not need)
+
     children = list(node.children.values())
     if not all(child.is_leaf for child in children):
         return False
@@ -191,6 +192,8 @@ def pessimistic_rate(errors: float, count: float, confidence: float) -> float:
     >>> [round(pessimistic_rate(0, n, 0.25), 3) for n in (1, 6, 9)]
     [0.75, 0.206, 0.143]
     """
+    from scipy.special import betaincinv  # noqa: PLC0415  (11 MB of memory that most models do not need)
+
     if count - errors <= 0:
         return 1.0
     return float(betaincinv(errors + 1, count - errors, 1 - confidence))

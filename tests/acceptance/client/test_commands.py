@@ -58,6 +58,7 @@ def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None
         "min_instances": 2,
         "warmup_rows": 100,
         "strategy": "published",
+        "algorithm": {"name": "abc45"},
         "attributes": [{"name": "X", "values": ["a", "b", "c"]}, {"name": "Y", "values": ["d", "e"]}],
     }
     again = quercus("models", "create", name, str(table_t), server=server)
@@ -124,6 +125,39 @@ def answers(server: str, name: str, file: Path) -> list[list[str]]:
     done = quercus("classify", name, str(file), server=server)
     assert done.returncode == 0, done.stderr
     return list(csv.reader(io.StringIO(done.stdout)))
+
+
+def test_a_model_of_another_learner_and_uncertain_cells(
+    server: str, name: str, table_t: Path, tmp_path: Path
+) -> None:
+    done = quercus(
+        "models", "create", name, str(table_t), "--algorithm", "forest", "-p", "base=averaging", "-p", "trees=3",
+        "-p", "base.max_cuts=4", "-p", "vote=mass", server=server,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "forest (base averaging (max_cuts 4), trees 3, vote mass)" in done.stdout
+    assert "it will never ask" not in done.stdout
+    assert quercus("push", name, str(table_t), "--labels", server=server).returncode == 0
+    assert (
+        quercus("watch", name, "--json", "--timeout-s", "60", "--limit", "1", server=server).returncode == 0
+    )
+    rows = tmp_path / "rows.csv"
+    rows.write_text("X,Y\na|b,e\n?,d\nc,?\n")
+    header, *found = csv.reader(
+        io.StringIO(quercus("classify", name, str(rows), "--masses", server=server).stdout)
+    )
+    assert (len(found), header[-3:]) == (3, ["classes", "mass", "version"])
+    assert all(":" in row[-2] for row in found)
+    assert quercus("tree", name, server=server).stdout.startswith("3 trees")
+    one = json.loads(quercus("tree", name, "--member", "2", "--json", server=server).stdout)
+    assert (one["algorithm"], one["members"], one["member"]) == ("forest", 3, 2)
+    assert "mass" in one["tree"]
+    for wrong, words in (("base.x.y=1", "KEY=VALUE"), ("colour=red", "colour"), ("trees=many", "trees")):
+        done = quercus(
+            "models", "create", "no", str(table_t), "--algorithm", "forest", "-p", wrong, server=server
+        )
+        assert done.returncode != 0
+        assert words in done.stderr
 
 
 def test_classify_in_every_form(server: str, grown: str, table_t: Path, tmp_path: Path) -> None:

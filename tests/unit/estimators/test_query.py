@@ -1,5 +1,6 @@
 """Queries by scikit-activeml's conventions."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,14 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 from quercus.belief.errors import InvalidInput
+from quercus.belief.frame import Frame
 from quercus.estimators import ActiveBeliefTreeClassifier
+from quercus.trees.specification import MAX_COUNT, Numeric, Specification
 from quercus.trees.strategies.names import STRATEGIES
 from quercus.trees.stream import Answered, GrowthState, Observed, grow
 
 X, TARGETS = load_iris(return_X_y=True)
+PAIR = X[::3, [0, 3]]
 NAN = np.nan
 
 
@@ -82,21 +86,46 @@ def test_nothing_is_asked_where_no_label_could_change_the_tree() -> None:
     assert (found.shape, utilities.shape) == ((0,), (0, len(X)))
 
 
-def test_the_service_asks_the_same() -> None:
-    """The first query of a model that has seen the same log."""
-    y = partly()
-    clf = learner(bins=4)
-    clf.fit(X, y)
-    specification = clf._specification(clf.model_.attributes, ("0", "1", "2"), len(X))
-    contours = np.where(np.isnan(y)[:, np.newaxis], 1.0, np.eye(3)[np.nan_to_num(y).astype(int)])
-    state = grow(GrowthState.initial(specification), [Observed(X, contours)])
-    assert clf.model_.trees == (state.tree,)
-    (query,) = state.agenda(1)
-    assert clf.query(X, y).tolist() == [query.instance]
-    answer = np.eye(3)[TARGETS[query.instance]]
-    state = grow(state, [Answered(query.instance, answer, 1.0, query.asked)])
-    y[query.instance] = TARGETS[query.instance]
+@pytest.mark.parametrize("bins", [3, None])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_service_asks_the_same(strategy: str, bins: int | None) -> None:
+    """The queries of a model that sees the same rows and answers, one after the other, and its tree."""
+    X, truth = PAIR, TARGETS[::3]
+    y = np.full(len(X), NAN)
+    clf = learner(strategy, bins=bins)
+    declared = Numeric("x0", cuts=32) if bins is None else Numeric("x0", bins=bins)
+    specification = Specification(
+        (declared, replace(declared, name="x1")),
+        Frame(("0", "1", "2")),
+        budget=MAX_COUNT,
+        warmup_rows=len(X),
+        strategy=strategy,
+    )
+    state = grow(GrowthState.initial(specification), [Observed(X, np.ones((len(X), 3)))])
+    asked = []
+    for _ in range(8):
+        wanted = state.agenda(1)
+        assert clf.query(X, y).tolist() == [query.instance for query in wanted]
+        for query in wanted:
+            state = grow(
+                state, [Answered(query.instance, np.eye(3)[truth[query.instance]], 1.0, query.asked)]
+            )
+            y[query.instance] = truth[query.instance]
+            asked.append(query.instance)
+    assert asked
     assert clf.fit(X, y).model_.trees == (state.tree,)
+
+
+def test_what_was_asked_last_is_forgotten_with_other_rows() -> None:
+    clf = learner()
+    y = partly()
+    first = clf.query(X, y)
+    y[first] = TARGETS[first]
+    again = clf.query(X, y)
+    assert again.tolist() != learner().query(X, y).tolist()  # it goes on with the next child
+    clf.query(X, y)
+    np.testing.assert_array_equal(clf.query(X[::-1], y[::-1]), learner().query(X[::-1], y[::-1]))
+    np.testing.assert_array_equal(clone(clf).query(X, y), learner().query(X, y))
 
 
 def test_the_estimator_stays_as_it_is() -> None:
