@@ -19,7 +19,9 @@ STEPS = 100  # of E2M at a node, at most
 STILL = 1e-6  # a step that moves no probability by more is the last
 SURE = 1 - 1e-9  # a node with such a class is a leaf
 TIE = 1e-12  # bits
-LITTLE = 1e-6  # that every class has in every node, so that the plausible ones are left where θ rules them out
+LITTLE = (
+    1e-6  # that every class has in every node, so that the plausible ones are left where θ rules them out
+)
 
 
 @compiled
