@@ -7,6 +7,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.contour import is_vacuous
 from quercus.experiments import baselines
 from quercus.experiments.problem import Fitted, Problem, Said
 from quercus.experiments.strategies import STRATEGIES, Strategy
@@ -25,6 +26,7 @@ from quercus.trees.algorithms import (
 )
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.model import Learned, fit
+from quercus.trees.strategies.names import PUBLISHED, RECOMMENDED
 
 Floats = NDArray[np.float64]
 
@@ -72,16 +74,30 @@ class Model:
 
 @dataclass(frozen=True)
 class Fitting:
-    """An algorithm as a learner; what it draws, it draws by the problem's seed."""
+    """An algorithm as a learner; what it draws, it draws by the problem's seed.
+
+    Parameters
+    ----------
+    algorithm
+        With its parameters.
+    told
+        Learn from those rows alone whose label says anything at all.
+    """
 
     algorithm: Algorithm
+    told: bool = False
 
     def __call__(self, problem: Problem) -> Fitted:
         """Learn from the training rows."""
         algorithm = self.algorithm
         if isinstance(algorithm, Forest | TotalUncertainty):
             algorithm = replace(algorithm, seed=problem.integer_seed)
-        return Model(fit(algorithm, problem.train))
+        if not self.told:
+            return Model(fit(algorithm, problem.train))
+        rows = np.flatnonzero(~is_vacuous(problem.train.contours))
+        if not rows.size:
+            return baselines.Ignorant(problem.train.size)
+        return Model(fit(algorithm, problem.train.take(rows)))
 
 
 @dataclass(frozen=True)
@@ -123,8 +139,14 @@ def _learners() -> dict[str, Learner]:
         for name, strategy in STRATEGIES.items()
     }
     fitting = {name: Learner(title, Fitting(algorithm)) for name, (title, algorithm) in _ALGORITHMS.items()}
-    return fitting | _BASELINES | asking
+    return fitting | _TOLD | _BASELINES | asking
 
+
+_TOLD = {
+    f"{name}-told": Learner(f"{title}, rows not vacuous", Fitting(algorithm, told=True))
+    for name, (title, algorithm) in _ALGORITHMS.items()
+    if name in ("e2m", "forest-e2m")
+}
 
 _BASELINES = {
     "forest-precise": Learner("random forest, precise rows", baselines.forest_precise),
@@ -143,10 +165,10 @@ DEFAULT = (
     "m-ibe-rf",
     "forest-precise",
     "forest-pignistic",
-    *(ASKING + name for name in STRATEGIES),
+    *(ASKING + name for name in (PUBLISHED, RECOMMENDED, "random", "activeml-margin", "activeml-committee")),
 )
 """Compared by default against the quality of labels: those of the papers' figures, and baselines."""
-TABLE = (*_ALGORITHMS, *_BASELINES)
+TABLE = (*_ALGORITHMS, *_TOLD, *_BASELINES)
 """Compared by default side by side: all that do not ask."""
 CURVE = ("id3", "id3-pruned", "c45", "forest-precise")
 """Compared by default on the learning curve."""

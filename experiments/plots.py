@@ -10,6 +10,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from quercus.experiments.results import Row
@@ -33,6 +34,7 @@ DASHES = ("-", "--", ":", "-.")
 Look = dict[str, Any]
 ACROSS = 3
 PANEL_INCHES = (3.6, 2.9)
+ROOM_INCHES = 0.2  # beside names: the viewer's font may be wider than the one they were measured with
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "quercus",
@@ -130,8 +132,8 @@ def _draw_panel(
 def _dots(found: Curves, sweep: str, level: float) -> Figure:
     methods = _methods(found)[::-1]
     names = sorted(found)
-    size = (2.2 + 2.4 * len(names), 0.8 + 0.24 * len(methods))
-    figure = Figure(figsize=size, layout="constrained")
+    size = (2.6 + 2.4 * len(names), 0.8 + 0.24 * len(methods))
+    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=ROOM_INCHES))
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(names), squeeze=False, sharey=True).ravel()
     for panel, name in zip(panels, names, strict=True):

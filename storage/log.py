@@ -91,7 +91,8 @@ def history(connection: Connection, name: str, instances: Sequence[int]) -> dict
 def opinions(connection: Connection, name: str, limit: int) -> list[Event]:
     """The newest OPINION events, oldest first."""
     checks.at_least("limit", limit, 1)
-    mine = (log.c.model_id == find(connection, name).id, log.c.kind == EventKind.OPINION)
+    by_labellers = log.c["query"].is_not(None)  # so that the index of what was said serves
+    mine = (log.c.model_id == find(connection, name).id, log.c.kind == EventKind.OPINION, by_labellers)
     newest = _events().where(*mine).order_by(log.c.sequence.desc()).limit(limit)
     return _as_events(connection.execute(newest))[::-1]
 

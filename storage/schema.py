@@ -105,6 +105,15 @@ Index(
     postgresql_where=log.c.instance.is_not(None),
 )
 
+# What labellers said, by kind; instances are not in it.
+Index(
+    "ix_log_said",
+    log.c.model_id,
+    log.c.kind,
+    sqlite_where=log.c["query"].is_not(None),
+    postgresql_where=log.c["query"].is_not(None),
+)
+
 vocabulary = Table(
     "vocabulary",
     metadata,

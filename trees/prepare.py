@@ -6,11 +6,12 @@ from quercus.belief.frame import Frame
 from quercus.trees import interval
 from quercus.trees.query import Asked
 from quercus.trees.specification import Nominal, Specification
+from quercus.trees.strategies.names import RECOMMENDED
 from quercus.trees.stream import Answered, GrowthState, Observed, grow
 
 
 def prepare() -> None:
-    """Compile every kernel of solver and growth.
+    """Compile every kernel of solver, growth and strategies.
 
     It takes the better part of a minute on a fresh machine, a moment when the on-disk cache has them.
     """
@@ -24,6 +25,8 @@ def prepare() -> None:
     doubtful = np.maximum(
         classes, rng.random((40, 3))
     )  # all distinct: candidates whose scores take some work
+    covering = Specification(attributes, Frame(("x", "y", "z")), budget=9, strategy=RECOMMENDED)
+    grow(GrowthState(covering), [Observed(rows, mixed)]).agenda(2)  # the loops of committees
     for alpha in (0.9, 1.0):
         specification = Specification(attributes, Frame(("x", "y", "z")), alpha, budget=9)
         for labels in (mixed, doubtful):

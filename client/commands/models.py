@@ -71,7 +71,12 @@ ParameterOption = Annotated[
 ]
 
 StrategyOption = Annotated[
-    str | None, typer.Option("--strategy", help="Which instance is asked about next (server: published).")
+    str | None,
+    typer.Option(
+        "--strategy",
+        help="Which instance is asked about next: published, covering-committee, committee, leaf-width, ..., as "
+        "docs/strategies.md says (server: published).",
+    ),
 ]
 PruningOption = Annotated[
     PruningChoice | None,

@@ -19,6 +19,9 @@ STEPS = 100  # of E2M at a node, at most
 STILL = 1e-6  # a step that moves no probability by more is the last
 SURE = 1 - 1e-9  # a node with such a class is a leaf
 TIE = 1e-12  # bits
+LITTLE = (
+    1e-6  # that every class has in every node, so that the plausible ones are left where θ rules them out
+)
 
 
 @compiled
@@ -208,9 +211,10 @@ def votes(
                 k = attribute[at]
                 inside = pool[i, k] <= code[at] if ordered[k] > 0 else pool[i, k] == code[at]
                 at = first[at] if inside else first[at] + 1
-            best, chosen = -1.0, 0
+            best, chosen = 0.0, 0
             for c in range(l):
-                if theta[at, c] * known[i, c] > best + TIE:
-                    best, chosen = theta[at, c] * known[i, c], c
+                worth = (theta[at, c] + LITTLE) * known[i, c]
+                if worth > best + TIE:
+                    best, chosen = worth, c
             counts[i, chosen] += 1
     return counts

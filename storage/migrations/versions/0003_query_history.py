@@ -20,6 +20,8 @@ def upgrade() -> None:
     """Add columns and tables, and write the history as far as it is known."""
     for name, kind in (("query", sa.BigInteger), ("comment", sa.String), ("took_s", sa.Double)):
         op.add_column("log", sa.Column(name, kind))
+    said = sa.column("query").is_not(None)
+    op.create_index("ix_log_said", "log", ["model_id", "kind"], sqlite_where=said, postgresql_where=said)
     _extend_query()
     _create_history()
     _create_clock_and_policy()
@@ -63,6 +65,7 @@ def downgrade() -> None:
     op.create_index("ix_query_expiry", "query", ["expires_at"], sqlite_where=held, postgresql_where=held)
     for name in ("not_before", "answers", "wanted"):
         op.drop_column("query", name)
+    op.drop_index("ix_log_said", "log")
     for name in ("query", "comment", "took_s"):
         op.drop_column("log", name)
 

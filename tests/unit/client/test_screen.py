@@ -51,6 +51,14 @@ def test_a_query_deep_in_the_tree() -> None:
     assert "[x] 1 yes   [ ] 2 no" in shown
 
 
+def test_a_query_that_stands_for_a_leaf() -> None:
+    reason = Reason((("hue", "< 0.9"),), (), "", "", 0.875, 12, "covering-committee")
+    shown = screen(query({"hue": 0.5}, ("yes", "no"), reason), model([Numeric("hue")], ("yes", "no")))
+    assert "The row ends where hue < 0.9, in a leaf of 12 rows." in shown
+    assert "would tell most by the strategy covering-committee (score 0.875)" in shown
+    assert "undecided" not in shown
+
+
 def test_the_largest_model_still_fits() -> None:
     names = [f"attribute {k}" for k in range(1000)]
     classes = tuple(f"class {c}" for c in range(64))

@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, event, inspect
 
-from quercus.storage import AgendaEntry, Store
+from quercus.storage import AgendaEntry, Amendment, Policy, Store
 from quercus.storage.migrate import SCRIPTS
 from quercus.storage.schema import HEAD, REVISION_TABLE, metadata
 
@@ -143,7 +143,16 @@ def _use_everything(store: Store) -> None:
     store.answer("m", first.number, first.token, b"", 1.0, False)
     store.extend("m", second.number, second.token, 60)
     store.release("m", third.number, third.token)
-    store.lease("m", "ann", 1, 60)
+    store.set_policy("m", Policy(per_labeller=9, per_hour=9))
+    (fourth,) = store.lease("m", "bob", 1, 60, accept=lambda query, history: len(history) == 1).queries
+    store.postpone("m", fourth.number, fourth.token, 60)
+    store.skip("m", second.number, second.token)
+    store.amend("m", first.number, Amendment("ann", b"x", b"x"))
+    store.query_history("m", first.number, 1, 5)
+    store.labellers("m")
+    store.opinions("m", 5)
+    store.last_leased("ann")
+    store.holder("m", first.number, first.token)
     store.get_instance("m", "i3")
     store.history("m", list(range(1, 20)))
     store.get_query("m", 1)
@@ -155,9 +164,9 @@ def _use_everything(store: Store) -> None:
 
 def _assert_looked_up(plan: list[str], statement: str) -> None:
     for step in plan:
-        if re.match(r"SCAN (log|query|lease|origin)\b", step):
+        if re.match(r"SCAN (log|query|query_history|past|origin)\b", step):
             raise AssertionError(f"{step} in {statement}")
-        if re.match(r"SEARCH (log|origin|lease) USING (PRIMARY KEY|INDEX \w+) \(model_id=\?\)$", step):
+        if re.match(r"SEARCH (log|origin|query_history|past) USING (PRIMARY KEY|INDEX \w+) \(model_id=\?\)$", step):
             raise AssertionError(f"{step} in {statement}")
 
 
