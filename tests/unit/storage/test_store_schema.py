@@ -166,7 +166,9 @@ def _assert_looked_up(plan: list[str], statement: str) -> None:
     for step in plan:
         if re.match(r"SCAN (log|query|query_history|past|origin)\b", step):
             raise AssertionError(f"{step} in {statement}")
-        if re.match(r"SEARCH (log|origin|query_history|past) USING (PRIMARY KEY|INDEX \w+) \(model_id=\?\)$", step):
+        if re.match(
+            r"SEARCH (log|origin|query_history|past) USING (PRIMARY KEY|INDEX \w+) \(model_id=\?\)$", step
+        ):
             raise AssertionError(f"{step} in {statement}")
 
 
