@@ -76,7 +76,7 @@ def test_port_held_by_something_else(tmp_path: Path) -> None:
     [("192.0.2.1", "not one of this machine"), ("no.such.host.invalid", "not known")],  # TEST-NET, RFC 2606
 )
 def test_host_that_is_not_ours(host: str, words: str, tmp_path: Path) -> None:
-    line = serve(tmp_path / "quercus.db", "--host", host)
+    line = serve(tmp_path / "quercus.db", "--host", host, "--plaintext")
     assert f"cannot listen on {host}:0" in line
     assert words in line
 

@@ -129,7 +129,7 @@ def test_a_model_of_every_learner(client: Client, name: str, which: str) -> None
         ["grey", Between(-9.0, 9.0)],
         ["never seen", 2.2],
     ]
-    answers = client.classify(name, asked, want_masses=True)
+    answers = client.classify(name, asked, min_sequence=len(rows), want_masses=True)
     tree = client.tree(name)
     assert tree.algorithm == held["name"]
     if which == "e2m":  # bins: the incremental engine
