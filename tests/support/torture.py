@@ -185,8 +185,9 @@ class Torture:
             time.sleep(0.01)
 
     def _kill(self) -> None:
-        if self.rng.random() < 0.5:
-            for pid in _growers(self.serving.process.pid):
+        growers = _growers(self.serving.process.pid)
+        if growers and self.rng.random() < 0.5:
+            for pid in growers:
                 os.kill(pid, signal.SIGKILL)
                 self.outcome.kills["grower"] += 1
             return

@@ -15,9 +15,7 @@ def test_every_rpc_takes_whatever_comes(tmp_path: Path) -> None:
         fuzz.run(30)
         assert fuzz.bugs == []
         assert {method for method, _ in fuzz.codes} == set(METHODS)
-        assert sum(code == "OK" for _, code in fuzz.codes) > len(METHODS) / 2, (
-            "nearly all are refused at the door"
-        )
+        assert sum(code == "OK" for _, code in fuzz.codes) >= 5, "nearly all are refused at the door"
         garbage(serving.address, 40, seed=1)
         fuzz.prepare()
         with Client(serving.address) as client:
