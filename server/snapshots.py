@@ -29,7 +29,7 @@ from quercus.proto.v1 import tree_pb2
 from quercus.trees.learners.predicting import Learned
 from quercus.trees.learners.stored import Columns, Form, fitted, form_of, joined
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 LEVEL: Final = 1  # of compression: fast
 PEOPLE_READ: Final = (
     "undecided",

@@ -112,7 +112,11 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Likeliest:
-    """Leaf rule: the class of largest likelihood estimate, with bounds over the likelihood cut."""
+    """Leaf rule: the class of largest likelihood estimate, with bounds over the likelihood cut.
+
+    Where all labels are vacuous every estimate is a likeliest one, and that of the parent is taken, as where there is
+    no row at all (ALGORITHMS §3.4).
+    """
 
     sample: Sample
     solver: IntervalSolver
@@ -121,11 +125,13 @@ class Likeliest:
         """Return the prediction; with no row at all, that every class is possible."""
         size = self.sample.table.contours.shape[1]
         if not place.rows.size:
-            return Summary(0, (1 / size,) * size, (0.0,) * size, (1.0,) * size)
+            return Summary(0, (1 / size,) * size, (0.0,) * size, (1.0,) * size, silent=True)
         counts = self.sample.counts(place.rows)
         theta = tuple(self.solver.estimate(counts).theta.tolist())
         belief, plausibility = self.solver.class_bounds(counts)
-        return Summary(first_largest(theta), theta, tuple(belief.tolist()), tuple(plausibility.tolist()))
+        bounds = tuple(belief.tolist()), tuple(plausibility.tolist())
+        silent = not (counts[~self.sample.table.vacuous] > 0).any()
+        return Summary(first_largest(theta), theta, *bounds, silent=silent)
 
 
 def open_desk(

@@ -66,6 +66,19 @@ class Cells:
         np.cumsum(np.bincount(rows, minlength=len(counts)), out=start[1:])
         return cls(start, ids.astype(np.int32), counts[rows, ids].astype(np.int64))
 
+    def only(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Tell which cells hold no other contours than the `marked` ones (d,): (m,). An empty cell holds none.
+
+        Examples
+        --------
+        >>> Cells.of_dense(np.array([[0, 2, 1], [0, 2, 0]])).only(np.array([True, True, False])).tolist()
+        [False, True]
+        """
+        others = np.zeros(self.ids.size + 1, np.int64)
+        np.cumsum(~marked[self.ids], out=others[1:])
+        only: NDArray[np.bool_] = others[self.start[1:]] == others[self.start[:-1]]
+        return only
+
     def of(self, chosen: NDArray[np.bool_]) -> "Cells":
         """Return the chosen cells, given as a mask (m,)."""
         if chosen.all():

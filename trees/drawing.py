@@ -154,7 +154,7 @@ def _line(flat: FlatTree, index: int, names: Names) -> str:
     parts = [
         one_line(names.classes[int(flat.klass[index])]),
         f"n={int(flat.count[index])}",
-        f"({estimate_text(flat.theta[index].tolist(), names.classes)})",
+        f"({_estimate(flat, index, names)})",
     ]
     if attribute >= 0:
         parts.append(f"by {one_line(names.attributes[attribute])}")
@@ -194,9 +194,14 @@ def node_lines(flat: FlatTree, index: int, names: Names) -> list[str]:
     klass = shortened(names.classes[int(flat.klass[index])])
     count = f"n = {int(flat.count[index])}" + (", undecided" if flat.undecided[index] else "")
     head = [klass, count] if attribute < 0 else [shortened(names.attributes[attribute]), f"{klass}, {count}"]
-    estimate = estimate_text(flat.theta[index].tolist(), names.classes)
+    estimate = _estimate(flat, index, names)
     mass = mass_text(flat, index, names.classes) if attribute < 0 else ""
     return [*head, estimate, *([mass] if mass else [])]
+
+
+def _estimate(flat: FlatTree, index: int, names: Names) -> str:
+    estimate = estimate_text(flat.theta[index].tolist(), names.classes)
+    return f"{estimate}, as its parent" if flat.as_parent[index] else estimate
 
 
 def quoted(text: str) -> str:

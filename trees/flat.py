@@ -284,6 +284,14 @@ class FlatTree:
             node = int(self.parent[node])
         return tuple(reversed(steps))
 
+    @cached_property
+    def as_parent(self) -> NDArray[np.bool_]:
+        """Which nodes know nothing of the class and predict as their parent does (ALGORITHMS §3.4), (nodes,)."""
+        above = np.maximum(self.parent, 0)
+        vacuous = (self.belief <= 0).all(axis=1) & (self.plausibility >= 1).all(axis=1)
+        found: NDArray[np.bool_] = vacuous & (self.theta == self.theta[above]).all(axis=1)
+        return found & (self.parent >= 0) & (not self.has_masses)
+
     @property
     def depth(self) -> int:
         """Tests on the longest path."""
@@ -291,6 +299,23 @@ class FlatTree:
         while (above := above[above >= 0]).size:
             depth, above = depth + 1, self.parent[above]
         return depth
+
+
+def heard(parent: Ints, silent: NDArray[np.bool_]) -> Ints:
+    """Return for each node the nearest one at or above it that is not `silent`, the root where all are: (nodes,).
+
+    That is the one whose estimate the node predicts with: no label of a silent node says anything, so that every
+    estimate is a likeliest one, and a branch without information inherits as an empty one does (ALGORITHMS §3.4).
+
+    Examples
+    --------
+    >>> heard(np.array([-1, 0, 1, 1, 0]), np.array([False, True, True, False, False])).tolist()
+    [0, 0, 0, 3, 4]
+    """
+    at = np.where(silent & (parent >= 0), parent, np.arange(parent.size))
+    while not np.array_equal(further := at[at], at):
+        at = further
+    return at
 
 
 def _focal(node: Node) -> tuple[tuple[int, float], ...]:

@@ -6,7 +6,7 @@ numbers, so labels, codes or raw numbers are the pieces' own affair.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -84,6 +84,7 @@ class Summary:
     mass: MassFunction | None = None
     conflict: bool = False
     weight: float | None = None
+    silent: bool = False  # nothing is known of the class: the node predicts as its parent does
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,34 +264,44 @@ class Growth:
     def tree(self) -> Node:
         """Return the whole tree."""
         rows = list(self.preorder())
+        summaries: list[Summary] = []
+        for decision, parent, _ in rows:
+            summaries.append(self._summary(decision, summaries[parent] if parent >= 0 else None))
         below: list[list[tuple[int, Node]]] = [[] for _ in rows]
         for index in range(len(rows) - 1, 0, -1):  # children before their parents
             decision, parent, code = rows[index]
-            below[parent].append((code, self._node(decision, below[index])))
-        return self._node(rows[0][0], below[0])
+            below[parent].append((code, _node(decision, summaries[index], below[index])))
+        return _node(rows[0][0], summaries[0], below[0])
 
-    def _node(self, decision: Decision, below: list[tuple[int, Node]]) -> Node:
-        verdict, split = decision.verdict, decision.stop is None
+    def _summary(self, decision: Decision, above: Summary | None) -> Summary:
+        split = decision.stop is None
         rule = self.method.inner if split and self.method.inner is not None else self.method.leaf
         summary = rule.summary(decision.place)
-        return Node(
-            attribute=verdict.attribute if verdict is not None and split else None,
-            klass=summary.klass,
-            theta=summary.theta,
-            count=int(decision.place.rows.size),
-            intervals=dict(verdict.intervals) if verdict is not None else {},
-            children=dict(reversed(below)),
-            undecided=verdict is not None and split and verdict.undecided,
-            stop=decision.stop,
-            belief=summary.belief,
-            plausibility=summary.plausibility,
-            threshold=verdict.threshold if verdict is not None and split else None,
-            mass=summary.mass,
-            conflict=summary.conflict,
-            weight=summary.weight,
-        )
+        if summary.silent and above is not None:
+            return replace(summary, klass=above.klass, theta=above.theta)
+        return summary
 
 
 def grow_tree(root: Place, method: Method) -> Node:
     """Return the tree that `method` grows from the rows and attributes of `root`."""
     return Growth(root, method).tree()
+
+
+def _node(decision: Decision, summary: Summary, below: list[tuple[int, Node]]) -> Node:
+    verdict, split = decision.verdict, decision.stop is None
+    return Node(
+        attribute=verdict.attribute if verdict is not None and split else None,
+        klass=summary.klass,
+        theta=summary.theta,
+        count=int(decision.place.rows.size),
+        intervals=dict(verdict.intervals) if verdict is not None else {},
+        children=dict(reversed(below)),
+        undecided=verdict is not None and split and verdict.undecided,
+        stop=decision.stop,
+        belief=summary.belief,
+        plausibility=summary.plausibility,
+        threshold=verdict.threshold if verdict is not None and split else None,
+        mass=summary.mass,
+        conflict=summary.conflict,
+        weight=summary.weight,
+    )

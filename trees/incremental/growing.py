@@ -283,6 +283,7 @@ class GrowingTree:
         columns = self.nodes
         theta, unique = self.solver.estimate_cells(cells)
         columns.theta[nodes] = theta
+        columns.silent[nodes] = cells.only(self._table.vacuous)
         columns.belief[nodes], columns.plausibility[nodes] = self.solver.bound_classes_cells(cells)
         few = columns.count[nodes] < self._rules.min_instances
         pure = unique & (theta.max(axis=1) >= 1 - TIE)

@@ -33,6 +33,7 @@ class Nodes:
     rivals : (T,) splits that may be the best, in bits
     contested : whether these are two or more
     kid, rank : child at each place, -1 for none; and scratch of the same length, all -1
+    silent : whether all labels are vacuous, so that the node predicts as its parent, see `quercus.trees.flat.heard`
     theta, belief, plausibility : (l,) see `quercus.trees.tree.Node`
     """
 
@@ -55,6 +56,7 @@ class Nodes:
         self.gain_upper = np.zeros((0, K))
         self.rivals = np.zeros((0, (splits.count + 7) // 8), np.uint8)
         self.contested = np.zeros(0, bool)
+        self.silent = np.zeros(0, bool)
         self.theta = np.zeros((0, classes))
         self.belief = np.zeros((0, classes))
         self.plausibility = np.zeros((0, classes))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from quercus.trees.dominance import TIE, Interval
-from quercus.trees.flat import FlatTree
+from quercus.trees.flat import FlatTree, heard
 from quercus.trees.growth import Place
 from quercus.trees.incremental.arrays import NONE, Floats, Ints
 from quercus.trees.incremental.growing import GrowingTree
@@ -26,7 +26,7 @@ def flat_tree(tree: GrowingTree, edges: Sequence[Sequence[float]]) -> FlatTree:
     nodes, splits = tree.nodes, tree.layout.splits
     order, parent = nodes.preorder(tree.root)
     split = nodes.attribute[order].astype(np.int64)
-    theta = nodes.theta[order]
+    theta = nodes.theta[order[heard(parent, nodes.silent[order])]]
     judged = nodes.judged[order]
     lower, upper = nodes.gain_lower[order], nodes.gain_upper[order]
     known = judged[:, np.newaxis] & ~np.isnan(lower)

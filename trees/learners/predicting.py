@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
 from quercus.trees.encoding import Edges, Encoder
-from quercus.trees.flat import FlatTree
+from quercus.trees.flat import FlatTree, heard
 from quercus.trees.learners.cells import Cells, Value
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predictions import Predictions, Shared, first
@@ -205,10 +205,11 @@ def weakened(flat: FlatTree) -> tuple[MassFunction, ...]:
     """Return the probabilities of each node as a mass function (ALGORITHMS §5).
 
     ``m({c}) = n θ_c / (n + 1)``, ``m(C) = 1 / (n + 1)`` for a node of weight n: the credal inference that
-    total-uncertainty trees make. A Bayesian mass would let one small leaf veto a class whatever others say.
+    total-uncertainty trees make. A Bayesian mass would let one small leaf veto a class whatever others say. A node that
+    predicts as its parent does stands on the parent's rows.
     """
     size = flat.theta.shape[1]
-    weight = flat.weight[:, np.newaxis]
+    weight = flat.weight[heard(flat.parent, flat.as_parent)][:, np.newaxis]
     known = (flat.theta * weight / (weight + 1.0)).tolist()
     return tuple(
         MassFunction.of(

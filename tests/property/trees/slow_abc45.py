@@ -80,9 +80,17 @@ class Slow:
 
     # §3.4, §3.5
 
-    def tree(self, rows: list[dict], attributes: list[int] | None = None, path: tuple = ()) -> dict:
+    def tree(
+        self,
+        rows: list[dict],
+        attributes: list[int] | None = None,
+        path: tuple = (),
+        above: tuple[float, ...] | None = None,
+    ) -> dict:
         attributes = list(range(len(self.attributes))) if attributes is None else attributes
         theta, unique = self.estimate([row["pl"] for row in rows])
+        if above is not None and all(len(set(row["pl"])) == 1 for row in rows):
+            theta, unique = above, False  # of many maximisers the one of the parent
         klass = min(c for c, p in enumerate(theta) if p >= max(theta) - TIE)
         node = {"path": path, "rows": rows, "theta": theta, "class": klass, "attribute": None}
         node |= {"intervals": {}, "children": {}, "rivals": []}
@@ -97,7 +105,7 @@ class Slow:
         left = [j for j in attributes if j != k]
         for value, part in self.split(rows, k).items():
             if part:
-                node["children"][value] = self.tree(part, left, (*path, (k, value)))
+                node["children"][value] = self.tree(part, left, (*path, (k, value)), theta)
         return node
 
     def undecided(self, node: dict) -> dict | None:

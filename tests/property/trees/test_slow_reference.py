@@ -62,3 +62,10 @@ def test_the_problems_cover_what_matters() -> None:
     assert sum(len(query.path) > 0 for _, query in queries) > 10
     assert sum(given.answers[query.instance] is None for given, query in queries) > 20
     assert sum(np.sum(given.answers[query.instance] or (0,)) > 1 for given, query in queries) > 20
+    silent = [
+        node
+        for given, result in found
+        for node, parent, _ in result.tree.preorder()
+        if parent >= 0 and min(node.plausibility) == 1 and max(node.belief) == 0 and given.alpha == 1
+    ]
+    assert len(silent) > 5

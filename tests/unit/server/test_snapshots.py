@@ -133,7 +133,7 @@ def test_a_format_of_another_version_is_refused() -> None:
     other = bytes([2]) + data[1:]
     assert (snapshots.is_current(data), snapshots.is_current(other)) == (True, False)
     for read in (snapshots.read, snapshots.read_classifier):
-        with pytest.raises(snapshots.UnreadableSnapshotError, match=r"format 2; this version reads format 3"):
+        with pytest.raises(snapshots.UnreadableSnapshotError, match=r"format 2; this version reads format 4"):
             read(other)
 
 
