@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from grpc import aio
@@ -20,16 +20,22 @@ from quercus.server.access import (
     short_name,
 )
 from quercus.server.core import Core
-from quercus.server.errors import PermissionDenied, to_failure
+from quercus.server.errors import PermissionDenied, ResourceExhausted, to_failure
 from quercus.server.handlers import Handler, rewrap
 from quercus.server.leasing import ANY
-from quercus.server.names import parse_query
+from quercus.server.names import MODEL_ID, parse_query
 from quercus.server.throttle import Memory, Rates, Streams
 from quercus.storage.errors import NotFound
 
 _audit = logging.getLogger("quercus.audit")
 LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/SetLogLevel"})
 """Calls that are let in however short memory is."""
+
+REFUSALS_PER_S: Final = 1.0
+"""Refused calls of one caller, or of all strangers, that the audit log takes: nobody may fill the disk with them."""
+
+STRANGER: Final = "a stranger"
+REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 
 OPEN_PREFIX: Final = "/grpc.health."
 """Probes need no token: whether a server is well is no secret."""
@@ -42,6 +48,7 @@ class Bounds:
     rates: Rates
     streams: Streams
     memory: Memory
+    refusals: Rates = field(default_factory=lambda: Rates(REFUSALS_PER_S))
 
 
 class Guard(aio.ServerInterceptor):
@@ -65,8 +72,10 @@ class Guard(aio.ServerInterceptor):
         """Wrap the handler of the method."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
-        if handler is None or method.startswith(OPEN_PREFIX):
-            return handler
+        if handler is None:
+            return None
+        if method.startswith(OPEN_PREFIX):
+            return rewrap(handler, unary=lambda behaviour, _: behaviour, stream=self._bounded)
         given = [value for key, value in handler_call_details.invocation_metadata if key == "authorization"]
         gate = _Gate(self._core, self._authority, self._bounds, method, given[0] if given else None)
         audited = short_name(method) in ADMINISTRATIVE
@@ -76,6 +85,15 @@ class Guard(aio.ServerInterceptor):
             return gate.audited(guarded) if audited else guarded
 
         return rewrap(handler, unary=unary, stream=gate.stream)
+
+    def _bounded(self, behaviour: Any, _: bool) -> Any:
+        """Wrap a stream that needs no token: an address has as many as it may, and leaves calls to others."""
+
+        async def bounded(request: Any, context: Any) -> None:
+            with self._bounds.streams.opened(_address(context)):
+                await behaviour(request, context)
+
+        return bounded
 
 
 class _Gate:
@@ -113,25 +131,23 @@ class _Gate:
             self._bounds.memory.check()
         if principal is None:
             return
-        model = named_model(request)
-        if model not in {None, ANY} and not principal.may_touch(
-            model or ""
-        ):  # of any model only those granted are leased
-            raise PermissionDenied(f"the token of {principal.name} is not for the model {model}")
+        for model in named_models(request):
+            if model != ANY and not principal.may_touch(model):  # of any model only those granted are leased
+                raise PermissionDenied(f"the token of {principal.name} is not for the model {model[:80]}")
         if not principal.is_operator:
             _check_labeller(request, principal)
             for part in held(request):
                 await self._check_holder(part, principal)
 
     async def _check_holder(self, request: Any, principal: Principal) -> None:
-        """A lease token counts only in the hands it was given to."""
+        """A lease token counts only in the hands it was given to, also after the lease has ended."""
         try:
             model, number = parse_query(request.name)
-            query = await self._core.read(self._core.store.get_query, model, number)
+            holder = await self._core.read(self._core.store.holder, model, number, request.lease_token)
         except (InvalidInput, NotFound):  # which the service says better
             return
-        if query.labeller and query.labeller != principal.name:
-            raise PermissionDenied(f"{request.name} is in the hands of another labeller")
+        if holder not in {"", principal.name}:
+            raise PermissionDenied(f"the lease of {request.name} was given to another labeller")
 
     def unary(self, behaviour: Any, streams_in: bool) -> Any:
         """Wrap a handler with one response."""
@@ -183,6 +199,8 @@ class _Gate:
 
     async def _record(self, request: Any, context: Any, outcome: str) -> None:
         who = await self._who(context)
+        if outcome in REFUSED and not self._is_worth_a_line(who):
+            return
         action, target = self._method.rpartition("/")[2], _target(request)
         _audit.info("%s %s %s: %s", who, action, target, outcome)
         try:
@@ -190,45 +208,65 @@ class _Gate:
         except Exception as error:  # the call itself has ended; a store that takes nothing is told elsewhere
             _audit.error("the audit log could not be written: %s", error)
 
+    def _is_worth_a_line(self, who: str) -> bool:
+        try:
+            self._bounds.refusals.take(STRANGER if who.startswith(STRANGER) else who)
+        except ResourceExhausted:
+            return False
+        return True
+
     async def _who(self, context: Any) -> str:
         if self._authority is None:
             return f"anyone at {context.peer()}"
         try:
             return (await self._authority.admit(self._authorization)).name
         except Exception:
-            return f"a stranger at {context.peer()}"
+            return f"{STRANGER} at {context.peer()}"
 
 
 def _caller_name(principal: Principal | None, context: Any) -> str:
     """Return who is held to the bounds: a token's name, else the address without the port."""
-    if principal is not None:
-        return principal.name
+    return _address(context) if principal is None else principal.name
+
+
+def _address(context: Any) -> str:
     peer: str = context.peer()
     return peer.rpartition(":")[0] or peer
 
 
 def _target(request: Any) -> str:
-    model = named_model(request)
-    return "server" if model is None else f"models/{model}"
+    """Say what a call is about: a line of the log, whatever a stranger calls a model."""
+    model = next(iter(named_models(request)), None)
+    if model is None:
+        return "server"
+    return f"models/{model if MODEL_ID.fullmatch(model) else ascii(model[:80])}"
 
 
-def named_model(request: Any) -> str | None:
-    """Return the model that a message names, in `model`, `name` or `model_id`; None when it names none."""
-    for field in ("model", "name", "parent"):
-        resource = getattr(request, field, "")
-        if isinstance(resource, str) and resource.startswith("models/"):
-            return resource.split("/", 2)[1]
-    model_id = getattr(request, "model_id", "")
-    return model_id or next((named_model(part) for part in held(request)), None)
+def named_models(request: Any) -> list[str]:
+    """Return the models that a message names: in `model`, `name`, `parent` or `model_id`, of its parts as well."""
+    found = []
+    for part in parts(request):
+        for key in ("model", "name", "parent"):
+            resource = getattr(part, key, "")
+            if isinstance(resource, str) and resource.startswith("models/"):
+                found.append(resource.split("/", 2)[1])
+        if model_id := getattr(part, "model_id", ""):
+            found.append(model_id)
+    return found
 
 
 def held(request: Any) -> list[Any]:
     """Return the parts of a message, itself among them, that speak of a leased query."""
-    parts = [request] if getattr(request, "lease_token", "") else []
+    return [part for part in parts(request) if getattr(part, "lease_token", "")]
+
+
+def parts(request: Any) -> list[Any]:
+    """Return a message and the requests that it carries: what is said on a stream of queries, one call by another."""
+    found = [request]
     for descriptor, value in request.ListFields():
-        if descriptor.message_type is not None and "lease_token" in descriptor.message_type.fields_by_name:
-            parts += [each for each in (value if descriptor.is_repeated else [value]) if each.lease_token]
-    return parts
+        if descriptor.message_type is not None and descriptor.message_type.name.endswith("Request"):
+            found += value if descriptor.is_repeated else [value]
+    return found
 
 
 def _check_labeller(request: Any, principal: Principal) -> None:

@@ -274,3 +274,70 @@ def test_no_secret_is_logged_or_shown(
     assert secret not in str(caught.value)
     for file in tmp_path.iterdir():
         assert secret.encode() not in file.read_bytes()
+
+
+def test_grants_hold_for_all_that_is_said_on_a_stream(guarded: Guarded, tools: Any) -> None:
+    asked(guarded, tools)
+    guarded.operator.create_model("mine", specification(budget=5))
+    (query,) = guarded.operator.lease("m", labeller="ann", wait_s=20).queries
+    guarded.operator.answer(query, "s")
+    token = guarded.issue("ann", "labeller", models=["mine"])
+    correction = query_pb2.CorrectAnswerRequest(
+        name=f"models/m/queries/{query.number}", label=values_pb2.Label(class_name="o")
+    )
+    for said in (
+        {"correction": correction},
+        {"undo": query_pb2.UndoAnswerRequest(name=correction.name)},
+        {"answer": query_pb2.AnswerQueryRequest(name=correction.name, lease_token="guessed")},
+        {"refusal": query_pb2.RefuseQueryRequest(name=correction.name)},
+    ):
+        for model in ("models/mine", "models/-"):
+            request = query_pb2.StreamQueriesRequest(model=model, **said)
+            code = guarded.call("QueryService/StreamQueries", token, request)
+            assert code is grpc.StatusCode.PERMISSION_DENIED, (model, said)
+    (event,) = [step for step in guarded.operator.query_history("m", query.number) if step.sequence]
+    assert event.kind == "answered"
+
+
+def test_a_stolen_lease_is_of_no_use_after_it_ended_either(guarded: Guarded, tools: Any) -> None:
+    asked(guarded, tools)
+    ann, bob = guarded.issue("ann", "labeller"), guarded.issue("bob", "labeller")
+    with Client(guarded.address, token=ann) as first, Client(guarded.address, token=bob) as second:
+        (query,) = first.lease("m", labeller="ann", wait_s=20).queries
+        first.release(query)
+        first.lease("m", labeller="ann", lease_s=1, wait_s=20)
+        for refused in (lambda: second.answer(query, "s"), lambda: second.skip(query)):
+            with pytest.raises(PermissionDenied, match="given to another labeller"):
+                refused()
+
+
+def test_strangers_cannot_fill_the_audit_log_nor_write_lines_of_it(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    forged = "x\n2026-01-01T00:00:00Z INFO quercus.audit: root DeleteModel models/m: OK\x1b[2J"
+    request = model_pb2.CreateModelRequest(model_id=forged)
+    with caplog.at_level("INFO"):
+        for _ in range(20):
+            code = guarded.call("ModelService/CreateModel", None, request)
+            assert code is grpc.StatusCode.UNAUTHENTICATED
+        for _ in range(20):
+            code = guarded.call("ModelService/CreateModel", guarded.issued["reader"], request)
+            assert code is grpc.StatusCode.PERMISSION_DENIED
+    found = guarded.tokens.audit()
+    assert 2 <= len(found) < 40
+    assert {each.who.partition(" at ")[0] for each in found} == {"a stranger", "the-reader"}
+    assert all(each.target.isprintable() for each in found)
+    assert all(record.getMessage().isprintable() for record in caplog.records)
+
+
+def test_probes_leave_calls_to_others(start_live: Callable[..., Any], tmp_path: Path) -> None:
+    live = start_live(tmp_path / "store.db", access="tokens", max_streams=2)
+    with grpc.insecure_channel(live.server.address) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        watches = [stub.Watch(health_pb2.HealthCheckRequest(), timeout=DEADLINE_S) for _ in range(2)]
+        assert all(next(watch).status == health_pb2.HealthCheckResponse.SERVING for watch in watches)
+        with pytest.raises(grpc.RpcError, match="max_streams") as caught:
+            next(stub.Watch(health_pb2.HealthCheckRequest(), timeout=DEADLINE_S))
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        for watch in watches:
+            watch.cancel()
