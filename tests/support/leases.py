@@ -51,6 +51,34 @@ serve(Config(store=sys.argv[1], port=0, grower=False, log_level="error"))
 How = query_pb2.ReturnQueryRequest.How
 
 
+CARDS: Final = 20
+RARE: Final = ("die", "late", "give back")
+"""One card of each; the others say to answer in time."""
+
+IDLE_S: Final = 2.0
+"""A stream on which nothing came for so long is given up."""
+
+
+class Deck:
+    """Shuffled cards, dealt to all labellers and shuffled anew: what is rare by the cards happens all the same.
+
+    Parameters
+    ----------
+    seed : of the shuffling.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self._cards = [*RARE, *["answer"] * (CARDS - len(RARE))]
+        self._chance = random.Random(seed)  # noqa: S311
+        self._left: list[str] = []
+
+    def deal(self) -> str:
+        """Return the next card."""
+        if not self._left:
+            self._left = self._chance.sample(self._cards, CARDS)
+        return self._left.pop()
+
+
 @dataclass(frozen=True)
 class Holding:
     """What a labeller thought it held, from when to when, by the clock that all of them share."""
@@ -79,6 +107,10 @@ class Trial:
     seed: int = 0
     did: Counter[str] = field(default_factory=Counter)
     holdings: list[Holding] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.callers = Deck(f"{self.seed} callers")
+        self.streamers = Deck(f"{self.seed} streamers")
 
     def run(self, deadline_s: float) -> None:
         """Label until every instance is answered; raises ``TimeoutError`` when one is stuck."""
@@ -170,10 +202,11 @@ class Labeller:
 
     async def run(self) -> None:
         """Label by calls or by streams, life after life."""
+        by_stream = self._chance.random() < 0.5
         while not self._done.is_set():
             async with aio.insecure_channel(self._address) as channel:
                 stub: Any = query_pb2_grpc.QueryServiceStub(channel)
-                by_stream = self._chance.random() < 0.5
+                by_stream = not by_stream
                 await (self._stream(stub) if by_stream else self._calls(stub))
             self._trial.did["lives"] += 1
 
@@ -189,10 +222,11 @@ class Labeller:
             if self._done.is_set():
                 return
             for query in queries:
-                if self._chance.random() < 0.01:  # dies with what is left in the hands; the leases run out
+                card = self._trial.callers.deal()
+                if card == "die":  # with what is left in the hands; the leases run out
                     self._trial.did["deaths"] += 1
                     return
-                await self._one(stub, query, asked_at, time.monotonic())
+                await self._one(stub, query, card, asked_at, time.monotonic())
 
     async def _stream(self, stub: Any) -> None:
         """One query after another on a stream; its death takes the connection along."""
@@ -210,7 +244,7 @@ class Labeller:
         try:
             while left and not self._done.is_set():
                 try:
-                    response = await asyncio.wait_for(call.read(), 0.5)
+                    response = await asyncio.wait_for(call.read(), IDLE_S)
                 except TimeoutError:  # nothing to do, and the read is gone with it: another life
                     return
                 if response is aio.EOF:
@@ -218,19 +252,21 @@ class Labeller:
                 if response.WhichOneof("event") != "query":
                     continue
                 left -= 1
-                if self._chance.random() < 0.03:
+                card = self._trial.streamers.deal()
+                if card == "die":
                     self._trial.did["torn"] += 1
                     return
                 # the lease was given at some moment before the query came, so only its end is sure: from here on
                 # the labeller counts on nothing
-                await self._one(stub, response.query, None, time.monotonic())
+                await self._one(stub, response.query, card, None, time.monotonic())
         finally:
             call.cancel()
 
-    async def _one(self, stub: Any, query: query_pb2.Query, asked_at: float | None, got_at: float) -> None:
+    async def _one(
+        self, stub: Any, query: query_pb2.Query, card: str, asked_at: float | None, got_at: float
+    ) -> None:
         """Think, then answer or do something else; remember for how long it was surely held."""
-        trial, kind = self._trial, self._chance.random()
-        late = kind < 0.02
+        trial, late = self._trial, card == "late"
         await asyncio.sleep(
             LEASE_S * self._chance.uniform(1.0, 1.6) if late else self._chance.random() ** 3 * 0.05
         )
@@ -239,7 +275,7 @@ class Labeller:
             trial.holdings.append(Holding(query.name, query.lease_token, got_at, over))
         named = {"name": query.name, "lease_token": query.lease_token}
         try:
-            if 0.02 <= kind < 0.08:
+            if card == "give back":
                 how = self._chance.choice((How.HOW_UNSPECIFIED, How.HOW_SKIP, How.HOW_POSTPONE))
                 back = query_pb2.ReturnQueryRequest(how=how, **named)
                 if how == How.HOW_POSTPONE:

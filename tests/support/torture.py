@@ -46,10 +46,8 @@ MIN_INSTANCES = 20
 OUTAGE_S = 120.0
 SETTLE_S = 120.0
 LONGEST_CALM_S = 1.5
-CALM_SHARE = 0.5
-"""Of the kills come after a tree was grown since the last one; the others may strike while processes still start."""
-
-PROGRESS_S = 60.0
+PROGRESS_S = 90.0
+TARGETS = ("server", "grower")
 assert access.ROLES  # the server's package is there: this is no client-only installation
 
 
@@ -71,7 +69,9 @@ class Outcome:
     pushed: list[str] = field(default_factory=list)
     answered: dict[str, tuple[str, int]] = field(default_factory=dict)  # query: labeller and sequence
     classified: int = 0
+    spent: bool = False  # no answer is wanted any more
     kills: Counter[str] = field(default_factory=Counter)
+    calm: int = 0  # kills that came when all that clients do had gone on since the kill before
     wrong: list[str] = field(default_factory=list)
 
 
@@ -96,7 +96,7 @@ class Torture:
         with Client(self.address) as client:
             client.create_model(MODEL, specification(budget))
 
-    def run(self, kills: int) -> Outcome:
+    def run(self, kills: int, on_kill: Callable[[Outcome], object] | None = None) -> Outcome:
         """Kill so many times, then check; raises AssertionError when something is not as it was told."""
         works: list[Callable[[Client], None]] = [self._push, self._classify]
         works += [self._label("ann"), self._label("bob")]
@@ -104,11 +104,13 @@ class Torture:
         for thread in threads:
             thread.start()
         try:
-            for _ in range(kills):
-                if self.rng.random() < CALM_SHARE:
+            for target, calm in self._plan(kills):
+                if calm:
                     self._wait_for_progress()
                 time.sleep(float(self.rng.uniform(0, LONGEST_CALM_S)))
-                self._kill()
+                self._kill(target)
+                if on_kill is not None:
+                    on_kill(self.outcome)
         finally:
             self._stop.set()
             for thread in threads:
@@ -123,6 +125,12 @@ class Torture:
             self.serving.stop()
         assert verify(file_url(self.folder / "quercus.db")) == []
         return self.outcome
+
+    def _plan(self, kills: int) -> list[tuple[str, bool]]:
+        """What is killed, and whether after progress or perhaps while processes still start: each as often."""
+        kinds = [(target, calm) for target in TARGETS for calm in (True, False)]
+        plan = (kinds * (kills // len(kinds) + 1))[:kills]
+        return [plan[k] for k in self.rng.permutation(kills)]
 
     def _work(self, work: Callable[[Client], None]) -> None:
         with Client(self.address, outage_s=OUTAGE_S) as client:
@@ -157,6 +165,7 @@ class Torture:
     def _label(self, labeller: str) -> Callable[[Client], None]:
         def work(client: Client) -> None:
             lease = client.lease(MODEL, labeller, lease_s=5, wait_s=0.5)
+            self.outcome.spent |= lease.idle == "budget_spent"
             for query in lease.queries:
                 row = np.array([VALUES.index(str(query.values[f"x{k}"])) for k in range(ATTRIBUTES)])
                 try:
@@ -177,23 +186,35 @@ class Torture:
         time.sleep(0.01)
 
     def _wait_for_progress(self) -> None:
-        """Until a labeller had another answer accepted and a row was classified."""
+        """Until rows were pushed, rows were classified and, while the budget lasts, an answer was accepted."""
+        told = self.outcome
+
+        def reached() -> list[int]:
+            return [len(told.pushed), told.classified] + ([] if told.spent else [len(told.answered)])
+
+        before = [len(told.pushed), told.classified, len(told.answered)]
+        self._wait(
+            lambda: all(new > old for new, old in zip(reached(), before, strict=False)), "nothing goes on"
+        )
+        told.calm += 1
+
+    def _wait(self, until: Callable[[], object], what: str) -> None:
         deadline = time.monotonic() + PROGRESS_S
-        answered, classified = len(self.outcome.answered), self.outcome.classified
-        while answered == len(self.outcome.answered) or classified == self.outcome.classified:
-            assert time.monotonic() < deadline, f"nothing goes on any more after {self.outcome.kills}"
+        while not until():
+            assert self.outcome.wrong == []
+            assert time.monotonic() < deadline, f"{what} any more after {self.outcome.kills}"
             time.sleep(0.01)
 
-    def _kill(self) -> None:
-        growers = _growers(self.serving.process.pid)
-        if growers and self.rng.random() < 0.5:
-            for pid in growers:
+    def _kill(self, target: str) -> None:
+        if target == "grower":
+            server = self.serving.process.pid
+            self._wait(lambda: _growers(server), "there is no grower")
+            for pid in _growers(server):
                 os.kill(pid, signal.SIGKILL)
-                self.outcome.kills["grower"] += 1
-            return
-        self.serving.kill()
-        self.outcome.kills["server"] += 1
-        self.serving = Serving(self.folder, int(self.address.rpartition(":")[2]))
+        else:
+            self.serving.kill()
+            self.serving = Serving(self.folder, int(self.address.rpartition(":")[2]))
+        self.outcome.kills[target] += 1
 
     def _check(self, client: Client) -> None:
         told = self.outcome
@@ -232,14 +253,24 @@ class Torture:
 
 
 def _growers(server: int) -> list[int]:
-    """Process ids of the server's children."""
+    """Process ids of the server's children that live."""
     found = []
     for task in Path(f"/proc/{server}/task").iterdir():
         try:
-            found += [int(pid) for pid in (task / "children").read_text().split()]
+            found += [pid for pid in (task / "children").read_text().split() if _lives(pid)]
         except OSError:
             continue
-    return found
+    return [int(pid) for pid in found]
+
+
+def _lives(pid: str) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def _show(outcome: Outcome) -> None:
+    if outcome.kills.total() % 20 == 0:
+        told = f"{len(outcome.pushed):,} rows, {len(outcome.answered):,} answers, {outcome.classified:,} classified"
+        print(f"{outcome.kills.total()} kills: {told}", flush=True)
 
 
 def main() -> None:
@@ -248,12 +279,12 @@ def main() -> None:
     prepare()  # compiled once, kernels are loaded by every grower
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        outcome = Torture(Path(folder), seed=kills).run(kills)
+        outcome = Torture(Path(folder), seed=kills).run(kills, _show)
+    seconds, killed = time.monotonic() - started, outcome.kills
+    print(f"{killed.total()} kills in {seconds:.0f} s: {dict(killed)}, {outcome.calm} of them after progress")
     print(
-        f"{outcome.kills.total()} kills ({outcome.kills['server']} of the server, {outcome.kills['grower']} of the "
-        f"grower) in {time.monotonic() - started:.0f} s: {len(outcome.pushed):,} rows and "
-        f"{len(outcome.answered):,} answers acknowledged, all there once, {outcome.classified:,} rows classified "
-        "meanwhile; the tree is that of batch induction"
+        f"{len(outcome.pushed):,} rows and {len(outcome.answered):,} answers acknowledged, all there once, "
+        f"{outcome.classified:,} rows classified meanwhile; the tree is that of batch induction"
     )
 
 

@@ -2,20 +2,22 @@
 
 from pathlib import Path
 
+import pytest
 from integration.client.serving import Serving
 from support.fuzz import METHODS, Fuzz, garbage
 
 from quercus.client import Client
 
 
+@pytest.mark.timeout(600)
 def test_every_rpc_takes_whatever_comes(tmp_path: Path) -> None:
     serving = Serving(tmp_path, 0, "--log-level", "error")
     try:
         fuzz = Fuzz(serving.address, seed=1)
         fuzz.run(30)
         assert fuzz.bugs == []
-        assert {method for method, _ in fuzz.codes} == set(METHODS)
-        assert sum(code == "OK" for _, code in fuzz.codes) >= 5, "nearly all are refused at the door"
+        passed = {method for method, code in fuzz.codes if code == "OK"}
+        assert passed == set(METHODS), "some are refused at the door, whatever they are sent"
         garbage(serving.address, 40, seed=1)
         fuzz.prepare()
         with Client(serving.address) as client:

@@ -2,10 +2,18 @@
 
 from pathlib import Path
 
-from support.torture import Torture
+import pytest
+from support.torture import BATCH_ROWS, TARGETS, Torture
+
+KILLS = 8
 
 
+@pytest.mark.timeout(600)
 def test_nothing_acknowledged_is_lost_however_often_processes_are_killed(tmp_path: Path) -> None:
-    outcome = Torture(tmp_path, seed=3).run(kills=6)
-    assert outcome.kills.total() >= 6
-    assert len(outcome.pushed) > 20
+    outcome = Torture(tmp_path, seed=3).run(KILLS)
+    assert outcome.kills == dict.fromkeys(TARGETS, KILLS // 2)
+    assert outcome.calm == KILLS // 2
+    assert len(outcome.pushed) >= BATCH_ROWS * outcome.calm
+    assert outcome.classified >= outcome.calm
+    assert outcome.answered
+    assert outcome.spent or len(outcome.answered) >= outcome.calm
