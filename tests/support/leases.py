@@ -55,7 +55,7 @@ CARDS: Final = 20
 RARE: Final = ("die", "late", "give back")
 """One card of each; the others say to answer in time."""
 
-IDLE_S: Final = 2.0
+IDLE_S: Final = 15.0
 """A stream on which nothing came for so long is given up."""
 
 
@@ -243,11 +243,8 @@ class Labeller:
         left = self._chance.randint(5, 40)
         try:
             while left and not self._done.is_set():
-                try:
-                    response = await asyncio.wait_for(call.read(), IDLE_S)
-                except TimeoutError:  # nothing to do, and the read is gone with it: another life
-                    return
-                if response is aio.EOF:
+                response = await self._read(call)
+                if response is None:  # nothing to do: another life
                     return
                 if response.WhichOneof("event") != "query":
                     continue
@@ -261,6 +258,16 @@ class Labeller:
                 await self._one(stub, response.query, card, None, time.monotonic())
         finally:
             call.cancel()
+
+    async def _read(self, call: Any) -> query_pb2.StreamQueriesResponse | None:
+        """Return what comes on a stream; None when it has ended, nothing comes for long, or all is done."""
+        reading, done = asyncio.ensure_future(call.read()), asyncio.ensure_future(self._done.wait())
+        try:
+            await asyncio.wait({reading, done}, timeout=IDLE_S, return_when=asyncio.FIRST_COMPLETED)
+            return None if not reading.done() or reading.result() is aio.EOF else reading.result()
+        finally:
+            reading.cancel()
+            done.cancel()
 
     async def _one(
         self, stub: Any, query: query_pb2.Query, card: str, asked_at: float | None, got_at: float
