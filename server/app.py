@@ -65,7 +65,9 @@ SERVICES: Final = (
 )
 GROWER_HEALTH: Final = "quercus.v1.Grower"
 """What a health probe asks for to learn how the grower is."""
-LOOK_AT_GROWER_S: Final = 1.0
+WRITES_HEALTH: Final = "quercus.v1.Writes"
+"""And to learn whether rows and answers are taken; NOT_SERVING while the store can only be read."""
+LOOK_AT_PARTS_S: Final = 1.0
 PING_EVERY_MS: Final = 30_000
 PING_TIMEOUT_MS: Final = 20_000
 LINGER_S: Final = 0.2
@@ -108,6 +110,11 @@ class Server:
         self.supervisor = Supervisor(config)
         self._metrics = Metrics(self._store)
         self._metrics.gauge("quercus_writes_waiting", "Writes that wait.", lambda: self.core.writer.waiting)
+        self._metrics.gauge(
+            "quercus_store_writable",
+            "Whether the store takes writes.",
+            lambda: not (self.core.writer.trouble or self.core.changes.trouble),
+        )
         self._metrics.gauge(
             "quercus_grower_up", "Whether the grower runs and was heard of.", lambda: self.supervisor.is_well
         )
@@ -155,7 +162,7 @@ class Server:
         await self._tell_health(well=True)
         self._watches = [
             asyncio.create_task(self._follow_store(), name="quercus-health"),
-            asyncio.create_task(self._follow_grower(), name="quercus-health-grower"),
+            asyncio.create_task(self._follow_parts(), name="quercus-health-parts"),
         ]
 
     async def _follow_store(self) -> None:
@@ -168,22 +175,27 @@ class Server:
                 await self._tell_health(well)
             await changes.wait(seen)
 
-    async def _follow_grower(self) -> None:
-        """Say under a name of its own whether the grower is well. Runs until cancelled."""
-        status, said = health_pb2.HealthCheckResponse, None
+    async def _follow_parts(self) -> None:
+        """Say under names of their own whether the grower is well and the store takes writes. Runs until cancelled."""
+        said: dict[str, bool] = {}
         while True:
-            well = self.supervisor.is_well
-            if well != said:
-                await self._health.set(GROWER_HEALTH, status.SERVING if well else status.NOT_SERVING)
-                if said is not None:
+            writable = not (self.core.writer.trouble or self.core.changes.trouble)
+            for name, well in ((GROWER_HEALTH, self.supervisor.is_well), (WRITES_HEALTH, writable)):
+                if well == said.get(name):
+                    continue
+                await self._set_health(name, well)
+                if name == GROWER_HEALTH and name in said:
                     _log.warning("the grower %s", "is well again" if well else "is not well")
-                said = well
-            await asyncio.sleep(LOOK_AT_GROWER_S)
+                said[name] = well
+            await asyncio.sleep(LOOK_AT_PARTS_S)
 
     async def _tell_health(self, well: bool) -> None:
-        status = health_pb2.HealthCheckResponse
         for service in ("", *SERVICES):
-            await self._health.set(service, status.SERVING if well else status.NOT_SERVING)
+            await self._set_health(service, well)
+
+    async def _set_health(self, service: str, well: bool) -> None:
+        status = health_pb2.HealthCheckResponse
+        await self._health.set(service, status.SERVING if well else status.NOT_SERVING)
 
     def _listen(self) -> int:
         wanted = join(self._config.host, self._config.port)
@@ -293,6 +305,13 @@ async def _serve(config: Config) -> None:
 
 def _open_store(config: Config) -> Store:
     try:
-        return Store.open(config.store_url)
+        store = Store.open(config.store_url, check_s=config.check_s)
+        try:
+            if config.grower:
+                store.claim(f"process {os.getpid()} (since {time.strftime('%Y-%m-%d %H:%M:%S %Z')})")
+        except BaseException:
+            store.close()
+            raise
+        return store
     except (StorageError, InvalidInput) as error:
         raise BadStart(f"cannot use the store {config.store}: {error}") from error

@@ -17,6 +17,7 @@ from quercus.belief.errors import shown
 from quercus.server import logs
 from quercus.server.errors import BadStart
 from quercus.server.limits import (
+    CHECK_S,
     MAX_CALLS,
     MAX_MESSAGE_BYTES,
     MAX_MODELS,
@@ -61,7 +62,8 @@ class Config:
     max_models : models of the store.
     max_memory_bytes : above which the server refuses new work (RESOURCE_EXHAUSTED); 0: three quarters of what the
         machine, or its control group, has.
-    grower : whether to run the grower process.
+    check_s : for how long at most to look at the start whether the store is damaged, in seconds; 0: not at all.
+    grower : whether to run the grower process. Of servers that share a store one may.
     keep_trees : tree versions of each model that are kept; the log is kept whole.
     snapshot_interval_s : while rows arrive the tree of a model is published at most this often, in seconds; 0: as often
         as there is something new. What labellers say, and what comes after a rest, is published at once.
@@ -88,6 +90,7 @@ class Config:
     calls_per_s: float = 0.0
     max_models: int = MAX_MODELS
     max_memory_bytes: int = 0
+    check_s: float = CHECK_S
     grower: bool = True
     keep_trees: int = KEPT_VERSIONS
     snapshot_interval_s: float = SNAPSHOT_INTERVAL_S
@@ -174,6 +177,7 @@ _BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
     ("grace_s", 0.0, 3600.0),
     ("poll_ms", 1, 10_000),
     ("read_threads", 1, 64),
+    ("check_s", 0.0, 3600.0),
     ("keep_trees", 1, 1_000_000_000),
     ("snapshot_interval_s", 0.0, MAX_SNAPSHOT_INTERVAL_S),
     ("max_message_bytes", 1024, 1024**3),

@@ -20,6 +20,7 @@ from quercus.storage.errors import (
     CorruptStore,
     FailedPrecondition,
     NewerSchema,
+    NoSpace,
     NotFound,
     ReadOnlyStore,
     Stale,
@@ -102,6 +103,8 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911, PLR091
             return failure(code_pb2.ALREADY_EXISTS, str(error), _resource(error))
         case FailedPrecondition() | ReadOnlyStore() | NewerSchema():
             return failure(code_pb2.FAILED_PRECONDITION, str(error))
+        case NoSpace():
+            return failure(code_pb2.RESOURCE_EXHAUSTED, str(error))
         case CorruptStore():
             return failure(code_pb2.DATA_LOSS, str(error))
         case DecodeError():  # requests are read elsewhere, so it was a message of the store

@@ -32,6 +32,9 @@ _log = logging.getLogger("quercus.server.grower")  # also when it is run as __ma
 NICENESS: Final = 5  # where they compete for a core, answering goes before growing
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
+STORE_RETRY_S: Final = (
+    5.0  # at the latest, where the store took nothing: space returns, and someone waits for the tree
+)
 BEAT_S: Final = 1.0
 NOTICE_S: Final = 2.0  # kernels that are cached load faster than this
 PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
@@ -105,7 +108,8 @@ class Grower:
             self._models.pop(record.key, None)
             return
         count = self._failures[record.key] = self._failures.get(record.key, 0) + 1
-        delay = min(FIRST_RETRY_S * 2 ** min(count - 1, 30), LAST_RETRY_S)
+        last = STORE_RETRY_S if isinstance(error, StorageError) else LAST_RETRY_S
+        delay = min(FIRST_RETRY_S * 2 ** min(count - 1, 30), last)
         self._retry_at[record.key] = time.monotonic() + delay
         if isinstance(error, StorageError):  # the store's fault: what is folded is sound
             _log.error("model %s cannot be grown: %s; trying again in %.1f s", record.name, error, delay)
@@ -136,7 +140,7 @@ def run(store: Store, poll_s: float, keep: int, interval_s: float) -> None:
         except StorageError as error:
             _log.error("the store cannot be read: %s; trying again in %.1f s", error, delay)
             time.sleep(delay)
-            delay = min(2 * delay, LAST_RETRY_S)
+            delay = min(2 * delay, STORE_RETRY_S)
 
 
 def _wait_for_change(store: Store, token: int, poll_s: float, until: float) -> None:

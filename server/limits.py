@@ -19,6 +19,9 @@ MAX_MODELS: Final = 10_000
 MEMORY_SHARE: Final = 0.75
 """Of the machine's memory that the server uses before it refuses work, unless configured."""
 
+CHECK_S: Final = 5.0
+"""Longest look at a store's file when the server starts, unless configured: some gigabytes."""
+
 MAX_BATCH_ROWS: Final = 10_000
 """Rows in one push or one classification."""
 

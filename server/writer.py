@@ -6,11 +6,14 @@ import asyncio
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from quercus.server.limits import GROUP_ROWS, PENDING_BYTES
+from quercus.storage.errors import StorageError
 from quercus.storage.records import Appended, Push
 from quercus.storage.store import Store
 
@@ -26,10 +29,14 @@ class _Job:
 
 
 _STOP: Final = None
+LOOK_S: Final = 1.0
+"""Between two looks whether the store takes writes, or takes them again."""
 
 
 class Writer:
     """Runs every write, in order, in one thread; answers through futures of the event loop.
+
+    A store that takes no writes (a full disk, say) refuses each with the reason, and is tried again every second.
 
     Parameters
     ----------
@@ -43,12 +50,19 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="quercus-writer", daemon=True)
         self._pending_bytes = 0
         self._room = asyncio.Event()
+        self._trouble = ""
+        self._look_at = time.monotonic() + LOOK_S
         self.commits = 0  # groups of pushes committed: fewer than pushes when they share commits
 
     @property
     def waiting(self) -> int:
         """How many jobs the thread has not taken yet."""
         return self._queue.qsize()
+
+    @property
+    def trouble(self) -> str:
+        """Why the store takes no writes at this moment, empty when it does."""
+        return self._trouble
 
     def start(self) -> None:
         """Begin to write."""
@@ -86,14 +100,36 @@ class Writer:
     def _work(self) -> None:
         stopping = False
         while not stopping:
-            jobs = [self._queue.get()]
-            while True:
-                try:
-                    jobs.append(self._queue.get_nowait())
-                except queue.Empty:
-                    break
+            jobs = self._taken()
             stopping = _STOP in jobs
             self._run_all([job for job in jobs if job is not None and not job.future.cancelled()])
+            self._look()
+
+    def _taken(self) -> list[_Job | None]:
+        """All jobs that wait; none when it is time to look at the store first."""
+        jobs: list[_Job | None] = []
+        with suppress(queue.Empty):
+            jobs.append(self._queue.get(timeout=max(0.0, self._look_at - time.monotonic())))
+            while True:
+                jobs.append(self._queue.get_nowait())
+        return jobs
+
+    def _look(self) -> None:
+        """Notice that the store takes no writes, and when it does again."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + LOOK_S
+            with suppress(StorageError):  # which the store remembers
+                if self._store.write_trouble:
+                    self._store.try_to_write()
+                else:
+                    self._store.check_room()
+        trouble = self._store.write_trouble
+        if trouble and not self._trouble:
+            _log.error("nothing can be written, only read: %s", trouble)
+        elif self._trouble and not trouble:
+            _log.warning("the store takes writes again")
+        self._trouble = trouble
 
     def _run_all(self, jobs: Sequence[_Job]) -> None:
         group: list[_Job] = []

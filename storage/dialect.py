@@ -19,12 +19,15 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreBusy, StoreError
+from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyStore, StoreBusy, StoreError
+from quercus.storage.serverlock import ServerLock
 
 WRITE = "quercus_write"  # execution option of a connection that will write
 POOL_SIZE = 8
 POOL_OVERFLOW = 56  # more threads than this at once wait for a connection
 WAL_RETRY_S = 0.01
+ROOM_BYTES = 2**20  # with less than this on the disk, what was refused for want of space is not tried again
+CHECK_STEPS = 10_000  # of SQLite's machine, between two looks at the clock
 # SQLite polls a lock after 1, 2, 5, ... and at last every 100 ms: whoever waits long loses against whoever came last.
 # Asking anew after these milliseconds keeps the chances equal.
 LOCK_RETRY_MS = 8
@@ -84,6 +87,8 @@ class SqliteDialect:
             raise StoreError(f"cannot create {self.path}: {parent} is not a folder")
         if self.path.is_dir():
             raise CorruptStore(f"{self.path} is a folder, not a store")
+        if os.statvfs(parent).f_flag & os.ST_RDONLY:
+            raise ReadOnlyStore(f"{self.path} may not be written: its file system is mounted read-only")
         if self.path.exists() and not _may(self.path, os.R_OK | os.W_OK):
             raise ReadOnlyStore(f"{self.path} may not be read and written by this user")
         if not _may(parent, os.W_OK | os.X_OK):
@@ -116,6 +121,34 @@ class SqliteDialect:
             with suppress(OSError):
                 sizes += self.path.with_name(self.path.name + suffix).stat().st_size
         return sizes
+
+    def claim(self, holder: str) -> ServerLock:
+        """Be the one server of the store."""
+        return ServerLock(self.path, holder)
+
+    def check_room(self) -> None:
+        """Raise when next to nothing is left on the disk."""
+        disk = os.statvfs(self.path.parent)
+        left = disk.f_bavail * disk.f_frsize
+        if left < ROOM_BYTES:
+            raise NoSpace(f"{self.path} {NO_SPACE} ({left // 1024:,} KiB are left)")
+
+    def faults(self, engine: Engine, seconds: float) -> str:
+        """What a look at the file finds wrong, empty when nothing; it ends when the time is up, however far it came."""
+        deadline = time.monotonic() + seconds
+        raw = engine.raw_connection()
+        driver = cast(sqlite3.Connection, raw.driver_connection)
+        driver.set_progress_handler(lambda: time.monotonic() > deadline, CHECK_STEPS)
+        try:
+            found = [str(row[0]) for row in driver.execute("PRAGMA quick_check(1)")]
+            return "" if found == ["ok"] else "; ".join(found)
+        except sqlite3.OperationalError as error:
+            if _code(error) == sqlite3.SQLITE_INTERRUPT:
+                return ""
+            raise
+        finally:
+            driver.set_progress_handler(None, 0)
+            raw.close()
 
     def create_engine(self) -> Engine:
         """Engine whose connections are set up and whose transactions begin as they will be used."""
@@ -198,8 +231,18 @@ class SqliteDialect:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if not isinstance(cause, sqlite3.Error):
             return StoreError(f"{self.path}: {cause}")
-        kind, says = _MEANINGS.get(_code(cause), (StoreError, "cannot be used"))
-        return kind(f"{self.path} {says} ({cause})")
+        kind, says = _MEANINGS.get(_code(cause)) or self._trouble_of_disk()
+        return kind(f"{self.path} {says.format(self.path)} ({cause})")
+
+    def _trouble_of_disk(self) -> tuple[type[StoreError], str]:
+        """What stands behind an error that may mean anything, such as a file that could not be written."""
+        with suppress(OSError):
+            disk = os.statvfs(self.path.parent)
+            if disk.f_flag & os.ST_RDONLY:
+                return ReadOnlyStore, "may not be written: its file system is mounted read-only"
+            if disk.f_bavail * disk.f_frsize < ROOM_BYTES:
+                return NoSpace, NO_SPACE
+        return StoreError, "cannot be used"
 
 
 DRIVER_ERRORS = (SQLAlchemyError, sqlite3.Error)
@@ -264,6 +307,11 @@ def _code(error: sqlite3.Error) -> int:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
+NO_SPACE = "cannot grow: no space is left on the disk; free some, and writing goes on by itself"
+DAMAGED = (
+    "is damaged: see quercus check --store {0}, and quercus restore FILE --store {0} --force for a backup"
+)
+
 # The driver lacks the code in a few errors that it raises itself; they fall to the general case.
 _BUSY = (StoreBusy, "was locked by another process for longer than the busy timeout: try again")
 _MEANINGS: dict[int, tuple[type[StoreError], str]] = {
@@ -271,8 +319,8 @@ _MEANINGS: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_LOCKED: _BUSY,
     sqlite3.SQLITE_READONLY: (ReadOnlyStore, "may not be written"),
     sqlite3.SQLITE_NOTADB: (CorruptStore, "is not a store of quercus"),
-    sqlite3.SQLITE_CORRUPT: (CorruptStore, "is damaged"),
-    sqlite3.SQLITE_FULL: (StoreError, "could not grow: no space is left on the disk"),
+    sqlite3.SQLITE_CORRUPT: (CorruptStore, DAMAGED),
+    sqlite3.SQLITE_FULL: (NoSpace, NO_SPACE),
 }
 
 

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from sqlalchemy import Connection
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage.dialect import DRIVER_ERRORS, WRITE, SqliteDialect
-from quercus.storage.errors import StoreError
+from quercus.storage.dialect import DAMAGED, DRIVER_ERRORS, WRITE, SqliteDialect
+from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreBusy, StoreError
+from quercus.storage.serverlock import ServerLock
 
 
 class Database:
@@ -19,6 +20,9 @@ class Database:
         # In one process writers queue here, in order, instead of polling the file's lock.
         self._writer = threading.Lock()
         self._closed = False
+        self._damage = ""
+        self._write_trouble = ""
+        self._claim: ServerLock | None = None
         with self._translated():
             dialect.check_reachable()
             self._engine = dialect.create_engine()
@@ -39,7 +43,9 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """Write transaction, committed to disk when the block ends, rolled back when it raises."""
-        with self._translated(), self._writer:
+        with self._watched(), self._translated(), self._writer:
+            if self._damage:  # to write on would make it worse
+                raise ReadOnlyStore(f"{self._damage}; nothing is written to it any more")
             self.dialect.check_in_place()
             with self._engine.connect() as connection:
                 connection.execution_options(**{WRITE: True})
@@ -48,11 +54,54 @@ class Database:
                 # once more: what was committed to a file that nobody will find again is not stored
                 self.dialect.check_in_place()
 
+    @property
+    def write_trouble(self) -> str:
+        """Why the last write was not taken, for a reason that lies in the store; empty once `tried` succeeded."""
+        return self._write_trouble or self._damage
+
+    @contextmanager
+    def tried(self) -> Iterator[Connection]:
+        """Write transaction that finds out whether the store takes writes."""
+        self.check_room()
+        with self.write() as connection:
+            yield connection
+        self._write_trouble = ""
+
+    def check_room(self) -> None:
+        """Raise `NoSpace` when next to nothing is left on the disk."""
+        with self._watched(), self._translated():
+            self.dialect.check_in_place()
+            self.dialect.check_room()
+
+    def claim(self, holder: str) -> None:
+        """Be the one server of the store until it is closed; see `serverlock`."""
+        with self._translated():
+            self._claim = self.dialect.claim(holder)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreBusy:
+            raise
+        except StoreError as error:
+            self._write_trouble = str(error)
+            raise
+
     def change_token(self) -> int:
         """See `Store.change_token`."""
         with self._translated():
             self.dialect.check_in_place()
             return self.dialect.change_token(self._engine)
+
+    def check(self, seconds: float) -> None:
+        """Look at the file for so long at most; `CorruptStore` when something is found."""
+        with self._translated():
+            found = self.dialect.faults(self._engine, seconds)
+        if found:
+            raise CorruptStore(
+                f"{self.dialect.store_name} {DAMAGED.format(self.dialect.store_name)} ({found})"
+            )
 
     def remember_files(self) -> None:
         """From now on every call makes sure that the files are still the same."""
@@ -64,6 +113,8 @@ class Database:
         with self._translated(check=False):
             self.dialect.close()
             self._engine.dispose()
+        if self._claim is not None:
+            self._claim.close()
 
     @contextmanager
     def _translated(self, *, check: bool = True) -> Iterator[None]:
@@ -72,7 +123,10 @@ class Database:
         try:
             yield
         except DRIVER_ERRORS as error:
-            raise self.dialect.translate(error) from error
+            translated = self.dialect.translate(error)
+            if isinstance(translated, CorruptStore):
+                self._damage = str(translated)
+            raise translated from error
         except OverflowError as error:
             raise InvalidInput("number", "an integer does not fit into 64 bits") from error
         except UnicodeEncodeError as error:

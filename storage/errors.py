@@ -111,6 +111,10 @@ class ReadOnlyStore(StoreError):  # noqa: N818 - a name that says what is wrong
     """The file or its folder may not be written."""
 
 
+class NoSpace(StoreError):  # noqa: N818 - a name that says what is wrong
+    """No space is left on the disk of the store; reading goes on, and writing once there is some."""
+
+
 class StoreBusy(StoreError):  # noqa: N818 - a name that says what is wrong
     """Another process held the write lock longer than the busy timeout; trying again is sound."""
 

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
+from sqlalchemy import update
+
 from quercus.storage import agenda as agendas
 from quercus.storage import checks, log, models, reading, snapshots, transfer
 from quercus.storage.access import Access
@@ -26,7 +28,7 @@ from quercus.storage.records import (
     Snapshot,
     Stretch,
 )
-from quercus.storage.schema import HEAD
+from quercus.storage.schema import HEAD, lease_clock
 from quercus.storage.snapshots import KEPT_VERSIONS
 
 BUSY_TIMEOUT_S = 10.0
@@ -50,6 +52,7 @@ class Store(QueryCalls):
         steady: Callable[[], float] = since_boot,
         boot: str | None = None,
         busy_timeout_s: float = BUSY_TIMEOUT_S,
+        check_s: float = 0.0,
     ) -> "Store":
         """Open a store, create it when there is none, upgrade its schema when it is older.
 
@@ -65,6 +68,8 @@ class Store(QueryCalls):
             Name of this boot; None: the system's.
         busy_timeout_s : float
             How long a write waits for another process.
+        check_s : float
+            For how long at most to look whether the file is damaged; 0: not at all.
 
         Raises
         ------
@@ -77,6 +82,8 @@ class Store(QueryCalls):
         """
         database = Database(dialect_for(url, busy_timeout_s))
         try:
+            if check_s > 0:
+                database.check(check_s)
             ensure_schema(database)
             clocks = Clocks.of(database, clock, steady, boot_id() if boot is None else boot)
         except BaseException:
@@ -107,6 +114,35 @@ class Store(QueryCalls):
     def access(self) -> Access:
         """Tokens and the audit log."""
         return Access(self._database, lambda: self._now().wall)
+
+    @property
+    def write_trouble(self) -> str:
+        """Why the store took no write, such as a full disk; empty when it does. What was refused may be sent again."""
+        return self._database.write_trouble
+
+    def claim(self, holder: str) -> None:
+        """Be the one server that grows the store's trees, until it is closed or the process ends, however it ends.
+
+        Parameters
+        ----------
+        holder : str
+            Who it is, in words for whoever comes second.
+
+        Raises
+        ------
+        StoreBusy
+            Another server is; the message says which.
+        """
+        self._database.claim(holder)
+
+    def try_to_write(self) -> None:
+        """Write next to nothing, to find out whether the store takes writes; raises `StoreError` while it does not."""
+        with self._database.tried() as connection:
+            connection.execute(update(lease_clock).values(boot=lease_clock.c.boot))
+
+    def check_room(self) -> None:
+        """Raise `NoSpace` when next to nothing is left on the disk."""
+        self._database.check_room()
 
     def close(self) -> None:
         """Close every connection; later calls raise `StoreError`."""

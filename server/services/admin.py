@@ -43,11 +43,12 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     ) -> admin_pb2.GetStatusResponse:
         """Say how the server is; also while the store cannot be used."""
         core, config = self._core, self._core.config
+        only_read = f"can only be read: {core.writer.trouble}" if core.writer.trouble else ""
         status = admin_pb2.GetStatusResponse(
             version=__version__,
             uptime=duration(time.monotonic() - self._started),
             store_revision=core.store.revision,
-            store_trouble=core.changes.trouble,
+            store_trouble=core.changes.trouble or only_read,
             grower=self._supervisor.status(),
             calls=int(self._calls()),
             writes_waiting=core.writer.waiting,
@@ -56,7 +57,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             tokens=config.needs_tokens,
             log_level=logs.level(),
         )
-        if not status.store_trouble:
+        if not core.changes.trouble:
             await core.read(_look, core.store, status)
         return status
 

@@ -22,7 +22,8 @@ CASES = [
     (storage.StoreBusy("busy"), grpc.StatusCode.UNAVAILABLE),
     (storage.ReadOnlyStore("read-only"), grpc.StatusCode.FAILED_PRECONDITION),
     (storage.NewerSchema("q.db", "9", "1"), grpc.StatusCode.FAILED_PRECONDITION),
-    (storage.StoreError("disk full"), grpc.StatusCode.UNAVAILABLE),
+    (storage.NoSpace("disk full"), grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (storage.StoreError("disk gone"), grpc.StatusCode.UNAVAILABLE),
     (DecodeError("Wire format was corrupt"), grpc.StatusCode.DATA_LOSS),
     (Unavailable("later"), grpc.StatusCode.UNAVAILABLE),
 ]

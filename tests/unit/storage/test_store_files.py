@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.mounts import fill, small_disk
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
@@ -18,11 +19,13 @@ from quercus.storage import (
     CorruptStore,
     FailedPrecondition,
     NewerSchema,
+    NoSpace,
     NotFound,
     ReadOnlyStore,
     Store,
     StoreBusy,
     StoreError,
+    dialect,
     file_url,
 )
 
@@ -184,7 +187,9 @@ def test_a_file_that_is_damaged_later(path):
     data = bytearray(path.read_bytes())
     data[8192:] = b"\xaa" * (len(data) - 8192)
     path.write_bytes(data)
-    malformed = pytest.raises(CorruptStore, match=r"store.db is damaged \(database disk image is malformed\)")
+    malformed = pytest.raises(
+        CorruptStore, match=r"store.db is damaged: .* \(database disk image is malformed\)"
+    )
     with malformed, Store.open(url_of(path)) as store:
         store.read_events("m")
 
@@ -255,3 +260,87 @@ def test_opening_a_current_store_does_not_load_alembic(path):
     code = f"import sys; from quercus.storage import Store; Store.open({url_of(path)!r}).close(); "
     code += "sys.exit('alembic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_damaged_page_is_found_at_the_start(path):
+    with Store.open(url_of(path)) as store:
+        store.create_model("m", b"specification", budget=0)
+        store.append_instances(
+            "m", [f"i{n}" for n in range(2000)], np.random.default_rng(0).random((2000, 4)), [b"?"] * 2000
+        )
+    whole = path.read_bytes()
+    Store.open(url_of(path), check_s=5.0).close()
+    for start in range(20 * 4096, len(whole), 4096):
+        path.write_bytes(whole[:start] + b"\x5a" * 4096 + whole[start + 4096 :])
+        words = (
+            rf"is damaged: see quercus check --store {path}, and quercus restore FILE --store {path} --force"
+        )
+        with pytest.raises(CorruptStore, match=words):
+            Store.open(url_of(path), check_s=5.0)
+    path.write_bytes(whole)
+    with Store.open(url_of(path), check_s=5.0) as store:
+        assert store.get_model("m").instance_count == 2000
+
+
+def test_the_look_at_the_start_ends_in_time(path, monkeypatch):
+    with Store.open(url_of(path)) as store:
+        store.create_model("m", b"specification", budget=0)
+        store.append_instances("m", [f"i{n}" for n in range(5000)], np.zeros((5000, 4)), [b"?"] * 5000)
+    data = bytearray(path.read_bytes())
+    data[-4096:] = b"\x5a" * 4096
+    path.write_bytes(data)
+    with pytest.raises(CorruptStore):
+        Store.open(url_of(path), check_s=60.0)
+    monkeypatch.setattr(dialect, "CHECK_STEPS", 1)
+    Store.open(url_of(path), check_s=1e-9).close()  # not far enough to find it
+
+
+def test_a_damaged_store_is_read_only(path):
+    with Store.open(url_of(path)) as store:
+        store.create_model("m", b"specification", budget=0)
+        store.create_model("other", b"specification", budget=0)
+        store.append_instances(
+            "m", [f"i{n}" for n in range(2000)], np.random.default_rng(0).random((2000, 4)), [b"?"] * 2000
+        )
+    data = bytearray(path.read_bytes())
+    data[40 * 4096 : 41 * 4096] = b"\x5a" * 4096  # of the log
+    path.write_bytes(data)
+    with Store.open(url_of(path)) as store:
+        store.append_instances("other", ["a"], np.zeros((1, 2)), [b"?"])
+        assert store.write_trouble == ""
+        with pytest.raises(CorruptStore, match="is damaged: see quercus check"):
+            store.read_events("m", limit=10_000)
+        with pytest.raises(ReadOnlyStore, match=r"is damaged.*nothing is written to it any more"):
+            store.append_instances("other", ["b"], np.zeros((1, 2)), [b"?"])
+        assert "is damaged" in store.write_trouble
+        assert store.get_model("other").instance_count == 1
+
+
+def test_room_on_the_disk_comes_back(tmp_path):
+    with (
+        small_disk(tmp_path / "disk", megabytes=4) as folder,
+        Store.open(url_of(folder / "store.db")) as store,
+    ):
+        store.create_model("m", b"specification", budget=0)
+        store.check_room()
+        filler = fill(folder)
+        with pytest.raises(NoSpace, match=r"no space is left on the disk.*\(0 KiB are left\)"):
+            store.check_room()
+        assert "no space is left" in store.write_trouble
+        with pytest.raises(NoSpace, match="no space is left on the disk"):
+            store.append_instances("m", [f"i{n}" for n in range(2000)], np.zeros((2000, 9)), [b"?"] * 2000)
+        assert store.get_model("m").instance_count == 0
+        with pytest.raises(NoSpace):
+            store.try_to_write()
+        filler.unlink()
+        store.try_to_write()
+        assert store.write_trouble == ""
+        store.append_instances("m", [f"i{n}" for n in range(2000)], np.zeros((2000, 9)), [b"?"] * 2000)
+
+
+def test_a_file_system_that_is_read_only(tmp_path):
+    with small_disk(tmp_path / "disk", megabytes=4) as folder:
+        Store.open(url_of(folder / "store.db")).close()
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        with pytest.raises(ReadOnlyStore, match="its file system is mounted read-only"):
+            Store.open(url_of(folder / "store.db"))

@@ -1,0 +1,108 @@
+"""The disk of the store is full: what can be read is answered, what would be written is refused, nothing is lost."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support.mounts import fill, small_disk
+
+from quercus.client import Client, ResourceExhausted
+from quercus.proto.v1 import classify_pb2, query_pb2, tree_pb2
+from quercus.server.app import WRITES_HEALTH
+
+DEADLINE_S = 60.0
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", megabytes=8) as folder:
+        yield folder
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not true():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.05)
+
+
+def push_until_refused(api: Any, tools: Any) -> list[str]:
+    """Push until the disk is full; ids of the rows that were acknowledged."""
+    known: list[str] = []
+    for number in range(1000):
+        ids = [f"b{number}-{i}" for i in range(200)]
+        batch = tools.batch("m", np.zeros((200, 2)), ids=ids)
+        try:
+            api.push(batch)
+        except grpc.RpcError:
+            with tools.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "no space is left on the disk"):
+                api.push(batch)
+            return known
+        known += ids
+    raise AssertionError("the disk was never full")
+
+
+def test_a_full_disk(start_live: Any, tools: Any, disk: Path) -> None:
+    live = start_live(disk / "store.db")
+    api, client = live.api, Client(live.server.address)
+    api.create("m")
+    api.push(tools.table_t("m"))
+    api.grown("m", 21)
+    (query,) = api.lease("m").queries
+    row = classify_pb2.ClassifyRequest(model="models/m", rows=tools.packed([[0, 0]]))
+    health = health_pb2_grpc.HealthStub(api.channel)
+
+    def writes() -> int:
+        return health.Check(health_pb2.HealthCheckRequest(service=WRITES_HEALTH), timeout=60).status
+
+    until(lambda: writes() == health_pb2.HealthCheckResponse.SERVING)
+    filler = fill(disk, left_bytes=500_000)
+    known = push_until_refused(api, tools)
+
+    assert api.classifier.Classify(row, timeout=60).classes
+    assert api.trees.GetTree(tree_pb2.GetTreeRequest(name="models/m/trees/latest"), timeout=60).as_of >= 21
+    listed = api.queries.ListQueries(query_pb2.ListQueriesRequest(model="models/m"), timeout=60)
+    assert query.name in {each.name for each in listed.queries}
+    assert api.get("m").sequence_committed == 21 + len(known)
+    until(lambda: writes() == health_pb2.HealthCheckResponse.NOT_SERVING)
+    status = client.status()
+    assert not status.well
+    assert "can only be read" in status.store_trouble
+    assert "no space is left on the disk" in status.store_trouble
+    with pytest.raises(ResourceExhausted, match="no space is left"):
+        client.push("m", [["a", "d"]] * 5000)
+
+    filler.unlink()
+    until(lambda: writes() == health_pb2.HealthCheckResponse.SERVING)
+    assert client.status().store_trouble == ""
+    assert api.answer(query).committed_sequence > 21 + len(known)
+    api.push(tools.batch("m", np.zeros((1, 2)), ids=["last"]))
+    with live.server.core.store as store:
+        ids = [event.id for event in store.read_events("m", limit=10**6) if event.kind == 1]
+    assert len(ids) == len(set(ids))
+    assert set(known) | {"last"} <= set(ids)
+    client.close()
+
+
+def test_a_damaged_store_takes_no_more_writes(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    live = start_live(path)
+    live.api.create("m")
+    live.api.push(tools.table_t("m"))
+    live.api.grown("m", 21)
+    row = classify_pb2.ClassifyRequest(model="models/m", rows=tools.packed([[0, 0]]))
+    live.api.classifier.Classify(row, timeout=60)
+    live.server.core.store._database._damage = (
+        f"{path} is damaged"  # a page that SQLite could not make sense of
+    )
+    with tools.refused(
+        grpc.StatusCode.FAILED_PRECONDITION, "is damaged", "nothing is written to it any more"
+    ):
+        live.api.push(tools.batch("m", [[1, 1]]))
+    assert live.api.classifier.Classify(row, timeout=60).classes
+    assert live.api.get("m").sequence_committed == 21
