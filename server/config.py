@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
@@ -18,12 +18,21 @@ from quercus.server import logs
 from quercus.server.errors import BadStart
 from quercus.server.limits import (
     CHECK_S,
+    MAX_ATTRIBUTES,
+    MAX_BATCH_ROWS,
     MAX_CALLS,
+    MAX_CLASSES,
+    MAX_LEASES,
     MAX_MESSAGE_BYTES,
     MAX_MODELS,
+    MAX_NAME_CHARACTERS,
+    MAX_PUSH_WINDOW,
     MAX_SNAPSHOT_INTERVAL_S,
     MAX_STREAMS,
+    MAX_VALUES,
+    PUSH_WINDOW,
     SNAPSHOT_INTERVAL_S,
+    Sizes,
 )
 from quercus.server.listening import is_loopback
 from quercus.storage import KEPT_VERSIONS, file_url
@@ -58,8 +67,13 @@ class Config:
     max_message_bytes : largest message received.
     max_calls : calls under way at once, of all clients, streams included.
     max_streams : streams that one caller may have open: one token, or one address where no token is asked for.
+    max_leases : queries that one stream, or one call, may hold at once.
+    push_window : batches of one push stream that are read but not yet acknowledged.
     calls_per_s : calls of one caller in a second, and messages in its streams; 0: no bound.
     max_models : models of the store.
+    max_attributes, max_values, max_classes : of a new model; values also of those that rows bring.
+    max_name_characters : of the name of a class, an attribute or a nominal value.
+    max_batch_rows : rows in one push or one classification.
     max_memory_bytes : above which the server refuses new work (RESOURCE_EXHAUSTED); 0: three quarters of what the
         machine, or its control group, has.
     check_s : for how long at most to look at the start whether the store is damaged, in seconds; 0: not at all.
@@ -87,8 +101,15 @@ class Config:
     max_message_bytes: int = MAX_MESSAGE_BYTES
     max_calls: int = MAX_CALLS
     max_streams: int = MAX_STREAMS
+    max_leases: int = MAX_LEASES
+    push_window: int = PUSH_WINDOW
     calls_per_s: float = 0.0
     max_models: int = MAX_MODELS
+    max_attributes: int = MAX_ATTRIBUTES
+    max_values: int = MAX_VALUES
+    max_classes: int = MAX_CLASSES
+    max_name_characters: int = MAX_NAME_CHARACTERS
+    max_batch_rows: int = MAX_BATCH_ROWS
     max_memory_bytes: int = 0
     check_s: float = CHECK_S
     grower: bool = True
@@ -126,6 +147,11 @@ class Config:
     def needs_tokens(self) -> bool:
         """Whether every call needs a bearer token."""
         return self.access == "tokens" or (self.access == "auto" and not is_loopback(self.host))
+
+    @property
+    def sizes(self) -> Sizes:
+        """Bounds of what a message may hold."""
+        return Sizes(**{field.name: getattr(self, field.name) for field in fields(Sizes)})
 
     @property
     def store_url(self) -> str:
@@ -171,6 +197,45 @@ class Config:
         return _build(given)
 
 
+LIMITS: Final = (
+    "max_message_bytes",
+    "max_batch_rows",
+    "push_window",
+    "max_calls",
+    "max_streams",
+    "max_leases",
+    "calls_per_s",
+    "max_models",
+    "max_attributes",
+    "max_values",
+    "max_classes",
+    "max_name_characters",
+    "max_memory_bytes",
+    "keep_trees",
+)
+"""Keys that ``--limit`` sets; of those that have no flag of their own."""
+
+
+def read_limits(given: Sequence[str]) -> dict[str, object]:
+    """Read ``KEY=VALUE`` of ``--limit``.
+
+    Raises
+    ------
+    BadConfiguration
+        When one is not of that form or its key is no bound.
+    """
+    found: dict[str, object] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        key = key.strip().replace("-", "_")
+        if not equals or key not in LIMITS:
+            raise BadConfiguration(
+                f"limit: is {shown(text)}, must be KEY=VALUE with a key of {', '.join(LIMITS)} (from flag --limit)"
+            )
+        found[key] = value.strip()
+    return found
+
+
 _BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
     ("port", 0, 65535),
     ("metrics_port", 0, 65535),
@@ -183,8 +248,15 @@ _BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
     ("max_message_bytes", 1024, 1024**3),
     ("max_calls", 1, MAX_CALLS),
     ("max_streams", 1, MAX_CALLS),
+    ("max_leases", 1, MAX_LEASES),
+    ("push_window", 1, MAX_PUSH_WINDOW),
     ("calls_per_s", 0.0, 1e6),
     ("max_models", 1, MAX_MODELS),
+    ("max_attributes", 1, MAX_ATTRIBUTES),
+    ("max_values", 1, MAX_VALUES),
+    ("max_classes", 2, MAX_CLASSES),
+    ("max_name_characters", 1, MAX_NAME_CHARACTERS),
+    ("max_batch_rows", 1, MAX_BATCH_ROWS),
     ("max_memory_bytes", 0, 2**63),
 )
 

@@ -13,7 +13,7 @@ from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
 from quercus.server.convert_algorithms import decode_algorithm
 from quercus.server.errors import within
-from quercus.server.limits import MAX_BUDGET, MAX_COUNT
+from quercus.server.limits import MAX_BUDGET, MAX_COUNT, Sizes
 from quercus.server.names import model_name
 from quercus.storage.records import ModelRecord
 from quercus.trees.specification import (
@@ -77,6 +77,34 @@ def complete(message: model_pb2.Specification) -> model_pb2.Specification:
             )
     decode_specification(full)
     return full
+
+
+def check_sizes(message: model_pb2.Specification, sizes: Sizes) -> None:
+    """Hold a new model to the bounds of this server.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below ``specification``, what it has and the bound.
+    """
+    _at_most(len(message.classes), sizes, "max_classes", "classes")
+    _at_most(len(message.attributes), sizes, "max_attributes", "attributes")
+    for k, name in enumerate(message.classes):
+        _at_most(len(name), sizes, "max_name_characters", f"classes[{k}]")
+    for k, attribute in enumerate(message.attributes):
+        field, values = f"attributes[{k}]", attribute.nominal.values
+        _at_most(len(attribute.name), sizes, "max_name_characters", f"{field}.name")
+        _at_most(len(values), sizes, "max_values", f"{field}.nominal.values")
+        for i, value in enumerate(values):
+            _at_most(len(value), sizes, "max_name_characters", f"{field}.nominal.values[{i}]")
+
+
+def _at_most(count: int, sizes: Sizes, bound: str, field: str) -> None:
+    most, what = getattr(sizes, bound), "characters" if bound == "max_name_characters" else "entries"
+    if count > most:
+        raise InvalidInput(
+            f"specification.{field}", f"has {count} {what}, at most {most} are allowed ({bound})"
+        )
 
 
 def _own_defaults(message: model_pb2.Specification) -> dict[str, float | int | str]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import values_pb2
-from quercus.server.limits import MAX_BATCH_ROWS, MAX_NAME_CHARACTERS, MAX_VALUES
+from quercus.server.limits import MAX_VALUES, Sizes
 from quercus.server.schema import Column, Schema
 from quercus.storage.records import NewValue
 from quercus.trees.learners.cells import Range
+
+_SIZES: Final = Sizes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,7 @@ class Decoded:
     parts: Mapping[tuple[int, int], tuple[Range, ...]] = field(default_factory=dict)
 
 
-def decode_rows(rows: values_pb2.Rows, schema: Schema, *, learn: bool) -> Decoded:
+def decode_rows(rows: values_pb2.Rows, schema: Schema, *, learn: bool, sizes: Sizes = _SIZES) -> Decoded:
     """Convert rows of either form, checking every value.
 
     Parameters
@@ -43,6 +46,7 @@ def decode_rows(rows: values_pb2.Rows, schema: Schema, *, learn: bool) -> Decode
     schema : of the model.
     learn : whether a nominal value that the model has not seen becomes one of `new_values`; otherwise it
         gets the index ``MAX_VALUES``, which no branch of any tree has, and values may be uncertain.
+    sizes : what rows, values and names are held to.
 
     Raises
     ------
@@ -51,9 +55,9 @@ def decode_rows(rows: values_pb2.Rows, schema: Schema, *, learn: bool) -> Decode
     """
     match rows.WhichOneof("kind"):
         case "packed":
-            decoded = Decoded(_decode_packed(rows.packed, schema))
+            decoded = Decoded(_decode_packed(rows.packed, schema, sizes))
         case "named":
-            decoded = _decode_named(rows.named, schema, learn)
+            decoded = _decode_named(rows.named, schema, learn, sizes)
         case _:
             raise InvalidInput("rows", "is missing: give packed or named rows")
     decoded.values[np.isnan(decoded.values)] = (
@@ -75,12 +79,12 @@ def encode_row(values: NDArray[np.float64], schema: Schema) -> values_pb2.NamedR
     return row
 
 
-def _check_count(count: int) -> None:
-    if not 1 <= count <= MAX_BATCH_ROWS:
-        raise InvalidInput("rows", f"has {count} rows, must have 1 to {MAX_BATCH_ROWS}")
+def _check_count(count: int, most: int) -> None:
+    if not 1 <= count <= most:
+        raise InvalidInput("rows", f"has {count} rows, must have 1 to {most} (max_batch_rows)")
 
 
-def _decode_packed(packed: values_pb2.PackedRows, schema: Schema) -> NDArray[np.float64]:
+def _decode_packed(packed: values_pb2.PackedRows, schema: Schema, sizes: Sizes) -> NDArray[np.float64]:
     width = len(schema.columns)
     flat = np.array(packed.values, dtype=np.float64)
     count, rest = divmod(len(flat), width)
@@ -88,7 +92,7 @@ def _decode_packed(packed: values_pb2.PackedRows, schema: Schema) -> NDArray[np.
         raise InvalidInput(
             "rows.packed.values", f"has {len(flat)} values, must be a multiple of the {width} attributes"
         )
-    _check_count(count)
+    _check_count(count, sizes.max_batch_rows)
     values = flat.reshape(count, width)
     for k, column in enumerate(schema.columns):
         bad, why = _bad_values(values[:, k], column)
@@ -113,8 +117,8 @@ def _bad_values(values: NDArray[np.float64], column: Column) -> tuple[NDArray[np
     return ~fine, f"must be an index into its {known} values, 0 to {known - 1}, or NaN for missing"
 
 
-def _decode_named(named: values_pb2.NamedRows, schema: Schema, learn: bool) -> Decoded:
-    _check_count(len(named.rows))
+def _decode_named(named: values_pb2.NamedRows, schema: Schema, learn: bool, sizes: Sizes) -> Decoded:
+    _check_count(len(named.rows), sizes.max_batch_rows)
     values = np.full((len(named.rows), len(schema.columns)), np.nan)
     learned: list[dict[str, int]] = [{} for _ in schema.columns]
     new: list[NewValue] = []
@@ -147,7 +151,7 @@ def _decode_named(named: values_pb2.NamedRows, schema: Schema, learn: bool) -> D
             if isinstance(number, str):
                 text, number = number, MAX_VALUES
                 if learn and text not in learned[k]:
-                    index = _new_index(text, column, learned[k], field)
+                    index = _new_index(text, column, learned[k], field, sizes)
                     new.append(NewValue(k, index - column.declared, text))
                 if learn:
                     number = learned[k][text]
@@ -203,16 +207,18 @@ def _named_number(row: values_pb2.NamedRow, column: Column, field: str) -> float
     return column.index.get(value.nominal, value.nominal)
 
 
-def _new_index(text: str, column: Column, learned: dict[str, int], field: str) -> int:
+def _new_index(text: str, column: Column, learned: dict[str, int], field: str, sizes: Sizes) -> int:
     """Return the next free index for a nominal value that the model has not seen."""
-    if not text.strip() or len(text) > MAX_NAME_CHARACTERS:
+    longest = sizes.max_name_characters
+    if not text.strip() or len(text) > longest:
         raise InvalidInput(
-            field, f"is {shown(text)}, must be a value of 1 to {MAX_NAME_CHARACTERS} characters, not blank"
+            field, f"is {shown(text)}, must be a value of 1 to {longest} characters, not blank"
         )
     index = len(column.index) + len(learned)
-    if index >= MAX_VALUES:
+    if index >= sizes.max_values:
         raise InvalidInput(
-            field, f"is {shown(text)}, but the attribute has {MAX_VALUES} values, the most it may"
+            field,
+            f"is {shown(text)}, but the attribute has {index} values, the most it may: {sizes.max_values}",
         )
     learned[text] = index
     return index

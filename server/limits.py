@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
@@ -25,12 +26,15 @@ CHECK_S: Final = 5.0
 MAX_BATCH_ROWS: Final = 10_000
 """Rows in one push or one classification."""
 
+MAX_ATTRIBUTES: Final = 1000
+MAX_CLASSES: Final = 64
+
 MAX_PAGE: Final = 1000
 """Entries of one page of a listing."""
 
 DEFAULT_PAGE: Final = 100
 
-MAX_CREDITS: Final = 100
+MAX_LEASES: Final = 100
 """Queries that one stream or one lease call may hold at once."""
 
 MAX_LABELLER_CHARACTERS: Final = 100
@@ -67,7 +71,9 @@ MAX_WAIT_S: Final = 60.0
 """Longest long poll of LeaseQueries."""
 
 PUSH_WINDOW: Final = 64
-"""Batches of one push stream that are decoded but not yet acknowledged."""
+"""Batches of one push stream that are decoded but not yet acknowledged, unless configured."""
+
+MAX_PUSH_WINDOW: Final = 1024
 
 GROUP_ROWS: Final = 20_000
 """Rows that the writer puts into one commit at most."""
@@ -119,3 +125,21 @@ MAX_WATCHED_TREES: Final = 16
 
 INLINE_BYTES: Final = 16 * 1024
 """Messages up to this size are converted on the event loop; a larger one in a thread."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bounds of what a message may hold, as they are configured; none is above the constant of its name.
+
+    Attributes
+    ----------
+    max_batch_rows : rows in one push or one classification.
+    max_attributes, max_values, max_classes : of a new model; values also of those that rows bring.
+    max_name_characters : of the name of a class, an attribute or a nominal value.
+    """
+
+    max_batch_rows: int = MAX_BATCH_ROWS
+    max_attributes: int = MAX_ATTRIBUTES
+    max_values: int = MAX_VALUES
+    max_classes: int = MAX_CLASSES
+    max_name_characters: int = MAX_NAME_CHARACTERS

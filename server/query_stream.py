@@ -17,7 +17,7 @@ from quercus.server.access import speaker
 from quercus.server.checks import check_count, empty_stream
 from quercus.server.core import Core
 from quercus.server.errors import to_failure
-from quercus.server.limits import MAX_CREDITS, MIN_PAUSE_S
+from quercus.server.limits import MIN_PAUSE_S
 from quercus.server.names import parse_query
 from quercus.storage.errors import FailedPrecondition, NotFound, StorageError
 from quercus.storage.query_records import Idle, QueryState
@@ -52,7 +52,7 @@ class QueryStream:
         self._key = 0  # of the model the stream was opened for
         self._credits = 0
         self._held: dict[Place, _Held] = {}
-        self._out: asyncio.Queue[Response | Exception | None] = asyncio.Queue(2 * MAX_CREDITS)
+        self._out: asyncio.Queue[Response | Exception | None] = asyncio.Queue(2 * core.config.max_leases)
         self._opened: asyncio.Future[leasing.Terms] = asyncio.get_running_loop().create_future()
         self._wake = asyncio.Event()  # credits or held queries changed
 
@@ -114,10 +114,11 @@ class QueryStream:
                 )
 
     def _grant(self, credits_: int) -> None:
-        check_count(credits_, "credits", 0, MAX_CREDITS)
-        if self._credits + credits_ > MAX_CREDITS:
+        most = self._core.config.max_leases
+        check_count(credits_, "credits", 0, most)
+        if self._credits + credits_ > most:
             raise InvalidInput(
-                "credits", f"adds {credits_} to {self._credits}, must not exceed {MAX_CREDITS} in all"
+                "credits", f"adds {credits_} to {self._credits}, must not exceed {most} in all"
             )
         self._credits += credits_
 

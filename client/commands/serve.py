@@ -67,6 +67,16 @@ def serve(
         float | None,
         typer.Option("--grace-s", min=0, help="Longest wait for calls under way when stopped (10)."),
     ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit",
+            metavar="KEY=VALUE",
+            help="Set a bound; again for another. Keys: max_message_bytes, max_batch_rows, push_window, max_calls, "
+            "max_streams, max_leases, calls_per_s, max_models, max_attributes, max_values, max_classes, "
+            "max_name_characters, max_memory_bytes, keep_trees.",
+        ),
+    ] = None,
     snapshot_interval_s: Annotated[
         float | None,
         typer.Option(
@@ -86,11 +96,12 @@ def serve(
 
         quercus serve
         quercus serve --store /var/lib/quercus/quercus.db --port 6000
+        quercus serve --limit max_models=50
         quercus serve --host 0.0.0.0 --tls-cert server.pem --tls-key server.key
     """
     with needs_server_extra("serve"):
         from quercus.server.app import serve as run  # noqa: PLC0415  (the server extra)
-        from quercus.server.config import Config  # noqa: PLC0415
+        from quercus.server.config import Config, read_limits  # noqa: PLC0415
         from quercus.server.errors import BadStart  # noqa: PLC0415
     flags = {
         "store": store,
@@ -108,7 +119,7 @@ def serve(
         "snapshot_interval_s": snapshot_interval_s,
     }
     try:
-        settings = Config.load(flags, file=config)
+        settings = Config.load(flags | read_limits(limit or []), file=config)
         err.print(
             f"store {settings.store}; stop with Ctrl-C or SIGTERM", style="dim", markup=False, soft_wrap=True
         )

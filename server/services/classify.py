@@ -11,6 +11,7 @@ from quercus.server.checks import check_sequence, empty_stream
 from quercus.server.convert_rows import decode_rows
 from quercus.server.convert_trees import Classifier
 from quercus.server.core import Core
+from quercus.server.limits import Sizes
 from quercus.server.names import parse_model
 from quercus.server.schema import Schema
 from quercus.trees.learners.cells import Cells
@@ -46,20 +47,20 @@ class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):
 
     async def _classify(self, request: classify_pb2.ClassifyRequest) -> classify_pb2.ClassifyResponse:
         model = parse_model(request.model, "model")
-        catalogue = self._core.catalogue
+        catalogue, sizes = self._core.catalogue, self._core.config.sizes
         min_sequence = check_sequence(request.min_sequence)
         classifier, schema = await catalogue.pair(model, min_sequence)
         try:
-            return await self._core.convert(request, _answer, request, schema, classifier)
+            return await self._core.convert(request, _answer, request, schema, classifier, sizes)
         except InvalidInput:  # perhaps an index that another server has just learned, or another model
             if await catalogue.reload_schema(model) == schema:
                 raise
         classifier, schema = await catalogue.pair(model, min_sequence)
-        return await self._core.convert(request, _answer, request, schema, classifier)
+        return await self._core.convert(request, _answer, request, schema, classifier, sizes)
 
 
 def _answer(
-    request: classify_pb2.ClassifyRequest, schema: Schema, classifier: Classifier
+    request: classify_pb2.ClassifyRequest, schema: Schema, classifier: Classifier, sizes: Sizes
 ) -> classify_pb2.ClassifyResponse:
-    rows = decode_rows(request.rows, schema, learn=False)
+    rows = decode_rows(request.rows, schema, learn=False, sizes=sizes)
     return classifier.classify(Cells(rows.values, rows.parts), request.want_paths, request.want_masses)

@@ -14,7 +14,7 @@ from quercus.server.convert_instances import encode_instance
 from quercus.server.convert_labels import decode_labels
 from quercus.server.convert_rows import decode_rows
 from quercus.server.core import Core
-from quercus.server.limits import NEW_VALUE_ATTEMPTS, PUSH_WINDOW
+from quercus.server.limits import NEW_VALUE_ATTEMPTS, Sizes
 from quercus.server.names import (
     check_id,
     make_token,
@@ -47,10 +47,10 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
     ) -> AsyncIterator[instance_pb2.PushInstancesResponse]:
         """Store batch after batch; each acknowledgement is sent after the commit, in order.
 
-        Batches are read ahead, at most ``PUSH_WINDOW`` of them, so that several share a commit. A bad batch
+        Batches are read ahead, at most ``push_window`` of them, so that several share a commit. A bad batch
         ends the stream, after the acknowledgements of those before it.
         """
-        acks: _Acks = asyncio.Queue(PUSH_WINDOW)
+        acks: _Acks = asyncio.Queue(self._core.config.push_window)
         reader = asyncio.create_task(self._read_batches(request_iterator, acks))
         try:
             while (ack := await acks.get()) is not None:
@@ -91,14 +91,14 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
     ) -> Awaitable[Appended]:
         """Queue one batch. One with new nominal values is awaited: others may have given the same numbers."""
         schema = await self._core.catalogue.schema(model)
-        generated = uuid.uuid4().hex
+        generated, sizes = uuid.uuid4().hex, self._core.config.sizes
         for _ in range(NEW_VALUE_ATTEMPTS):
             if schema.key != key:
                 raise FailedPrecondition(
                     f"model {model} was deleted, and another has its name: open another stream"
                 )
             try:
-                push = await self._core.convert(request, _decode, request, schema, generated)
+                push = await self._core.convert(request, _decode, request, schema, generated, sizes)
             except InvalidInput:  # perhaps an index that another server has just learned
                 before, schema = schema, await self._core.catalogue.reload_schema(model)
                 if schema == before:
@@ -141,8 +141,8 @@ def _same_model(name: str, given: str) -> str:
     return given or name
 
 
-def _decode(request: instance_pb2.PushInstancesRequest, schema: Schema, generated: str) -> Push:
-    rows = decode_rows(request.rows, schema, learn=True)
+def _decode(request: instance_pb2.PushInstancesRequest, schema: Schema, generated: str, sizes: Sizes) -> Push:
+    rows = decode_rows(request.rows, schema, learn=True, sizes=sizes)
     count = len(rows.values)
     labels = decode_labels(request.labels if request.HasField("labels") else None, count, schema.frame)
     ids = _ids(request, count, generated)

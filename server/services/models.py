@@ -11,7 +11,7 @@ from google.protobuf import empty_pb2
 
 from quercus.proto.v1 import model_pb2, model_pb2_grpc
 from quercus.server.access import caller
-from quercus.server.convert_models import changed, complete, encode_model
+from quercus.server.convert_models import changed, check_sizes, complete, encode_model
 from quercus.server.core import Core
 from quercus.server.errors import ResourceExhausted
 from quercus.server.names import check_model_id, make_token, page_size, parse_model, read_token
@@ -35,6 +35,7 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
         """Store a new model."""
         model = check_model_id(request.model_id, "model_id")
         specification = await self._core.convert(request, complete, request.specification)
+        check_sizes(specification, self._core.config.sizes)
         data = specification.SerializeToString(deterministic=True)
         record = await self._core.write(
             _create, self._core.store, model, data, specification.budget, self._core.config.max_models

@@ -15,7 +15,7 @@ from quercus.server.convert_labelling import decode_policy, encode_labeller, enc
 from quercus.server.convert_models import timestamp
 from quercus.server.core import Core
 from quercus.server.errors import within
-from quercus.server.limits import MAX_CREDITS, MIN_PAUSE_S
+from quercus.server.limits import MIN_PAUSE_S
 from quercus.server.names import make_token, page_size, parse_model, parse_query, read_number_token
 from quercus.server.query_stream import QueryStream
 from quercus.server.reliability import NEWEST, standings
@@ -41,7 +41,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
     ) -> query_pb2.LeaseQueriesResponse:
         """Lease queries, waiting for some when there are none."""
         terms = leasing.read_terms(request)
-        limit = check_count(request.max_queries, "max_queries", 0, MAX_CREDITS) or 1
+        limit = check_count(request.max_queries, "max_queries", 0, self._core.config.max_leases) or 1
         hand = await self._wait_for_queries(terms, limit, wait_s(request.wait))
         return query_pb2.LeaseQueriesResponse(
             queries=hand.queries,

@@ -7,8 +7,8 @@ from typing import Any
 import grpc
 import pytest
 
-from quercus.client import Client, Nominal, ResourceExhausted, Specification
-from quercus.proto.v1 import tree_pb2
+from quercus.client import Client, InvalidArgument, Nominal, Numeric, ResourceExhausted, Specification
+from quercus.proto.v1 import query_pb2, tree_pb2
 
 SPECIFICATION = Specification([Nominal("X", "ab")], ["o", "s"])
 
@@ -69,6 +69,71 @@ def test_work_is_refused_while_memory_is_short_and_status_is_not(
         assert client.status().memory_bytes > 1
         live.run(_roomy(memory))
         client.create_model("m", SPECIFICATION)
+
+
+def _refused(live: Any, specification: Specification, text: str) -> None:
+    with Client(live.server.address) as client, pytest.raises(InvalidArgument, match=text):
+        client.create_model("refused", specification)
+
+
+def test_what_a_model_holds_is_bounded(start_live: Callable[..., Any], tmp_path: Path) -> None:
+    live = start_live(
+        tmp_path / "store.db", max_attributes=2, max_values=3, max_classes=3, max_name_characters=4
+    )
+    two = ["o", "s"]
+    _refused(
+        live,
+        Specification([Numeric(n) for n in "abc"], two),
+        r"attributes: has 3 entries, at most 2 are allowed \(max_attributes\)",
+    )
+    _refused(live, Specification([Numeric("a")], list("abcd")), r"classes: has 4 entries.* 3 .*\(max_classes\)")
+    _refused(live, Specification([Nominal("a", list("pqrs"))], two), r"values: has 4 entries.* 3 .*\(max_values\)")
+    for specification in (
+        Specification([Numeric("abcde")], two),
+        Specification([Nominal("a", ["abcde"])], two),
+        Specification([Numeric("a")], ["o", "abcde"]),
+    ):
+        _refused(live, specification, r"has 5 characters, at most 4 are allowed \(max_name_characters\)")
+    with Client(live.server.address) as client:
+        client.create_model("m", Specification([Nominal("a", ["p", "q"]), Numeric("b")], ["o", "s", "x"]))
+        client.push("m", [["r", 1.0]])
+        with pytest.raises(InvalidArgument, match="has 3 values, the most it may: 3"):
+            client.push("m", [["s", 1.0]])
+        with pytest.raises(InvalidArgument, match="must be a value of 1 to 4 characters"):
+            client.push("m", [["abcde", 1.0]])
+
+
+def test_rows_of_a_batch_are_bounded(start_live: Callable[..., Any], tmp_path: Path) -> None:
+    live = start_live(tmp_path / "store.db", max_batch_rows=5)
+    with Client(live.server.address) as client:
+        client.create_model("m", SPECIFICATION)
+        with pytest.raises(InvalidArgument, match=r"has 6 rows, must have 1 to 5 \(max_batch_rows\)"):
+            client.push("m", [["a"]] * 6)
+        assert client.push("m", [["a"]] * 6, batch_rows=5).rows == 6
+        client.wait_grown("m")
+        assert len(client.classify("m", [["a"]] * 5).labels) == 5
+        with pytest.raises(InvalidArgument, match=r"has 6 rows, must have 1 to 5 \(max_batch_rows\)"):
+            client.classify("m", [["a"]] * 6)
+
+
+def test_queries_of_one_call_or_stream_are_bounded(
+    start_live: Callable[..., Any], tmp_path: Path, tools: Any
+) -> None:
+    live = start_live(tmp_path / "store.db", max_leases=2)
+    live.api.create("m")
+    request = query_pb2.LeaseQueriesRequest(model="models/m", labeller="ann", max_queries=3)
+    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "is 3, must lie in [0, 2]"):
+        live.api.queries.LeaseQueries(request)
+    grants = [query_pb2.StreamQueriesRequest(model="models/m", labeller="ann", credits=c) for c in (1, 2)]
+    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "adds 2 to 1, must not exceed 2 in all"):
+        list(live.api.queries.StreamQueries(iter(grants)))
+
+
+def test_a_push_goes_on_however_small_its_window_is(start_live: Callable[..., Any], tmp_path: Path) -> None:
+    live = start_live(tmp_path / "store.db", push_window=1)
+    with Client(live.server.address) as client:
+        client.create_model("m", SPECIFICATION)
+        assert client.push("m", [["a"]] * 100, batch_rows=1).stored == 100
 
 
 async def _roomy(memory: Any) -> None:

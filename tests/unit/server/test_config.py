@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from quercus.server.config import BadConfiguration, Config
+from quercus.server.config import LIMITS, BadConfiguration, Config, read_limits
 from quercus.storage.store import Store
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104  (refused, and never listened on here)
@@ -39,6 +39,27 @@ def test_the_snapshot_interval_comes_from_any_source(tmp_path: Path) -> None:
     environ = {"QUERCUS_SNAPSHOT_INTERVAL_S": "0.5"}
     assert Config.load(environ=environ, file=file).snapshot_interval_s == 0.5
     assert Config.load({"snapshot_interval_s": 0.0}, environ=environ, file=file).snapshot_interval_s == 0.0
+
+
+@pytest.mark.parametrize("key", LIMITS)
+def test_every_bound_comes_from_any_source_and_is_bounded(key: str, tmp_path: Path) -> None:
+    default = getattr(Config(), key)
+    value = 50 if default >= 50 or default == 0 else 2000
+    value = 2048 if key == "max_message_bytes" else value
+    assert getattr(Config.load(read_limits([f"{key}={value}"]), environ={}), key) == value
+    assert getattr(Config.load(environ={f"QUERCUS_{key.upper()}": str(value)}), key) == value
+    file = tmp_path / "quercus.toml"
+    file.write_text(f"[server]\n{key} = {value}\n")
+    assert getattr(Config.load(environ={}, file=file), key) == value
+    for beyond in ("-1", str(2**64)):
+        with pytest.raises(BadConfiguration, match=rf"{key}: is .*, must lie in .*from flag --{key.replace('_', '-')}"):
+            Config.load(read_limits([f"{key}={beyond}"]), environ={})
+
+
+@pytest.mark.parametrize("text", ["max_models", "port=1", "=3"])
+def test_what_is_no_bound_is_refused(text: str) -> None:
+    with pytest.raises(BadConfiguration, match="must be KEY=VALUE with a key of max_message_bytes, "):
+        read_limits([text])
 
 
 def test_file_given_by_flag_beats_the_one_of_the_environment(tmp_path: Path) -> None:
