@@ -86,8 +86,12 @@ def test_what_a_model_holds_is_bounded(start_live: Callable[..., Any], tmp_path:
         Specification([Numeric(n) for n in "abc"], two),
         r"attributes: has 3 entries, at most 2 are allowed \(max_attributes\)",
     )
-    _refused(live, Specification([Numeric("a")], list("abcd")), r"classes: has 4 entries.* 3 .*\(max_classes\)")
-    _refused(live, Specification([Nominal("a", list("pqrs"))], two), r"values: has 4 entries.* 3 .*\(max_values\)")
+    _refused(
+        live, Specification([Numeric("a")], list("abcd")), r"classes: has 4 entries.* 3 .*\(max_classes\)"
+    )
+    _refused(
+        live, Specification([Nominal("a", list("pqrs"))], two), r"values: has 4 entries.* 3 .*\(max_values\)"
+    )
     for specification in (
         Specification([Numeric("abcde")], two),
         Specification([Nominal("a", ["abcde"])], two),

@@ -52,7 +52,9 @@ def test_every_bound_comes_from_any_source_and_is_bounded(key: str, tmp_path: Pa
     file.write_text(f"[server]\n{key} = {value}\n")
     assert getattr(Config.load(environ={}, file=file), key) == value
     for beyond in ("-1", str(2**64)):
-        with pytest.raises(BadConfiguration, match=rf"{key}: is .*, must lie in .*from flag --{key.replace('_', '-')}"):
+        with pytest.raises(
+            BadConfiguration, match=rf"{key}: is .*, must lie in .*from flag --{key.replace('_', '-')}"
+        ):
             Config.load(read_limits([f"{key}={beyond}"]), environ={})
 
 
