@@ -98,7 +98,10 @@ class Reader:
     def _mapping(self, given: Mapping[Any, Any], field: str) -> Label:
         if given and all(isinstance(key, frozenset | tuple) for key in given):
             sets = [self.mask(key, field) for key in given]
-            return Masses(MassFunction(len(self.classes), tuple(zip(sets, given.values(), strict=True))))
+            try:
+                return Masses(MassFunction(len(self.classes), tuple(zip(sets, given.values(), strict=True))))
+            except InvalidInput as error:
+                raise InvalidInput(f"{field}.{error.field}", error.reason) from None
         self.mask(list(given), field)
         values = [given.get(name, 0.0) for name in self.classes]
         return Plausibilities(tuple(check_contour(values, len(self.classes), field).tolist()))

@@ -227,3 +227,7 @@ def _report(error: Exception) -> None:
         )
     if isinstance(error, NotFound) and error.message.startswith("model "):
         err.print("  those there are: quercus models list", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

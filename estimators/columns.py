@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.given import is_missing
 from quercus.trees.learners.cells import Between, Value
 from quercus.trees.specification import MAX_NAME_CHARS, MISSING_NAME, Attribute, Nominal, Numeric
@@ -78,10 +78,7 @@ class Columns:
             named = _is_nominal(column, name) if forced is None else name in forced
             codes.append({value: i for i, value in enumerate(_values(column, name))} if named else None)
         names = distinct_names(columns)
-        attributes: tuple[Attribute, ...] = tuple(
-            Numeric(name) if known is None else Nominal(name, distinct_names(known))
-            for name, known in zip(names, codes, strict=True)
-        )
+        attributes = tuple(_declared(name, known) for name, known in zip(names, codes, strict=True))
         return cls(attributes, tuple(codes))
 
     def values(self, X: Any) -> Floats:
@@ -131,6 +128,15 @@ def distinct_names(values: Iterable[Hashable], most: int = MAX_NAME_CHARS) -> tu
             text = repr(value)[: most - 8]
         names[text if text not in names else f"{text} #{len(names)}"] = None
     return tuple(names)
+
+
+def _declared(name: str, values: Iterable[Hashable] | None) -> Attribute:
+    if values is None:
+        return Numeric(name)
+    try:
+        return Nominal(name, distinct_names(values))
+    except InvalidInput as error:
+        raise InvalidInput(f"column {shown(name)}, {error.field}", error.reason) from None
 
 
 def _columns(X: Any) -> Iterable[tuple[Hashable, Any]]:

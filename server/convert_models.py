@@ -24,6 +24,7 @@ from quercus.trees.specification import (
     PruningKind,
     Specification,
 )
+from quercus.trees.strategies.names import DEFAULT, PUBLISHED
 
 CHANGEABLE: Final = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning")
 """Fields of the specification that UpdateModel may change."""
@@ -33,7 +34,7 @@ DEFAULTS: Final[dict[str, float | int | str]] = {
     "budget": 0,
     "min_instances": 2,
     "warmup_rows": 100,
-    "strategy": "published",
+    "strategy": DEFAULT,
 }
 _BOUNDS: Final = {
     "budget": (0, MAX_BUDGET),
@@ -143,7 +144,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             min_instances=message.min_instances,
             max_depth=message.max_depth if message.HasField("max_depth") else None,
             warmup_rows=message.warmup_rows,
-            strategy=message.strategy or "published",  # stores of version 1 name none
+            strategy=message.strategy or PUBLISHED,  # stores of version 1 name none
             pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
             algorithm=algorithm,
         )

@@ -74,8 +74,8 @@ StrategyOption = Annotated[
     str | None,
     typer.Option(
         "--strategy",
-        help="Which instance is asked about next: published, covering-committee, committee, leaf-width, ..., as "
-        "docs/strategies.md says (server: published).",
+        help="Which instance is asked about next: covering-committee, published, committee, leaf-width, ...; "
+        "docs/strategies.md says what each does, and which one the server takes unless told.",
     ),
 ]
 PruningOption = Annotated[

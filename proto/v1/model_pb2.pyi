@@ -577,7 +577,7 @@ class Specification(_message.Message):
     warmup_rows: _builtins.int
     """Rows that set the bins of numeric attributes without declared edges; default 100."""
     strategy: _builtins.str
-    """Which instance is asked about next: the name of a strategy, see docs/strategies.md; default published."""
+    """Which instance is asked about next: the name of a strategy; docs/strategies.md names the default."""
     @_builtins.property
     def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute]: ...
     @_builtins.property

@@ -54,7 +54,14 @@ assert access.ROLES  # the server's package is there: this is no client-only ins
 def specification(budget: int) -> Specification:
     """What the tortured model learns."""
     attributes = [Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)]
-    return Specification(attributes, CLASSES, alpha=ALPHA, budget=budget, min_instances=MIN_INSTANCES)
+    return Specification(
+        attributes,
+        CLASSES,
+        alpha=ALPHA,
+        budget=budget,
+        min_instances=MIN_INSTANCES,
+        strategy="published",
+    )
 
 
 def truth(row: np.ndarray) -> int:

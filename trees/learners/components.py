@@ -57,7 +57,8 @@ class Gaussians:
         """Return ``ln(Φ((high - μ) / σ) - Φ((low - μ) / σ))``, computed in the tail where it has digits."""
         from scipy.special import log_ndtr  # noqa: PLC0415 - a server that never needs it need not load SciPy
 
-        a, b = (low - self.means) / self.deviations, (high - self.means) / self.deviations
+        with np.errstate(over="ignore"):  # infinite is as far as the range goes
+            a, b = (low - self.means) / self.deviations, (high - self.means) / self.deviations
         flip = a > 0
         a, b = np.where(flip, -b, a), np.where(flip, -a, b)
         upper, lower = log_ndtr(b), log_ndtr(a)
@@ -68,7 +69,7 @@ class Gaussians:
         logs = np.where(np.isnan(logs), -np.inf, logs)
         logs = np.where(self.proportions > 0.0, logs, -np.inf)
         narrow = np.isneginf(logs).all(axis=1)
-        logs[narrow] = self.log_densities(((low + high) / 2)[narrow, 0])  # in proportion the same
+        logs[narrow] = self.log_densities((low / 2 + high / 2)[narrow, 0])  # in proportion the same
         return logs
 
 

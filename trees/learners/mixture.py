@@ -28,6 +28,12 @@ FREE_SHARE = 0.2
 _CONSTANT = 1e-9
 """Floor, relative to the largest number, of a column that is constant or nearly so."""
 
+_LARGEST = 1e100
+"""What larger numbers count as, of either sign: their squares, and sums of these, must have room."""
+
+_FARTHEST = 1e300
+"""Most squared deviations that a number lies from a mean: beyond, no class is told from another by how far it is."""
+
 _TINY = float(np.finfo(np.float64).tiny)
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -62,7 +68,7 @@ class Mixtures:
         Minus infinity for a class of proportion 0; zero for every class where the value is missing (NaN), so
         that a missing value tells no class from another.
         """
-        x = values[:, :, np.newaxis]
+        x = _bounded(values)[:, :, np.newaxis]
         logs = _log_normal(x, self.means, self.deviations)
         logs = np.where(self.proportions > 0.0, logs, -np.inf)
         known: NDArray[np.float64] = np.where(np.isnan(x), 0.0, logs)
@@ -95,7 +101,7 @@ def column_floor(
     free = float(counted @ (contours.min(axis=1) / contours.max(axis=1)) / max(counted.sum(), _TINY))
     known = ~np.isnan(values)
     w = known * counted[:, np.newaxis]
-    x = np.where(known, values, 0.0)
+    x = np.where(known, _bounded(values), 0.0)
     total = np.maximum(w.sum(axis=0), _TINY)
     mean = (w * x).sum(axis=0) / total
     deviation = np.sqrt((w * (x - mean) ** 2).sum(axis=0) / total)
@@ -257,8 +263,10 @@ class _Fit:
 def _log_normal(
     x: NDArray[np.float64], mean: NDArray[np.float64], deviation: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    z: NDArray[np.float64] = (x - mean) / deviation
-    z *= z
+    with np.errstate(over="ignore"):
+        z: NDArray[np.float64] = (x - mean) / deviation
+        z *= z
+    np.minimum(z, _FARTHEST, out=z)
     z *= -0.5
     z -= np.log(deviation) + _LOG_SQRT_2PI
     return z
@@ -279,4 +287,8 @@ def _checked(
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
     if w.shape != (len(x),) or not (np.isfinite(w) & (w >= 0.0)).all():
         raise InvalidInput("weights", f"must be {len(x)} finite numbers of at least 0")
-    return x, pl, w
+    return _bounded(x), pl, w
+
+
+def _bounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.clip(values, -_LARGEST, _LARGEST)

@@ -5,6 +5,8 @@ from types import MappingProxyType
 
 PUBLISHED = "published"
 RECOMMENDED = "covering-committee"
+DEFAULT = PUBLISHED
+"""What the service asks by where a model names no strategy."""
 
 STRATEGIES: Mapping[str, str] = MappingProxyType(
     {

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from integration.client.serving import QUERCUS, Serving, quercus
 
+from quercus.trees.strategies.names import DEFAULT
+
 COMMANDS = ("serve", "models", "push", "label", "classify", "tree", "watch", "induce")
 
 
@@ -26,7 +28,8 @@ def run_quercus(*arguments: str, **environment: str) -> subprocess.CompletedProc
 
 
 def create(server: str, name: str, file: Path, *options: str) -> None:
-    done = quercus("models", "create", name, str(file), "--class", "class", *options, server=server)
+    asking = ("--strategy", "published")
+    done = quercus("models", "create", name, str(file), "--class", "class", *asking, *options, server=server)
     assert done.returncode == 0, done.stderr
 
 
@@ -57,7 +60,7 @@ def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None
         "budget": 5,
         "min_instances": 2,
         "warmup_rows": 100,
-        "strategy": "published",
+        "strategy": DEFAULT,
         "algorithm": {"name": "abc45"},
         "attributes": [{"name": "X", "values": ["a", "b", "c"]}, {"name": "Y", "values": ["d", "e"]}],
     }

@@ -88,7 +88,17 @@ class Screen:
 @pytest.fixture
 def model(server: str, name: str, table_t: Path, contours_t: Path) -> str:
     created = quercus(
-        "models", "create", name, str(table_t), "--class", "class", "--budget", "6", server=server
+        "models",
+        "create",
+        name,
+        str(table_t),
+        "--class",
+        "class",
+        "--budget",
+        "6",
+        "--strategy",
+        "published",
+        server=server,
     )
     assert created.returncode == 0, created.stderr
     assert quercus("push", name, str(table_t), "--label-file", str(contours_t), server=server).returncode == 0
@@ -238,7 +248,9 @@ def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Pa
     serving = Serving(tmp_path / "store")
     address, port = serving.address, serving.port
     try:
-        made = quercus("models", "create", "m", str(table_t), "--budget", "6", server=address)
+        made = quercus(
+            "models", "create", "m", str(table_t), "--budget", "6", "--strategy", "published", server=address
+        )
         assert made.returncode == 0, made.stderr
         assert quercus("push", "m", str(table_t), server=address).returncode == 0
         screen = Screen("label", "m", "--labeller", "ann", server=address)

@@ -33,7 +33,14 @@ def read(file: Path) -> list[dict[str, str]]:
 def taught(client: Client) -> None:
     """Table T of ALGORITHMS §3.7, and one answer and one refusal."""
     client.create_model(
-        "t", Specification([Nominal("X", "abc"), Nominal("Y", "de")], ["o", "s", "x"], alpha=0.9, budget=5)
+        "t",
+        Specification(
+            [Nominal("X", "abc"), Nominal("Y", "de")],
+            ["o", "s", "x"],
+            alpha=0.9,
+            budget=5,
+            strategy="published",
+        ),
     )
     lines = TABLE_T.splitlines()[1:]
     rows = [dict(zip(("X", "Y"), line.split(","), strict=False)) for line in lines]

@@ -33,4 +33,4 @@ def name() -> str:
 def model(client: Client, name: str) -> Model:
     """X in {a, b}, y a number cut at 1 and 2; classes o and s; a budget of 3."""
     attributes = [Nominal("X", ["a", "b"]), Numeric("y", edges=[1.0, 2.0])]
-    return client.create_model(name, Specification(attributes, ["o", "s"], budget=3))
+    return client.create_model(name, Specification(attributes, ["o", "s"], budget=3, strategy="published"))

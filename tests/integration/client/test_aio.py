@@ -34,7 +34,9 @@ def run(serving: Serving, work: Work) -> None:
 def test_models(serving: Serving, name: str) -> None:
     async def work(client: Client) -> None:
         await client.wait_ready()
-        await client.create_model(name, Specification([Nominal("X", "ab")], ["o", "s"], budget=3))
+        await client.create_model(
+            name, Specification([Nominal("X", "ab")], ["o", "s"], budget=3, strategy="published")
+        )
         assert (await client.update_model(name, budget=4)).budget == 4
         assert name in [model.name async for model in client.models()]
         await client.delete_model(name)

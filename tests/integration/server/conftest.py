@@ -56,6 +56,7 @@ class Api:
             "classes": ["o", "s", "x"],
             "alpha": 0.9,
             "budget": 5,
+            "strategy": "published",
         }
         specification = model_pb2.Specification(**(fields | changes))
         return self.models.CreateModel(

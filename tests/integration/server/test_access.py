@@ -221,7 +221,9 @@ def asked(guarded: Guarded, tools: Any) -> None:
 def specification(**fields: Any) -> Any:
     from quercus.client import Nominal, Specification
 
-    return Specification([Nominal("X", "abc"), Nominal("Y", "de")], ["o", "s", "x"], **fields)
+    return Specification(
+        [Nominal("X", "abc"), Nominal("Y", "de")], ["o", "s", "x"], strategy="published", **fields
+    )
 
 
 def test_health_needs_no_token_and_reflection_does(guarded: Guarded) -> None:

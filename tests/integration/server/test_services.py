@@ -12,6 +12,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
+from quercus.trees.strategies.names import DEFAULT
 
 RPCS = {
     "ModelService": {"CreateModel", "GetModel", "ListModels", "UpdateModel", "DeleteModel"},
@@ -35,9 +36,14 @@ def label(name: str) -> values_pb2.Label:
 
 def test_model_is_created_with_every_default_written_out(api: Any, tools: Any) -> None:
     made = api.create(
-        "defaults", attributes=[tools.nominal("X", "ab"), tools.numeric("N")], alpha=None, budget=None
+        "defaults",
+        attributes=[tools.nominal("X", "ab"), tools.numeric("N")],
+        alpha=None,
+        budget=None,
+        strategy=None,
     )
     specification = made.specification
+    assert specification.strategy == DEFAULT
     assert (specification.alpha, specification.budget, specification.min_instances) == (0.8, 0, 2)
     assert specification.warmup_rows == 100
     assert not specification.HasField("max_depth")

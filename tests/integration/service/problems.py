@@ -62,7 +62,14 @@ def _numeric(
         for name, cuts in zip(names, edges, strict=True)
     ]
     return Problem(
-        Specification(attributes, frame.classes, alpha=0.8, budget=budget, warmup_rows=len(rows)),
+        Specification(
+            attributes,
+            frame.classes,
+            alpha=0.8,
+            budget=budget,
+            warmup_rows=len(rows),
+            strategy="published",
+        ),
         rows,
         labels,
         truth,
@@ -108,6 +115,7 @@ def t() -> Problem:
             table_t.CLASSES,
             alpha=0.9,
             budget=5,
+            strategy="published",
         ),
         table_t.CODES.astype(float),
         table_t.CONTOURS,

@@ -101,6 +101,11 @@ def test_what_is_neither_name_nor_number() -> None:
         Columns.of(np.array([[{}], ["a"]], dtype=object))
 
 
+def test_a_column_with_too_many_names_is_named() -> None:
+    with pytest.raises(InvalidInput, match="column 'town', values: are 1001, at most 1000"):
+        Columns.of(pd.DataFrame({"size": 1.0, "town": [f"v{i}" for i in range(1001)]}))
+
+
 def test_text_in_a_column_of_numbers() -> None:
     columns = Columns.of(FRAME[["float"]])
     with pytest.raises(

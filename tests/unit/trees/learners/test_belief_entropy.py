@@ -14,10 +14,12 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import deng_entropy, pignistic
 from quercus.belief.rules import dempster, disjunctive
+from quercus.trees.algorithms import BeliefEntropy
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.cells import Between, Value
 from quercus.trees.learners.components import Gaussians
 from quercus.trees.learners.entropy_model import BeliefEntropyModel, Kind
+from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal, Numeric
 from quercus.trees.tree import Stop
@@ -279,3 +281,22 @@ def test_bad_parameters_are_refused() -> None:
     ):
         with pytest.raises(InvalidInput):
             call()
+
+
+@pytest.mark.parametrize("leaf", ["OBE", "LBE", "IBE"])
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1.0, 1e200, 2.5e307])
+def test_no_number_is_too_large_or_too_small(leaf: str, scale: float) -> None:
+    """A square that overflows must not become a NaN, in learning or in an answer."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat([0, 1], 6)
+    values = (rng.normal(size=(12, 2)) + 2 * (classes == 0)[:, np.newaxis]) * scale
+    model = fit(
+        BeliefEntropy(leaf),  # type: ignore[arg-type]
+        Table.of_classes(values, [Numeric("a"), Numeric("b")], classes.tolist(), 2),
+    )
+    far = np.array([[1.7e308, -1.7e308], [1e200, 0.0], [np.nan, -1e300]])
+    for said in (
+        model.predict(np.concatenate([values, far])),
+        model.predict_rows([[Between(-1.7e308, 1.7e308), 0.0]]),
+    ):
+        np.testing.assert_allclose(said.theta.sum(axis=1), 1.0)

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
+from support.checkout import ROOT
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.trees.specification import Nominal, Numeric, Specification
 from quercus.trees.strategies import registry
-from quercus.trees.strategies.names import STRATEGIES
+from quercus.trees.strategies.names import DEFAULT, STRATEGIES
 from quercus.trees.stream import Answered, GrowthState, Observed, Refused, Respecified, grow
 
 ATTRIBUTES = (Numeric("size"), Nominal("colour", ("red", "blue", "green")), Numeric("age", bins=3))
@@ -162,3 +163,8 @@ def test_a_file_sorted_by_class_locks_nobody_out(strategy: str) -> None:
             grown = grow(grown, [told])
     assert set(heard) == {0, 1, 2}
     assert len(heard) == 25 or strategy == "small-regret"
+
+
+def test_the_docs_name_the_default_of_the_service() -> None:
+    text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+    assert f"The default is `{DEFAULT}`" in text
