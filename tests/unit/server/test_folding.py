@@ -189,6 +189,45 @@ def test_an_opinion_changes_no_tree(grower: Grower, store: Watched, clock: Clock
     assert known_contour(history, 2).tolist() == [0.0, 1.0]
 
 
+def test_a_model_that_learns_again_keeps_to_its_share_of_time(
+    grower: Grower, store: Watched, clock: Clock
+) -> None:
+    """Nothing else is to do, and yet rows that trickle in do not have it learn without a pause."""
+    specification = model_pb2.Specification(
+        attributes=[
+            model_pb2.Attribute(name=name, nominal=model_pb2.NominalAttribute(values=["a", "b"]))
+            for name in ("X", "Y")
+        ],
+        classes=["p", "q"],
+        algorithm=model_pb2.Algorithm(c45=model_pb2.C45Tree()),
+    )
+    complete_one = complete(specification).SerializeToString(deterministic=True)
+    store.create_model("again", complete_one, budget=0)
+    store.publishing = lambda: setattr(clock, "now", clock.now + COST_S)
+
+    def learned() -> tuple[int, int]:
+        model = store.get_model("again")
+        return model.tree_version, model.sequence_grown
+
+    rounds(grower)
+    assert learned() == (1, 0)
+    published_at = clock.now
+    push(store, 3, "again")
+    clock.now += 2 * INTERVAL_S  # for a tree that follows the log it would be time
+    rounds(grower)
+    assert learned() == (1, 0)
+    assert grower.wake_at == pytest.approx(published_at + PUBLISH_SHARE * COST_S)
+    clock.now = grower.wake_at
+    push(store, 2, "again")
+    rounds(grower)
+    assert learned() == (2, 5)  # all at once
+    changed = model_pb2.Specification.FromString(store.get_model("again").specification)
+    changed.algorithm.c45.min_branch = 1
+    store.respecify("again", complete(changed).SerializeToString(deterministic=True), budget=0)
+    rounds(grower)
+    assert learned() == (3, 6)  # somebody waits for that
+
+
 def test_a_new_specification_is_published_at_once(grower: Grower, store: Watched) -> None:
     specification = model_pb2.Specification.FromString(store.get_model("m").specification)
     specification.alpha = 0.5
