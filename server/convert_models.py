@@ -220,6 +220,8 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
     """Convert a stored model to the wire; learned nominal values stand behind the declared ones."""
     specification = model_pb2.Specification.FromString(record.specification)
     for k, values in vocabulary.items():
+        if k >= len(specification.attributes) or not specification.attributes[k].HasField("nominal"):
+            continue  # of another model, which took the name at this moment
         specification.attributes[k].nominal.values.extend(values)
     return model_pb2.Model(
         name=model_name(record.name),

@@ -152,9 +152,16 @@ def _candidates(store: Store, terms: Terms) -> list[ModelRecord]:
             if record.queries_open
             and record.queries_answered + record.queries_leased < record.budget
             and terms.may_touch(record.name)
-            and (not terms.filter.tags or terms.filter.tags <= set(store.policy(record.name).tags))
+            and _has_tags(store, record.name, terms.filter.tags)
         ]
     return sorted(found, key=lambda record: last.get(record.key, 0))
+
+
+def _has_tags(store: Store, model: str, tags: frozenset[str]) -> bool:
+    try:
+        return not tags or tags <= set(store.policy(model).tags)
+    except NotFound:  # deleted at this moment
+        return False
 
 
 async def _lease_of(core: Core, terms: Terms, model: str, limit: int) -> Hand:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -90,9 +90,16 @@ def _list(
         records = list(islice(_granted(store, after, granted), size + 1))
     page = records[:size]
     return model_pb2.ListModelsResponse(
-        models=[encode_model(record, store.vocabulary(record.name)) for record in page],
+        models=list(_encoded(store, page)),
         next_page_token=make_token("models", page[-1].name) if len(records) > size else "",
     )
+
+
+def _encoded(store: Store, records: Sequence[ModelRecord]) -> Iterator[model_pb2.Model]:
+    """Yield models as they travel, without those that were deleted at this moment."""
+    for record in records:
+        with suppress(NotFound):
+            yield encode_model(record, store.vocabulary(record.name))
 
 
 def _granted(store: Store, after: str, granted: frozenset[str]) -> Iterator[ModelRecord]:

@@ -53,7 +53,7 @@ SPECIFICATION: Final = Specification(
     [Nominal("a", ["a", "b"]), Numeric("b", bins=3), Nominal("o", ["s", "t"])],
     ["o", "s"], budget=100_000, alpha=0.9, min_instances=2, warmup_rows=4,
 )  # fmt: skip
-AGAIN: Final = 100
+AGAIN: Final = 250
 """After so many messages names and lease tokens are looked up anew."""
 
 PARTS: Final = 4

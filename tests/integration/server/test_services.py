@@ -1,7 +1,10 @@
 """Each RPC on a live server, on table T of ALGORITHMS §3.7."""
 
 import math
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -11,6 +14,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from quercus.client import Client, Filter, Nominal, Specification
 from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
 from quercus.trees.strategies.names import DEFAULT
 
@@ -624,3 +628,32 @@ def test_no_rpc_is_missing(api: Any) -> None:
         for service in file.DESCRIPTOR.services_by_name.values()
     }
     assert declared == RPCS
+
+
+def test_models_that_are_deleted_meanwhile_are_not_listed(
+    start_live: Callable[..., Any], tmp_path: Path
+) -> None:
+    live = start_live(tmp_path / "store.db")
+    specification = Specification([Nominal("X", "ab")], ["o", "s"])
+    ended = threading.Event()
+
+    def come_and_go() -> None:
+        try:
+            with Client(live.server.address) as client:
+                for _ in range(40):
+                    for name in "abc":
+                        client.create_model(name, specification)
+                    for name in "abc":
+                        client.delete_model(name)
+        finally:
+            ended.set()
+
+    with Client(live.server.address) as client, ThreadPoolExecutor(1) as pool:
+        client.create_model("stays", specification)
+        done = pool.submit(come_and_go)
+        while not ended.is_set():
+            names = [model.name for model in client.models()]
+            assert names[-1] == "stays"
+            lease = client.lease("-", "ann", only=Filter(tags=["red"]))
+            assert not lease.queries
+        done.result()
