@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test serve proto bench torture fuzz leases clean
+.PHONY: help demo test serve proto bench torture fuzz leases faults soak clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -46,6 +46,12 @@ fuzz: $(STAMP) ## Feed every RPC N=10000 mutated messages
 
 leases: $(STAMP) ## Let 32 labellers answer N=2000 queries with delays, deaths and clock jumps
 	$(BIN)/python tests/support/leases.py $(or $(N),2000)
+
+faults: $(STAMP) ## Disk full, read-only, stopped processes, slow and silent clients: what callers see (root)
+	$(BIN)/python tests/support/faults.py
+
+soak: $(STAMP) ## Push, label, classify and watch for MINUTES=20, and see whether memory is flat
+	$(BIN)/python tests/support/soak.py $(or $(MINUTES),20)
 
 clean: ## Remove .venv, caches and build leftovers
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

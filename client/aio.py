@@ -17,6 +17,7 @@ import grpc
 
 from quercus.client import asks, convert, pushing, requests, transport
 from quercus.client.aio_labelling import LabellingCalls
+from quercus.client.aio_streaming import AsyncQueryStream
 from quercus.client.classifying import Forms, Wanted
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
 from quercus.client.labelling_results import ANY, Filter
@@ -32,6 +33,7 @@ from quercus.client.results import (
 )
 from quercus.client.rows import Row, async_chunks
 from quercus.client.security import Security
+from quercus.client.stream_parts import Terms
 from quercus.client.stubs import Stubs
 from quercus.client.treeview import Tree, TreeUpdate
 from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, tree_pb2
@@ -259,6 +261,19 @@ class Client(LabellingCalls):
                 keeper.cancel()
             if model != ANY and not lease.budget_left and requests.is_spent(await self.get_model(model)):
                 return
+
+    def stream_queries(
+        self,
+        model: str,
+        labeller: str,
+        *,
+        prefetch: int = 3,
+        lease_s: float = 60.0,
+        idle_s: float | None = 10.0,
+        only: Filter | None = None,
+    ) -> AsyncQueryStream:
+        """A stream of queries to iterate over within ``async with``; see `quercus.client.Client`."""
+        return AsyncQueryStream(self, Terms(model, labeller, lease_s, prefetch, only), idle_s)
 
     async def _keep(self, query: Query, lease_s: float) -> None:
         while True:

@@ -31,6 +31,8 @@ from quercus.client.results import (
 )
 from quercus.client.rows import Row, chunks
 from quercus.client.security import Security
+from quercus.client.stream_parts import Terms
+from quercus.client.streaming import QueryStream
 from quercus.client.stubs import Stubs
 from quercus.client.treeview import Tree, TreeUpdate
 from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, tree_pb2
@@ -327,6 +329,30 @@ class Client(LabellingCalls):
                     raise
             if model != ANY and not lease.budget_left and requests.is_spent(self.get_model(model)):
                 return
+
+    def stream_queries(
+        self,
+        model: str,
+        labeller: str,
+        *,
+        prefetch: int = 3,
+        lease_s: float = 60.0,
+        idle_s: float | None = 10.0,
+        only: Filter | None = None,
+    ) -> QueryStream:
+        """A stream of queries, to iterate over within ``with``: the next ones are there before you ask for them.
+
+        Answer on the stream (``stream.answer(query, label)``), which takes one round trip; leases are extended while
+        you think, and the stream goes on after an outage.
+
+        Parameters
+        ----------
+        model, labeller, lease_s, idle_s, only
+            As of :meth:`queries`.
+        prefetch
+            Queries that you hold at once, the one in your hands among them; 1 to 100.
+        """
+        return QueryStream(self, Terms(model, labeller, lease_s, prefetch, only), idle_s)
 
     def _give_back(self, query: Query) -> None:
         try:

@@ -123,6 +123,8 @@ _BY_CODE: dict[grpc.StatusCode, type[QuercusError]] = {
     grpc.StatusCode.CANCELLED: Cancelled,
 }
 
+_BY_NUMBER = {code.value[0]: kind for code, kind in _BY_CODE.items()}
+
 _TRANSPORT_PHRASES = (
     "failed to connect",
     "connections to all backends",
@@ -134,6 +136,12 @@ _TRANSPORT_PHRASES = (
 def invalid(field: str, reason: str) -> InvalidArgument:
     """An :class:`InvalidArgument` about one field, found before anything was sent."""
     return InvalidArgument(f"{field}: {reason}", (FieldViolation(field, reason),))
+
+
+def from_code(number: int, message: str, field: str) -> QuercusError:
+    """The exception that stands for a ``google.rpc.Code`` within a message."""
+    violations = (FieldViolation(field, message),) if field else ()
+    return _BY_NUMBER.get(number, ServerError)(message, violations)
 
 
 def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:

@@ -144,10 +144,14 @@ class QueryStream:
                 lambda _, part: answering.undo(core, part, speaker(part.labeller or terms.labeller)),
             )
         if request.heartbeat:
-            await core.write(_extend_all, core.store, dict(self._held), terms.lease_s)
-            ends = time.monotonic() + terms.lease_s
-            # one that had ended is noticed when the lease would have: see _drop_expired
-            self._held = {place: _Held(held.token, ends) for place, held in self._held.items()}
+            extended = await core.write(_extend_all, core.store, dict(self._held), terms.lease_s)
+            now = time.monotonic()
+            for (
+                place,
+                held,
+            ) in self._held.items():  # one that is not held any more is noticed now: see _drop_expired
+                ends = now + terms.lease_s if place in extended else min(held.ends, now)
+                self._held[place] = _Held(held.token, ends)
 
     async def _try(self, event: str, part: Any, do: Callable[[Core, Any], Awaitable[Any]]) -> None:
         """Do one thing and say how it went; what cannot be done does not end the stream."""
@@ -239,12 +243,16 @@ class QueryStream:
                 wait.cancel()
 
 
-def _extend_all(store: Store, held: dict[Place, _Held], duration_s: float) -> None:
+def _extend_all(store: Store, held: dict[Place, _Held], duration_s: float) -> set[Place]:
+    """Extend the leases that live; return their places."""
+    extended = set()
     for (model, number), lease in held.items():
         try:
             store.extend(model, number, lease.token, duration_s)
+            extended.add((model, number))
         except (FailedPrecondition, NotFound):
             continue  # it had ended: whoever answers late is told by the answer itself
+    return extended
 
 
 def _failed(name: str, error: Exception) -> query_pb2.StreamError | None:

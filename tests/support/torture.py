@@ -35,6 +35,7 @@ from quercus.trees import specification as offline
 from quercus.trees.abc45 import induce
 from quercus.trees.encoding import Encoder
 from quercus.trees.prepare import prepare
+from support.processes import children
 
 MODEL = "m"
 VALUES = ("a", "b", "c")
@@ -215,8 +216,8 @@ class Torture:
     def _kill(self, target: str) -> None:
         if target == "grower":
             server = self.serving.process.pid
-            self._wait(lambda: _growers(server), "there is no grower")
-            for pid in _growers(server):
+            self._wait(lambda: children(server), "there is no grower")
+            for pid in children(server):
                 os.kill(pid, signal.SIGKILL)
         else:
             self.serving.kill()
@@ -257,21 +258,6 @@ class Torture:
             assert (node.class_name, node.count) == (CLASSES[other.klass], other.count)
             np.testing.assert_allclose(node.theta, other.theta, atol=1e-9)
             np.testing.assert_allclose(node.belief, other.belief, atol=1e-6)
-
-
-def _growers(server: int) -> list[int]:
-    """Process ids of the server's children that live."""
-    found = []
-    for task in Path(f"/proc/{server}/task").iterdir():
-        try:
-            found += [pid for pid in (task / "children").read_text().split() if _lives(pid)]
-        except OSError:
-            continue
-    return [int(pid) for pid in found]
-
-
-def _lives(pid: str) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def _show(outcome: Outcome) -> None:

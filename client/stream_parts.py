@@ -1,0 +1,103 @@
+"""What travels on a stream of queries, for both clients."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from quercus.client import convert
+from quercus.client.asks import Ask
+from quercus.client.errors import from_code
+from quercus.client.labelling_results import ANY, Filter
+from quercus.client.requests import duration
+from quercus.client.results import Query
+from quercus.proto.v1 import query_pb2
+
+Request = query_pb2.StreamQueriesRequest
+Response = query_pb2.StreamQueriesResponse
+_PARTS = {"AnswerQuery": "answer", "RefuseQuery": "refusal", "ReturnQuery": "returned"}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Whose queries, for whom, for how long, how many at once, and which."""
+
+    model: str
+    labeller: str
+    lease_s: float
+    prefetch: int
+    only: Filter | None = None
+
+    @property
+    def is_one_model(self) -> bool:
+        """Whether the queries are of one model."""
+        return self.model != ANY
+
+
+class Awaited(Protocol):
+    """A future, of either kind."""
+
+    def done(self) -> bool:
+        """Whether it has a result."""
+
+    def set_result(self, result: Any, /) -> None:
+        """Give it its result."""
+
+    def set_exception(self, exception: Any, /) -> None:
+        """Give it an exception."""
+
+
+def first(terms: Terms, min_sequence: int) -> Request:
+    """Return the message that opens a stream."""
+    wanted = terms.only
+    return Request(
+        model=convert.model_resource(terms.model),
+        labeller=terms.labeller,
+        lease_duration=duration(terms.lease_s, "lease_s"),
+        credits=terms.prefetch,
+        min_sequence=min_sequence if terms.is_one_model else 0,
+        filter=None
+        if wanted is None
+        else query_pb2.QueryFilter(classes=wanted.classes, values=wanted.values, tags=wanted.tags),
+    )
+
+
+def heartbeat() -> Request:
+    """Return the message that extends all leases of a stream."""
+    return Request(heartbeat=True)
+
+
+def part(ask: Ask[Any]) -> Request:
+    """Return the message that says on a stream what a call of its own would say."""
+    return Request(**{_PARTS[ask.method]: ask.request})
+
+
+def take(response: Response, waiting: MutableMapping[str, Any]) -> Query | str | None:
+    """Read a message of the server.
+
+    Parameters
+    ----------
+    response : of the server.
+    waiting : futures by the name of the query; the one that the message is about gets its result.
+
+    Returns
+    -------
+    Query or str or None : a query, why there is none, or neither.
+    """
+    event = response.WhichOneof("event")
+    if event == "query":
+        return convert.query(response.query)
+    if event == "idle":
+        return query_pb2.LeaseQueriesResponse.Idle.Name(response.idle).removeprefix("IDLE_").lower()
+    if event is None:  # of a later version
+        return None
+    told: Any = getattr(response, event)
+    future: Awaited | None = waiting.pop(told.name, None)
+    if future is None or future.done():
+        return None
+    if event == "failed":
+        future.set_exception(from_code(told.code, told.message, told.field))
+    else:
+        future.set_result(None if event == "returned" else convert.answer_report(told))
+    return None

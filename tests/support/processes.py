@@ -1,0 +1,26 @@
+"""What Linux tells of other processes: their children, their memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def children(pid: int) -> list[int]:
+    """Process ids of a process's children that live."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            found += [child for child in (task / "children").read_text().split() if _lives(child)]
+        except OSError:
+            continue
+    return [int(child) for child in found]
+
+
+def _lives(pid: str) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
