@@ -1,8 +1,9 @@
 """A small disk of its own for a test: a tmpfs, which takes root."""
 
 import os
+import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,3 +36,36 @@ def fill(folder: Path, left_bytes: int = 0) -> Path:
         except OSError:  # full
             pass
     return filler
+
+
+@contextmanager
+def aborted_disk(
+    folder: Path, megabytes: int
+) -> Iterator[tuple[Path, Callable[[], None], Callable[[], None]]]:
+    """Mount an ext4 of its own; skips where that is not allowed.
+
+    Yields the folder, what makes it read-only as a failing disk does, and what mounts it anew.
+    """
+    image = folder.with_suffix(".img")
+    image.write_bytes(b"")
+    os.truncate(image, megabytes * 1024 * 1024)
+    folder.mkdir()
+    commands = [["mkfs.ext4", "-q", str(image)], ["mount", "-o", "loop", str(image), str(folder)]]
+    for command in commands:
+        if (
+            not shutil.which(command[0])
+            or subprocess.run(command, check=False, capture_output=True).returncode
+        ):
+            pytest.skip("NOT TESTED: a disk that fails takes root, mkfs.ext4 and a loop device")
+
+    def abort() -> None:
+        subprocess.run(["mount", "-o", "remount,abort", str(folder)], check=True)
+
+    def mount_again() -> None:
+        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["mount", "-o", "loop", str(image), str(folder)], check=True)
+
+    try:
+        yield folder, abort, mount_again
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -65,6 +65,19 @@ def test_make_help_lists_every_target() -> None:
     listed = set(re.findall(r"^  make ([a-z]+)", result.stdout, re.MULTILINE))
     assert (
         listed
-        == {"help", "demo", "test", "serve", "proto", "bench", "torture", "fuzz", "leases", "clean"}
+        == {
+            "help",
+            "demo",
+            "test",
+            "serve",
+            "proto",
+            "bench",
+            "torture",
+            "fuzz",
+            "leases",
+            "faults",
+            "soak",
+            "clean",
+        }
         == TARGETS
     )

@@ -1,0 +1,367 @@
+"""What goes wrong around a server: what the caller sees, and that nothing acknowledged is lost.
+
+    python tests/support/faults.py
+
+Every fault strikes a server of its own in which rows were acknowledged. Afterwards the store is read anew and held
+against what was acknowledged. Disks take root and the right to mount; without them two faults are NOT TESTED.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import grpc
+import pytest
+from integration.client.serving import Serving
+
+from quercus.client import Client, Nominal, QuercusError, Specification
+from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, tree_pb2, tree_pb2_grpc
+from quercus.storage import EventKind, Store, file_url
+from quercus.storage.verify import verify
+from support.mounts import aborted_disk, fill, small_disk
+from support.processes import children, resident_bytes
+
+MODEL: Final = "m"
+WAIT_S: Final = 120.0
+HELD_S: Final = 3600
+SLOW_GROWTH_BYTES: Final = 64 * 1024 * 1024
+"""By which the server may grow while readers do not read: what gRPC and the sockets hold, and pieces of free memory."""
+
+SLEEPER: Final = """
+import sys, threading
+sys.path.insert(0, sys.argv[2])
+import grpc
+from quercus.proto.v1 import query_pb2, query_pb2_grpc, tree_pb2, tree_pb2_grpc
+channel = grpc.insecure_channel(sys.argv[1])
+done = threading.Event()
+if sys.argv[3] == "hold":
+    def asks():
+        yield query_pb2.StreamQueriesRequest(
+            model="models/m", labeller="ann", credits=2, lease_duration={"seconds": 3600}
+        )
+        done.wait()
+    stream = query_pb2_grpc.QueryServiceStub(channel).StreamQueries(asks())
+    print(next(stream).query.name, flush=True)
+else:
+    watches = [
+        tree_pb2_grpc.TreeServiceStub(channel).WatchTree(tree_pb2.WatchTreeRequest(model="models/m"))
+        for _ in range(20)
+    ]
+    for watch in watches:
+        next(watch)
+    print("watching", flush=True)
+done.wait()
+"""
+
+
+@dataclass
+class Trial:
+    """A server with a model, and what it acknowledged.
+
+    Parameters
+    ----------
+    folder : of the store.
+    """
+
+    folder: Path
+    flags: tuple[str, ...] = ()
+    pushed: list[str] = field(default_factory=list)
+    answered: list[int] = field(default_factory=list)
+    saw: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def server(self) -> Iterator[Client]:
+        """Run the server with a model of 60 rows; afterwards hold the store against what was acknowledged."""
+        self.serving = Serving(self.folder, 0, "--log-level", "error", *self.flags)
+        try:
+            with Client(self.serving.address) as client:
+                attributes = [Nominal(name, "abc") for name in "xyz"]
+                specification = Specification(attributes, "os", alpha=0.9, budget=1000, min_instances=2)
+                client.create_model(MODEL, specification)
+                rows = [["abc"[k % 3], "abc"[k // 3 % 3], "abc"[k // 9 % 3]] for k in range(60)]
+                self.push(client, rows, ["os"[k * k % 5 % 2] if k % 3 else None for k in range(60)])
+                client.wait_grown(MODEL, timeout_s=WAIT_S)
+                yield client
+        finally:
+            self.serving.stop()
+
+    def push(self, client: Client, rows: Any, labels: Any = None) -> None:
+        """Push rows; they are acknowledged when this returns."""
+        ids = [f"row-{len(self.pushed) + k}" for k in range(len(rows))]
+        client.push(MODEL, rows, labels, ids)
+        self.pushed += ids
+
+    def answer(self, client: Client) -> None:
+        """Answer one query."""
+        (query,) = client.lease(MODEL, "bob", wait_s=30).queries
+        self.answered.append(client.answer(query, "o").committed_sequence)
+
+    def refused(self, what: str, call: Callable[[], object]) -> bool:
+        """Note what the caller sees; whether it was an error."""
+        try:
+            call()
+        except QuercusError as error:
+            self.saw.append(f"{what}: {type(error).__name__} ({error.message[:100]})")
+            return True
+        self.saw.append(f"{what}: OK")
+        return False
+
+    def check(self) -> str:
+        """Hold the store against what was acknowledged; say how much was."""
+        with Store.open(file_url(self.folder / "quercus.db")) as store:
+            events = store.read_events(MODEL, limit=10**9)
+        assert verify(file_url(self.folder / "quercus.db")) == []
+        ids = [event.id for event in events if event.kind is EventKind.INSTANCE]
+        assert len(ids) == len(set(ids)), "a row is stored twice"
+        assert set(self.pushed) <= set(ids), "an acknowledged row is gone"
+        assert set(self.answered) <= {e.sequence for e in events if e.kind is EventKind.ANSWER}, (
+            "an answer is gone"
+        )
+        return f"{len(self.pushed):,} rows, {len(self.answered)} answers"
+
+
+def _until(true: Callable[[], object], what: str) -> float:
+    started = time.monotonic()
+    while not true():
+        assert time.monotonic() - started < WAIT_S, f"{what} did not come true in {WAIT_S:g} s"
+        time.sleep(0.1)
+    return time.monotonic() - started
+
+
+def disk_full(folder: Path) -> Trial:
+    """The disk fills, and is emptied again."""
+    with small_disk(folder / "disk", megabytes=8) as disk:
+        trial = Trial(disk)
+        with trial.server() as client:
+            trial.answer(client)
+            filler = fill(disk, left_bytes=400_000)
+            rows = [["a", "b", "c"]] * 500
+            _until(lambda: _fails(trial, client, rows), "the disk")
+            assert trial.refused("push", lambda: trial.push(client, rows))
+            assert not trial.refused("classify", lambda: client.classify(MODEL, rows[:1]))
+            filler.unlink()
+            _until(lambda: not _fails(trial, client, rows[:1]), "writing again")
+            trial.answer(client)
+            trial.saw.append("with room again: OK")
+        trial.check()
+    return trial
+
+
+def _fails(trial: Trial, client: Client, rows: Any) -> bool:
+    try:
+        trial.push(client, rows)
+    except QuercusError:
+        return True
+    return False
+
+
+def read_only(folder: Path) -> Trial:
+    """The file system of the store becomes read-only under the running server."""
+    with aborted_disk(folder / "disk", megabytes=48) as (disk, abort, mount_again):
+        trial = Trial(disk)
+        with trial.server() as client:
+            trial.answer(client)
+            abort()
+            assert trial.refused("push", lambda: trial.push(client, [["a", "b", "c"]]))
+            trial.refused("classify", lambda: client.classify(MODEL, [["a", "b", "c"]]))
+            trial.refused("get model", lambda: client.get_model(MODEL))
+            trial.serving.kill()  # nothing can be written any more, so nothing is there to be waited for
+        mount_again()
+        trial.check()
+    return trial
+
+
+def grower_stopped(folder: Path, rows: int = 2000, silent: bool = True) -> Trial:
+    """The grower is stopped by SIGSTOP, and goes on by SIGCONT."""
+    trial = Trial(folder)
+    with trial.server() as client:
+        (grower,) = children(trial.serving.process.pid)
+        os.kill(grower, signal.SIGSTOP)
+        try:
+            trial.push(client, [["a", "b", "c"]] * rows)
+            trial.answer(client)
+            trial.saw.append("push, answer: OK")
+            assert not trial.refused("classify", lambda: client.classify(MODEL, [["a", "b", "c"]]))
+            assert client.get_model(MODEL).sequence_grown < client.get_model(MODEL).sequence_committed
+            if silent:
+                _until(lambda: client.status().grower == "silent", "that the grower is silent")
+                trial.saw.append("status: the grower is silent")
+        finally:
+            os.kill(grower, signal.SIGCONT)
+        client.wait_grown(MODEL, timeout_s=WAIT_S)
+        trial.saw.append("after SIGCONT: grown to the end")
+    trial.check()
+    return trial
+
+
+@contextmanager
+def sleeper(trial: Trial, what: str) -> Iterator[str]:
+    """Run a client that is stopped once it has its streams; yields what it said."""
+    command = [
+        sys.executable,
+        "-c",
+        SLEEPER,
+        trial.serving.address,
+        str(Path(__file__).parents[2] / "src"),
+        what,
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline().strip()
+        assert said
+        process.send_signal(signal.SIGSTOP)
+        yield said
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def slow_readers(folder: Path, pushes: int = 1500) -> Trial:
+    """Twenty watches whose client reads nothing, while tree follows tree."""
+    trial = Trial(folder, ("--snapshot-interval-s", "0"))
+    with trial.server() as client, sleeper(trial, "watch"):
+        for _ in range(pushes // 5):
+            trial.push(client, [["a", "b", "c"]], ["o"])
+        before, tree = resident_bytes(trial.serving.process.pid), client.get_model(MODEL).tree_version
+        for _ in range(pushes):
+            trial.push(client, [["a", "b", "c"]], ["o"])
+        client.wait_grown(MODEL, timeout_s=WAIT_S)
+        grown = resident_bytes(trial.serving.process.pid) - before
+        trees = client.get_model(MODEL).tree_version - tree
+        assert grown < SLOW_GROWTH_BYTES, f"the server grew by {grown / 1e6:.0f} MB"
+        trial.saw.append(f"others: OK; server {grown / 1e6:+.1f} MB after {trees:,} trees")
+    trial.check()
+    return trial
+
+
+def half_open(folder: Path) -> Trial:
+    """A client with leases of an hour falls silent; its connection stays, no FIN comes."""
+    trial = Trial(folder)
+    with trial.server() as client:
+        with sleeper(trial, "hold") as held:
+            seconds = _until(
+                lambda: held not in {query.name for query in client.list_queries(MODEL, ["leased"])},
+                "that leases are free",
+            )
+            trial.answer(client)
+            trial.saw.append(f"leases of {HELD_S} s free after {seconds:.0f} s")
+            ended = _until(lambda: client.status().calls <= 1, "that the stream is gone")
+            trial.saw.append(f"its stream gone {ended:.0f} s later")
+    trial.check()
+    return trial
+
+
+def idle_streams(folder: Path, count: int = 1000) -> Trial:
+    """Many streams on which nothing happens."""
+    trial = Trial(folder)
+    with trial.server() as client:
+        before = resident_bytes(trial.serving.process.pid)
+        with grpc.insecure_channel(trial.serving.address) as channel:
+            stub: Any = tree_pb2_grpc.TreeServiceStub(channel)
+            watches = [
+                stub.WatchTree(tree_pb2.WatchTreeRequest(model=f"models/{MODEL}")) for _ in range(count)
+            ]
+            for watch in watches:
+                next(watch)
+            each = (resident_bytes(trial.serving.process.pid) - before) / count
+            trial.push(client, [["a", "b", "c"]] * 10)
+            trial.answer(client)
+            assert len(client.classify(MODEL, [["a", "b", "c"]]).labels) == 1
+            trial.saw.append(f"push, answer, classify: OK; {each / 1e3:.0f} kB a stream")
+            for watch in watches:
+                assert next(watch).tree.version  # all are told of the new tree
+                watch.cancel()
+        _until(lambda: client.status().calls <= 1, "that all streams are gone")
+    trial.check()
+    return trial
+
+
+def queued_pushes(folder: Path, count: int = 10_000) -> Trial:
+    """Pushes sent without waiting for one acknowledgement."""
+    trial = Trial(folder)
+    with trial.server() as client:
+        ids = [f"queued-{k}" for k in range(count)]
+        rows = {"packed": {"values": [0.0, 1.0, 2.0]}}
+        batches = (
+            instance_pb2.PushInstancesRequest(model=f"models/{MODEL}", rows=rows, ids=[each], batch_id=each)
+            for each in ids
+        )
+        before = resident_bytes(trial.serving.process.pid)
+        with grpc.insecure_channel(trial.serving.address) as channel:
+            stub: Any = instance_pb2_grpc.InstanceServiceStub(channel)
+            acks = [ack.batch_id for ack in stub.PushInstances(batches, timeout=10 * WAIT_S)]
+        assert acks == ids, "not every push was acknowledged once, in order"
+        trial.pushed += acks
+        grown = resident_bytes(trial.serving.process.pid) - before
+        trial.answer(client)
+        trial.saw.append(f"{count:,} acknowledgements in order; server {grown / 1e6:+.1f} MB")
+    trial.check()
+    return trial
+
+
+def late_answer(folder: Path) -> Trial:
+    """A labeller thinks for longer than the lease; another has the query by then."""
+    trial = Trial(folder)
+    with trial.server() as client:
+        late = client.lease(MODEL, "eve", lease_s=1.0, wait_s=30).queries[0]
+        _until(lambda: _takes(client, late.name), "that another gets it")
+        assert trial.refused("late answer", lambda: client.answer(late, "s"))
+    trial.check()
+    return trial
+
+
+def _takes(client: Client, name: str) -> bool:
+    return any(query.name == name for query in client.lease(MODEL, "bob", lease_s=60).queries)
+
+
+FAULTS: Final[dict[str, Callable[[Path], Trial]]] = {
+    "disk full": disk_full,
+    "disk read-only": read_only,
+    "grower stopped": grower_stopped,
+    "20 readers that do not read": slow_readers,
+    "half-open connection": half_open,
+    "answer after the lease": late_answer,
+    "1,000 idle streams": idle_streams,
+    "10,000 queued pushes": queued_pushes,
+}
+
+
+def main() -> None:
+    """Let every fault strike, or those that are named, and print what was seen."""
+    failed = 0
+    for name, strike in FAULTS.items():
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                trial = strike(Path(folder))
+            except pytest.skip.Exception as reason:
+                print(f"{name:28} | {reason}", flush=True)
+                continue
+            except AssertionError as error:
+                failed += 1
+                print(f"{name:28} | FAILED: {error}", flush=True)
+                continue
+            kept = f"{len(trial.pushed):,} rows and {len(trial.answered)} answers acknowledged, none lost"
+            print(f"{name:28} | {'; '.join(trial.saw)} | {kept}", flush=True)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
