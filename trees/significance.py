@@ -87,10 +87,14 @@ class Told:
         return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
 
     def telling(self) -> tuple[Ints, Floats, Floats]:
-        """Return the labels that say something: node (t,), contour (t, l), and how often it occurs there (t,)."""
+        """Return the labels that say something: node (t,), contour (t, l), and how often it occurs there (t,).
+
+        The largest plausibility of each is 1: a factor says nothing, and tiny numbers must not vanish.
+        """
         node = np.repeat(np.arange(self.parent.size), np.diff(self.cells.start))
         says = (self.contours.min(axis=1) < self.contours.max(axis=1))[self.cells.ids]
-        return node[says], self.contours[self.cells.ids[says]], self.cells.counts[says].astype(np.float64)
+        contours = self.contours / self.contours.max(axis=1, keepdims=True)
+        return node[says], contours[self.cells.ids[says]], self.cells.counts[says].astype(np.float64)
 
 
 def idle(tree: Told, pruning: Pruning) -> Bools:
@@ -104,7 +108,7 @@ def idle(tree: Told, pruning: Pruning) -> Bools:
 
 
 def log_likelihoods(tree: Told) -> Floats:
-    """Return ``ℓ(θ̂)`` of every node, (m,), in nats, of the labels that say something."""
+    """Return ``ℓ(θ̂)`` of every node, (m,), in nats, of the labels that say something, as `Told.telling` scales them."""
     node, contours, times = tree.telling()
     values = times * np.log((contours * tree.theta[node]).sum(axis=1))
     return _sums(node, values, tree.parent.size)

@@ -114,25 +114,31 @@ class _Stopping:
 class ByLabels:
     """Leaf rule of OBE: ``argmax_k Σ_i w_i pl_ik``; ``theta`` are these sums, normalised.
 
-    Belief and plausibility are those of the mean of the labels' mass functions.
+    Belief and plausibility are those of the mean of the labels' mass functions. A factor that all plausibilities of a
+    label have in common says nothing (ALGORITHMS §1): where labels are contours, the largest counts as 1.
     """
 
     table: Table
+    contours: Floats  # (n, l) pl_i
     alone: Floats  # (n, l) m_i({c})
 
     @classmethod
     def of(cls, table: Table) -> "ByLabels":
         """Make the rule for a table."""
-        return cls(table, np.column_stack([two_class_shares(table, c)[:, 0] for c in range(table.size)]))
+        contours = table.contours
+        if table.given is None:
+            contours = contours / contours.max(axis=1, keepdims=True)
+        alone = np.column_stack([two_class_shares(table, c)[:, 0] for c in range(table.size)])
+        return cls(table, contours, alone)
 
     def summary(self, place: Place) -> Summary:
         """Return the prediction of the node, were it a leaf."""
         weights = self.table.weights[place.rows]
-        sums = weights @ self.table.contours[place.rows]
+        sums = weights @ self.contours[place.rows]
         total = float(weights.sum())
         share = weights / total
         belief = np.minimum(share @ self.alone[place.rows], 1.0)
-        plausibility = np.minimum(share @ self.table.contours[place.rows], 1.0)
+        plausibility = np.minimum(share @ self.contours[place.rows], 1.0)
         theta = tuple((sums / sums.sum()).tolist())
         bounds = tuple(belief.tolist()), tuple(plausibility.tolist())
         return Summary(first_largest(theta), theta, *bounds, weight=node_weight(place, total))

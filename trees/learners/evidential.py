@@ -38,6 +38,7 @@ from quercus.trees.tree import Node
 Bools = NDArray[np.bool_]
 Cuts = Sequence[tuple[float, ...]]  # an attribute; () of a nominal one
 
+MAX_COUNTED = 10_000_000  # rows that weighted ones may count as
 MAX_CUTS = 32  # candidate cuts of an attribute at a node, unless told
 
 
@@ -320,6 +321,9 @@ def _counted(table: Table) -> Table:
         )
     if (table.weights == 1).all():
         return table
+    total = float(table.weights.sum())
+    if total > MAX_COUNTED:
+        raise InvalidInput("weights", f"sum to {total:g}, must be {MAX_COUNTED:,} at most: rows are counted")
     times = table.weights.astype(np.int64)
     repeated = table.take(np.repeat(np.arange(len(table)), times))
     return Table(repeated.values, table.attributes, repeated.contours, np.ones(len(repeated)))

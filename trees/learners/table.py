@@ -20,6 +20,8 @@ from quercus.trees.specification import MAX_ATTRIBUTES, Attribute, Nominal
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+MAX_WEIGHT = 1e100  # of a row: products of sums of weights must have room
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -34,7 +36,7 @@ class Table:
     contours
         (n, l) plausibility of each class.
     weights
-        (n,) how much each row counts, finite, not negative, not all 0.
+        (n,) how much each row counts, in [0, 1e100], not all 0.
     given
         The labels as mass functions, None when they were given as contours.
 
@@ -276,10 +278,10 @@ def _check_weights(weights: ArrayLike, rows: int) -> Floats:
     array = _numbers(weights, "weights")
     if array.shape != (rows,):
         raise InvalidInput("weights", f"have shape {array.shape}, must be ({rows},), one a row")
-    fine = np.isfinite(array) & (array >= 0)
+    fine = (array >= 0) & (array <= MAX_WEIGHT)
     if not fine.all():
         row = int(np.argmin(fine))
-        raise InvalidInput(f"weights[{row}]", f"is {array[row]}, must be finite and not negative")
+        raise InvalidInput(f"weights[{row}]", f"is {array[row]}, must lie in [0, {MAX_WEIGHT:g}]")
     if not array.any():
         raise InvalidInput("weights", "are all 0, at least one row must count")
     return array

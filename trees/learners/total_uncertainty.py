@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, TotalConflict
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
@@ -191,7 +191,7 @@ class OneAgainstRest(Learned):
     models
         One a class; their class 0 is the class, their class 1 the rest.
     combine
-        ``"dempster"`` or ``"mean"`` of the vacuous extensions.
+        ``"dempster"`` or ``"mean"`` of the vacuous extensions; the mean also where they conflict totally.
     """
 
     attributes: tuple[Attribute, ...]
@@ -228,7 +228,12 @@ class OneAgainstRest(Learned):
         return masses, index
 
     def _combined(self, masses: Sequence[MassFunction]) -> MassFunction:
-        return mean(masses) if self.combine == "mean" else reduce(dempster, masses)
+        if self.combine == "mean":
+            return mean(masses)
+        try:
+            return reduce(dempster, masses)
+        except TotalConflict:  # of rows that weigh so much that nothing is left to doubt
+            return mean(masses)
 
 
 def fit_total_uncertainty(

@@ -23,7 +23,7 @@ from quercus.trees.algorithms import (
 from quercus.trees.learners.cells import Between, Value
 from quercus.trees.learners.model import Learned, Predictions, fit, ignorant
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric
+from quercus.trees.specification import Nominal, Numeric, Pruning
 
 BASES: dict[str, Algorithm] = {
     "abc45": Abc45(alpha=0.9),
@@ -254,3 +254,47 @@ def test_impossible_parameters_are_refused_by_name(make: object, field: str) -> 
     with pytest.raises(InvalidInput) as caught:
         make()  # type: ignore[operator]
     assert caught.value.field == field
+
+
+@every
+@pytest.mark.parametrize("scale", [0.2, 1e-300])
+def test_a_factor_of_a_label_says_nothing(algorithm: Algorithm, scale: float) -> None:
+    """A contour need not reach 1 (ALGORITHMS §1), and tiny plausibilities do not vanish."""
+    values, classes = rows(3)
+    contours = np.eye(CLASSES)[classes]
+    contours[::5] = 1.0
+    whole = fit(algorithm, Table.of_contours(values, ATTRIBUTES, contours)).predict(values)
+    said = fit(algorithm, Table.of_contours(values, ATTRIBUTES, contours * scale)).predict(values)
+    check(said, len(values))
+    np.testing.assert_allclose(said.theta, whole.theta, atol=1e-9)
+    np.testing.assert_allclose(said.plausibility, whole.plausibility, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["likelihood", "chi-square"])
+def test_nor_does_it_for_pruning(kind: str) -> None:
+    values, classes = rows(3)
+    algorithm = E2m(pruning=Pruning(kind))  # type: ignore[arg-type]
+    whole, tiny = (
+        fit(algorithm, Table.of_contours(values, ATTRIBUTES, np.eye(CLASSES)[classes] * scale)).trees
+        for scale in (1.0, 5e-324)
+    )
+    assert whole == tiny
+
+
+@every
+def test_weights_beyond_measure_are_refused_or_counted(algorithm: Algorithm) -> None:
+    values, classes = rows(4)
+    table = Table.of_classes(values, ATTRIBUTES, classes.tolist(), CLASSES, np.full(len(values), 2.0**60))
+    base = algorithm.base if isinstance(algorithm, Forest) else algorithm
+    if isinstance(base, Abc45 | E2m):
+        with pytest.raises(InvalidInput, match=r"weights: sum to .*rows are counted"):
+            fit(algorithm, table)
+    else:
+        check(fit(algorithm, table).predict(values), len(values))
+
+
+def test_a_weight_has_a_bound() -> None:
+    values, classes = rows(4, 3)
+    for weight in (1e101, np.inf, np.nan, -1.0):
+        with pytest.raises(InvalidInput, match=r"weights\[1\]: is .*, must lie in \[0, 1e\+100\]"):
+            Table.of_classes(values, ATTRIBUTES, classes.tolist(), CLASSES, [1.0, weight, 1.0])
