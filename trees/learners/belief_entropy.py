@@ -114,31 +114,34 @@ class _Stopping:
 class ByLabels:
     """Leaf rule of OBE: ``argmax_k Σ_i w_i pl_ik``; ``theta`` are these sums, normalised.
 
-    Belief and plausibility are those of the mean of the labels' mass functions. A factor that all plausibilities of a
-    label have in common says nothing (ALGORITHMS §1): where labels are contours, the largest counts as 1.
+    Belief and plausibility are those of the mean of the labels' mass functions; a contour stands for its consonant one,
+    so that its largest plausibility counts as 1. So it does in the sums where a contour adds up to less than 1, which
+    none of a mass function does: only what is the same up to a factor can be meant (ALGORITHMS §1).
     """
 
     table: Table
-    contours: Floats  # (n, l) pl_i
+    summed: Floats  # (n, l) pl_i of the sums
+    possible: Floats  # (n, l) 1 - m_i(sets without c)
     alone: Floats  # (n, l) m_i({c})
 
     @classmethod
     def of(cls, table: Table) -> "ByLabels":
         """Make the rule for a table."""
-        contours = table.contours
+        summed = possible = table.contours
         if table.given is None:
-            contours = contours / contours.max(axis=1, keepdims=True)
+            possible = summed / summed.max(axis=1, keepdims=True)
+            summed = np.where(summed.sum(axis=1, keepdims=True) < 1 - TIE, possible, summed)
         alone = np.column_stack([two_class_shares(table, c)[:, 0] for c in range(table.size)])
-        return cls(table, contours, alone)
+        return cls(table, summed, possible, alone)
 
     def summary(self, place: Place) -> Summary:
         """Return the prediction of the node, were it a leaf."""
         weights = self.table.weights[place.rows]
-        sums = weights @ self.contours[place.rows]
+        sums = weights @ self.summed[place.rows]
         total = float(weights.sum())
         share = weights / total
         belief = np.minimum(share @ self.alone[place.rows], 1.0)
-        plausibility = np.minimum(share @ self.contours[place.rows], 1.0)
+        plausibility = np.minimum(share @ self.possible[place.rows], 1.0)
         theta = tuple((sums / sums.sum()).tolist())
         bounds = tuple(belief.tolist()), tuple(plausibility.tolist())
         return Summary(first_largest(theta), theta, *bounds, weight=node_weight(place, total))

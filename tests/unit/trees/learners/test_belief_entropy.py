@@ -129,7 +129,7 @@ def test_obe_takes_the_largest_sum_of_plausibilities() -> None:
     )
     assert (model.trees[0].klass, model.trees[0].stop) == (2, Stop.FEW_INSTANCES)
     assert model.trees[0].theta == pytest.approx(np.array([1.3, 1.7, 2.3]) / 5.3)
-    assert model.trees[0].plausibility == pytest.approx(np.array([1.3, 1.7, 2.3]) / 3, abs=1e-12)
+    assert model.trees[0].plausibility == pytest.approx(np.array([1.4, 2.1, 2.8]) / 3, abs=1e-12)
     assert model.predict(np.array([[0.0]])).klass.tolist() == [2]
 
 
