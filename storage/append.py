@@ -1,10 +1,18 @@
-"""Appending instances: one lookup of ids and one insert a model and transaction, however many pushes it takes."""
+"""Appending instances: one insert a model and transaction, however many pushes it takes.
+
+Rows are nearly always new, so they are inserted without a look: the unique index says whether an id was there. If one
+was, the transaction is given up and made anew, now with a look at all ids, to tell what is known from what differs.
+"""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from itertools import repeat
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, false, insert, literal_column, select, update
+from sqlalchemy import Connection, Dialect, false, insert, literal_column, select, update
+from sqlalchemy.exc import IntegrityError
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks, log
@@ -26,8 +34,36 @@ INSERT_INSTANCE = insert(log_table).values(
 )
 
 
-def append_all(connection: Connection, pushes: Sequence[Push], now: float) -> list[Outcome]:
-    """Store each push whole or not at all; a refused one gives its exception and leaves no trace."""
+# In the order of the rows that `_Appender.write` makes.
+BOUND = ("model_id", "sequence", "id", "values", "label", "created_at")
+
+
+class _ThereAlreadyError(Exception):
+    """An id that was to be inserted is there already, or was inserted by somebody else."""
+
+
+def append_all(
+    transaction: Callable[[], AbstractContextManager[Connection]],
+    pushes: Sequence[Push],
+    now: Callable[[], float],
+) -> list[Outcome]:
+    """Store each push whole or not at all; a refused one gives its exception and leaves no trace.
+
+    Parameters
+    ----------
+    transaction : opens one that writes.
+    pushes : in order.
+    now : the time, asked once the transaction has begun.
+    """
+    try:
+        with transaction() as connection:
+            return _append(connection, pushes, now(), look=False)
+    except _ThereAlreadyError:
+        with transaction() as connection:
+            return _append(connection, pushes, now(), look=True)
+
+
+def _append(connection: Connection, pushes: Sequence[Push], now: float, look: bool) -> list[Outcome]:
     outcomes: dict[int, Outcome] = {}
     by_model: defaultdict[str, list[int]] = defaultdict(list)
     for place, push in enumerate(pushes):
@@ -39,13 +75,15 @@ def append_all(connection: Connection, pushes: Sequence[Push], now: float) -> li
             by_model[push.model].append(place)
     for name, places in by_model.items():
         mine = [pushes[place] for place in places]
-        outcomes.update(zip(places, _append_to_model(connection, name, mine, now), strict=True))
+        outcomes.update(zip(places, _append_to_model(connection, name, mine, now, look), strict=True))
     return [outcomes[place] for place in range(len(pushes))]
 
 
-def _append_to_model(connection: Connection, name: str, pushes: Sequence[Push], now: float) -> list[Outcome]:
+def _append_to_model(
+    connection: Connection, name: str, pushes: Sequence[Push], now: float, look: bool
+) -> list[Outcome]:
     try:
-        appender = _Appender(connection, name, pushes)
+        appender = _Appender(connection, name, pushes, look)
     except NotFound as error:
         return [error] * len(pushes)
     outcomes: list[Outcome] = []
@@ -61,10 +99,13 @@ def _append_to_model(connection: Connection, name: str, pushes: Sequence[Push], 
 class _Appender:
     """One model in one transaction. Rows wait in `fresh` until `write`."""
 
-    def __init__(self, connection: Connection, name: str, pushes: Sequence[Push]) -> None:
+    def __init__(self, connection: Connection, name: str, pushes: Sequence[Push], look: bool) -> None:
         self.connection = connection
         self.row = lock(connection, name)
-        self.known = _stored(connection, self.row, [identifier for push in pushes for identifier in push.ids])
+        self.looked = look
+        self.known: dict[str, Content] = {}
+        if look:
+            self.known = _stored(connection, self.row, [each for push in pushes for each in push.ids])
         self.fresh: dict[str, Content] = {}
 
     def add(self, push: Push) -> Appended:
@@ -86,37 +127,57 @@ class _Appender:
         if not self.fresh:
             return
         first = self.row.sequence_committed + 1
-        rows = [
-            {
-                "model_id": self.row.id,
-                "sequence": sequence,
-                "id": identifier,
-                "values": values,
-                "label": label,
-                "created_at": now,
-            }
-            for sequence, (identifier, (values, label)) in enumerate(self.fresh.items(), first)
-        ]
-        self.connection.execute(INSERT_INSTANCE, rows)
+        count = len(self.fresh)
+        values, labels = zip(*self.fresh.values(), strict=True)
+        model_ids, sequences, times = (
+            repeat(self.row.id, count),
+            range(first, first + count),
+            repeat(now, count),
+        )
+        rows = list(zip(model_ids, sequences, self.fresh, values, labels, times, strict=True))
+        try:
+            _insert(self.connection, rows)
+        except IntegrityError:
+            if self.looked:
+                raise
+            raise _ThereAlreadyError from None
         counts = {
-            "sequence_committed": self.row.sequence_committed + len(rows),
-            "instance_count": self.row.instance_count + len(rows),
+            "sequence_committed": self.row.sequence_committed + count,
+            "instance_count": self.row.instance_count + count,
         }
         self.connection.execute(update(model).where(model.c.id == self.row.id).values(counts))
 
     def _new_rows(self, push: Push) -> dict[str, Content]:
         """Rows that are not there yet (in the store, in an earlier push, or earlier in this one), by id."""
-        fresh: dict[str, Content] = {}
-        rows = zip(push.ids, checks.packed_rows(push.values), push.labels, strict=True)
-        for identifier, values, label in rows:
-            content = (values, label)
+        contents = list(zip(checks.packed_rows(push.values), push.labels, strict=True))
+        fresh = dict(zip(push.ids, contents, strict=True))
+        if len(fresh) == len(contents) and fresh.keys().isdisjoint(self.known):
+            return fresh
+        fresh = {}
+        for identifier, content in zip(push.ids, contents, strict=True):
             there = self.known.get(identifier) or fresh.get(identifier)
             if there is None:
                 fresh[identifier] = content
             elif there != content:
-                what = "values" if there[0] != values else "label"
+                what = "values" if there[0] != content[0] else "label"
                 raise AlreadyExists("instance", identifier, f"in model {push.model} with another {what}")
         return fresh
+
+
+def _insert(connection: Connection, rows: list[tuple[Any, ...]]) -> None:
+    """Insert rows of `BOUND`, past SQLAlchemy's care for each row where the driver takes rows as they are."""
+    statement = _driver_statement(connection.dialect)
+    if statement is None:
+        connection.execute(INSERT_INSTANCE, [dict(zip(BOUND, row, strict=True)) for row in rows])
+    else:
+        connection.exec_driver_sql(statement, rows)
+
+
+@cache
+def _driver_statement(dialect: Dialect) -> str | None:
+    """The insert as the driver reads it, when it binds by position and in the order of `BOUND`."""
+    compiled = INSERT_INSTANCE.compile(dialect=dialect, column_keys=list(BOUND))
+    return str(compiled) if compiled.positional and tuple(compiled.positiontup or ()) == BOUND else None
 
 
 def _stored(connection: Connection, row: AnyRow, ids: list[str]) -> dict[str, Content]:

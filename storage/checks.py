@@ -68,8 +68,9 @@ def push(ids: Sequence[str], values: Float64, labels: Sequence[bytes]) -> None:
         raise InvalidInput(
             "ids", f"{len(ids)} ids, {len(values)} rows of values and {len(labels)} labels, not one each"
         )
-    for number, identifier in enumerate(ids):
-        if not 1 <= len(identifier) <= MAX_TEXT:
+    lengths = set(map(len, ids))
+    if lengths and not (min(lengths) >= 1 and max(lengths) <= MAX_TEXT):
+        for number, identifier in enumerate(ids):
             text(f"ids[{number}]", identifier)
     encodable("ids", "".join(ids))
 

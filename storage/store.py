@@ -231,13 +231,10 @@ class Store(QueryCalls):
         Stale
             A new value's index is not the next free one: read `vocabulary` again and retry.
         """
-        with self._database.write() as connection:
-            (outcome,) = append_all(
-                connection, [Push(model, ids, values, labels, new_values)], self._now().wall
-            )
-            if isinstance(outcome, Exception):
-                raise outcome
-            return outcome
+        (outcome,) = self.append_group([Push(model, ids, values, labels, new_values)])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     def append_group(self, pushes: Sequence[Push]) -> list[Outcome]:
         """Append several batches in one commit (group commit), in order; each is stored whole or not at all.
@@ -249,8 +246,7 @@ class Store(QueryCalls):
             push leaves no trace and does not stop the others). An exception of the store itself
             (`StoreError`) is raised, and nothing of the group is stored.
         """
-        with self._database.write() as connection:
-            return append_all(connection, pushes, self._now().wall)
+        return append_all(self._database.write, pushes, lambda: self._now().wall)
 
     def vocabulary(self, model: str) -> dict[int, tuple[str, ...]]:
         """Learned nominal values by attribute, in the order they came; attributes without any are absent."""
