@@ -16,7 +16,8 @@ from quercus.belief.codec import encode_sets
 from quercus.storage import Store, file_url
 
 ATTRIBUTES = 13
-REPEATS = 3
+REPEATS = 5
+JUDGED, TARGET = 1_000, 0.7
 
 
 def batches(size, count):
@@ -31,9 +32,16 @@ def batches(size, count):
     ]
 
 
+def warm_up(append):
+    """Statements are made ready once in the life of a server."""
+    for number, (ids, values, labels) in enumerate(batches(300, 3)):
+        append([f"warm-{number}-{each}" for each in ids], values, labels)
+
+
 def with_quercus(folder, work):
     with Store.open(file_url(folder / "quercus.db")) as store:
         store.create_model("m", b"", budget=0)
+        warm_up(lambda *batch: store.append_instances("m", *batch))
         started = time.perf_counter()
         for ids, values, labels in work:
             store.append_instances("m", ids, values, labels)
@@ -45,12 +53,17 @@ def with_sqlite(folder, work):
     raw.execute("PRAGMA journal_mode = WAL")
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("CREATE TABLE log (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, data BLOB, label BLOB)")
-    started = time.perf_counter()
-    for ids, values, labels in work:
+
+    def append(ids, values, labels):
         raw.execute("BEGIN IMMEDIATE")
         rows = zip(ids, (row.tobytes() for row in values), labels, strict=True)
         raw.executemany("INSERT INTO log (id, data, label) VALUES (?, ?, ?)", rows)
         raw.execute("COMMIT")
+
+    warm_up(append)
+    started = time.perf_counter()
+    for batch in work:
+        append(*batch)
     elapsed = time.perf_counter() - started
     raw.close()
     return elapsed
@@ -64,11 +77,15 @@ def measure(size, count):
             ours, raw = with_quercus(Path(name), work), with_sqlite(Path(name), work)
         rates.append((size * count / ours, size * count / raw))
     us, them = np.median(rates, axis=0)
+    ratio = float(np.median([ours / raw for ours, raw in rates]))
+    judged = size == JUDGED
     return Row(
         f"durable appends, {size:,} rows a commit, {ATTRIBUTES} attributes (wall time)",
         f"{us:,.0f} rows/s",
         f"raw SQLite {them:,.0f} rows/s",
-        times(us / them),
+        times(ratio),
+        f"≥ {TARGET:g} ×" if judged else "",
+        ratio >= TARGET if judged else None,
     )
 
 

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Dialect, false, insert, literal_column, select, update
+from sqlalchemy import Connection, Dialect, bindparam, false, insert, literal_column, select, update
 from sqlalchemy.exc import IntegrityError
 
 from quercus.belief.errors import InvalidInput
@@ -34,8 +34,19 @@ INSERT_INSTANCE = insert(log_table).values(
 )
 
 
+COUNT = (
+    update(model)
+    .where(model.c.id == bindparam("key"))
+    .values(
+        sequence_committed=model.c.sequence_committed + bindparam("count"),
+        instance_count=model.c.instance_count + bindparam("count"),
+    )
+)
 # In the order of the rows that `_Appender.write` makes.
 BOUND = ("model_id", "sequence", "id", "values", "label", "created_at")
+
+# Rows of one statement: a statement a row took half as long again. Older SQLite binds at most 999 values.
+TOGETHER = 150
 
 
 class _ThereAlreadyError(Exception):
@@ -141,11 +152,7 @@ class _Appender:
             if self.looked:
                 raise
             raise _ThereAlreadyError from None
-        counts = {
-            "sequence_committed": self.row.sequence_committed + count,
-            "instance_count": self.row.instance_count + count,
-        }
-        self.connection.execute(update(model).where(model.c.id == self.row.id).values(counts))
+        self.connection.execute(COUNT, {"key": self.row.id, "count": count})
 
     def _new_rows(self, push: Push) -> dict[str, Content]:
         """Rows that are not there yet (in the store, in an earlier push, or earlier in this one), by id."""
@@ -169,8 +176,13 @@ def _insert(connection: Connection, rows: list[tuple[Any, ...]]) -> None:
     statement = _driver_statement(connection.dialect)
     if statement is None:
         connection.execute(INSERT_INSTANCE, [dict(zip(BOUND, row, strict=True)) for row in rows])
-    else:
-        connection.exec_driver_sql(statement, rows)
+        return
+    whole = len(rows) - len(rows) % TOGETHER
+    for start in range(0, whole, TOGETHER):
+        together = tuple(chain.from_iterable(rows[start : start + TOGETHER]))
+        connection.exec_driver_sql(_for_many(statement), together)
+    if rest := rows[whole:]:
+        connection.exec_driver_sql(statement, rest)
 
 
 @cache
@@ -178,6 +190,13 @@ def _driver_statement(dialect: Dialect) -> str | None:
     """The insert as the driver reads it, when it binds by position and in the order of `BOUND`."""
     compiled = INSERT_INSTANCE.compile(dialect=dialect, column_keys=list(BOUND))
     return str(compiled) if compiled.positional and tuple(compiled.positiontup or ()) == BOUND else None
+
+
+@cache
+def _for_many(statement: str) -> str:
+    """The same statement for `TOGETHER` rows."""
+    head, values = statement.rsplit(" VALUES ", 1)
+    return f"{head} VALUES {', '.join([values] * TOGETHER)}"
 
 
 def _stored(connection: Connection, row: AnyRow, ids: list[str]) -> dict[str, Content]:

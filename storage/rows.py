@@ -1,14 +1,18 @@
 """The row of a model: to read, or held for as long as something of the model is written."""
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from quercus.storage.errors import NotFound
 from quercus.storage.schema import AnyRow, model
 
+# Made once: every write begins with it, and to make it took as long as to run it.
+_BY_NAME = select(model).where(model.c.name == bindparam("wanted"))
+_HELD = _BY_NAME.with_for_update()
+
 
 def lock(connection: Connection, name: str) -> AnyRow:
     """The model's row, held until the transaction ends (a row lock where the database has them)."""
-    row = connection.execute(select(model).where(model.c.name == name).with_for_update()).one_or_none()
+    row = connection.execute(_HELD, {"wanted": name}).one_or_none()
     if row is None:
         raise NotFound("model", name)
     return row
@@ -16,7 +20,7 @@ def lock(connection: Connection, name: str) -> AnyRow:
 
 def find(connection: Connection, name: str) -> AnyRow:
     """The model's row, for reading."""
-    row = connection.execute(select(model).where(model.c.name == name)).one_or_none()
+    row = connection.execute(_BY_NAME, {"wanted": name}).one_or_none()
     if row is None:
         raise NotFound("model", name)
     return row
