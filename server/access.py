@@ -25,8 +25,9 @@ from quercus.storage.access import Access, TokenRecord
 READER: Final = "reader"
 SENSOR: Final = "sensor"
 LABELLER: Final = "labeller"
+CORRECTOR: Final = "corrector"
 OPERATOR: Final = "operator"
-ROLES: Final = (READER, SENSOR, LABELLER, OPERATOR)
+ROLES: Final = (READER, SENSOR, LABELLER, CORRECTOR, OPERATOR)
 
 FRESH_S: Final = 0.5
 MISS_S: Final = 0.1
@@ -36,6 +37,7 @@ _ANYONE: Final = frozenset(ROLES)
 _READ: Final = frozenset({READER, OPERATOR})
 _WRITE: Final = frozenset({SENSOR, OPERATOR})
 _LABEL: Final = frozenset({LABELLER, OPERATOR})
+_CORRECT: Final = frozenset({LABELLER, CORRECTOR, OPERATOR})
 _OPERATE: Final = frozenset({OPERATOR})
 
 PERMISSIONS: Final[dict[str, frozenset[str]]] = {
@@ -53,10 +55,10 @@ PERMISSIONS: Final[dict[str, frozenset[str]]] = {
     "QueryService/RefuseQuery": _LABEL,
     "QueryService/ExtendLease": _LABEL,
     "QueryService/ReturnQuery": _LABEL,
-    "QueryService/CorrectAnswer": _LABEL,
-    "QueryService/UndoAnswer": _LABEL,
-    "QueryService/ListQueries": _READ | _LABEL,
-    "QueryService/ListQueryHistory": _READ,
+    "QueryService/CorrectAnswer": _CORRECT,
+    "QueryService/UndoAnswer": _CORRECT,
+    "QueryService/ListQueries": _READ | _CORRECT,
+    "QueryService/ListQueryHistory": _READ | {CORRECTOR},
     "QueryService/ListLabellers": _READ,
     "QueryService/GetLabellingPolicy": _ANYONE,
     "QueryService/UpdateLabellingPolicy": _OPERATE,
@@ -132,6 +134,12 @@ def speaker(labeller: str) -> str:
     if labeller not in {"", principal.name}:
         raise PermissionDenied(f"labeller: is {labeller[:60]!r}, but the token speaks for {principal.name!r}")
     return principal.name
+
+
+def corrects_all() -> bool:
+    """Whether the caller may correct what others answered, whatever the labelling policy says."""
+    principal = _caller.get()
+    return principal is not None and CORRECTOR in principal.roles
 
 
 def set_caller(principal: Principal | None) -> None:

@@ -14,6 +14,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.label import Label, Masses, contour, vacuous
 from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import query_pb2
+from quercus.server.access import corrects_all
 from quercus.server.checks import check_labeller, took_s
 from quercus.server.convert_instances import known_contour
 from quercus.server.convert_labels import decode_label
@@ -73,7 +74,7 @@ async def correct(
         await core.read(core.store.get_query, model, number)
         label = await core.convert(request, decode_label, request.label, schema.frame)
         declared = request.reliability if request.HasField("reliability") else None
-        change = _Change(number, labeller, label, declared, request.comment)
+        change = _Change(number, labeller, label, declared, request.comment, corrects_all())
         done = await core.write(_amend, core.store, schema, change)
         return (
             None
@@ -94,7 +95,7 @@ async def undo(
     check_labeller(labeller)
 
     async def attempt(schema: Schema) -> query_pb2.UndoAnswerResponse | None:
-        change = _Change(number, labeller, None, 1.0, request.comment)
+        change = _Change(number, labeller, None, 1.0, request.comment, corrects_all())
         done = await core.write(_amend, core.store, schema, change)
         return (
             None
@@ -122,6 +123,7 @@ class _Change:
     label: Label | None  # None: taken back
     declared: float | None
     comment: str
+    permitted: bool  # whatever the policy says
 
 
 async def _with_schema(core: Core, model: str, attempt: Callable[[Schema], Awaitable[T | None]]) -> T:
@@ -235,7 +237,10 @@ def _amend(store: Store, schema: Schema, change: _Change) -> Answered | None:
         1.0 if change.label is None else _reliability(store, schema, change.declared, change.labeller)
     )
     given = opinions(history, number, size)
-    make = partial(Amendment, change.labeller, said, reliability=reliability, comment=change.comment)
+    make = partial(
+        Amendment, change.labeller, said, reliability=reliability, comment=change.comment,
+        permitted=change.permitted,
+    )  # fmt: skip
     if change.labeller not in given:  # the one answer, or (where the policy lets anyone) what overrules all
         conflict = change.label is not None and (
             evidence.update(

@@ -60,7 +60,7 @@ class Amendment:
     """A correction of the answer to a query, or (no label) its taking back.
 
     `said` is what the labeller says; `label` is what then holds of the instance, which differs where several answers
-    are combined. `pending`: the query still wants answers, so nothing holds yet.
+    are combined. `pending`: the query still wants answers, so nothing holds yet. `permitted`: whatever the policy says.
     """
 
     labeller: str
@@ -70,6 +70,7 @@ class Amendment:
     conflict: bool = False
     comment: str = ""
     pending: bool = False
+    permitted: bool = False
 
 
 def settle(connection: Connection, claim: Claim, said: Statement, now: Moment) -> Answered:
@@ -114,7 +115,8 @@ def amend(connection: Connection, name: str, number: int, change: Amendment, now
     own = _own_words(events, change.labeller)
     if own is not None and (own.label, own.reliability) == (change.said, change.reliability):
         return Answered(own.sequence, repeated=True, conflict=own.conflict)
-    _check_may_amend(policies.of(connection, row.id).corrections, change.labeller, events)
+    if not change.permitted:
+        _check_may_amend(policies.of(connection, row.id).corrections, change.labeller, events)
     undo = change.said is None if change.pending else change.label is None
     settled = found.state in (QueryState.ANSWERED, QueryState.REFUSED)
     if change.pending == settled:

@@ -36,7 +36,9 @@ def create_token(
     role: Annotated[
         list[str],
         typer.Option(
-            "--role", help="reader, sensor, labeller or operator; may be repeated.", show_default=False
+            "--role",
+            help="reader, sensor, labeller, corrector or operator; may be repeated.",
+            show_default=False,
         ),
     ],
     model: Annotated[

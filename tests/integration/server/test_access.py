@@ -9,7 +9,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from quercus.client import Client, PermissionDenied, Unauthenticated
+from quercus.client import Client, FailedPrecondition, LabellingPolicy, PermissionDenied, Unauthenticated
 from quercus.proto.v1 import (
     admin_pb2,
     classify_pb2,
@@ -343,3 +343,21 @@ def test_probes_leave_calls_to_others(start_live: Callable[..., Any], tmp_path: 
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         for watch in watches:
             watch.cancel()
+
+
+def test_who_has_the_role_may_correct_what_others_answered(guarded: Guarded, tools: Any) -> None:
+    asked(guarded, tools)
+    (query,) = guarded.operator.lease("m", labeller="ann", wait_s=20).queries
+    guarded.operator.answer(query, "s")
+    guarded.operator.set_labelling_policy("m", LabellingPolicy(corrections="nobody"))
+    for role, allowed in (("labeller", False), ("corrector", True)):
+        with Client(guarded.address, token=guarded.issue(f"a-{role}", role)) as client:
+            if allowed:
+                client.correct(query, "o", labeller=f"a-{role}", comment="a typo")
+            else:
+                with pytest.raises(FailedPrecondition, match="allows no corrections"):
+                    client.correct(query, "o", labeller=f"a-{role}")
+            with pytest.raises(PermissionDenied, match="the token speaks for"):
+                client.correct(query, "s", labeller="ann")
+    steps = guarded.operator.query_history("m", query.number)
+    assert [(step.kind, step.labeller) for step in steps][-1] == ("corrected", "a-corrector")
