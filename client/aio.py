@@ -93,7 +93,7 @@ class Client(LabellingCalls):
                 answer = await method(request, timeout=timeout_s or self.timeout_s)
             except grpc.RpcError as error:
                 failed = from_rpc(error, self.address)
-                pause_s = trial.pause_s() if requests.may_repeat(request, failed) else None
+                pause_s = trial.pause_s(failed.retry_s) if requests.may_repeat(request, failed) else None
                 if pause_s is None:
                     raise failed from None
                 await asyncio.sleep(pause_s)
@@ -282,8 +282,9 @@ class Client(LabellingCalls):
                 await self.extend_lease(query, lease_s)
             except (Unavailable, DeadlineExceeded):
                 continue  # the server may be back before the lease ends
-            except QuercusError:
-                return  # answered, or another's by now: the answer itself will say so
+            except QuercusError as error:
+                if error.retry_s is None:  # else the server was too busy
+                    return  # answered, or another's by now: the answer itself will say so
 
     # Classification and trees
 

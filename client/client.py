@@ -81,7 +81,9 @@ class Client(LabellingCalls):
         self._outage = transport.Outage(outage_s)
         self._sequences = transport.Sequences()
         self._forms = Forms()
-        self._channel = Security.load(token, ca).channel(self.address)
+        security = Security.load(token, ca)
+        self.has_token = security.token is not None
+        self._channel = security.channel(self.address)
         self._stubs = Stubs(self._channel)
 
     def __enter__(self) -> Self:
@@ -110,7 +112,7 @@ class Client(LabellingCalls):
                 answer = method(request, timeout=timeout_s or self.timeout_s)
             except grpc.RpcError as error:
                 failed = from_rpc(error, self.address)
-                pause_s = trial.pause_s() if requests.may_repeat(request, failed) else None
+                pause_s = trial.pause_s(failed.retry_s) if requests.may_repeat(request, failed) else None
                 if pause_s is None:
                     raise failed from None
                 time.sleep(pause_s)

@@ -10,6 +10,7 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
 from quercus import __version__
+from quercus.client.unreachable import explain, is_transport
 
 if TYPE_CHECKING:
     from quercus.client.results import PushReport
@@ -45,6 +46,8 @@ class QuercusError(Exception):
     ----------
     report : PushReport or None
         On errors of ``push``: what had been acknowledged when it failed.
+    retry_s : float or None
+        When the server has done nothing because it is too busy: the seconds after which it may.
     """
 
     def __init__(self, message: str, violations: tuple[FieldViolation, ...] = ()) -> None:
@@ -52,6 +55,7 @@ class QuercusError(Exception):
         self.message = message
         self.violations = violations
         self.report: PushReport | None = None
+        self.retry_s: float | None = None
 
     def __str__(self) -> str:
         parts = [self.message]
@@ -125,13 +129,6 @@ _BY_CODE: dict[grpc.StatusCode, type[QuercusError]] = {
 
 _BY_NUMBER = {code.value[0]: kind for code, kind in _BY_CODE.items()}
 
-_TRANSPORT_PHRASES = (
-    "failed to connect",
-    "connections to all backends",
-    "connection refused",
-    "dns resolution",
-)
-
 
 def invalid(field: str, reason: str) -> InvalidArgument:
     """An :class:`InvalidArgument` about one field, found before anything was sent."""
@@ -156,8 +153,8 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
     """
     call: Any = error
     code, details = call.code(), call.details() or "no details"
-    if code is grpc.StatusCode.UNAVAILABLE and any(p in details.lower() for p in _TRANSPORT_PHRASES):
-        details = f"no server answers at {address}"
+    if code is grpc.StatusCode.UNAVAILABLE and is_transport(details):
+        details = explain(details, address)
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         details = f"{address} did not answer in time ({details})"
     kind = _BY_CODE.get(code, ServerError)
@@ -168,17 +165,25 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
         )
     if kind is ServerError:
         details = f"the server failed: {code.name} {details}"
-    return kind(details, _violations(call))
+    violations, retry_s = _details(call)
+    failed = kind(details, violations)
+    if isinstance(failed, ResourceExhausted):
+        failed.retry_s = retry_s
+    return failed
 
 
-def _violations(call: Any) -> tuple[FieldViolation, ...]:
+def _details(call: Any) -> tuple[tuple[FieldViolation, ...], float | None]:
+    """Fields that are wrong, and after how many seconds another try is sound."""
     try:
         status = rpc_status.from_call(call)
     except ValueError:  # details that contradict the status: not ours, the code and message stand
-        return ()
+        return (), None
     found: list[FieldViolation] = []
+    retry_s = None
     for detail in status.details if status is not None else ():
-        bad = error_details_pb2.BadRequest()
+        bad, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
         if detail.Unpack(bad):
             found += [FieldViolation(v.field, v.description) for v in bad.field_violations]
-    return tuple(found)
+        elif detail.Unpack(retry):
+            retry_s = retry.retry_delay.ToMilliseconds() / 1000
+    return tuple(found), retry_s

@@ -34,7 +34,10 @@ class Holding:
                 self._extend()
             except (Unavailable, DeadlineExceeded):
                 continue  # the server may be back before the lease ends
-            except (QuercusError, ValueError):  # ValueError: the channel was closed meanwhile
+            except QuercusError as error:
+                if error.retry_s is None:  # else the server was too busy
+                    return
+            except ValueError:  # the channel was closed meanwhile
                 return
 
     def __enter__(self) -> Self:

@@ -7,31 +7,24 @@ once.
 
 from __future__ import annotations
 
-import os
-import struct
 import threading
-import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from google.protobuf.message import DecodeError
-
-from quercus.client import pushing, transport
+from quercus.client import buffers, convert, pushing, transport
 from quercus.client.errors import BufferFull, DeadlineExceeded, QuercusError, Unavailable, invalid
 from quercus.client.pushline import PushLine
 from quercus.client.results import Specification
 from quercus.client.rows import Row, chunks
-from quercus.proto.v1 import instance_pb2
 
 if TYPE_CHECKING:
     from quercus.client.client import Client
 
 MAX_BUFFER_BYTES = 256 * 1024 * 1024
 BATCH_ROWS = 1000
-_HEAD = struct.Struct("<II")  # length and CRC-32 of the message that follows
 
 
 class Outbox:
@@ -49,7 +42,7 @@ class Outbox:
     max_bytes
         Of rows that wait, as they travel.
     specification
-        Of the model; ``None``: the server is asked, which must be there then.
+        Of the model; ``None``: the server is asked, or, while it is away, the file that an earlier process began.
 
     Examples
     --------
@@ -70,15 +63,26 @@ class Outbox:
         if max_bytes < 1:
             raise invalid("max_bytes", f"is {max_bytes}, must be at least 1")
         self._client, self._model, self._max_bytes = client, model, max_bytes
-        self._specification = (
-            client.get_model(model).specification if specification is None else specification
-        )
         self._changed = threading.Condition()
-        self._store: _Memory = _Memory() if path is None else _File(Path(path), model)
+        self._store = buffers.Memory() if path is None else buffers.File(Path(path), model)
+        try:
+            self._specification = self._known() if specification is None else specification
+            self._store.begin(convert.specification_to_proto(self._specification))
+        except BaseException:
+            self._store.close()
+            raise
         self._closing = False
         self._failure: QuercusError | None = None
         self._thread = threading.Thread(target=self._send_all, name="quercus-outbox", daemon=True)
         self._thread.start()
+
+    def _known(self) -> Specification:
+        try:
+            return self._client.get_model(self._model).specification
+        except Unavailable as error:
+            if self._store.specification is None:
+                raise Unavailable(f"{error}; to begin without one, give the outbox a specification") from None
+            return convert.specification(self._store.specification)
 
     @property
     def waiting_rows(self) -> int:
@@ -115,7 +119,7 @@ class Outbox:
                 raise self._failure
             if self._closing:
                 raise invalid("outbox", "is closed")
-            wanted = sum(batch.request.ByteSize() + _HEAD.size for batch in batches)
+            wanted = sum(batch.request.ByteSize() + buffers.HEAD.size for batch in batches)
             if self._store.size + wanted > self._max_bytes:
                 raise BufferFull(
                     f"max_bytes: {self._store.size:,} bytes wait for {self._client.address} already, {wanted:,} more "
@@ -178,6 +182,10 @@ class Outbox:
                 attempt += 1
                 self._pause(transport.backoff_s(attempt))
             except QuercusError as error:
+                if error.retry_s is not None:  # the server is too busy
+                    attempt += 1
+                    self._pause(max(error.retry_s, transport.backoff_s(attempt)))
+                    continue
                 with self._changed:
                     self._failure = error
                     self._changed.notify_all()
@@ -213,112 +221,3 @@ class Outbox:
                     self._changed.notify_all()
                 for _ in range(done):
                     sent.popleft()
-
-
-class _Memory:
-    """Batches that wait, in order."""
-
-    def __init__(self) -> None:
-        self.batches: list[pushing.Batch] = []
-        self.size = 0
-
-    def add(self, batches: list[pushing.Batch]) -> None:
-        """Put batches behind the others."""
-        self.batches += batches
-        self.size += sum(batch.request.ByteSize() + _HEAD.size for batch in batches)
-
-    def drop(self, count: int) -> None:
-        """Forget the first `count`: they are acknowledged."""
-        self.size -= sum(batch.request.ByteSize() + _HEAD.size for batch in self.batches[:count])
-        del self.batches[:count]
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-
-class _File(_Memory):
-    """The same in a file: messages one after another, each with its length and a checksum.
-
-    Acknowledged batches stay in the file until all are acknowledged, and then it becomes empty: they are known to the
-    server by their ids, so an earlier end costs only sending them again. A message that a crash cut off is left out:
-    whoever put it was not told that it is in.
-    """
-
-    def __init__(self, path: Path, model: str) -> None:
-        super().__init__()
-        self._path = path
-        try:
-            self._file: IO[bytes] = path.open("r+b" if path.exists() else "w+b")
-        except OSError as error:
-            raise invalid("path", f"cannot open {path}: {error.strerror}") from None
-        try:
-            self._lock()
-            found = list(self._read(model))
-        except BaseException:
-            self._file.close()
-            raise
-        super().add(found)
-
-    def _lock(self) -> None:
-        try:
-            import fcntl  # noqa: PLC0415 - not on every system
-        except ImportError:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise invalid("path", f"{self._path} is the buffer of another process") from None
-
-    def _read(self, model: str) -> Iterator[pushing.Batch]:
-        end = 0
-        while len(head := self._file.read(_HEAD.size)) == _HEAD.size:
-            length, checksum = _HEAD.unpack(head)
-            data = self._file.read(length)
-            if len(data) < length or zlib.crc32(data) != checksum:
-                break
-            request = instance_pb2.PushInstancesRequest()
-            try:
-                request.ParseFromString(data)
-            except DecodeError:
-                break
-            if request.model != f"models/{model}":
-                raise invalid("path", f"{self._path} is the buffer of {request.model or 'something else'}")
-            end = self._file.tell()
-            yield pushing.Batch(request, rows=_rows(request))
-        self._file.seek(end)
-        self._file.truncate()
-
-    def add(self, batches: list[pushing.Batch]) -> None:
-        """Write batches to the disk, then put them behind the others."""
-        start = self._file.tell()
-        try:
-            for batch in batches:
-                data = batch.request.SerializeToString()
-                self._file.write(_HEAD.pack(len(data), zlib.crc32(data)) + data)
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            self._file.seek(start)
-            self._file.truncate()
-            raise BufferFull(f"path: cannot write to {self._path}: {error.strerror}") from None
-        super().add(batches)
-
-    def drop(self, count: int) -> None:
-        """Forget the first `count`; with the last one the file becomes empty."""
-        super().drop(count)
-        if not self.batches:
-            self._file.seek(0)
-            self._file.truncate()
-
-    def close(self) -> None:
-        """Close the file, and remove it when nothing waits."""
-        self._file.close()
-        if not self.batches:
-            self._path.unlink(missing_ok=True)
-
-
-def _rows(request: instance_pb2.PushInstancesRequest) -> int:
-    """How many rows a message has: what it has ids or labels for, or rows by name; 0 where only the server can tell."""
-    if request.rows.HasField("named"):
-        return len(request.rows.named.rows)
-    return len(request.ids) or len(request.labels.sets.masks) or len(request.labels.list.labels)

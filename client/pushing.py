@@ -214,7 +214,8 @@ class Ledger:
         QuercusError
             ``error`` itself, with the report of what is acknowledged, when another attempt would not help.
         """
-        pause_s = self._trial.pause_s() if isinstance(error, Unavailable) else None
+        passes = isinstance(error, Unavailable) or error.retry_s is not None
+        pause_s = self._trial.pause_s(error.retry_s) if passes else None
         if pause_s is None:
             raise self.failed(error)
         return pause_s

@@ -51,9 +51,12 @@ def _check_text(names: Iterable[object], field: str, *, one: bool = False) -> No
 
 
 def may_repeat(request: object, failed: QuercusError) -> bool:
-    """Whether a call that failed may be made again: its failure is that no server was there, and twice is as once."""
+    """Whether a call that failed may be made again.
+
+    Either the server was too busy and did nothing, or no server was there and twice is as once.
+    """
     once = isinstance(request, model_pb2.CreateModelRequest | model_pb2.DeleteModelRequest)
-    return isinstance(failed, Unavailable) and not once
+    return failed.retry_s is not None or (isinstance(failed, Unavailable) and not once)
 
 
 def duration(seconds: float, field: str) -> Duration:

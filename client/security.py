@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,11 +96,25 @@ class Security:
     def _credentials(self) -> grpc.ChannelCredentials:
         if (self.cert is None) != (self.key is None):
             raise invalid("tls", "a client's certificate and its private key go together")
-        return grpc.ssl_channel_credentials(
-            None if self.ca is None else _read(self.ca, "ca"),
-            None if self.key is None else _read(self.key, "key"),
-            None if self.cert is None else _read(self.cert, "cert"),
-        )
+        given = {"ca": self.ca, "key": self.key, "cert": self.cert}
+        read = [None if path is None else _read(path, name) for name, path in given.items()]
+        self._check_files()
+        return grpc.ssl_channel_credentials(*read)
+
+    def _check_files(self) -> None:
+        """Say what is wrong with them; gRPC would say that no server answers."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        says = f"{self.ca} has no certificate in PEM"
+        try:
+            if self.ca is not None:
+                context.load_verify_locations(self.ca)
+            says = (
+                f"{self.cert} and {self.key} are not a certificate and its private key, unencrypted, in PEM"
+            )
+            if self.cert is not None:
+                context.load_cert_chain(self.cert, self.key, password="")
+        except (ssl.SSLError, ValueError) as error:
+            raise invalid("tls", f"{says} ({getattr(error, 'reason', None) or error})") from None
 
 
 class _Authorized:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import random
@@ -77,10 +78,16 @@ def is_loopback(address: str) -> bool:
 
     Examples
     --------
-    >>> [is_loopback(a) for a in ("127.0.0.1:50051", "localhost:1", "[::1]:1", "example.org:1")]
+    >>> [is_loopback(a) for a in ("127.0.0.1:50051", "localhost:1", "[::1]:1", "127.example.org:1")]
     [True, True, True, False]
     """
-    return address.startswith(("127.", "localhost:", "[::1]:", "unix:"))
+    host = address.rpartition(":")[0].strip("[]")
+    if address.startswith(("unix:", "unix-abstract:")) or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.removeprefix("ipv4:").removeprefix("ipv6:").strip("[]")).is_loopback
+    except ValueError:  # a name: 127.example.org is another machine
+        return False
 
 
 def channel_options(address: str) -> list[tuple[str, Any]]:
@@ -167,15 +174,22 @@ class Trial:
         self._outage.reached = True
         self._since, self._attempts = None, 0
 
-    def pause_s(self) -> float | None:
-        """Seconds to wait before another attempt, ``None`` when there is to be none."""
+    def pause_s(self, retry_s: float | None = None) -> float | None:
+        """Seconds to wait before another attempt, ``None`` when there is to be none.
+
+        Parameters
+        ----------
+        retry_s
+            What the server asked for, when it was too busy.
+        """
         now = time.monotonic()
+        self._outage.reached = self._outage.reached or retry_s is not None
         self._since = now if self._since is None else self._since
         self._attempts += 1
         left = self._outage.outage_s - (now - self._since)
         if not self._outage.reached or left <= 0:
             return None
-        return min(backoff_s(self._attempts), left)
+        return min(max(backoff_s(self._attempts), retry_s or 0.0), left)
 
 
 def mass_rows(rows: int, classes: int) -> int:

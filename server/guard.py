@@ -134,8 +134,8 @@ class _Gate:
         for model in named_models(request):
             if model != ANY and not principal.may_touch(model):  # of any model only those granted are leased
                 raise PermissionDenied(f"the token of {principal.name} is not for the model {model[:80]}")
+        _check_labeller(request, principal)
         if not principal.is_operator:
-            _check_labeller(request, principal)
             for part in held(request):
                 await self._check_holder(part, principal)
 
@@ -270,12 +270,12 @@ def parts(request: Any) -> list[Any]:
 
 
 def _check_labeller(request: Any, principal: Principal) -> None:
-    """A labeller speaks under the name of the token, also when the message leaves it out."""
+    """Who speaks does so under the name of the token, unless it is an operator's and names another."""
     if "labeller" not in request.DESCRIPTOR.fields_by_name or not getattr(request, "model", ""):
         return
     if not request.labeller:
         request.labeller = principal.name
-    elif request.labeller != principal.name:
+    elif request.labeller != principal.name and not principal.is_operator:
         raise PermissionDenied(
             f"labeller: is {request.labeller[:60]!r}, but the token speaks for {principal.name!r}"
         )

@@ -22,6 +22,9 @@ REQUEST_ID: Final = "x-request-id"
 SLOW_S: Final = 1.0
 """A call that is no stream and takes longer is worth a line at level info."""
 
+PATIENT: Final = frozenset({"LeaseQueries"})
+"""Calls that take long because they were asked to wait."""
+
 _SOUND: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -76,7 +79,8 @@ class _Call:
         self._metrics.handled.labels(*self._labels, code).inc()
         if timed:
             self._metrics.seconds.labels(*self._labels).observe(seconds)
-        level = logging.INFO if timed and seconds > SLOW_S else logging.DEBUG
+        is_slow = timed and seconds > SLOW_S and self._labels[1] not in PATIENT
+        level = logging.INFO if is_slow else logging.DEBUG
         if _log.isEnabledFor(level):
             _log.log(level, "%s %s in %.1f ms from %s", self._method, code, 1000 * seconds, context.peer())
 

@@ -44,11 +44,13 @@ def back_up(url: str, target: Path, *, force: bool = False, progress: Progress |
     StoreError
         The store is not there or cannot be read, or the copy cannot be written.
     """
-    dialect = _existing(url)
+    dialect = existing(url)
     _check_target(dialect.path, target, force)
     part = target.with_name(target.name + ".part")
     try:
         part.unlink(missing_ok=True)
+        # for this user alone, like the store, and never through a link that somebody laid there
+        os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         with closing(open_read_only(dialect.path)) as source, closing(sqlite3.connect(part)) as copy:
             step = None if progress is None else lambda _, left, whole: progress(whole - left, whole)
             source.backup(copy, pages=PAGES, progress=step)
@@ -90,7 +92,7 @@ def restore(backup: Path, url: str, *, force: bool = False, progress: Progress |
         A server uses the store.
     """
     dialect = _sqlite(url)
-    _existing(file_url(backup))
+    existing(file_url(backup))
     faults = verify(file_url(backup))
     if faults:
         raise CorruptStore(f"{backup} cannot be restored: {faults[0]}")
@@ -110,7 +112,8 @@ def _sqlite(url: str) -> SqliteDialect:
     return dialect
 
 
-def _existing(url: str) -> SqliteDialect:
+def existing(url: str) -> SqliteDialect:
+    """What reaches a store that must be there already; `StoreError` when it is not."""
     dialect = _sqlite(url)
     if not dialect.path.exists():
         raise StoreError(f"{dialect.path} does not exist")

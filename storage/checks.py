@@ -1,6 +1,7 @@
 """Checks of arguments. Bounds of size are here; what the values mean is checked by those who know."""
 
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from quercus.belief.errors import InvalidInput
 from quercus.storage.records import Float64
 
+MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 MAX_TEXT = 200  # characters of a name or id
 MAX_DURATION_S = 86_400.0
 MAX_COMMENT = 2000  # characters
@@ -19,6 +21,14 @@ def text(field: str, value: str) -> None:
     if not 1 <= len(value) <= MAX_TEXT:
         raise InvalidInput(field, f"has {len(value)} characters, must have 1 to {MAX_TEXT}")
     encodable(field, value)
+
+
+def model_name(field: str, value: str) -> None:
+    """The name of a model as services know it; what a file calls a model may be anything."""
+    if MODEL_NAME.fullmatch(value) is None:
+        raise InvalidInput(
+            field, f"{value[:80]!r} is not 1 to 63 characters of [a-z0-9_-] that start with a letter"
+        )
 
 
 def encodable(field: str, value: str) -> None:

@@ -77,8 +77,15 @@ def given(connection: Connection, model_id: int, number: int, token: str) -> Giv
     steps = {Step(row.step) for row in rows}
     ends = max(row.until for row in rows if row.step in (Step.LEASED, Step.EXPIRED))
     said = next((row.sequence for row in reversed(rows) if row.step in SAID), 0)
-    lease = Lease(token, ends, bool(steps & GIVEN_UP), bool(steps & SAID))
-    return Given(lease, rows[0].labeller, rows[0].clock, said or 0)
+    other = select(query_history.c.id).where(
+        *mine,
+        query_history.c.labeller == rows[0].labeller,
+        query_history.c.step == int(Step.ANSWERED),
+        query_history.c.token != token,
+    )
+    # one who answered by another lease has no second voice
+    used = bool(steps & SAID) or connection.execute(other.limit(1)).first() is not None
+    return Given(Lease(token, ends, bool(steps & GIVEN_UP), used), rows[0].labeller, rows[0].clock, said or 0)
 
 
 def passed_over(model_id: int, labeller: str) -> ColumnElement[bool]:

@@ -81,7 +81,7 @@ def load(connection: Connection, lines: Iterable[str], name: str | None = None) 
     numbered = enumerate(lines, 1)
     head = _head(numbered)
     name = head["model"] if name is None else name
-    checks.text("name", name)
+    checks.model_name("name", name)
     if connection.execute(select(model.c.id).where(model.c.name == name)).one_or_none() is not None:
         raise AlreadyExists("model", name)
     key = _insert_model(connection, head, name)

@@ -4,21 +4,56 @@ from __future__ import annotations
 
 import getpass
 import json
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from quercus.client.client import Client
 from quercus.client.results import Attribute, Model, Nominal
 from quercus.client.transport import DEFAULT_ADDRESS
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+
+class Paper(Console):
+    """A console that prints what others wrote, and does nothing else that it might say.
+
+    Names, values and comments come from whoever pushes and labels: square brackets and colons in them are no markup,
+    and characters that steer a terminal (escape sequences, or a change of the direction of writing) are made visible.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of what is printed, harmless ones."""
+        for segment in super().render(renderable, options):
+            text = segment.text
+            if segment.control or (text.isascii() and text.isprintable()):
+                yield segment
+            else:
+                yield Segment(harmless(text), segment.style)
+
+
+def harmless(text: str) -> str:
+    r"""A text without characters that steer a terminal.
+
+    Examples
+    --------
+    >>> ascii(harmless("a\x1b[2Jb"))
+    "'a\\ufffd[2Jb'"
+    """
+    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+_STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+out = Paper()
+err = Paper(stderr=True)
 
 ServerOption = Annotated[
     str,

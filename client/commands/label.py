@@ -53,10 +53,15 @@ class _Tally:
     undone: int = 0
     late: int = 0
     conflicts: int = 0
+    labeller: str = ""
 
     def text(self) -> str:
         parts = [f"{self.answered} answered"]
-        parts += [f"{count} {name}" for name, count in asdict(self).items() if count and name != "answered"]
+        parts += [
+            f"{count} {name}"
+            for name, count in asdict(self).items()
+            if count and name not in ("answered", "labeller")
+        ]
         return ", ".join(parts)
 
 
@@ -66,7 +71,10 @@ def label(
         str, typer.Argument(help="Name of the model, or - for any, in turn.", show_default=False)
     ],
     labeller: Annotated[
-        str | None, typer.Option("--labeller", metavar="NAME", help="Who answers. Default: your user name.")
+        str | None,
+        typer.Option(
+            "--labeller", metavar="NAME", help="Who answers. Default: the token's name, or your user name."
+        ),
     ] = None,
     truth_file: Annotated[
         Path | None,
@@ -134,9 +142,10 @@ def label(
         quercus label wine --truth wine.csv --class class --limit 20
         quercus label wine --truth bob.csv --id-column id --reliability 0.9
     """
-    name = default_labeller() if labeller is None else labeller
-    tally = _Tally()
     with connect(server) as client, ExitStack() as stack:
+        own = "" if client.has_token else default_labeller()  # a token has a name, which the server knows
+        name = own if labeller is None else labeller
+        tally = _Tally(labeller=name)
         if truth_file is None:
             if not (sys.stdin.isatty() and sys.stdout.isatty()):
                 raise typer.BadParameter(
@@ -176,14 +185,14 @@ def label(
         except KeyboardInterrupt:
             err.print("\nstopped", style="dim")
         finally:  # also before an error is told: what was answered is answered
-            _report(tally, name, as_json)
+            _report(tally, as_json)
 
 
-def _report(tally: _Tally, name: str, as_json: bool) -> None:
+def _report(tally: _Tally, as_json: bool) -> None:
     if as_json:
-        print_json(asdict(tally) | {"labeller": name})
+        print_json(asdict(tally))
     else:
-        out.print(f"{name}: {tally.text()}", markup=False)
+        out.print(f"{tally.labeller}: {tally.text()}" if tally.labeller else tally.text())
 
 
 @dataclass(frozen=True)
@@ -276,6 +285,7 @@ def _queries(session: _Session) -> Generator[Query, None, None]:
 def _run(session: _Session, answerer: Answerer, tally: _Tally) -> None:
     with closing(_queries(session)) as queries:
         for query in queries:
+            tally.labeller = query.labeller
             answer = _patiently(session, partial(answerer, query))
             while isinstance(answer, Back):
                 _take(session, partial(_amend, session, answer, tally), tally)

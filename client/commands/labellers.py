@@ -172,6 +172,6 @@ def history(
 
 def _line(step: QueryStep) -> str:
     who = f" by {step.labeller}" if step.labeller else ""
-    why = f": {step.why}" if step.why else ""
+    why = f": {' '.join(step.why.split())}" if step.why else ""
     state = f" ({step.state})" if step.state != step.kind else ""
     return f"{step.at:%Y-%m-%d %H:%M:%S}  query {step.query}  {step.kind}{state}{who}{why}"

@@ -118,9 +118,11 @@ def export(
         )
     if file.exists() and not force:
         raise typer.BadParameter(f"{file} exists; say --force to replace it")
-    with _opened(store) as opened:
+    with _opened(store, must_exist=True) as opened:
         part = file.with_name(file.name + ".part")
+        part.unlink(missing_ok=True)
         try:
+            part.touch(exist_ok=False)  # never through a link that somebody laid there
             rows = (
                 _write_log(opened, name, part, file)
                 if kind == "jsonl"
@@ -205,10 +207,13 @@ def _storage() -> Iterator[Callable[[str | None], str]]:
 
 
 @contextmanager
-def _opened(store: str | None) -> Iterator[Store]:
+def _opened(store: str | None, *, must_exist: bool = False) -> Iterator[Store]:
     with _storage() as url_of:
-        from quercus.storage.store import Store  # noqa: PLC0415  (the server extra)
+        from quercus.storage.backup import existing  # noqa: PLC0415  (the server extra)
+        from quercus.storage.store import Store  # noqa: PLC0415
 
+        if must_exist:
+            existing(url_of(store))
         with Store.open(url_of(store)) as opened:
             yield opened
 

@@ -87,7 +87,7 @@ def list_tokens(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
         quercus tokens list
     """
-    with _open(store) as access:
+    with _open(store, must_exist=True) as access:
         records = access.tokens()
     now = datetime.now(UTC).timestamp()
     rows = [
@@ -138,7 +138,7 @@ def revoke_token(
     with needs_server_extra("tokens"):
         from quercus.storage.errors import NotFound  # noqa: PLC0415  (the server extra)
     try:
-        with _open(store) as access:
+        with _open(store, must_exist=True) as access:
             access.revoke_token(token_id)
     except NotFound as error:
         fail(f"{error}; those there are: quercus tokens list")
@@ -159,7 +159,7 @@ def audit(
 
         quercus tokens audit --limit 20
     """
-    with _open(store) as access:
+    with _open(store, must_exist=True) as access:
         records = access.newest_audit(limit)
     if as_json:
         print_json(
@@ -184,15 +184,18 @@ def audit(
 
 
 @contextmanager
-def _open(store: str | None) -> Iterator[Access]:
+def _open(store: str | None, *, must_exist: bool = False) -> Iterator[Access]:
     """The store's tokens; found as ``quercus serve`` finds the store."""
     with needs_server_extra("tokens"):
         from quercus.server.config import Config  # noqa: PLC0415  (the server extra)
         from quercus.server.errors import BadStart  # noqa: PLC0415
+        from quercus.storage.backup import existing  # noqa: PLC0415
         from quercus.storage.errors import StoreError  # noqa: PLC0415
         from quercus.storage.store import Store  # noqa: PLC0415
     try:
         config = Config.load({"store": store})
+        if must_exist:
+            existing(config.store_url)
         with Store.open(config.store_url) as opened:
             yield opened.access
     except (BadStart, StoreError) as error:

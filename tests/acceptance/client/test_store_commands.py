@@ -132,3 +132,26 @@ def test_a_damaged_store_is_told(tmp_path: Path) -> None:
     (tmp_path / "quercus.db").write_text("text " * 1000)
     assert "is not a store" in run("check", "--store", str(tmp_path / "quercus.db"), code=1)
     assert "does not exist" in run("check", "--store", str(tmp_path / "nothing.db"), code=1)
+
+
+def test_what_only_reads_a_store_makes_none(tmp_path: Path) -> None:
+    missing = tmp_path / "typo.db"
+    for arguments in (
+        ("tokens", "list"),
+        ("tokens", "audit"),
+        ("tokens", "revoke", "3f9a0c1d2e4b"),
+        ("export", "t", str(tmp_path / "t.csv")),
+    ):
+        assert "typo.db does not exist" in run(*arguments, "--store", str(missing), code=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_follows_no_link(serving: Serving, tmp_path: Path) -> None:
+    with Client(serving.address) as client:
+        taught(client)
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "t.jsonl.part").symlink_to(victim)
+    run("export", "t", str(tmp_path / "t.jsonl"), "--store", str(tmp_path / "quercus.db"))
+    assert victim.read_text() == "precious"
+    assert not (tmp_path / "t.jsonl").is_symlink()

@@ -145,3 +145,13 @@ def test_what_does_not_add_up_is_found(path: Path) -> None:
         assert all(words in faults for words in expected), (statement, faults)
     with pytest.raises(StoreError, match="does not exist"):
         verify(file_url(path.with_name("nowhere.db")))
+
+
+def test_a_backup_is_for_its_user_alone_and_follows_no_link(path: Path, tmp_path: Path) -> None:
+    target, victim = tmp_path / "copy.db", tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "copy.db.part").symlink_to(victim)
+    back_up(file_url(path), target)
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert not target.is_symlink()
+    assert victim.read_text() == "precious"

@@ -400,3 +400,16 @@ def push_and_ask(store):
 
     store.append_instances("m", ["a", "b"], np.zeros((2, 1)), [b"?"] * 2)
     store.publish("m", as_of=2, snapshot=b"", agenda=[AgendaEntry(1, b"", b""), AgendaEntry(2, b"", b"")])
+
+
+def test_nobody_has_two_voices_by_two_leases(asking, clock):
+    asking.set_policy("m", Policy(answers_per_query=3))
+    (first,) = take(asking, duration_s=10)
+    clock.now += 10
+    (second,) = take(asking, duration_s=10)
+    assert second.number == first.number
+    answer(asking, second, settles=False)
+    with pytest.raises(FailedPrecondition, match="already answered"):
+        answer(asking, first, b"?", settles=False)
+    assert answer(asking, second, settles=False).repeated
+    assert asking.get_model("m").queries_answered == 1

@@ -96,3 +96,10 @@ def test_a_wrong_line_is_named_and_nothing_is_stored(filled: Store, what: str) -
         filled.load(lines, "copy")
     with pytest.raises(NotFound):
         filled.get_model("copy")
+
+
+@pytest.mark.parametrize("name", ["Wine", "a/b", "../a", "a b", "", "a\n", "1a", "a" * 64])
+def test_a_log_becomes_no_model_that_no_service_can_name(filled, name):
+    lines = list(filled.dump("m"))
+    with pytest.raises(InvalidInput, match="1 to 63 characters"):
+        filled.load(lines, name)

@@ -264,3 +264,56 @@ def test_a_file_belongs_to_one_model_and_one_process(machine: Machine, tmp_path:
             Outbox(client, "m", max_bytes=0)
         with pytest.raises(InvalidArgument, match="cannot open"):
             Outbox(client, "m", tmp_path / "no" / "folder", specification=SPECIFICATION)
+
+
+def test_a_file_that_is_no_buffer_is_left_as_it_is(machine: Machine, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    for content in (b"X,class\na,o\n", b"\x00" * 100, b"quercus-outbox"):
+        path.write_bytes(content)
+        with Client(machine.address) as client:
+            client_knows = {"specification": SPECIFICATION}
+            if content.startswith(b"quercus"):  # a crash cut off what we write first
+                Outbox(client, "m", path, **client_knows).close()
+                assert not path.exists()
+                continue
+            with pytest.raises(InvalidArgument, match=r"rows\.csv is no buffer of quercus"):
+                Outbox(client, "m", path, **client_knows)
+        assert path.read_bytes() == content
+
+
+def test_a_file_tells_a_process_that_starts_during_an_outage_what_its_rows_are(
+    machine: Machine, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.buffer"
+    with Client(machine.address) as client:
+        client.create_model("m", SPECIFICATION)
+        first = client.outbox("m", path)
+        machine.off()
+        first.put(ROWS, ids=["1", "2"])
+        with pytest.raises(DeadlineExceeded):
+            first.close(0.1)
+    assert path.stat().st_mode & 0o777 == 0o600
+    with Client(machine.address) as client:
+        with pytest.raises(Unavailable, match="give the outbox a specification"):
+            client.outbox("m", tmp_path / "other.buffer")
+        second = client.outbox("m", path)
+        second.put(ROWS, ids=["3", "4"])
+        machine.on()
+        second.close(60)
+        assert client.get_model("m").instance_count == 4
+    assert list(tmp_path.glob("*.buffer")) == []
+
+
+def test_a_server_that_is_too_busy_is_waited_for(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.off()
+    monkeypatch.setenv("QUERCUS_CALLS_PER_S", "2")
+    machine.on()
+    with Client(machine.address) as client:
+        client.create_model("m", SPECIFICATION)
+        with client.outbox("m", specification=SPECIFICATION) as outbox:
+            for number in range(10):
+                outbox.put(ROWS, ids=[f"a{number}", f"b{number}"])
+            outbox.flush(60)
+        assert client.push("m", ROWS * 10, batch_rows=2).rows == 20
+        for _ in range(6):
+            assert client.get_model("m").instance_count == 40

@@ -361,3 +361,14 @@ def test_who_has_the_role_may_correct_what_others_answered(guarded: Guarded, too
                 client.correct(query, "s", labeller="ann")
     steps = guarded.operator.query_history("m", query.number)
     assert [(step.kind, step.labeller) for step in steps][-1] == ("corrected", "a-corrector")
+
+
+def test_who_names_nobody_speaks_as_the_token_does(guarded: Guarded, tools: Any) -> None:
+    asked(guarded, tools)
+    for name, role in (("ann", "labeller"), ("the-operator", "operator")):
+        with Client(guarded.address, token=guarded.issue(name, role)) as client:
+            assert client.has_token
+            (query,) = client.lease("m", labeller="", wait_s=20).queries
+            assert query.labeller == name
+            client.answer(query, "s")
+            client.correct(query, "o")

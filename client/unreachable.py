@@ -1,0 +1,65 @@
+"""Why a server cannot be reached, in words with what to do about it: gRPC calls all of it UNAVAILABLE."""
+
+from __future__ import annotations
+
+TLS = "tls://"
+_PHRASES = (
+    "failed to connect",
+    "connections to all backends",
+    "connection refused",
+    "errors resolving",
+    "dns resolution",
+)
+_CAUSES = {
+    ("certificate has expired", "certificate is not yet valid"): (
+        "the certificate of the server at {address} is not valid now ({detail}): it needs another, or a clock is wrong"
+    ),
+    ("hostname verification",): (
+        "the certificate of the server at {address} is of another name: write the name that the certificate has"
+    ),
+    ("certificate_verify_failed",): (
+        "the certificate of the server at {address} is not of an authority that this client trusts ({detail}): name "
+        "the authority's file with --tls-ca or QUERCUS_TLS_CA"
+    ),
+    ("wrong_version_number",): "the server at {address} does not speak TLS: leave {scheme} away",
+    ("tls handshake failed", "certificate_required", "alert certificate"): (
+        "TLS with {address} failed ({detail}): if the server asks clients for a certificate, give --client-cert and "
+        "--client-key"
+    ),
+    ("failed parsing http/2", "trying to connect an http1"): "what answers at {address} is no quercus server",
+    ("socket closed", "connection reset", "endpoint closing"): (
+        "{address} hangs up on this client: if the server there speaks TLS, write {other}"
+    ),
+    ("errors resolving", "dns resolution", "domain name not found"): "no host has the name of {address}",
+}
+"""By what gRPC says, in lower case."""
+
+
+def is_transport(details: str) -> bool:
+    """Whether gRPC itself says so, and not a server."""
+    return any(phrase in details.lower() for phrase in _PHRASES)
+
+
+def explain(details: str, address: str) -> str:
+    """The reason that gRPC gives, for people.
+
+    Examples
+    --------
+    >>> explain("failed to connect to all addresses; last error: Connection refused", "127.0.0.1:1")
+    'no server answers at 127.0.0.1:1'
+    >>> explain("failed to connect to all addresses; last error: UNAVAILABLE: Socket closed", "example.org:1")
+    'example.org:1 hangs up on this client: if the server there speaks TLS, write tls://example.org:1'
+    """
+    words = {"address": address, "detail": _detail(details), "scheme": TLS, "other": f"{TLS}{address}"}
+    for phrases, says in _CAUSES.items():
+        if any(phrase in details.lower() for phrase in phrases):
+            if "{other}" in says and address.startswith(TLS):
+                break
+            return says.format(**words)
+    return f"no server answers at {address}"
+
+
+def _detail(details: str) -> str:
+    """What OpenSSL says, without where in it."""
+    said = details.removesuffix(": OK").rpartition("OPENSSL_internal:")[2] or details
+    return said.replace("_", " ").lower()[:200]
