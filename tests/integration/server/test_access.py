@@ -197,7 +197,7 @@ def test_a_labeller_labels_under_the_name_of_the_token(guarded: Guarded, tools: 
     with Client(guarded.address, token=ann) as first, Client(guarded.address, token=bob) as second:
         with pytest.raises(PermissionDenied, match="speaks for 'ann'"):
             first.lease("m", labeller="bob")
-        (query,) = first.lease("m", labeller="ann", wait_s=20).queries
+        (query,) = first.lease("m", labeller="ann", wait_s=60).queries
         assert query.labeller == "ann"
         seen = {each.labeller for each in second.list_queries("m")}
         assert "ann" not in seen
@@ -281,7 +281,7 @@ def test_no_secret_is_logged_or_shown(
 def test_grants_hold_for_all_that_is_said_on_a_stream(guarded: Guarded, tools: Any) -> None:
     asked(guarded, tools)
     guarded.operator.create_model("mine", specification(budget=5))
-    (query,) = guarded.operator.lease("m", labeller="ann", wait_s=20).queries
+    (query,) = guarded.operator.lease("m", labeller="ann", wait_s=60).queries
     guarded.operator.answer(query, "s")
     token = guarded.issue("ann", "labeller", models=["mine"])
     correction = query_pb2.CorrectAnswerRequest(
@@ -305,9 +305,9 @@ def test_a_stolen_lease_is_of_no_use_after_it_ended_either(guarded: Guarded, too
     asked(guarded, tools)
     ann, bob = guarded.issue("ann", "labeller"), guarded.issue("bob", "labeller")
     with Client(guarded.address, token=ann) as first, Client(guarded.address, token=bob) as second:
-        (query,) = first.lease("m", labeller="ann", wait_s=20).queries
+        (query,) = first.lease("m", labeller="ann", wait_s=60).queries
         first.release(query)
-        first.lease("m", labeller="ann", lease_s=1, wait_s=20)
+        first.lease("m", labeller="ann", lease_s=1, wait_s=60)
         for refused in (lambda: second.answer(query, "s"), lambda: second.skip(query)):
             with pytest.raises(PermissionDenied, match="given to another labeller"):
                 refused()
@@ -368,7 +368,7 @@ def test_who_names_nobody_speaks_as_the_token_does(guarded: Guarded, tools: Any)
     for name, role in (("ann", "labeller"), ("the-operator", "operator")):
         with Client(guarded.address, token=guarded.issue(name, role)) as client:
             assert client.has_token
-            (query,) = client.lease("m", labeller="", wait_s=20).queries
+            (query,) = client.lease("m", labeller="", wait_s=60).queries
             assert query.labeller == name
             client.answer(query, "s")
             client.correct(query, "o")
