@@ -347,7 +347,7 @@ def test_probes_leave_calls_to_others(start_live: Callable[..., Any], tmp_path: 
 
 def test_who_has_the_role_may_correct_what_others_answered(guarded: Guarded, tools: Any) -> None:
     asked(guarded, tools)
-    (query,) = guarded.operator.lease("m", labeller="ann", wait_s=20).queries
+    (query,) = guarded.operator.lease("m", labeller="ann", wait_s=60).queries
     guarded.operator.answer(query, "s")
     guarded.operator.set_labelling_policy("m", LabellingPolicy(corrections="nobody"))
     for role, allowed in (("labeller", False), ("corrector", True)):
