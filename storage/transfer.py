@@ -8,19 +8,22 @@ anew.
 import base64
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict, fields
 from typing import Any
 
 from sqlalchemy import Connection, LargeBinary, insert, select, update
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import checks
+from quercus.storage import checks, policies
 from quercus.storage.errors import AlreadyExists
+from quercus.storage.query_records import Policy
 from quercus.storage.records import EventKind
 from quercus.storage.rows import find
 from quercus.storage.schema import log, model, vocabulary
 
 FORMAT = "quercus-log"
 VERSION = 1
+MAY_BE_NONE = ("per_labeller", "per_hour")  # of a policy
 CHUNK = 1_000  # events written by one statement
 _COLUMNS = [column for column in log.columns if column.name != "model_id"]
 _BYTES = frozenset(column.name for column in _COLUMNS if isinstance(column.type, LargeBinary))
@@ -40,6 +43,7 @@ def dump(connection: Connection, name: str) -> Iterator[str]:
             "budget": row.budget,
             "created_at": row.created_at,
             "events": row.sequence_committed,
+            "policy": asdict(policies.of(connection, row.id)),
             "vocabulary": [
                 list(each)
                 for each in connection.execute(words.order_by(vocabulary.c.attribute, vocabulary.c.position))
@@ -85,6 +89,8 @@ def load(connection: Connection, lines: Iterable[str], name: str | None = None) 
     if connection.execute(select(model.c.id).where(model.c.name == name)).one_or_none() is not None:
         raise AlreadyExists("model", name)
     key = _insert_model(connection, head, name)
+    if "policy" in head:  # a file of an earlier version has none
+        policies.put(connection, name, _policy(head["policy"]))
     count = dict.fromkeys(EventKind, 0)
     conflicts, specification, sequence, queries = 0, None, 0, 0
     opinions: set[tuple[int, str]] = set()  # one of several answers each: query and labeller
@@ -172,6 +178,29 @@ def _head(numbered: Iterator[tuple[int, str]]) -> dict[str, Any]:
         if not (isinstance(entry, list) and [type(each) for each in entry] == [int, str]):
             raise InvalidInput("line 1", f"has {entry!r} in its vocabulary, must be an attribute and a value")
     return head
+
+
+def _policy(given: object) -> Policy:
+    kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(Policy)} | dict.fromkeys(
+        MAY_BE_NONE, int
+    )
+    if not isinstance(given, dict) or not set(given) <= set(kinds):
+        raise InvalidInput("line 1", f"has policy {given!r}, must be of {', '.join(kinds)}")
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        kind = kinds[key]
+        try:
+            if value is None and key in MAY_BE_NONE:
+                continue
+            if kind is tuple:
+                if not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+                    raise ValueError
+            elif isinstance(value, bool) or not isinstance(value, int | float if kind is float else int):
+                raise ValueError
+            found[key] = kind(value)
+        except ValueError:
+            raise InvalidInput("line 1", f"has policy {key} {value!r}, which cannot be") from None
+    return Policy(**found)
 
 
 def _event(line: str, number: int, sequence: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from quercus.storage.migrate import stored_revision
 from quercus.storage.query_records import QueryState
 from quercus.storage.records import EventKind
 from quercus.storage.schema import HEAD, AnyRow, log, model, query
+from quercus.storage.verify_history import history_faults
 
 MAX_FAULTS = 100
 
@@ -80,6 +81,7 @@ def _faults_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
     spent = row.queries_answered + states.get(QueryState.LEASED, 0)
     if spent > row.budget:
         yield f"{spent} queries are answered or leased, its budget is {row.budget}"
+    yield from history_faults(connection, row.id)
 
 
 def _counts(connection: Connection, wanted: Select[Any]) -> dict[int, int]:

@@ -69,7 +69,7 @@ def restore(
 
 
 def check(store: StoreOption = None) -> None:
-    """Look whether a store holds together: file, references, logs without gaps, counts, budgets.
+    """Look whether a store holds together: file, references, logs without gaps, counts, budgets, queries.
 
     Reads everything and writes nothing; a server may be using it. Exit code 1 when something is wrong.
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import AlreadyExists, NewValue, NotFound, Store
+from quercus.storage import AlreadyExists, Corrections, NewValue, NotFound, Policy, Reliability, Store
 from quercus.storage.verify import verify
 
 
@@ -52,6 +52,20 @@ def test_another_store_reads_it_too(filled: Store, tmp_path: Path) -> None:
         other.load(line + "\n" for line in filled.dump("m"))
         assert events(other, "m") == events(filled, "m")
     assert verify(f"sqlite:///{tmp_path / 'other.db'}") == []
+
+
+def test_the_policy_goes_along(filled: Store) -> None:
+    policy = Policy(2, 0.25, Reliability.ESTIMATED, 7, None, 5, Corrections.NOBODY, ("red", "wine, white"))
+    filled.set_policy("m", policy)
+    filled.load(filled.dump("m"), "copy")
+    assert filled.policy("copy") == policy
+    lines = list(filled.dump("m"))
+    for wrong in ({"tags": "red"}, {"max_held": 0}, {"reliability": 9}, {"per_hour": "many"}, {"what": 1}, 3):
+        with pytest.raises(InvalidInput, match=r"policy|max_held"):
+            filled.load([json.dumps(json.loads(lines[0]) | {"policy": wrong}), *lines[1:]], "wrong")
+    head = {key: value for key, value in json.loads(lines[0]).items() if key != "policy"}
+    filled.load([json.dumps(head), *lines[1:]], "older")
+    assert filled.policy("older") == Policy()
 
 
 def test_names_are_checked(filled: Store) -> None:

@@ -1,0 +1,79 @@
+"""Whether the history of a model's queries holds together: steps that may follow each other, one holder at a time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from quercus.storage.query_records import QueryState, Step
+from quercus.storage.schema import AnyRow, query, query_history
+
+OPEN, LEASED, WITHDRAWN = QueryState.OPEN, QueryState.LEASED, QueryState.WITHDRAWN
+ANSWERED, REFUSED = QueryState.ANSWERED, QueryState.REFUSED
+BACK = {OPEN, WITHDRAWN}
+GIVEN_BACK = {Step.RELEASED, Step.EXPIRED, Step.POSTPONED}
+SAID = {Step.ANSWERED, Step.REFUSED}
+# Step: from which states, to which. Skipping, correcting and undoing may also leave the state as it is.
+MAY: dict[Step, tuple[set[QueryState], set[QueryState]]] = {
+    Step.LEASED: ({OPEN}, {LEASED}),
+    Step.RELEASED: ({LEASED}, BACK),
+    Step.EXPIRED: ({LEASED}, BACK),
+    Step.POSTPONED: ({LEASED}, BACK),
+    Step.SKIPPED: ({OPEN, LEASED, WITHDRAWN}, {OPEN, LEASED, WITHDRAWN}),
+    Step.ANSWERED: ({OPEN, LEASED}, {ANSWERED, OPEN}),
+    Step.REFUSED: ({OPEN, LEASED}, {REFUSED}),
+    Step.WITHDRAWN: ({OPEN}, {WITHDRAWN}),
+    Step.CORRECTED: ({ANSWERED, OPEN, LEASED}, {ANSWERED, OPEN, LEASED}),
+    Step.UNDONE: ({ANSWERED, REFUSED, OPEN, LEASED}, {WITHDRAWN, OPEN, LEASED}),
+}
+
+
+@dataclass(slots=True)
+class _Query:
+    """Where a query stands after the steps so far; `token` of the lease that holds it, empty when nobody does."""
+
+    state: QueryState
+    token: str = ""
+
+
+def history_faults(connection: Connection, model_id: int) -> Iterator[str]:
+    """Yield what is wrong with the history of a model, in words.
+
+    Queries that are older than the history (of a store that was upgraded) are passed over.
+    """
+    known: dict[int, _Query] = {}
+    clock = -float("inf")
+    steps = select(query_history).where(query_history.c.model_id == model_id).order_by(query_history.c.id)
+    for row in connection.execute(steps.execution_options(yield_per=1000)):
+        if row.clock < clock:
+            yield f"step {row.id} of its queries lies before the one that was taken earlier"
+        clock = max(clock, row.clock)
+        if row.step == Step.OPENED and row.number not in known:
+            known[row.number] = _Query(QueryState(row.state))
+        elif row.number in known:
+            yield from _faults_of_step(known[row.number], row)
+    states = select(query.c.number, query.c.state, query.c.token).where(query.c.model_id == model_id)
+    for number, state, token in connection.execute(states):
+        if (found := known.get(number)) is None:
+            continue
+        if found.state != state:
+            yield f"query {number} is {QueryState(state).name}, its history ends with {found.state.name}"
+        elif state == LEASED and token != found.token:
+            yield f"query {number} is held under another lease than its history says"
+
+
+def _faults_of_step(of: _Query, row: AnyRow) -> Iterator[str]:
+    """Take a step; yield what is wrong with it."""
+    step, state, what = Step(row.step), QueryState(row.state), f"step {row.id}: query {row.number}"
+    before, after = MAY.get(step, (set(), set()))
+    if of.state not in before or state not in after:
+        yield f"{what} was {of.state.name}, {step.name} and then {state.name}, which cannot be"
+    if step in GIVEN_BACK | SAID and of.token and row.token != of.token:
+        yield f"{what} was {step.name} by one while another held it"
+    if step is Step.LEASED:
+        if of.token:
+            yield f"{what} was leased to two at once"
+        of.token = row.token or ""
+    elif state != LEASED:
+        of.token = ""
+    of.state = state

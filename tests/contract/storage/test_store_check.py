@@ -1,0 +1,72 @@
+"""`quercus check` reads the history of queries: what cannot have happened is named."""
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quercus.storage import AgendaEntry, Store, file_url
+from quercus.storage.verify import verify
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Queries 1 to 6: answered, refused, skipped and taken again, expired and open, withdrawn, leased."""
+    file, now = tmp_path / "store.db", [1000.0]
+    with Store.open(file_url(file), clock=lambda: now[0], steady=lambda: now[0]) as store:
+        store.create_model("m", b"specification", budget=9)
+        store.append_instances("m", [str(i) for i in range(6)], np.ones((6, 2)), [b"?"] * 6)
+        agenda = [AgendaEntry(i, b"asked", b"reason") for i in range(1, 7)]
+        store.publish("m", as_of=6, snapshot=b"tree", agenda=agenda)
+        first, second, third, _ = store.lease("m", "ann", 4, 60).queries
+        store.answer("m", first.number, first.token, b"label", 0.9, False)
+        store.refuse("m", second.number, second.token)
+        store.skip("m", third.number, third.token)
+        now[0] += 100
+        assert [each.number for each in store.lease("m", "bob", 1, 60).queries] == [3]
+        store.publish("m", as_of=8, snapshot=b"tree", agenda=[agenda[2], agenda[3], agenda[5]])
+        store.lease("m", "eve", 5, 600)
+    return file
+
+
+def test_what_happened_is_sound(path: Path) -> None:
+    assert verify(file_url(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("tampered", "words"),
+    [
+        (
+            "UPDATE query SET state = 1, token = NULL WHERE number = 6",
+            "query 6 is OPEN, its history ends with LEASED",
+        ),
+        ("UPDATE query SET token = 'x' WHERE number = 6", "query 6 is held under another lease"),
+        (
+            "UPDATE query_history SET state = 4 WHERE number = 1 AND step = 7",
+            "query 1 was LEASED, ANSWERED and then",
+        ),
+        ("DELETE FROM query_history WHERE number = 1 AND step = 2", None),
+        ("DELETE FROM query_history WHERE number = 4 AND step = 4", "query 4 was leased to two at once"),
+        (
+            "UPDATE query_history SET token = 'x' WHERE number = 2 AND step = 8",
+            "query 2 was REFUSED by one while",
+        ),
+        (
+            "UPDATE query_history SET clock = 5 WHERE number = 2 AND step = 8",
+            "lies before the one that was taken",
+        ),
+    ],
+)
+def test_what_cannot_be_is_named(path: Path, tampered: str, words: str | None) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute(tampered)
+    raw.close()
+    faults = verify(file_url(path))
+    if (
+        words is None
+    ):  # a late answer, after a lease that is not in the history, cannot be told from a sound one
+        assert faults == []
+        return
+    assert any(words in fault for fault in faults), faults
+    assert all(fault.startswith("model m: ") for fault in faults)
