@@ -3,11 +3,14 @@
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+UNMOUNT_S = 30.0
 
 
 @contextmanager
@@ -62,7 +65,10 @@ def aborted_disk(
         subprocess.run(["mount", "-o", "remount,abort", str(folder)], check=True)
 
     def mount_again() -> None:
-        subprocess.run(["umount", str(folder)], check=True)
+        deadline = time.monotonic() + UNMOUNT_S
+        while subprocess.run(["umount", str(folder)], check=False, capture_output=True).returncode:
+            assert time.monotonic() < deadline, "a process keeps files of the disk open"
+            time.sleep(0.1)
         subprocess.run(["mount", "-o", "loop", str(image), str(folder)], check=True)
 
     try:
