@@ -4,7 +4,7 @@ The four pieces of the method, and `induce`, which grows a tree with an oracle a
 (`quercus.trees.stream`) uses the same pieces and the same choice of queries.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from quercus.trees.interval import IntervalSolver
 from quercus.trees.query import Desk, Query
 from quercus.trees.sample import ContourTable, Sample
 from quercus.trees.specification import check_alpha, check_count
+from quercus.trees.strategies.names import PUBLISHED
 from quercus.trees.strategies.registry import agenda
 from quercus.trees.tree import Node, Stop
 
@@ -175,6 +176,8 @@ def induce(
     oracle: Oracle | None = None,
     min_instances: int = 2,
     max_depth: int | None = None,
+    strategy: str = PUBLISHED,
+    ordered: Sequence[int] = (),
 ) -> Induction:
     """Grow an active belief decision tree (ALGORITHMS §3).
 
@@ -197,6 +200,11 @@ def induce(
         A node with fewer rows is a leaf.
     max_depth
         Depth at which every node is a leaf; None for no limit.
+    strategy
+        What is asked about, a name of `quercus.trees.strategies.names.STRATEGIES`.
+    ordered
+        (K,) how many of each attribute's values, from 0 on, are in order, as bins are: committees look at that. Without
+        it all are names.
 
     Returns
     -------
@@ -223,8 +231,9 @@ def induce(
     live.append(sample.codes, sample.table.contours[sample.ids])
     queries: list[Query] = []
     answers = 0
+    in_order = tuple(ordered) or (0,) * len(sample.arities)
     while oracle is not None and answers < budget:
-        wanted = agenda(live.desk((0,) * len(sample.arities)), queries[-1].asked if queries else None, 1)
+        wanted = agenda(live.desk(in_order), queries[-1].asked if queries else None, 1, strategy)
         if not wanted:
             break
         queries.append(wanted[0])

@@ -58,6 +58,10 @@ def induce(
     max_depth: Annotated[
         int | None, typer.Option("--max-depth", min=0, help="Every node at this depth is a leaf.")
     ] = None,
+    strategy: Annotated[
+        str,
+        typer.Option("--strategy", help="Which row is asked about next, see docs/strategies.md."),
+    ] = "published",
     bins: Annotated[
         int, typer.Option("--bins", min=2, max=256, help="Equal-width bins of numeric columns.")
     ] = 4,
@@ -105,6 +109,7 @@ def induce(
         oracle=oracle,
         min_instances=min_instances,
         max_depth=max_depth,
+        strategy=strategy,
     )
     if as_json:
         queries = [_query_json(query, names) for query in induction.queries]
@@ -156,6 +161,7 @@ def _induce(
     oracle: Callable[[int], Floats | None] | None,
     min_instances: int,
     max_depth: int | None,
+    strategy: str,
 ) -> tuple[Induction, Names]:
     from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
     from quercus.belief.frame import Frame  # noqa: PLC0415
@@ -168,7 +174,9 @@ def _induce(
             else specification.Numeric(a.name, bins)
             for a in data.attributes
         )
-        spec = specification.Specification(attributes, Frame(data.classes), warmup_rows=len(data))
+        spec = specification.Specification(
+            attributes, Frame(data.classes), warmup_rows=len(data), strategy=strategy
+        )
         edges = encoding.edges_in_force(spec, data.values)
         codes = encoding.Encoder(spec.attributes, edges).codes(data.values)
         branches = encoding.branch_names(spec.attributes, edges)
@@ -181,6 +189,8 @@ def _induce(
             oracle=oracle,
             min_instances=min_instances,
             max_depth=max_depth,
+            strategy=strategy,
+            ordered=[bins if isinstance(a, specification.Numeric) else 0 for a in attributes],
         )
     except InvalidInput as error:
         fail(f"{data.path}: {error}")

@@ -4,10 +4,11 @@ from support.checkout import ROOT
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
+from quercus.trees.abc45 import induce
 from quercus.trees.specification import Nominal, Numeric, Specification
 from quercus.trees.strategies import registry
 from quercus.trees.strategies.names import DEFAULT, STRATEGIES
-from quercus.trees.stream import Answered, GrowthState, Observed, Refused, Respecified, grow
+from quercus.trees.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
 
 ATTRIBUTES = (Numeric("size"), Nominal("colour", ("red", "blue", "green")), Numeric("age", bins=3))
 FRAME = Frame(("x", "y", "z"))
@@ -142,6 +143,55 @@ def test_a_model_may_change_its_strategy(strategy: str) -> None:
     answer = Answered(query.instance, np.eye(3)[classes[query.instance]], 1.0, query.asked)
     back = grow(changed, [answer, Respecified(grown.specification)])
     assert back.agenda(3)[0].asked.rivals
+
+
+CUT = (Numeric("size", cuts=6), Nominal("colour", ("red", "blue", "green")), Numeric("age", cuts=3))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_models_that_split_numbers_at_cuts_are_asked_about(strategy: str) -> None:
+    """A query names a node of the tree and a row in it, and what is asked follows from the evidence alone."""
+    values, classes = rows(70)
+    contours = np.ones((70, 3))
+    contours[:5] = np.eye(3)[classes[:5]]
+    spec = Specification(CUT, FRAME, strategy=strategy, budget=100, warmup_rows=70)
+    grown = grow(GrowthState.initial(spec), [Observed(values, contours)])
+    events: list[Event] = []
+    for _ in range(12):
+        for query in grown.agenda(1):
+            split = grown.evidence.splits
+            codes = grown.evidence.codes[query.instance]
+            where = query.path if query.attribute is None else (*query.path, (query.attribute, query.code))
+            assert all(split.branch(at, codes[split.attribute[at]]) == branch for at, branch in where)
+            contour = np.eye(3)[classes[query.instance]]
+            events.append(Answered(query.instance, contour, 1.0, query.asked))
+            grown = grow(grown, events[-1:])
+    asked = [event.instance for event in events if isinstance(event, Answered)]
+    assert len(set(asked)) == len(asked) >= (1 if strategy == "small-regret" else 12)
+    assert not set(asked) & set(range(5))
+    again = grow(GrowthState.initial(spec), [Observed(values, contours), *events])
+    assert again.agenda(6) == grown.agenda(6)
+    assert again.tree == grown.tree
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_induction_asks_what_the_service_asks(strategy: str) -> None:
+    values, classes = rows(50)
+    values[np.isnan(values)] = 0.5
+    grown = state(strategy, np.ones((50, 3)), values, warmup_rows=50, budget=12)
+    codes = grown.evidence.codes.astype(int)
+    ordered, arities = (4, 0, 3), [5, 4, 4]
+    offline = induce(
+        codes, arities, np.ones((50, 3)), budget=12, oracle=lambda row: np.eye(3)[classes[row]],
+        strategy=strategy, ordered=ordered,
+    )  # fmt: skip
+    asked = []
+    while queries := grown.agenda(1):
+        asked.append(queries[0].instance)
+        answer = Answered(asked[-1], np.eye(3)[classes[asked[-1]]], 1.0, queries[0].asked)
+        grown = grow(grown, [answer])
+    assert asked == [query.instance for query in offline.queries]
+    assert offline.tree.children.keys() == grown.tree.children.keys()
 
 
 def test_nobody_is_asked_about_no_rows() -> None:
