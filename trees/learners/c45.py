@@ -11,6 +11,7 @@ from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Branch, Method, Place, Verdict, grow_tree
 from quercus.trees.learners.pieces import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped
 from quercus.trees.learners.pruning import prune_pessimistic
+from quercus.trees.learners.raising import collapse_errors, prune_and_raise
 from quercus.trees.learners.splits import (
     ByCode,
     Candidates,
@@ -75,6 +76,7 @@ def c45(
     by_ratio: bool = False,
     max_cuts: int | None = None,
     confidence: float | None = 0.25,
+    raising: bool = True,
     wrap: Wrap | None = None,
 ) -> Node:
     """Grow a tree by gain ratio.
@@ -95,7 +97,9 @@ def c45(
     max_cuts
         Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.splits.thresholds`.
     confidence
-        Of pessimistic pruning, see `pruning.prune_pessimistic`; None for no pruning.
+        Of pessimistic pruning, see `quercus.trees.learners.raising`; None for no pruning.
+    raising
+        Subtrees are raised, as in C4.5's program, not only replaced.
     wrap
         Put around the criterion by a forest, see `quercus.trees.learners.forest`.
 
@@ -119,8 +123,14 @@ def c45(
         stopping=UntilPure(table, shares, Limits(min_instances, max_depth)),
         leaf=MeanShares(table, shares),
     )
-    tree = grow_tree(root(table), method)
-    return tree if confidence is None else prune_pessimistic(tree, confidence)
+    place = root(table)
+    tree = grow_tree(place, method)
+    if confidence is None:
+        return tree
+    tree = collapse_errors(tree)
+    if not raising:
+        return prune_pessimistic(tree, confidence)
+    return prune_and_raise(tree, place, method.branching, method.leaf, confidence)
 
 
 @dataclass(frozen=True, slots=True)

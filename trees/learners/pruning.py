@@ -117,7 +117,7 @@ def prune_chi_square(tree: Node, significance: float) -> Node:
     InvalidInput
         When `significance` lies outside (0, 1).
     """
-    level = _open_unit(significance, "significance")
+    level = check_level(significance, "significance")
     return prune(tree, partial(_is_chance, level=level))
 
 
@@ -156,7 +156,7 @@ def prune_pessimistic(tree: Node, confidence: float = 0.25) -> Node:
     Of ``N`` rows at a leaf, ``E`` are not of its class. The pessimistic number of errors is ``N U(E, N)`` with
     ``U`` from `pessimistic_rate`; a subtree's is the sum over its leaves. A node is pruned when its own number,
     were it a leaf, exceeds its subtree's by no more than 0.1, as in C4.5's program. Subtrees are replaced, never
-    raised.
+    raised; `quercus.trees.learners.raising` does both.
 
     Parameters
     ----------
@@ -170,14 +170,12 @@ def prune_pessimistic(tree: Node, confidence: float = 0.25) -> Node:
     InvalidInput
         When `confidence` lies outside (0, 1).
     """
-    level = _open_unit(confidence, "confidence")
+    level = check_level(confidence, "confidence")
     return prune(tree, partial(_is_no_better, confidence=level))
 
 
 def _is_no_better(node: Node, confidence: float) -> bool:
-    leaves = (below for below, _, _ in node.preorder() if below.is_leaf)
-    subtree = sum(_leaf_errors(below, confidence) for below in leaves)
-    return _leaf_errors(node, confidence) <= subtree + ERROR_SLACK + TIE
+    return leaf_errors(node, confidence) <= subtree_errors(node, confidence) + ERROR_SLACK + TIE
 
 
 def pessimistic_rate(errors: float, count: float, confidence: float) -> float:
@@ -199,12 +197,19 @@ def pessimistic_rate(errors: float, count: float, confidence: float) -> float:
     return float(betaincinv(errors + 1, count - errors, 1 - confidence))
 
 
-def _leaf_errors(node: Node, confidence: float) -> float:
+def subtree_errors(node: Node, confidence: float) -> float:
+    """Return the pessimistic number of errors of the leaves at and below a node."""
+    return sum(leaf_errors(below, confidence) for below, _, _ in node.preorder() if below.is_leaf)
+
+
+def leaf_errors(node: Node, confidence: float) -> float:
+    """Return the pessimistic number of errors of a node, were it a leaf."""
     errors = max(0.0, node.size * (1 - node.theta[node.klass]))
     return node.size * pessimistic_rate(errors, node.size, confidence)
 
 
-def _open_unit(value: float, field: str) -> float:
+def check_level(value: float, field: str = "confidence") -> float:
+    """Return a level, which must lie in (0, 1)."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
         raise InvalidInput(field, f"is {shown(value)}, must lie in (0, 1)")
     return float(value)

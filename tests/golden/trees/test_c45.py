@@ -2,7 +2,9 @@
 
 from math import log2
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 
 from quercus.trees.growth import Verdict
 from quercus.trees.learners.c45 import Admission, InParts, LargestRatio, c45
@@ -118,3 +120,29 @@ def test_naming_a_threshold_costs_bits():
             -sum(f * log2(f) for f in (p / 14, 1 - p / 14)) for p in range(1, 14)
         }  # of all splits in two; one of them is the attribute's
         assert any((before - after) * spread == pytest.approx(log2(thresholds) / 14) for spread in spreads)
+
+
+def made() -> tuple[np.ndarray, np.ndarray]:
+    X, y = make_classification(400, 8, n_informative=4, n_classes=3, flip_y=0.25, random_state=0)
+    return X.round(1), y
+
+
+@pytest.mark.parametrize(
+    ("data", "raised", "cut"),
+    [
+        (lambda: load_iris(return_X_y=True), (5, 9, 147), (5, 9, 147)),
+        (lambda: load_wine(return_X_y=True), (5, 9, 176), (5, 9, 176)),
+        (lambda: load_breast_cancer(return_X_y=True), (13, 25, 564), (13, 25, 564)),
+        (made, (52, 103, 358), (53, 105, 359)),
+    ],
+    ids=["iris", "wine", "cancer", "made"],
+)
+def test_trees_are_as_large_as_those_of_j48(data, raised, cut):
+    """Leaves, nodes, and rows that are told right: as Weka 3's J48 prints them, by default and without raising."""
+    X, y = data()
+    table = Table.of_classes(X, [Numeric(f"x{k}") for k in range(X.shape[1])], y, int(y.max()) + 1)
+    for raising, wanted in ((True, raised), (False, cut)):
+        tree = c45(table, raising=raising)
+        nodes = [node for node, _, _ in tree.preorder()]
+        right = int((TreeModel.of(tree, table.attributes).predict(X).klass == y).sum())
+        assert (sum(node.is_leaf for node in nodes), len(nodes), right) == wanted
