@@ -136,21 +136,31 @@ class Encoder:
         (n, K) int16, in column-major order; `UNKNOWN` where the attribute has no branch for the value.
         """
         codes = np.empty(values.shape, dtype=np.int16, order="F")
+        named = [k for k, attribute in enumerate(self.attributes) if isinstance(attribute, Nominal)]
+        codes[:, named] = self._named(named, values if len(named) == values.shape[1] else values[:, named])
         for k, attribute in enumerate(self.attributes):
-            codes[:, k] = self._column(attribute, self.edges[k], values[:, k])
+            if isinstance(attribute, Numeric):
+                missing = np.isnan(values[:, k])
+                codes[:, k] = np.searchsorted(np.array(self.edges[k]), values[:, k], side="right")
+                codes[missing, k] = _lost(attribute)
         return codes
 
-    @staticmethod
-    def _column(attribute: Attribute, edges: tuple[float, ...], column: Floats) -> NDArray[np.int64]:
-        missing = np.isnan(column)
-        if isinstance(attribute, Numeric):
-            codes = np.searchsorted(np.array(edges), column, side="right")
-        else:
-            codes = np.where(missing, 0, np.clip(column, 0, MAX_VALUES)).astype(np.int64)
-            if attribute.missing == "branch":
-                codes[codes >= len(attribute.values)] += 1
-        codes[missing] = declared_count(attribute) if attribute.missing == "branch" else UNKNOWN
-        return codes
+    def _named(self, chosen: Sequence[int], columns: Floats) -> Codes:
+        """Return the codes of all nominal columns at once."""
+        missing = np.isnan(columns)
+        codes = np.clip(np.where(missing, 0, columns) if missing.any() else columns, 0, MAX_VALUES).astype(
+            np.int16
+        )
+        attributes = [self.attributes[k] for k in chosen]
+        branching = [attribute.missing == "branch" for attribute in attributes]
+        if any(branching):  # what was learned later stands behind the code of missing values
+            codes += (codes >= [declared_count(attribute) for attribute in attributes]) & branching
+        return np.where(missing, np.array([_lost(attribute) for attribute in attributes], np.int16), codes)
+
+
+def _lost(attribute: Attribute) -> int:
+    """Return the code of a missing value."""
+    return declared_count(attribute) if attribute.missing == "branch" else UNKNOWN
 
 
 def declared_count(attribute: Attribute) -> int:
@@ -278,6 +288,8 @@ def check_values(specification: Specification, values: Floats) -> Floats:
     attributes = specification.attributes
     if array.ndim != 2 or array.shape[1] != len(attributes):
         raise InvalidInput("values", f"have shape {array.shape}, must be (rows, {len(attributes)})")
+    if _possible(attributes, array):
+        return array
     for k, attribute in enumerate(attributes):
         column = array[:, k]
         missing = np.isnan(column)
@@ -289,6 +301,16 @@ def check_values(specification: Specification, values: Floats) -> Floats:
             fine = missing | ((column >= 0) & (column < MAX_VALUES) & (column == np.floor(column)))
             _refuse(~fine, attribute, column, f"must be a whole number in [0, {MAX_VALUES})")
     return array
+
+
+def _possible(attributes: tuple[Attribute, ...], array: Floats) -> bool:
+    """Whether every value is possible, all told at once."""
+    missing = np.isnan(array)
+    if (missing & [attribute.missing == "reject" for attribute in attributes]).any():
+        return False
+    numbers = np.array([isinstance(attribute, Numeric) for attribute in attributes])
+    whole = (array >= 0) & (array < MAX_VALUES) & (array == np.floor(array))
+    return bool((missing | np.where(numbers, ~np.isinf(array), whole)).all())
 
 
 def _refuse(wrong: NDArray[np.bool_], attribute: Attribute, column: Floats, rule: str) -> None:

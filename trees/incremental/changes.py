@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quercus.trees.incremental.arrays import Bools, Deltas, Ids, Ints
+from quercus.trees.solver.compiled import compiled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,20 +27,17 @@ class Changes:
     was: Ids
     opened: Deltas
 
-    @property
-    def arriving(self) -> Bools:
-        """Which rows are new to their node: (m,)."""
-        return self.was < 0
+    def summed(self) -> tuple[Ids, Ids, Bools]:
+        """Return how many rows are new to each node, by how much those to ask about grow, and where rows were altered.
 
-    @property
-    def altered(self) -> Bools:
-        """At which nodes something else is known of a row that was there: (g,)."""
-        return np.logical_or.reduceat(self.was >= 0, self.start[:-1])
+        The last tells at which nodes something else is known of a row that was there; (g,) each.
+        """
+        return _summed(self.was, self.opened, self.start)
 
     @property
     def first_new(self) -> Ids:
         """Smallest number of a row that is new to each node: (g,)."""
-        rows = np.where(self.arriving, self.rows, np.iinfo(np.int32).max)
+        rows = np.where(self.was < 0, self.rows, np.iinfo(np.int32).max)
         return np.minimum.reduceat(rows, self.start[:-1])
 
     def of(self, chosen: Bools) -> "Changes":
@@ -50,3 +48,17 @@ class Changes:
         mask = np.repeat(chosen, sizes)
         start = np.concatenate([[0], np.cumsum(sizes[chosen])])
         return Changes(self.nodes[chosen], start, self.rows[mask], self.was[mask], self.opened[mask])
+
+
+@compiled
+def _summed(was: Ids, opened: Deltas, start: Ints) -> tuple[Ids, Ids, Bools]:
+    """See `Changes.summed`."""
+    groups = start.shape[0] - 1
+    arriving, opening = np.zeros(groups, np.int32), np.zeros(groups, np.int32)
+    altered = np.zeros(groups, np.bool_)
+    for g in range(groups):
+        for i in range(start[g], start[g + 1]):
+            arriving[g] += was[i] < 0
+            opening[g] += opened[i]
+        altered[g] = arriving[g] < start[g + 1] - start[g]
+    return arriving, opening, altered

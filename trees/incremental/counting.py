@@ -61,17 +61,6 @@ def unspent(node: int, parent: Ids, split: Ids, spent: Ints, free: Ids) -> int:
 
 
 @compiled
-def mark(counts: Ids, width: int, used: int, dirty: Bools, size: Ids) -> None:
-    """Set the number of rows in each cell of a block (S,), and mark those that have one."""
-    for slot in range(size.shape[0]):
-        total = 0
-        for j in range(used):
-            total += counts[slot * width + j]
-        size[slot] = total
-        dirty[slot] = total > 0
-
-
-@compiled
 def add(
     codes: Codes,
     offsets: Ints,
@@ -112,13 +101,13 @@ def add(
     """
     slots = dirty.shape[1]
     free = np.empty(codes.shape[1], np.int32)
+    arrived = np.zeros(slots, np.int32)  # of a group, in each slot
     for g in range(blocks.shape[0]):
         b = blocks[g]
         w = width[b]
         held = pool[at[b] :]
         counts = pool[at[b] + w :]
         left = unspent(nodes[g], parent, split, spent, free) if slots > 1 else 0
-        empty = size[b, 0] == 0
         column_of(column, held, used[b])
         for i in range(start[g], start[g + 1]):
             row = rows[i]
@@ -131,22 +120,27 @@ def add(
                 column[new] = to
                 held[to] = new
                 used[b] += 1
-            if empty:  # the marks are left for later
-                counts[to] += 1
+            counts[to] += 1
+            if was[i] < 0:
+                arrived[0] += 1
                 for f in range(left):
-                    counts[(offsets[free[f]] + codes[row, free[f]]) * w + to] += 1
+                    slot = offsets[free[f]] + codes[row, free[f]]
+                    counts[slot * w + to] += 1
+                    arrived[slot] += 1
                 continue
-            back = column[was[i]] if was[i] >= 0 else NONE
-            for f in range(-1, left):
-                slot = 0 if f < 0 else offsets[free[f]] + codes[row, free[f]]
-                dirty[b, slot] = True
+            back = column[was[i]]
+            counts[back] -= 1
+            dirty[b, 0] = True
+            for f in range(left):
+                slot = offsets[free[f]] + codes[row, free[f]]
                 counts[slot * w + to] += 1
-                if back >= 0:
-                    counts[slot * w + back] -= 1
-                else:
-                    size[b, slot] += 1
-        if empty:
-            mark(counts, w, used[b], dirty[b], size[b])
+                counts[slot * w + back] -= 1
+                dirty[b, slot] = True
+        for slot in range(slots):
+            if arrived[slot] > 0:
+                size[b, slot] += arrived[slot]
+                dirty[b, slot] = True
+                arrived[slot] = 0
         for j in range(used[b]):
             column[held[j]] = NONE
 

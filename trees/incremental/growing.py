@@ -147,24 +147,26 @@ class GrowingTree:
     def _down(self, changes: Changes) -> Changes:
         """Decide the nodes of a level; return what changed on the next one."""
         nodes = self.nodes
-        self._shelves.clear(changes.nodes[changes.altered])
+        arriving, opening, altered = changes.summed()
+        self._shelves.clear(changes.nodes[altered])
         fresh = nodes.block[changes.nodes] < 0
-        changes = self._fold(changes, fresh & (nodes.count[changes.nodes] > 0))
-        nodes.count[changes.nodes[fresh]] = 0
-        nodes.open[changes.nodes[fresh]] = 0
-        nodes.count[changes.nodes] += np.add.reduceat(changes.arriving, changes.start[:-1], dtype=np.int32)
-        nodes.open[changes.nodes] += np.add.reduceat(changes.opened, changes.start[:-1], dtype=np.int32)
+        falling = fresh & (nodes.count[changes.nodes] > 0)
+        if falling.any():
+            changes = self._fold(changes, falling)
+            arriving, opening, altered = changes.summed()
+        nodes.count[changes.nodes] = np.where(fresh, 0, nodes.count[changes.nodes]) + arriving
+        nodes.open[changes.nodes] = np.where(fresh, 0, nodes.open[changes.nodes]) + opening
         large = (nodes.count[changes.nodes] >= self._small) | (nodes.depth[changes.nodes] >= self._deepest)
         split = np.full(changes.nodes.size, NONE, np.int32)
         split[large] = self._decide_large(changes.of(large))
         split[~large] = self._decide_small(changes.of(~large))
-        changes = self._turn(changes, ~fresh & (split != nodes.attribute[changes.nodes]), split)
+        turning = ~fresh & (split != nodes.attribute[changes.nodes])
+        if turning.any():
+            changes = self._turn(changes, turning, altered, split)
         return self._apply(changes, split)
 
     def _fold(self, changes: Changes, chosen: Bools) -> Changes:
         """Let what is below the chosen nodes fall: all their rows become new to them."""
-        if not chosen.any():
-            return changes
         folded = changes.nodes[chosen]
         inner, leaves, owner, _ = self.nodes.below(folded)
         listed = self._listed(leaves, owner)
@@ -172,19 +174,17 @@ class GrowingTree:
         self.nodes.fold(folded)
         return self._with_rows(changes, chosen, *listed)
 
-    def _turn(self, changes: Changes, chosen: Bools, split: Ids) -> Changes:
+    def _turn(self, changes: Changes, chosen: Bools, altered: Bools, split: Ids) -> Changes:
         """Exchange what is below the chosen nodes for the subtree of their new split, if there is one on a shelf.
 
         The rows that such a subtree knows go into the lists of its leaves; all others become new to the nodes.
         """
-        if not chosen.any():
-            return changes
         nodes = self.nodes
         turned = changes.nodes[chosen]
         _, leaves, owner, weight = nodes.below(turned)
         listed = self._listed(leaves, owner)
         nodes.first[leaves] = NONE
-        since, altered = changes.first_new[chosen], changes.altered[chosen]
+        since, altered = changes.first_new[chosen], altered[chosen]
         known = np.zeros(turned.size, np.int32)
         for i, (node, attribute) in enumerate(zip(turned.tolist(), split[chosen].tolist(), strict=True)):
             if nodes.attribute[node] >= 0:
@@ -303,10 +303,10 @@ class GrowingTree:
         stop[found.split < 0] = Stop.NO_ATTRIBUTE.value
         columns.stop[nodes] = stop
         columns.judged[nodes] = found.split >= 0
-        columns.gain_lower[nodes] = np.fmax.reduceat(
-            found.lower, first, axis=1
-        )  # of an attribute's cuts, the largest
-        columns.gain_upper[nodes] = np.fmax.reduceat(found.upper, first, axis=1)
+        lower, upper = found.lower, found.upper
+        if first.size < lower.shape[1]:  # of an attribute's cuts, the largest
+            lower, upper = np.fmax.reduceat(lower, first, axis=1), np.fmax.reduceat(upper, first, axis=1)
+        columns.gain_lower[nodes], columns.gain_upper[nodes] = lower, upper
         columns.rivals[nodes] = np.packbits(found.rivals, axis=1)
         columns.contested[nodes] = np.count_nonzero(found.rivals, axis=1) > 1
         return np.where(stop == 0, found.split, NONE).astype(np.int32)
@@ -319,11 +319,11 @@ class GrowingTree:
         codes, after = self._evidence.codes, self._evidence.after
         rows, was, start, at = changes.rows, changes.was, changes.start, changes.nodes
         routing.link(rows, was, start, at, split, nodes.first, after)
-        child, place, group, below = routing.meet(
-            codes, *self.layout.ways, rows, start, at, split, nodes.kids, nodes.rank
+        place, group, sent = routing.send(
+            codes, *self.layout.ways, nodes.width, rows, was, changes.opened, start, at, split, nodes.kids
         )
         born = nodes.kid[place] < 0
         parent = at[group[born]]
         code = (place[born] - nodes.kids[parent]).astype(np.int32)
         nodes.kid[place[born]] = nodes.add(parent, code, nodes.depth[parent] + 1)
-        return Changes(nodes.kid[place], below, *routing.descend(rows, was, changes.opened, child, below))
+        return Changes(nodes.kid[place], *sent)

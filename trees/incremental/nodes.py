@@ -3,6 +3,8 @@
 import numpy as np
 
 from quercus.trees.incremental.arrays import NONE, Bools, Ids, Ints
+from quercus.trees.incremental.numbers import FreeNumbers
+from quercus.trees.solver.compiled import compiled
 from quercus.trees.splits import Splits
 
 
@@ -32,8 +34,8 @@ class Nodes:
     gain_lower, gain_upper : (K,) gain ratio of each candidate attribute, NaN for the others
     rivals : (T,) splits that may be the best, in bits
     contested : whether these are two or more
-    kid, rank : child at each place, -1 for none; and scratch of the same length, all -1
     silent : whether all labels are vacuous, so that the node predicts as its parent, see `quercus.trees.flat.heard`
+    kid : child at each place, -1 for none
     theta, belief, plausibility : (l,) see `quercus.trees.tree.Node`
     """
 
@@ -61,11 +63,10 @@ class Nodes:
         self.belief = np.zeros((0, classes))
         self.plausibility = np.zeros((0, classes))
         self._columns = tuple(name for name in vars(self) if name != "width")
-        self._free: list[int] = []
+        self._free = FreeNumbers()
         self.kid = np.zeros(0, np.int32)
-        self.rank = np.zeros(0, np.int32)
         self._kid_top = 0
-        self._kid_free: dict[int, list[int]] = {}  # places of so many children that were given back
+        self._kid_free: dict[int, FreeNumbers] = {}  # places of so many children that were given back
 
     @property
     def undecided(self) -> Bools:
@@ -87,7 +88,7 @@ class Nodes:
         """Return the numbers of new leaves without rows."""
         while len(self._free) < parent.size:
             self._more()
-        nodes = np.array([self._free.pop() for _ in range(parent.size)], np.int32)
+        nodes = self._free.take(parent.size).astype(np.int32)
         self.attribute[nodes] = NONE
         self.parent[nodes] = parent
         self.code[nodes] = code
@@ -105,7 +106,7 @@ class Nodes:
     def _more(self) -> None:
         known = self.attribute.size
         total = max(16, known + known // 2)
-        self._free.extend(range(total - 1, known - 1, -1))
+        self._free.give(np.arange(total - 1, known - 1, -1))
         for name in self._columns:
             old = getattr(self, name)
             new = np.zeros((total, *old.shape[1:]), old.dtype)
@@ -114,26 +115,26 @@ class Nodes:
 
     def split(self, nodes: Ids, attributes: Ids) -> None:
         """Make nodes inner ones, with no child yet."""
-        for k in np.unique(attributes):
-            chosen = nodes[attributes == k]
-            width = int(self.width[k])
-            places = np.array([self._kid_place(width) for _ in range(chosen.size)])
+        widths = self.width[attributes]
+        for width in np.unique(widths).tolist():
+            chosen = nodes[widths == width]
+            places = self._kid_places(width, chosen.size)
             self.kid[places[:, np.newaxis] + np.arange(width)] = NONE
             self.kids[chosen] = places
         self.attribute[nodes] = attributes
 
-    def _kid_place(self, width: int) -> int:
-        free = self._kid_free.setdefault(width, [])
-        if free:
-            return free.pop()
-        if self._kid_top + width > self.kid.size:
-            grown = np.zeros(16 + (self._kid_top + width) * 3 // 2, np.int32)
-            grown[: self._kid_top] = self.kid[: self._kid_top]
-            self.kid = grown
-            self.rank = np.full(grown.size, NONE, np.int32)
-        place = self._kid_top
-        self._kid_top += width
-        return place
+    def _kid_places(self, width: int, count: int) -> Ints:
+        free = self._kid_free.setdefault(width, FreeNumbers())
+        missing = count - len(free)
+        if missing > 0:
+            top = self._kid_top + missing * width
+            if top > self.kid.size:
+                grown = np.zeros(16 + top * 3 // 2, np.int32)
+                grown[: self._kid_top] = self.kid[: self._kid_top]
+                self.kid = grown
+            free.give(np.arange(self._kid_top, top, width)[::-1])
+            self._kid_top = top
+        return free.take(count)
 
     def children(self, nodes: Ids) -> tuple[Ids, Ints]:
         """Return all children of inner nodes, in order of node and code, and which of `nodes` each is a child of."""
@@ -182,8 +183,8 @@ class Nodes:
         """Make nodes leaves without rows; what was below them is the caller's to `drop`."""
         inner = nodes[self.attribute[nodes] >= 0]
         widths = self.width[self.attribute[inner]]
-        for width in np.unique(widths):
-            self._kid_free.setdefault(int(width), []).extend(self.kids[inner[widths == width]].tolist())
+        for width in np.unique(widths).tolist():
+            self._kid_free[width].give(self.kids[inner[widths == width]])
         self.attribute[nodes] = NONE
         self.first[nodes] = NONE
 
@@ -204,40 +205,33 @@ class Nodes:
 
     def give_back(self, place: int, attribute: int) -> None:
         """Give the places of children by an attribute back."""
-        self._kid_free.setdefault(int(self.width[attribute]), []).append(place)
+        self._kid_free[int(self.width[attribute])].give(np.array([place]))
 
     def drop(self, nodes: Ids) -> None:
         """Give nodes back."""
         self.fold(nodes)
-        self._free.extend(nodes.tolist())
+        self._free.give(nodes)
 
     def preorder(self, root: int) -> tuple[Ids, Ints]:
         """Return the nodes of a tree in pre-order, children in order of code, and the index of each one's parent."""
-        levels = [np.array([root], np.int32)]
-        while levels[-1].size:
-            here = levels[-1]
-            levels.append(self.children(here[self.attribute[here] >= 0])[0])
-        order = np.concatenate(levels)
-        index = np.empty(self.attribute.size, np.int64)
-        index[order] = np.arange(order.size)
-        parent = np.where(self.parent[order] >= 0, index[self.parent[order]], NONE)
-        weight = np.ones(order.size, np.int64)  # nodes of the subtree
-        end = order.size
-        for level in reversed(levels[1:]):
-            begin = end - level.size
-            np.add.at(weight, parent[begin:end], weight[begin:end])
-            end = begin
-        position = np.zeros(order.size, np.int64)
-        begin = 1
-        for level in levels[1:]:
-            part = slice(begin, begin + level.size)
-            ahead = np.cumsum(weight[part]) - weight[part]  # of all elder nodes of the level
-            eldest = np.flatnonzero(np.diff(parent[part], prepend=-1))
-            elder = np.repeat(ahead[eldest], np.diff(eldest, append=level.size))
-            position[part] = position[parent[part]] + 1 + ahead - elder
-            begin += level.size
-        ranked = np.empty(order.size, np.int32)
-        ranked[position] = order
-        above = np.empty(order.size, np.int64)
-        above[position] = np.where(parent >= 0, position[parent], NONE)
-        return ranked, above
+        return preorder(root, self.attribute, self.width, self.kids, self.kid)
+
+
+@compiled
+def preorder(root: int, split: Ids, width: Ints, kids: Ints, kid: Ids) -> tuple[Ids, Ints]:
+    """See `Nodes.preorder`."""
+    order, above = np.empty(split.shape[0], np.int32), np.empty(split.shape[0], np.int64)
+    waiting, parents = np.empty(split.shape[0], np.int32), np.empty(split.shape[0], np.int64)
+    waiting[0], parents[0] = root, NONE
+    count, left = 0, 1
+    while left > 0:
+        left -= 1
+        node = waiting[left]
+        order[count], above[count] = node, parents[left]
+        if split[node] >= 0:
+            for place in range(kids[node] + width[split[node]] - 1, kids[node] - 1, -1):
+                if kid[place] >= 0:
+                    waiting[left], parents[left] = kid[place], count
+                    left += 1
+        count += 1
+    return order[:count].copy(), above[:count].copy()

@@ -88,78 +88,84 @@ def branch(codes: Codes, row: int, split: int, attribute: Ints, cut: Ints, bins:
 
 
 @compiled
-def meet(
+def send(
     codes: Codes,
     attribute: Ints,
     cut: Ints,
     bins: Ints,
+    branches: Ints,
     rows: Ids,
+    was: Ids,
+    opened: Deltas,
     start: Ints,
     nodes: Ids,
     split: Ids,
     kids: Ints,
-    rank: Ids,
-) -> tuple[Ids, Ints, Ids, Ints]:
-    """Find the children that rows of split nodes go to.
+) -> tuple[Ints, Ids, tuple[Ints, Ids, Ids, Deltas]]:
+    """Send the changes of split nodes down to their children; those of leaves go nowhere.
 
     Parameters
     ----------
     codes : (n, K)
-    attribute, cut, bins : see `branch`
-    rows, start, nodes : rows, node by node
+    attribute, cut, bins, branches : of all splits, see `branch`; the last is how many there are
+    rows, was, opened, start, nodes : the changes, node by node
     split : (g,) split of each node, -1 for a leaf
     kids : where the children of each node stand
-    rank : scratch, one for each such place, all -1
 
     Returns
     -------
-    child : (m,) child of each row, counted in the order in which they are met; -1 for rows of leaves
-    place, group : (c,) where each child stands, and which of `nodes` is its parent
-    start : (c + 1,) where the rows of each child begin, once sorted by child
+    place, group : (c,) where each child stands that a change goes to, and which of `nodes` is its parent
+    start, rows, was, opened : the changes, child by child
     """
-    most = min(rows.shape[0], rank.shape[0])
-    child = np.empty(rows.shape[0], np.int32)
-    place = np.empty(most, np.int64)
-    group = np.empty(most, np.int32)
-    below = np.zeros(most + 1, np.int64)
-    count = 0
-    for g in range(nodes.shape[0]):
+    groups = nodes.shape[0]
+    first = np.zeros(groups + 1, np.int64)
+    for g in range(groups):
+        first[g + 1] = first[g] + (branches[split[g]] if split[g] >= 0 else 0)
+    to = np.zeros(first[groups], np.int32)  # changes of each child, and then where they go
+    way = np.empty(rows.shape[0], np.int16)
+    for g in range(groups):
         if split[g] < 0:
-            child[start[g] : start[g + 1]] = NONE
             continue
-        first = kids[nodes[g]]
+        here = to[first[g] : first[g + 1]]
+        if cut[split[g]] < 0:
+            k = attribute[split[g]]
+            for i in range(start[g], start[g + 1]):
+                code = codes[rows[i], k]
+                way[i] = code
+                here[code] += 1
+        else:
+            for i in range(start[g], start[g + 1]):
+                way[i] = branch(codes, rows[i], split[g], attribute, cut, bins)
+                here[way[i]] += 1
+    count = np.count_nonzero(to)
+    place, group, below = np.empty(count, np.int64), np.empty(count, np.int32), np.zeros(count + 1, np.int64)
+    c, total = 0, 0
+    for g in range(groups):
+        for b in range(first[g + 1] - first[g]):
+            size = to[first[g] + b]
+            if size > 0:
+                place[c] = kids[nodes[g]] + b
+                group[c] = g
+                to[first[g] + b] = total
+                total += size
+                c += 1
+                below[c] = total
+    to_rows, to_was, to_opened = (
+        np.empty(total, np.int32),
+        np.empty(total, np.int32),
+        np.empty(total, np.int8),
+    )
+    for g in range(groups):
+        if split[g] < 0:
+            continue
+        here = to[first[g] : first[g + 1]]
         for i in range(start[g], start[g + 1]):
-            at = first + branch(codes, rows[i], split[g], attribute, cut, bins)
-            if rank[at] < 0:
-                rank[at] = count
-                place[count] = at
-                group[count] = g
-                count += 1
-            child[i] = rank[at]
-            below[rank[at] + 1] += 1
-    for c in range(count):
-        rank[place[c]] = NONE
-        below[c + 1] += below[c]
-    return child, place[:count], group[:count], below[: count + 1]
-
-
-@compiled
-def descend(rows: Ids, was: Ids, opened: Deltas, child: Ids, start: Ints) -> tuple[Ids, Ids, Deltas]:
-    """Sort changes by the `child` they go to, of which `start` says where each one's begin; -1 goes nowhere."""
-    at = start.copy()
-    total = start[start.shape[0] - 1]
-    to_rows = np.empty(total, np.int32)
-    to_was = np.empty(total, np.int32)
-    to_opened = np.empty(total, np.int8)
-    for i in range(rows.shape[0]):
-        c = child[i]
-        if c >= 0:
-            to = at[c]
-            at[c] += 1
-            to_rows[to] = rows[i]
-            to_was[to] = was[i]
-            to_opened[to] = opened[i]
-    return to_rows, to_was, to_opened
+            at = here[way[i]]
+            here[way[i]] += 1
+            to_rows[at] = rows[i]
+            to_was[at] = was[i]
+            to_opened[at] = opened[i]
+    return place, group, (below, to_rows, to_was, to_opened)
 
 
 @compiled

@@ -290,14 +290,14 @@ def count_cells(
         d = sorted_columns(ids, here, column, held)
         left = unspent(nodes[g], parent, split, spent, free)
         table[: slots * d] = 0
-        total[:] = 0
         for row in here:
             j = column[ids[row]]
             table[j] += 1
             for f in range(left):
-                slot = offsets[free[f]] + codes[row, free[f]]
-                table[slot * d + j] += 1
-                total[slot] += 1
+                table[(offsets[free[f]] + codes[row, free[f]]) * d + j] += 1
+        for f in range(left):
+            for slot in range(offsets[free[f]], offsets[free[f]] + widths[free[f]]):
+                total[slot] = table[slot * d : (slot + 1) * d].sum()
         enter(book, g, 0, here.shape[0], table, held, d)
         for f in range(left):
             k = free[f]

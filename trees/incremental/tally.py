@@ -7,6 +7,7 @@ from quercus.trees.incremental import counting, splitting
 from quercus.trees.incremental.arrays import NONE, Bools, Ids, Ints
 from quercus.trees.incremental.evidence import Evidence
 from quercus.trees.incremental.layout import Layout
+from quercus.trees.incremental.numbers import FreeNumbers
 from quercus.trees.sample import ContourTable
 
 FIRST_WIDTH = 4  # columns of a new block
@@ -43,7 +44,7 @@ class Tally:
         self._at = np.zeros(0, np.int64)
         self._width = np.zeros(0, np.int32)
         self._used = np.zeros(0, np.int32)
-        self._free: list[int] = []
+        self._free = FreeNumbers()
         self._columns: tuple[str, ...] = (
             "_at", "_width", "_used", "dirty", "size",
             "solved", "lower", "upper", "enclosed", "outer_lower", "outer_upper",
@@ -62,7 +63,7 @@ class Tally:
         """Return the numbers of `count` empty blocks."""
         while len(self._free) < count:
             self._more()
-        blocks = np.array([self._free.pop() for _ in range(count)], np.int32)
+        blocks = self._free.take(count).astype(np.int32)
         self._width[blocks] = 0
         self._used[blocks] = 0
         for column in (self.dirty, self.solved, self.enclosed, self.size):
@@ -75,7 +76,7 @@ class Tally:
         """Give blocks back."""
         self._width[blocks] = 0
         self._used[blocks] = 0
-        self._free.extend(blocks.tolist())
+        self._free.give(blocks)
 
     @property
     def taken(self) -> int:
@@ -85,7 +86,7 @@ class Tally:
     def _more(self) -> None:
         known = self._at.size
         total = known + max(1, known // 2)  # a block may be large
-        self._free.extend(range(total - 1, known - 1, -1))
+        self._free.give(np.arange(total - 1, known - 1, -1))
         for name in self._columns:
             old = getattr(self, name)
             new = np.zeros((total, *old.shape[1:]), old.dtype)

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.dominance import TIE
-from quercus.trees.incremental.arrays import Bools, Floats, Ints
+from quercus.trees.incremental.arrays import NONE, Bools, Floats, Ints
 from quercus.trees.incremental.layout import Layout
+from quercus.trees.solver.compiled import compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,28 +46,41 @@ def judge(layout: Layout, size: NDArray[np.int32], lower: Floats, upper: Floats)
     size, lower, upper
         (m, C) rows in each cell, and the ends of its entropy, in bits; 0 where there is no row.
     """
-    share = size[:, 1:] / size[:, :1]
-    information = -_sums(layout, share * np.log2(np.where(share > 0, share, 1.0)))
-    can_split = populated(layout, size)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        least = (lower[:, :1] - _sums(layout, share * upper[:, 1:])) / information
-        most = (upper[:, :1] - _sums(layout, share * lower[:, 1:])) / information
-    least, most = np.where(can_split, least, np.nan), np.where(can_split, most, np.nan)
-    floor = np.where(can_split, least, -np.inf)
-    ceiling = np.where(can_split, most, -np.inf)
-    rivals = can_split & (floor.max(axis=1, keepdims=True) <= ceiling + TIE)
-    mid = np.where(rivals, (floor + ceiling) / 2, -np.inf)
-    chosen = (mid >= mid.max(axis=1, keepdims=True) - TIE).argmax(axis=1)
-    return Verdicts(
-        split=np.where(can_split.any(axis=1), chosen, -1),
-        lower=least,
-        upper=most,
-        rivals=rivals,
-        gainless=ceiling.max(axis=1) <= TIE,
-    )
+    return Verdicts(*_judge(layout.first_cells, size, lower, upper, TIE))
 
 
-def _sums(layout: Layout, values: Floats) -> Floats:
-    """Sum over the branches of each split: (m, C - 1) to (m, T)."""
-    sums: Floats = np.add.reduceat(values, layout.first_cells - 1, axis=1)
-    return sums
+@compiled
+def _judge(
+    first: Ints, size: NDArray[np.int32], lower: Floats, upper: Floats, tie: float
+) -> tuple[Ints, Floats, Floats, Bools, Bools]:
+    """Return the fields of `Verdicts`; `first` are the cells with which splits begin."""
+    shape = size.shape[0], first.shape[0]
+    split, gainless = np.full(shape[0], NONE), np.empty(shape[0], np.bool_)
+    least, most = np.full(shape, np.nan), np.full(shape, np.nan)
+    rivals = np.zeros(shape, np.bool_)
+    for g in range(shape[0]):
+        highest, ceiling = -np.inf, -np.inf  # of the lower and of the upper ends
+        for t in range(first.shape[0]):
+            end = first[t + 1] if t + 1 < first.shape[0] else size.shape[1]
+            branches, information, low, high = 0, 0.0, 0.0, 0.0
+            for cell in range(first[t], end):
+                if size[g, cell] > 0:
+                    share = size[g, cell] / size[g, 0]
+                    branches += 1
+                    information -= share * np.log2(share)
+                    low += share * lower[g, cell]
+                    high += share * upper[g, cell]
+            if branches > 1:
+                least[g, t] = (lower[g, 0] - high) / information
+                most[g, t] = (upper[g, 0] - low) / information
+                highest, ceiling = max(highest, least[g, t]), max(ceiling, most[g, t])
+        gainless[g] = ceiling <= tie
+        best = -np.inf
+        for t in range(first.shape[0]):
+            if highest <= most[g, t] + tie:  # not so of NaN
+                rivals[g, t] = True
+                best = max(best, (least[g, t] + most[g, t]) / 2)
+        for t in range(first.shape[0] - 1, -1, -1):
+            if rivals[g, t] and (least[g, t] + most[g, t]) / 2 >= best - tie:
+                split[g] = t
+    return split, least, most, rivals, gainless
