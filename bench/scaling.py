@@ -25,13 +25,16 @@ from _streams import (
     train,
 )
 
-from quercus.trees.stream import GrowthState, grow
+from quercus.trees.incremental.growing import GrowingTree
+from quercus.trees.stream import GrowthState, Observed, grow
 
 EVERY = 10_000
 NEVER = 2**31  # so many rows that there is no look but the one at the end
 WARM = 30_000  # rows of the run that is not measured: several looks
 LIMIT_S = 60.0  # a line of points ends after one that took longer
 LINEAR = 1.05  # an exponent up to this one counts as linear: what is left is the noise of a fit
+
+CARRIED = ("node-rows", "of them at large nodes that are new", "rows below nodes whose split changed")
 
 Cost = Callable[[int], float]
 
@@ -53,6 +56,44 @@ def of_rows(stream, alpha: float, contours, every: int = EVERY, stopping=STOPPIN
         return clock.seconds
 
     return cost
+
+
+def carried(n: int) -> dict[int, dict[str, float]]:
+    """Return what a look on stream A at α = 1 takes up, mean over the looks before each tenth of n rows."""
+    stream, rng, seen = nominal(), np.random.default_rng(TRAIN_SEED), dict.fromkeys(CARRIED, 0)
+    state, found = GrowthState.initial(stream.specification(alpha=1.0, **STOPPING)), {}
+    down, large, turn = GrowingTree._down, GrowingTree._decide_large, GrowingTree._turn
+
+    def counted_down(tree, changes):
+        seen[CARRIED[0]] += changes.rows.size
+        return down(tree, changes)
+
+    def counted_large(tree, changes):
+        nodes, here = tree.nodes, changes.nodes
+        new = (nodes.block[here] < 0) & (nodes.depth[here] < STOPPING["max_depth"])
+        seen[CARRIED[1]] += int(np.diff(changes.start)[new].sum())
+        return large(tree, changes)
+
+    def counted_turn(tree, changes, chosen, *rest):
+        seen[CARRIED[2]] += int(tree.nodes.count[changes.nodes[chosen]].sum())
+        return turn(tree, changes, chosen, *rest)
+
+    GrowingTree._down, GrowingTree._decide_large, GrowingTree._turn = (
+        counted_down,
+        counted_large,
+        counted_turn,
+    )
+    try:
+        for rows in range(EVERY, n + 1, EVERY):
+            X, y = stream.draw(rng, EVERY)
+            state = grow(state, [Observed(X, precise(y, stream.classes))])
+            assert state.flat.size
+            if rows % (n // 10) == 0:
+                found[rows] = {name: total * EVERY * 10 / n for name, total in seen.items()}
+                seen.update(dict.fromkeys(CARRIED, 0))
+    finally:
+        GrowingTree._down, GrowingTree._decide_large, GrowingTree._turn = down, large, turn
+    return found
 
 
 def of_batch(stream, n, alpha, contours) -> float:
@@ -183,6 +224,9 @@ def main() -> None:
     quick = options().quick
     with reporting("How the cost grows", ("numba",), quick=quick) as report:
         draw(report, measure(report, quick))
+        for rows, means in carried(100_000 if quick else 1_000_000).items():
+            text = ", ".join(f"{mean:,.0f} {name}" for name, mean in means.items())
+            report.note(f"A look, α = 1, precise, mean of those before {rows:,} rows: {text}.")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ Shorts = NDArray[np.int32]
 
 T = TypeVar("T", bound=np.generic)
 
-CELLS = 100_000  # remembered at the most, and
-ENTRIES = 2_000_000  # entries of theirs (12 bytes each); then all is forgotten
+CELLS = 40_000  # remembered at the most, and
+ENTRIES = 800_000  # entries of theirs (12 bytes each); then all is forgotten
 
 
 class Memo:

@@ -57,7 +57,7 @@ class Evidence:
         self._hold(codes)
         total = self.count + ids.size
         if total > self._ids.size:
-            self._widen(max(FIRST_ROOM, total + total // 4))
+            self._widen(max(FIRST_ROOM, total + total // 8))
         self._codes[self.count : total] = codes
         self._ids[self.count : total] = ids
         self._askable[self.count : total] = True
@@ -75,8 +75,15 @@ class Evidence:
             self._codes = self._codes.astype(np.int16)
 
     def _widen(self, room: int) -> None:
-        for name in ("_codes", "_ids", "_askable", "_after"):
-            old = getattr(self, name)
-            new = np.empty((room, *old.shape[1:]), old.dtype)
-            new[: self.count] = old[: self.count]
-            setattr(self, name, new)
+        """Make room for so many rows: where the columns lie, if nobody else holds them, so that none is there twice."""
+        try:
+            self._codes.resize((room, self._codes.shape[1]))
+            self._ids.resize(room)
+            self._askable.resize(room)
+            self._after.resize(room)
+        except ValueError:  # someone reads them
+            for name in ("_codes", "_ids", "_askable", "_after"):
+                old = getattr(self, name)
+                new = np.empty((room, *old.shape[1:]), old.dtype)
+                new[: self.count] = old[: self.count]
+                setattr(self, name, new)

@@ -290,22 +290,26 @@ def count_cells(
         d = sorted_columns(ids, here, column, held)
         left = unspent(nodes[g], parent, split, spent, free)
         table[: slots * d] = 0
+        total[:] = 0
         for row in here:
             j = column[ids[row]]
             table[j] += 1
             for f in range(left):
-                table[(offsets[free[f]] + codes[row, free[f]]) * d + j] += 1
-        for f in range(left):
-            for slot in range(offsets[free[f]], offsets[free[f]] + widths[free[f]]):
-                total[slot] = table[slot * d : (slot + 1) * d].sum()
+                slot = offsets[free[f]] + codes[row, free[f]]
+                table[slot * d + j] += 1
+                if cuts[free[f]] > 0:  # the bins are many; few slots are summed up afterwards
+                    total[slot] += 1
         enter(book, g, 0, here.shape[0], table, held, d)
         for f in range(left):
             k = free[f]
             at = offsets[k]
             if cuts[k] == 0:
                 for slot in range(at, at + widths[k]):
-                    if total[slot] > 0:
-                        enter(book, g, first[k] + slot - at, total[slot], table[slot * d :], held, d)
+                    size = 0
+                    for j in range(slot * d, (slot + 1) * d):
+                        size += table[j]
+                    if size > 0:
+                        enter(book, g, first[k] + slot - at, size, table[slot * d :], held, d)
             else:
                 bins = cuts[k] + 1
                 branches = 2 + (widths[k] > bins)
