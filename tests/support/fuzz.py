@@ -45,8 +45,11 @@ BUGS: Final = frozenset({"INTERNAL", "UNKNOWN", "UNIMPLEMENTED", "DATA_LOSS"})
 TEXTS: Final = ["a", "b", "o", "s", "ann", "row-1", "é\u0000", " ", "x" * 300, "?", "latest", "info", "m", ""]
 INTEGERS: Final = [0, 1, 2, 3, 7, 100, 1000, 65535, 2**31 - 1, -1]
 DOUBLES: Final = [0.0, 1.0, 0.5, -1.0, 2.0, 1e308, float("nan"), float("inf"), -float("inf"), 5e-324]
-AT_ONCE: Final = 64
-DEADLINE_S: Final = 0.5
+AT_ONCE: Final = 16
+DEADLINE_S: Final = 60.0
+WAITING: Final = ("/WatchTree", "/StreamQueries", "/LeaseQueries")
+WAITING_S: Final = 0.5
+"""Deadline of calls that may wait for something to come; no other call should come to its deadline."""
 LONG_S: Final = 60.0
 ROWS: Final = 80
 SPECIFICATION: Final = Specification(
@@ -298,7 +301,8 @@ class Fuzz:
             count = self.maker.rng.randrange(1, 4) if streams_in else 1
             sent = [self.maker.bytes(self.maker.rng.choice(right)) for _ in range(count)]
         kind = f"{'stream' if streams_in else 'unary'}_{'stream' if streams_out else 'unary'}"
-        deadline_s = 20 * DEADLINE_S if as_it_is and not streams_out else DEADLINE_S
+        waits = method.endswith(WAITING)
+        deadline_s = DEADLINE_S if not waits else 10 * WAITING_S if as_it_is else WAITING_S
         call = getattr(channel, kind)(f"/{method}")(iter(sent) if streams_in else sent[0], timeout=deadline_s)
         heard = False
         try:
