@@ -24,6 +24,7 @@ from quercus.server.errors import PermissionDenied, ResourceExhausted, to_failur
 from quercus.server.handlers import Handler, rewrap
 from quercus.server.leasing import ANY
 from quercus.server.names import MODEL_ID, parse_query
+from quercus.server.observing import PATIENT
 from quercus.server.throttle import Memory, Rates, Streams
 from quercus.storage.errors import NotFound
 
@@ -156,7 +157,10 @@ class _Gate:
             if streams_in:
                 return await behaviour(self._checked(request, context), context)
             await self.check(request, context)
-            return await behaviour(request, context)
+            response = await behaviour(request, context)
+            if self._method.rpartition("/")[2] in PATIENT:
+                await self.admit()  # still; what was leased meanwhile is open again when the lease ends
+            return response
 
         return guarded
 

@@ -96,6 +96,11 @@ class SqliteDialect:
                 f"{self.path} cannot be used: the folder {parent} may not be written by this user"
             )
 
+    def make_file(self) -> None:
+        """Make the file, when it is not there, for this user alone; SQLite gives what lies beside it the same mode."""
+        with suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
     def check_in_place(self) -> None:
         """Raise when the store's file, or its write-ahead log, is not the one that was opened.
 

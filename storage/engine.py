@@ -25,6 +25,7 @@ class Database:
         self._claim: ServerLock | None = None
         with self._translated():
             dialect.check_reachable()
+            dialect.make_file()
             self._engine = dialect.create_engine()
             try:
                 dialect.prepare(self._engine)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -372,3 +373,17 @@ def test_who_names_nobody_speaks_as_the_token_does(guarded: Guarded, tools: Any)
             assert query.labeller == name
             client.answer(query, "s")
             client.correct(query, "o")
+
+
+def test_a_token_that_is_revoked_while_its_call_waits_gets_nothing(guarded: Guarded) -> None:
+    guarded.operator.create_model("m", specification(budget=5))
+    token = guarded.issue("ann", "labeller")
+    under_way = guarded.live.server._metrics.calls_under_way
+    with Client(guarded.address, token=token) as client, ThreadPoolExecutor() as pool:
+        client.get_model("m")  # now the token is known, and the next call is let in at once
+        waiting = pool.submit(client.lease, "m", labeller="ann", wait_s=5)
+        while not under_way():
+            time.sleep(0.01)
+        guarded.tokens.revoke_token(token.split("_")[1])
+        with pytest.raises(Unauthenticated, match="ann was revoked"):
+            waiting.result(DEADLINE_S)

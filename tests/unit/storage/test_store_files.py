@@ -344,3 +344,13 @@ def test_a_file_system_that_is_read_only(tmp_path):
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
         with pytest.raises(ReadOnlyStore, match="its file system is mounted read-only"):
             Store.open(url_of(folder / "store.db"))
+
+
+def test_a_new_store_is_for_its_user_alone_and_an_old_one_stays_as_it_is(path):
+    with Store.open(file_url(path)) as store:
+        store.create_model("m", b"specification", budget=1)
+        for suffix in ("", "-wal", "-shm"):
+            assert path.with_name(path.name + suffix).stat().st_mode & 0o777 == 0o600
+    path.chmod(0o660)
+    with Store.open(file_url(path)):
+        assert path.stat().st_mode & 0o777 == 0o660
