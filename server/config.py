@@ -10,6 +10,7 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -148,7 +149,7 @@ class Config:
         """Whether every call needs a bearer token."""
         return self.access == "tokens" or (self.access == "auto" and not is_loopback(self.host))
 
-    @property
+    @cached_property  # asked for with every message
     def sizes(self) -> Sizes:
         """Bounds of what a message may hold."""
         return Sizes(**{field.name: getattr(self, field.name) for field in fields(Sizes)})

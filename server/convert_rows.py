@@ -94,7 +94,10 @@ def _decode_packed(packed: values_pb2.PackedRows, schema: Schema, sizes: Sizes) 
         )
     _check_count(count, sizes.max_batch_rows)
     values = flat.reshape(count, width)
+    finite = bool(np.isfinite(values).all())
     for k, column in enumerate(schema.columns):
+        if finite and column.values is None:
+            continue
         bad, why = _bad_values(values[:, k], column)
         if bad.any():
             row = int(np.argmax(bad))

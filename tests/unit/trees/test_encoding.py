@@ -133,3 +133,24 @@ def test_bad_values(row: list[float], message: str) -> None:
 def test_good_values() -> None:
     row = np.array([[NAN, NAN, 7.0]])
     assert check_values(spec(Numeric("x"), COLOUR, STRICT), row) is row
+
+
+def test_a_row_alone_has_the_codes_it_has_among_many() -> None:
+    attributes = (
+        Nominal("a", ("x", "y", "z")),
+        Nominal("b", ("x", "y"), missing="reject"),
+        Numeric("c", edges=(-1.0, 0.0, 0.5)),
+        Numeric("d", cuts=3, missing="reject"),
+        Numeric("e"),
+    )
+    edges = ((), (), (-1.0, 0.0, 0.5), (0.25, 0.5), ())
+    encoder = Encoder(attributes, edges)
+    special = [np.nan, np.inf, -np.inf, -0.0, -1.0, 0.5, 1e300, 2.0, 3.0, 999.0, 1000.0, 1001.0]
+    values = np.random.default_rng(0).choice([*special, 0.0, 1.0, 0.25], (500, 5))
+    many = encoder.codes(values)
+    for row, expected in zip(values, many, strict=True):
+        alone = encoder.codes(row[None])
+        assert alone.dtype == many.dtype
+        assert alone.flags.f_contiguous
+        assert alone[0].tolist() == expected.tolist(), row
+    assert encoder.codes(values[:0]).shape == (0, 5)
