@@ -1,206 +1,81 @@
 """Compiled kernels: a lower bound of the entropy over the part of a level set that lies in a box.
 
-Notation as in `kernels`; ``h(t) = -t ln t``, so that the entropy is ``H(t) = sum_j h(t_j)``. Around a point ``y`` of
-the box, with a multiplier ``mu >= 0``, three inequalities hold on the level set within the box (``d = t - y``):
+Notation as in `quadratic`, whose bounds these are: of one quadratic after another, each around the minimiser of the
+one before, while what cannot hold less than is known to be reached is shaved off the box.
 
-- ``-l(t) >= -l(y) - g . d + d' K d / 2`` with ``K = sum_i w_i p_i p_i' / (v_i^2 (1 + 2/3 U_i))``, where ``1 + U_i``
-  bounds ``p_i . t / v_i``: because ``u - ln(1 + u) >= u^2 / (2 + 4/3 U)`` for ``u <= U``, ``U >= 0``;
-- ``h(t_j) >= E_j(y_j) + E_j'(y_j) d_j - f_j d_j^2 / 2`` with ``E_j`` the convex envelope of
-  ``h(t) + f_j (t - y_j)^2 / 2`` over ``[a_j, b_j]``, for any curvature ``f_j`` (a chord where ``f_j`` is small: Falk,
-  Soland 1969);
-- ``(s - s_lo) (s - s_hi) <= 0`` for ``s = g(x) . (t - x)`` at any ``x``, with ``s_lo >= c - l(x)`` because ``l`` is
-  concave.
-
-Together, since ``l(t) >= c``, they bound the entropy from below by
-
-    ``sum_j h(t_j) - (1 - phi) mu (l(t) - c) + kappa (s - s_lo) (s - s_hi) >= base + r . d + d' A d / 2,``
-    ``A = (1 - phi) mu K + 2 kappa g(x) g(x)' - diag(f)``,
-
-a quadratic that is convex when ``f`` is small enough, so that its tangent at a near-minimiser is a proof. ``E_j``
-touches ``h`` at ``y_j`` itself as soon as ``f_j >= least_curvature(y_j, a_j)``, which is at most ``2 / y_j`` however
-near 0 the box reaches: where ``y`` is a local minimum with multiplier ``mu`` and A is then convex, the bound is the
-minimum itself. ``phi`` moves curvature from the directions along the boundary of the level set, where a minimum has it
-to spare, to the one across.
+Where the box holds a local minimum `x` with its multiplier the bound is meant to be exact. Two things stand in its
+way. Across the boundary of the level set, along `g(x)`, the entropy may bend more than the likelihood, by far where a
+class has little probability: then slabs ``lo <= s <= hi`` of the box are bounded one by one (`bound_in_slabs`), of
+which the first is as thin as the third inequality needs. Or a side of the box reaches so far below ``x_j`` that its
+envelope touches ``h`` at ``x_j`` only with twice the curvature of ``h``: then it is cut there (`curvature.cut_below`).
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quercus.trees.solver.compiled import compiled
-from quercus.trees.solver.curvature import across, envelope, want, widest_loss
+from quercus.trees.solver.curvature import BELOW, across, cut_at, cut_below, want, widest_loss
 from quercus.trees.solver.cut import least_linear
 from quercus.trees.solver.enclosure import contains, greatest_linear, nearest, shrink, tighten
 from quercus.trees.solver.kernels import Array, gradient
+from quercus.trees.solver.quadratic import bound_at, expand, next_multiplier
+
+Bytes = NDArray[np.int8]
 
 ROUNDS = 4  # quadratics tried in a box, at successive minimisers and multipliers
+SLABS = 10  # slabs tried
 SHRUNK = 0.15  # a side that lost this part of its width makes another round worth while
 
 
 @compiled
-def expand(P: Array, w: Array, y: Array, V: Array, g: Array, K: Array) -> float:
-    """Write gradient `g` and curvature `K` (lower triangle) of the first inequality above; return ``l(y)``.
-
-    `V` (n,) bounds ``P @ t``. Minus infinity where some ``p_i . y`` is 0.
-    """
+def falling(P: Array) -> Bytes:
+    """Return the classes of each row (n, l) in falling order of plausibility."""
     n, l = P.shape
-    g[:] = 0.0
-    K[:] = 0.0
-    value = 0.0
+    order = np.empty((n, l), np.int8)
     for i in range(n):
-        v = 0.0
         for j in range(l):
-            v += P[i, j] * y[j]
-        if not v > 0.0:
-            return -np.inf
-        value += w[i] * np.log(v)
-        r = w[i] / v
-        s = r / (v + 2.0 / 3.0 * max(V[i] - v, 0.0))
-        for j in range(l):
-            p = P[i, j]
-            if p != 0.0:
-                g[j] += r * p
-                p *= s
-                for k in range(j + 1):
-                    K[j, k] += p * P[i, k]
-    return value
-
-
-@compiled
-def minimise_quadratic(
-    A: Array, r: Array, push: float, g: Array, a: Array, b: Array, y: Array, z: Array, q: Array
-) -> None:
-    """Move `z` to the minimum of ``(r - push g) . d + d' A d / 2``, ``d = z - y``, over simplex and box.
-
-    `q` receives the gradient there.
-    """
-    l = r.shape[0]
-    for j in range(l):
-        q[j] = r[j] - push * g[j]
-        for k in range(l):
-            q[j] += A[j, k] * (z[k] - y[k])
-    settle_in_box(A, q, a, b, z)
-    for j in range(l):  # afresh: the exchanges gather rounding
-        q[j] = r[j] - push * g[j]
-        for k in range(l):
-            q[j] += A[j, k] * (z[k] - y[k])
-
-
-@compiled
-def settle_in_box(A: Array, g: Array, a: Array, b: Array, y: Array) -> None:
-    """Move `y` towards the minimum, over simplex and box, of the quadratic with gradient `g` there and curvature `A`.
-
-    Pairs of coordinates exchange probability, the most profitable pair first.
-    """
-    l = g.shape[0]
-    for _ in range(8 * l):
-        up = -1
-        down = -1
-        for j in range(l):
-            if y[j] < b[j] and (up < 0 or g[j] < g[up]):
-                up = j
-            if y[j] > a[j] and (down < 0 or g[j] > g[down]):
-                down = j
-        if up < 0 or down < 0 or not g[down] - g[up] > 1e-12:
-            return
-        curvature = A[up, up] + A[down, down] - 2.0 * A[up, down]
-        t = min(b[up] - y[up], y[down] - a[down])
-        if curvature * t > g[down] - g[up]:
-            t = (g[down] - g[up]) / curvature
-            y[up] += t
-            y[down] -= t
-        elif b[up] - y[up] < y[down] - a[down]:
-            y[up] = b[up]
-            y[down] -= t
-        else:
-            y[up] += t
-            y[down] = a[down]
-        for j in range(l):
-            g[j] += t * (A[j, up] - A[j, down])
-
-
-@compiled
-def next_multiplier(
-    A: Array,
-    r: Array,
-    g: Array,
-    K: Array,
-    short: float,
-    mu: float,
-    a: Array,
-    b: Array,
-    y: Array,
-    z: Array,
-    q: Array,
-) -> float:
-    """Multiplier with which the minimiser `z` (rewritten) of the quadratic lies on the level set, by the secant method.
-
-    `short` is ``c - l(y)``; ``l`` is taken as its expansion at `y`. A guess only: any multiplier gives a bound.
-    """
-    l = r.shape[0]
-    gain = 0.0
-    target = short
-    for j in range(l):
-        gain += g[j] * (z[j] - y[j])
-        for k in range(l):
-            target += 0.5 * K[max(j, k), min(j, k)] * (z[j] - y[j]) * (z[k] - y[k])
-    last = mu
-    missed = gain - target
-    m = mu * (1.3 if missed < 0.0 else 0.75)
-    for _ in range(5):
-        minimise_quadratic(A, r, m - mu, g, a, b, y, z, q)
-        gain = -target
-        for j in range(l):
-            gain += g[j] * (z[j] - y[j])
-        if abs(gain) < 1e-3 * abs(target) or m == last:
-            break
-        new = m * (1.5 if gain < 0.0 else 0.6)
-        if gain != missed:
-            new = m - gain * (m - last) / (gain - missed)
-        last = m
-        missed = gain
-        m = min(max(new, 0.2 * mu), 5.0 * mu)
-    return m
+            r = j
+            while r > 0 and P[i, order[i, r - 1]] < P[i, j]:
+                order[i, r] = order[i, r - 1]
+                r -= 1
+            order[i, r] = j
+    return order
 
 
 @compiled
 def ranges(
-    P: Array, c: float, at_x: float, x: Array, gx: Array, a: Array, b: Array, top: Array, V: Array
+    P: Array,
+    order: Bytes,
+    c: float,
+    at_x: float,
+    x: Array,
+    gx: Array,
+    a: Array,
+    b: Array,
+    top: Array,
+    V: Array,
 ) -> tuple[float, float, float]:
     """Write upper bounds of ``P @ t`` in the box into `V`; return ``g(x) . x``, ``s_lo`` and ``s_hi``."""
-    for i in range(P.shape[0]):
-        V[i] = min(top[i], greatest_linear(P[i], a, b))
+    left = 1.0
+    for j in range(x.shape[0]):
+        left -= a[j]
+    for i in range(P.shape[0]):  # a knapsack, the dearest first
+        room = left
+        total = 0.0
+        for j in range(x.shape[0]):
+            total += P[i, j] * a[j]
+        for r in range(x.shape[0]):
+            if room <= 0.0:
+                break
+            j = order[i, r]
+            amount = min(room, b[j] - a[j])
+            total += P[i, j] * amount
+            room -= amount
+        V[i] = min(top[i], total)
     origin = 0.0
     for j in range(x.shape[0]):
         origin += gx[j] * x[j]
     return origin, max(c - at_x, least_linear(gx, a, b) - origin), greatest_linear(gx, a, b) - origin
-
-
-@compiled
-def underestimate(
-    y: Array,
-    a: Array,
-    b: Array,
-    f: Array,
-    M: Array,
-    slope: float,
-    g: Array,
-    push: float,
-    gx: Array,
-    A: Array,
-    r: Array,
-) -> float:
-    """Write curvature `A` and gradient `r` at `y` of the quadratic; return the sum of the envelopes at `y`.
-
-    `slope` and `push` are the factors of ``g(y)`` and ``g(x)`` in the gradient, `M` the curvature without ``diag(f)``.
-    """
-    total = 0.0
-    for j in range(y.shape[0]):
-        here, rise = envelope(f[j], y[j], a[j], b[j])
-        total += here
-        r[j] = rise + slope * g[j] + push * gx[j]
-        for k in range(j + 1):
-            A[j, k] = A[k, j] = M[j, k]
-        A[j, j] -= f[j]
-    return total
 
 
 @compiled
@@ -223,9 +98,96 @@ def discard(
 
 
 @compiled
+def bound_in_slabs(
+    P: Array,
+    w: Array,
+    c: float,
+    V: Array,
+    a: Array,
+    b: Array,
+    x: Array,
+    gx: Array,
+    origin: float,
+    s_lo: float,
+    s_hi: float,
+    m: float,
+    enough: float,
+    K: Array,
+    M: Array,
+    A: Array,
+    e: Array,
+    f: Array,
+    g: Array,
+    r: Array,
+    z: Array,
+    q: Array,
+) -> float:
+    """Lower bound of the entropy in a box that holds the local minimum `x`, one slab ``lo <= s <= hi`` after another.
+
+    Across the boundary of the level set the entropy may bend more than the likelihood; in a thin slab the third
+    inequality makes up for that. Minus infinity where that proves less than `enough`. On entry `K`, `g` and `e` are
+    those of `x`.
+    """
+    l = x.shape[0]
+    width = s_hi - s_lo
+    convex = False
+    for _ in range(4):
+        width *= 0.5
+        tau, _, _ = across(m, K, gx, width, e, a, b, True, M, f, A)
+        if tau == 0.0:
+            convex = True
+            break
+    if not convex:
+        return -np.inf
+    lo = s_lo
+    low = np.inf
+    y = x.copy()
+    slab_a = np.empty(l)
+    slab_b = np.empty(l)
+    exact = True
+    for _ in range(SLABS):
+        hi = min(lo + width, s_hi)
+        slab_a[:] = a
+        slab_b[:] = b
+        for j in range(l):
+            q[j] = gx[j]
+            r[j] = -gx[j]
+        met = shrink(q, hi + origin, slab_a, slab_b) and shrink(r, -lo - origin, slab_a, slab_b)
+        if met and tighten(slab_a, slab_b):
+            if exact and not contains(slab_a, slab_b, x):
+                return -np.inf
+            if not exact:
+                z[:] = y
+                nearest(slab_a, slab_b, z, y)
+            best = -np.inf
+            for _ in range(1 if exact else ROUNDS - 1):
+                bound, _, value = bound_at(
+                    P, w, c, V, slab_a, slab_b, gx, origin, lo, hi, y, m, exact, K, M, A, e, f, g, r, z, q
+                )
+                best = max(best, bound)
+                if best >= enough or exact or value == -np.inf:
+                    break
+                m = next_multiplier(A, r, g, K, c - value, m, slab_a, slab_b, y, z, q)
+                nearest(slab_a, slab_b, z, y)
+            if best < enough:
+                if exact:
+                    return -np.inf
+                width = 0.5 * (hi - lo)
+                continue
+            low = min(low, best)
+        if hi >= s_hi:
+            return low
+        lo = hi
+        width *= 2.0
+        exact = False
+    return -np.inf
+
+
+@compiled
 def bound_in_box(
     P: Array,
     w: Array,
+    order: Bytes,
     c: float,
     top: Array,
     a: Array,
@@ -235,12 +197,13 @@ def bound_in_box(
     y: Array,
     enough: float,
     limit: float,
-) -> tuple[float, int, float]:
+) -> tuple[float, int, float, float]:
     """Lower bound (nats) of the entropy over the level set within a box, where below `limit`.
 
     Parameters
     ----------
     P, w, c : level set
+    order : (n, l) classes of each row of `P` in falling order (`falling`)
     top : (n,) upper bounds of ``P @ t`` on it
     a, b : the box; shrunk to what can hold an entropy of at most `limit`
     x, mu : (l,) a local minimum and its multiplier; where the box holds `x` the bound is meant to be exact
@@ -251,6 +214,7 @@ def bound_in_box(
     -------
     bound : plus infinity when nothing is left of the box
     cut : coordinate to cut the box at next
+    at : where to cut it, if it holds `x`
     multiplier : of the best guess
     """
     n, l = P.shape
@@ -260,7 +224,7 @@ def bound_in_box(
     gx = np.empty(l)
     at_x = gradient(P, w, x, gx)
     if not at_x > -np.inf:
-        return -np.inf, 0, mu
+        return -np.inf, 0, 0.5 * (a[0] + b[0]), mu
     V = np.empty(n)
     K = np.empty((l, l))
     M = np.empty((l, l))
@@ -276,6 +240,7 @@ def bound_in_box(
     best = -np.inf
     best_m = m = mu
     cut = 0
+    at = 0.0
     exact = own
     fresh = True
     origin = s_lo = s_hi = 0.0
@@ -286,33 +251,37 @@ def bound_in_box(
             y[:] = x
             m = mu
         if fresh:
-            origin, s_lo, s_hi = ranges(P, c, at_x, x, gx, a, b, top, V)
+            origin, s_lo, s_hi = ranges(P, order, c, at_x, x, gx, a, b, top, V)
             width[:] = b - a
             fresh = False
-        value = expand(P, w, y, V, g, K)
+        bound, above, value = bound_at(
+            P, w, c, V, a, b, gx, origin, s_lo, s_hi, y, m, exact, K, M, A, e, f, g, r, z, q
+        )
         if value == -np.inf:
             break
-        want(y, a, b, m, g, exact, e)
-        tau, phi, kappa = across(m, K, gx, s_hi - s_lo, e, a, b, M, f, A)
-        if exact or not own:
+        if not own:
             cut = widest_loss(e, a, b)
-        if exact and tau > 0.0:  # not convex with all that exactness wants: now as in any other box
+        if exact and bound == -np.inf:  # not convex with all that exactness wants: now as in any other box
+            best = bound_in_slabs(
+                P, w, c, V, a, b, x, gx, origin, s_lo, s_hi, m, enough, K, M, A, e, f, g, r, z, q
+            )
+            if best >= enough:
+                break
+            expand(P, w, y, V, g, K)
+            want(y, a, b, m, g, exact, e)
+            cut = widest_loss(e, a, b)
+            at = cut_at(a[cut], b[cut], y[cut])
+            for j in range(l):
+                r[j] = min(e[j], 1.02 / y[j]) if y[j] > 0.0 else e[j]
+            tau, _, _ = across(m, K, gx, 0.1 * (s_hi - s_lo), r, a, b, True, M, f, A)  # slabs may be thin
+            if tau == 0.0:
+                lower = cut_below(M, e, y, a, b, f, A, q)
+                if lower >= 0:
+                    cut = lower
+                    at = a[cut] + BELOW * (y[cut] - a[cut])
             exact = False
-            left = min(left, ROUNDS)
+            left = min(left, ROUNDS - 2)
             continue
-        s = -origin
-        for j in range(l):
-            s += gx[j] * y[j]
-        push = kappa * (2.0 * s - s_lo - s_hi)
-        above = underestimate(y, a, b, f, M, -(1.0 - phi) * m, g, push, gx, A, r)
-        above += kappa * (s - s_lo) * (s - s_hi) - (1.0 - phi) * m * (value - c)
-        z[:] = y
-        minimise_quadratic(A, r, 0.0, g, a, b, y, z, q)
-        bound = least_linear(q, a, b)
-        for j in range(l):
-            above += 0.5 * (r[j] + q[j]) * (z[j] - y[j])  # now at z
-            bound -= q[j] * z[j]
-        bound += above
         gain = bound - best
         if bound > best:
             best = bound
@@ -321,7 +290,7 @@ def bound_in_box(
         if best >= enough:
             break
         if not discard(q, above, g, value - c, y, z, limit, a, b):
-            return np.inf, 0, m
+            return np.inf, 0, at, m
         for j in range(l):
             if b[j] - a[j] < (1.0 - SHRUNK) * width[j]:
                 fresh = True
@@ -333,4 +302,4 @@ def bound_in_box(
         m = next_multiplier(A, r, g, K, c - value, m, a, b, y, z, q)
         nearest(a, b, z, y)
     nearest(a, b, best_y, y)
-    return best, cut, best_m
+    return best, cut, at, best_m

@@ -6,8 +6,10 @@ Notation as in `boxes`: ``f_j`` is the curvature that the underestimator of ``h(
 import numpy as np
 
 from quercus.trees.solver.compiled import compiled
-from quercus.trees.solver.kernels import Array
+from quercus.trees.solver.kernels import Array, solve
 
+BELOW = 0.5  # of the way from the side of a box to a minimum: where to cut below it
+NEAR = 0.8  # of a minimum: a side as near as that asks for little more than where it touches the minimum
 STEEPEST = 4.0  # over b_j: most curvature wanted away from a local minimum; touches h at half of [0, b_j]
 
 
@@ -85,16 +87,18 @@ def give_way(e: Array, tau: float, a: Array, b: Array, f: Array) -> None:
 
 
 @compiled
-def afford(M: Array, e: Array, a: Array, b: Array, most: float, f: Array, A: Array) -> float:
+def afford(M: Array, e: Array, a: Array, b: Array, exact: bool, most: float, f: Array, A: Array) -> float:
     """Write into `f` the curvatures nearest to those wanted `e` that `M` can pay for; return what they give way.
 
     0 when ``M - diag(e)`` is convex; else the least ``tau`` of `give_way`, found by bisection; infinity when that is
-    more than `most`.
+    more than `most`, or where nothing may give way (`exact`).
     """
     l = e.shape[0]
     f[:] = e
     if is_convex(M, f, A):
         return 0.0
+    if exact:
+        return np.inf
     high = 0.0
     for j in range(l):
         high = max(high, 1.01 * e[j] * (b[j] - a[j]) * (b[j] - a[j]))
@@ -139,38 +143,83 @@ def want(y: Array, a: Array, b: Array, mu: float, g: Array, exact: bool, e: Arra
 
 @compiled
 def across(
-    mu: float, K: Array, gx: Array, width: float, e: Array, a: Array, b: Array, M: Array, f: Array, A: Array
+    mu: float,
+    K: Array,
+    gx: Array,
+    width: float,
+    e: Array,
+    a: Array,
+    b: Array,
+    exact: bool,
+    M: Array,
+    f: Array,
+    A: Array,
 ) -> tuple[float, float, float]:
     """Choose ``phi`` and ``kappa``: write the curvature before ``diag(f)`` into `M`, and `f`.
 
-    `width` is ``s_hi - s_lo``. Returns what `f` gives way (`afford`), phi and kappa.
+    `width` is ``s_hi - s_lo``. Returns what `f` gives way (`afford`), phi and kappa; where nothing must give way
+    (`exact`) it is infinity when something must.
     """
     l = e.shape[0]
-    for j in range(l):
-        for k in range(j + 1):
-            M[j, k] = mu * K[j, k]
-    best = afford(M, e, a, b, np.inf, f, A)
-    phi = 0.0
-    kappa = 0.0
-    if best == 0.0 or not width > 1e-300:
-        return best, phi, kappa
+    best = np.inf
+    best_phi = 0.0
+    best_kappa = 0.0
     T = np.empty((l, l))
     trial_f = np.empty(l)
-    for trial in (0.4, 0.1, 0.8):
-        push = 2.0 * trial * mu / width
+    for trial in (0.0, 0.4, 0.1, 0.02, 0.8):
+        if trial > 0.0 and not width > 1e-300:
+            break
+        push = 2.0 * trial * mu / width if trial > 0.0 else 0.0
         for j in range(l):
             for k in range(j + 1):
                 T[j, k] = (1.0 - trial) * mu * K[j, k] + push * gx[j] * gx[k]
-        tau = afford(T, e, a, b, 0.95 * best, trial_f, A)
+        tau = afford(T, e, a, b, exact, 0.95 * best, trial_f, A)
         if tau <= 0.95 * best:
             best = tau
-            phi = trial
-            kappa = 0.5 * push
+            best_phi = trial
+            best_kappa = 0.5 * push
             f[:] = trial_f
             M[:] = T
-        if tau == 0.0:
+        if best == 0.0:
             break
-    return best, phi, kappa
+    return best, best_phi, best_kappa
+
+
+@compiled
+def cut_below(M: Array, e: Array, y: Array, a: Array, b: Array, f: Array, A: Array, v: Array) -> int:
+    """Class to cut the box at below its probability in `y`; -1 for none.
+
+    For when it is enough that the envelopes touch only near the local minimum `y`, of which ``M`` allows: in the
+    direction `v` in which ``M - diag(e)`` is least convex one class asks for too much, because its side reaches too
+    far down.
+    """
+    l = e.shape[0]
+    afford(M, e, a, b, False, np.inf, f, A)
+    is_convex(M, f, A)
+    for j in range(l):
+        v[j] = (b[j] - a[j]) * (1.0 if j % 2 == 0 else -1.0)
+    for _ in range(3):
+        size = 0.0
+        solve(A, v)
+        for j in range(l):
+            size += abs(v[j])
+        for j in range(l):
+            v[j] /= size
+    worst = -1
+    most = 0.0
+    for j in range(l):
+        if y[j] > 0.0 and a[j] < NEAR * y[j] and (e[j] - 1.0 / y[j]) * v[j] * v[j] > most:
+            most = (e[j] - 1.0 / y[j]) * v[j] * v[j]
+            worst = j
+    return worst
+
+
+@compiled
+def cut_at(a: float, b: float, x: float) -> float:
+    """Where to cut ``[a, b]`` around a minimum at `x`: curvature is measured in ratios near 0."""
+    if x > 0.0 and b > 3.0 * x and b - x >= x - a:
+        return max(float(np.sqrt(x * b)), 1.5 * x)
+    return 0.5 * (a + x) if x - a >= b - x else 0.5 * (x + b)
 
 
 @compiled

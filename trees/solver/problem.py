@@ -8,7 +8,7 @@ uniform point inside it the maximum ``ln l``; precise labels have a solution of 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.solver.boxes import bound_in_box
+from quercus.trees.solver.boxes import bound_in_box, falling
 from quercus.trees.solver.cells import ends_of_counts, sort_positive
 from quercus.trees.solver.compiled import compiled, inlined
 from quercus.trees.solver.descent import entropy, leap, multiplier_at
@@ -195,7 +195,7 @@ def precise_counts(P: Array, w: Array) -> Array:
     return sorted_totals[: sort_positive(totals, sorted_totals)]
 
 
-@compiled
+@inlined
 def first_bound(
     Q: Array, w: Array, outer: float, inner: float, x: Array, worst: float, tight: bool
 ) -> tuple[float, float]:
@@ -224,7 +224,9 @@ def first_bound(
         mu = multiplier_at(Q, w, y)
     if not mu > 0.0:
         return 0.0, reached
-    bound, _, _ = bound_in_box(Q, w, outer, top, a, b, y, mu, y.copy(), reached - TOLERANCE, reached + MARGIN)
+    bound, _, _, _ = bound_in_box(
+        Q, w, falling(Q), outer, top, a, b, y, mu, y.copy(), reached - TOLERANCE, reached + MARGIN
+    )
     return min(max(bound, 0.0), reached), reached
 
 

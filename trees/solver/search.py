@@ -8,8 +8,8 @@ the box is shrunk to what may hold less, and cut.
 
 import numpy as np
 
-from quercus.trees.solver.boxes import bound_in_box
-from quercus.trees.solver.compiled import compiled
+from quercus.trees.solver.boxes import Bytes, bound_in_box, falling
+from quercus.trees.solver.compiled import compiled, inlined
 from quercus.trees.solver.cut import entropy_bound, minimise_over_cut
 from quercus.trees.solver.descent import descend, entropy, leap, multiplier_at, settle, to_boundary
 from quercus.trees.solver.enclosure import contains, nearest, outer_box, tighten
@@ -34,14 +34,6 @@ def has_vertex(P: Array, w: Array, c: float) -> bool:
         if total >= c:
             return True
     return False
-
-
-@compiled
-def cut_at(a: float, b: float, x: float) -> float:
-    """Where to cut ``[a, b]`` around a minimum at `x`: curvature is measured in ratios near 0."""
-    if x > 0.0 and b > 3.0 * x and b - x >= x - a:
-        return max(float(np.sqrt(x * b)), 1.5 * x)
-    return 0.5 * (a + x) if x - a >= b - x else 0.5 * (x + b)
 
 
 @compiled
@@ -78,9 +70,18 @@ def pop_node(heap: Array, count: int, node: Array) -> None:
     heap[k] = last
 
 
-@compiled
+@inlined
 def first_minimum(
-    P: Array, w: Array, c: float, inner_c: float, top: Array, a: Array, b: Array, theta: Array, x: Array
+    P: Array,
+    w: Array,
+    order: Bytes,
+    c: float,
+    inner_c: float,
+    top: Array,
+    a: Array,
+    b: Array,
+    theta: Array,
+    x: Array,
 ) -> float:
     """Write a local minimum into `x`, and return its multiplier; the box is shrunk to what can be no worse."""
     mu = leap(P, w, inner_c, theta, x)
@@ -92,7 +93,7 @@ def first_minimum(
     nearest(a, b, x, y)
     point = np.empty(x.shape[0])
     if mu > 0.0:
-        _, _, mu = bound_in_box(P, w, c, top, a, b, x, mu, y, np.inf, reached + MARGIN)
+        _, _, _, mu = bound_in_box(P, w, order, c, top, a, b, x, mu, y, np.inf, reached + MARGIN)
         to_boundary(P, w, inner_c, theta, y, point)
         if entropy(point) < reached:
             mu = settle(P, w, inner_c, point, mu)
@@ -103,10 +104,11 @@ def first_minimum(
     return mu if mu > 0.0 else 1.0
 
 
-@compiled
+@inlined
 def examine(
     P: Array,
     w: Array,
+    order: Bytes,
     c: float,
     inner_c: float,
     theta: Array,
@@ -128,8 +130,9 @@ def examine(
     y = np.empty(l)
     point = np.empty(l)
     nearest(a, b, x, y)
-    bound, cut, m = bound_in_box(P, w, c, top, a, b, x, mu, y, reached - tolerance, reached + MARGIN)
-    at = cut_at(a[cut], b[cut], x[cut])
+    bound, cut, at, m = bound_in_box(
+        P, w, order, c, top, a, b, x, mu, y, reached - tolerance, reached + MARGIN
+    )
     if bound < reached - tolerance and not contains(a, b, x):
         at = min(max(y[cut], 0.8 * a[cut] + 0.2 * b[cut]), 0.2 * a[cut] + 0.8 * b[cut])
         to_boundary(P, w, inner_c, theta, y, point)
@@ -143,8 +146,8 @@ def examine(
             other = settle(P, w, inner_c, point, m)
             if other > 0.0 and contains(a, b, point):
                 y[:] = point
-                new, _, _ = bound_in_box(
-                    P, w, c, top, a, b, point, other, y, reached - tolerance, reached + MARGIN
+                new, _, _, _ = bound_in_box(
+                    P, w, order, c, top, a, b, point, other, y, reached - tolerance, reached + MARGIN
                 )
                 bound = max(bound, new)
     if bound <= node[0]:  # nothing gained: rather than shave a side that is thin already, halve the widest
@@ -182,32 +185,38 @@ def least_entropy(
     outer_box(P, w, c, theta, worst, node[3 : 3 + l], node[3 + l :], top)
     tighten(node[3 : 3 + l], node[3 + l :])
     x = theta.copy()
-    mu = first_minimum(P, w, c, inner_c, top, node[3 : 3 + l], node[3 + l :], theta, x)
+    order = falling(P)
+    mu = first_minimum(P, w, order, c, inner_c, top, node[3 : 3 + l], node[3 + l :], theta, x)
     reached = entropy(x)
     # between both levels the entropy differs by mu (inner_c - c): no effort proves more than that
     tolerance = max(tolerance, min(2.0 * mu * (inner_c - c), ROUNDING))
     node[0] = 0.0
-    mu, reached = examine(P, w, c, inner_c, theta, top, x, mu, reached, tolerance, node)
+    parent = node.copy()
     heap = np.empty((16, node.shape[0]))
     count = 0
-    examined = 1
-    while node[0] < reached - tolerance and examined + 2 <= effort:
-        parent = node.copy()
-        cut = int(parent[1])
-        for side in range(2):
+    examined = 0
+    sides = 1  # first the whole box, then the two sides of every cut
+    while True:
+        cut = int(parent[1]) if sides == 2 else 0
+        for side in range(sides):
             node[:] = parent
-            node[3 + l + cut if side == 0 else 3 + cut] = parent[2]
-            if tighten(node[3 : 3 + l], node[3 + l :]):
-                examined += 1
-                mu, reached = examine(P, w, c, inner_c, theta, top, x, mu, reached, tolerance, node)
-                if node[0] < reached - tolerance:
-                    heap = push_node(heap, count, node)
-                    count += 1
+            if sides == 2:
+                node[3 + l + cut if side == 0 else 3 + cut] = parent[2]
+                if not tighten(node[3 : 3 + l], node[3 + l :]):
+                    continue
+            examined += 1
+            mu, reached = examine(P, w, order, c, inner_c, theta, top, x, mu, reached, tolerance, node)
+            if node[0] < reached - tolerance:
+                heap = push_node(heap, count, node)
+                count += 1
         if count == 0:
-            return max(reached - tolerance, 0.0), reached, examined
-        pop_node(heap, count, node)
+            bound = node[0] if sides == 1 else max(reached - tolerance, 0.0)
+            return min(bound, reached), reached, examined
+        pop_node(heap, count, parent)
         count -= 1
-    return min(node[0], reached), reached, examined
+        if parent[0] >= reached - tolerance or examined + 2 > effort:
+            return min(parent[0], reached), reached, examined
+        sides = 2
 
 
 @compiled
