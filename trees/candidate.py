@@ -22,7 +22,8 @@ SLACK = (
     2.0 * SETTLED + 2e-10
 )  # bits; the solver may report an interval this much narrower than points of it show
 FLAT = 1e-7  # nats; a cut this near to the maximum is left to the solver
-ENTRIES = 200_000  # scores of distinct contours remembered for one solver, some 100 bytes each
+ENTRIES = 200_000  # scores of distinct contours remembered for one solver, some 100 bytes each,
+OVERHEAD = 20  # and as many as this for each child, however few contours it has
 FULL = 1e-12  # bits; an interval this near to the whole range is the whole range
 MISSED = 1e-7  # bits; a bound this far from the score has missed a minimum
 FEW = 3  # contours; so few are solved at once, for bounding costs as much
@@ -170,9 +171,9 @@ class Memory:
         if known is None:
             known = Scores(solver, sample.table, ids, counts)
             self._known[key] = known
-            self._entries += len(ids)
+            self._entries += OVERHEAD + len(ids)
             while self._entries > ENTRIES and len(self._known) > 1:
-                self._entries -= len(self._known.popitem(last=False)[1])
+                self._entries -= OVERHEAD + len(self._known.popitem(last=False)[1])
         self._known.move_to_end(key)
         return known
 

@@ -1,3 +1,4 @@
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -7,7 +8,7 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.trees import candidate
 from quercus.trees.abc45 import open_desk
-from quercus.trees.candidate import Child, best_candidate
+from quercus.trees.candidate import Child, Memory, best_candidate
 from quercus.trees.cells import Cells
 from quercus.trees.interval import EntropyIntervals, IntervalSolver, entropy_interval
 from quercus.trees.sample import ContourTable, Sample
@@ -227,3 +228,27 @@ def test_an_agenda_does_not_depend_on_what_it_keeps(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(candidate, "ENTRIES", 0)
     assert agenda(open_desk(rows, 0.8, 2, None), None, 60) == listed
     assert len(listed) > 10
+
+
+@pytest.mark.parametrize("contours", [1, 5, 20])
+def test_what_is_remembered_is_bounded_however_few_contours_a_child_has(
+    contours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidate, "ENTRIES", 2_000)
+    rng = np.random.default_rng(19)
+    rows = sample(mixed(rng, contours, 3))
+    ids, counts = np.unique(rows.ids, return_counts=True)
+    solver, memories = rows.table.solver(0.8), [Memory()]
+    totals, first = rows.table.contours[ids].sum(axis=1), np.arange(ids.size)
+    tracemalloc.start()
+    try:
+        for number in range(400):
+            scores = memories[0].scores(rows, solver, ids, counts + number)
+            scores.choose(np.ones(ids.size, dtype=bool), totals, first)
+        del scores
+        with_them = tracemalloc.get_traced_memory()[0]
+        memories.clear()
+        remembered = with_them - tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert 50_000 < remembered < 150 * candidate.ENTRIES
