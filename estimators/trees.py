@@ -104,6 +104,8 @@ class E2MTreeClassifier(TableClassifier):
         None, ``"likelihood"`` (evidential likelihood ratio test) or ``"chi-square"``.
     level
         Significance level of the pruning, in (0, 1).
+    informed_only
+        Learn from those rows alone whose label says anything at all.
 
     Notes
     -----
@@ -118,6 +120,7 @@ class E2MTreeClassifier(TableClassifier):
         max_cuts: int = 32,
         pruning: str | None = None,
         level: float = 0.05,
+        informed_only: bool = False,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
     ) -> None:
@@ -126,12 +129,13 @@ class E2MTreeClassifier(TableClassifier):
         self.max_cuts = max_cuts
         self.pruning = pruning
         self.level = level
+        self.informed_only = informed_only
         self.classes = classes
         self.categorical_features = categorical_features
 
     def _algorithm(self) -> Algorithm:
         pruning = None if self.pruning is None else Pruning(self.pruning, self.level)  # type: ignore[arg-type]
-        return algorithms.E2m(self.min_instances, self.max_depth, self.max_cuts, pruning)
+        return algorithms.E2m(self.min_instances, self.max_depth, self.max_cuts, pruning, self.informed_only)
 
 
 class BeliefTreeClassifier(TableClassifier):

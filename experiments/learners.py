@@ -7,7 +7,6 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.contour import is_vacuous
 from quercus.experiments import baselines
 from quercus.experiments.problem import Fitted, Problem, Said
 from quercus.experiments.strategies import STRATEGIES, Strategy
@@ -80,24 +79,16 @@ class Fitting:
     ----------
     algorithm
         With its parameters.
-    told
-        Learn from those rows alone whose label says anything at all.
     """
 
     algorithm: Algorithm
-    told: bool = False
 
     def __call__(self, problem: Problem) -> Fitted:
         """Learn from the training rows."""
         algorithm = self.algorithm
         if isinstance(algorithm, Forest | TotalUncertainty):
             algorithm = replace(algorithm, seed=problem.integer_seed)
-        if not self.told:
-            return Model(fit(algorithm, problem.train))
-        rows = np.flatnonzero(~is_vacuous(problem.train.contours))
-        if not rows.size:
-            return baselines.Ignorant(problem.train.size)
-        return Model(fit(algorithm, problem.train.take(rows)))
+        return Model(fit(algorithm, problem.train))
 
 
 @dataclass(frozen=True)
@@ -127,6 +118,8 @@ _ALGORITHMS: Mapping[str, tuple[str, Algorithm]] = {
     **{name.lower(): (name, forest) for name, forest in FORESTS.items()},
     "forest-c45": ("forest of C4.5, precise rows", Forest(C45(confidence=None))),
     "forest-e2m": ("forest of E2M trees", Forest(E2m())),
+    "e2m-informed": ("E2M tree, informed rows", E2m(informed_only=True)),
+    "forest-e2m-informed": ("forest of E2M trees, informed rows", Forest(E2m(informed_only=True))),
     "forest-averaging": ("forest of averaging trees", Forest(Averaging())),
     "forest-averaging-mass": ("forest of averaging trees, masses", Forest(Averaging(), vote="mass")),
     "forest-total": ("forest of total-uncertainty trees", Forest(TotalUncertainty(lam=0.5))),
@@ -139,14 +132,8 @@ def _learners() -> dict[str, Learner]:
         for name, strategy in STRATEGIES.items()
     }
     fitting = {name: Learner(title, Fitting(algorithm)) for name, (title, algorithm) in _ALGORITHMS.items()}
-    return fitting | _TOLD | _BASELINES | asking
+    return fitting | _BASELINES | asking
 
-
-_TOLD = {
-    f"{name}-told": Learner(f"{title}, rows not vacuous", Fitting(algorithm, told=True))
-    for name, (title, algorithm) in _ALGORITHMS.items()
-    if name in ("e2m", "forest-e2m")
-}
 
 _BASELINES = {
     "forest-precise": Learner("random forest, precise rows", baselines.forest_precise),
@@ -168,7 +155,7 @@ DEFAULT = (
     *(ASKING + name for name in (PUBLISHED, RECOMMENDED, "random", "activeml-margin", "activeml-committee")),
 )
 """Compared by default against the quality of labels: those of the papers' figures, and baselines."""
-TABLE = (*_ALGORITHMS, *_TOLD, *_BASELINES)
+TABLE = (*_ALGORITHMS, *_BASELINES)
 """Compared by default side by side: all that do not ask."""
 CURVE = ("id3", "id3-pruned", "c45", "forest-precise")
 """Compared by default on the learning curve."""

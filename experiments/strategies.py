@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.contour import is_vacuous
 from quercus.belief.frame import Frame
 from quercus.experiments.baselines import Ignorant
 from quercus.experiments.grown import Grown
@@ -115,7 +114,7 @@ def at_random(problem: Problem, budgets: Sequence[int], algorithm: Algorithm | N
 
 
 @dataclass(frozen=True, eq=False)
-class OfKnown:
+class Fit:
     """A learner of the rows of which something is known."""
 
     learned: Learned
@@ -134,12 +133,7 @@ def _fitted(problem: Problem, state: GrowthState, algorithm: Algorithm | None) -
     if algorithm is None:
         return Grown.of(state)
     contours = np.array([state.contour(row) for row in range(state.instance_count)])
-    known = np.flatnonzero(~is_vacuous(contours))
-    if not known.size:
-        return Ignorant(problem.train.size)
-    return OfKnown(
-        fit(algorithm, Table.of_contours(problem.train.values[known], _in_order(problem), contours[known]))
-    )
+    return Fit(fit(algorithm, Table.of_contours(problem.train.values, _in_order(problem), contours)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +191,8 @@ def _activeml(problem: Problem, budgets: Sequence[int], learner: Any, strategy: 
             yield budget, Activeml(problem, clone(model).fit(rows, known))
 
 
-TREE, FOREST = E2m(), Forest(base=E2m(), trees=COMMITTEE)
+TREE = E2m(informed_only=True)
+FOREST = Forest(base=TREE, trees=COMMITTEE)
 
 
 def _ours() -> dict[str, Strategy]:

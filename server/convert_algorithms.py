@@ -68,7 +68,7 @@ def _decode_tree(message: model_pb2.Algorithm) -> Tree:  # noqa: PLR0911 - a tab
             case None | "abc45":
                 return algorithms.Abc45()
             case "e2m":
-                return algorithms.E2m()
+                return algorithms.E2m(informed_only=message.e2m.informed_only)
             case "id3":
                 return algorithms.Id3(**_given(message.id3, "max_cuts", "significance"))
             case "c45":

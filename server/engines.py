@@ -1,10 +1,14 @@
-"""What folds a model's log into a tree and an agenda: the incremental engine, or learning again from all evidence."""
+"""What folds a model's log into trees and an agenda.
+
+ABC4.5 and E2M trees follow the log; other learners learn again from all evidence. Queries are chosen by an active
+tree: a model of another learner has one beside it, which asks for it.
+"""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,7 +19,7 @@ from quercus.server.convert_agenda import decode_asked
 from quercus.server.convert_models import decode_specification
 from quercus.storage.records import Event, EventKind, Rows
 from quercus.trees import algorithms, stream
-from quercus.trees.encoding import THRESHOLD_SIDES, Edges, branch_names
+from quercus.trees.encoding import THRESHOLD_SIDES, Edges, SplitName, branch_names, split_names
 from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.query import Query
 from quercus.trees.relearning import Evidence
@@ -54,25 +58,55 @@ class Engine(Protocol):
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
         """Return the trees of what is folded; `vocabulary` names the nominal values learned by attribute."""
 
+
+class Asking(Engine, Protocol):
+    """An engine that also chooses whom to ask about."""
+
     def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""
 
+    def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
+        """Return what the splits are called that queries name by number."""
 
-def engine_for(specification: Specification) -> Engine:
+
+def engine_for(specification: Specification) -> Asking:
     """Return the engine of a new model."""
-    if isinstance(specification.algorithm, algorithms.Abc45 | algorithms.E2m):
-        return Incremental(specification)
-    return Relearning(specification)
+    match specification.algorithm:
+        case algorithms.Abc45():
+            return Incremental(specification, as_active)
+        case algorithms.E2m(informed_only=False):
+            return Advised(Incremental(specification, at_level_one), specification)
+        case _:
+            return Advised(Relearning(specification), specification)
+
+
+def as_active(specification: Specification) -> Specification:
+    """Return the specification of the active tree over the same evidence."""
+    return replace(specification, algorithm=algorithms.Abc45())
+
+
+def at_level_one(specification: Specification) -> Specification:
+    """Return the specification of the active tree that an E2M tree is."""
+    return replace(specification, alpha=1.0, algorithm=algorithms.Abc45())
 
 
 class Incremental:
-    """ABC4.5 and E2M trees follow the log; an E2M tree is ABC4.5's at level 1."""
+    """A tree that follows the log.
+
+    Parameters
+    ----------
+    specification : of the model.
+    followed : returns the specification of the active tree that grows, from the model's.
+    """
 
     costly = False
 
-    def __init__(self, specification: Specification) -> None:
+    def __init__(
+        self, specification: Specification, followed: Callable[[Specification], Specification]
+    ) -> None:
         self._specification = specification
-        self._state = stream.GrowthState.initial(_followed(specification))
+        self._followed = followed
+        self._state = stream.GrowthState.initial(followed(specification))
         self._instances = array("q")  # sequence of each instance, by ordinal
 
     def fold(self, parts: Sequence[Rows | Event]) -> None:
@@ -92,6 +126,11 @@ class Incremental:
         """Return up to `limit` queries, each with the sequence of its instance."""
         return tuple((self._instances[query.instance], query) for query in self._state.agenda(limit))
 
+    def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
+        """Return what the splits are called that queries name by number."""
+        state = self._state
+        return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
+
     def _convert(self, part: Rows | Event, size: int) -> stream.Event | None:
         if isinstance(part, Event):
             return self._settled(part, size)
@@ -101,7 +140,7 @@ class Incremental:
     def _settled(self, event: Event, size: int) -> stream.Event | None:
         if event.kind is EventKind.SPECIFICATION:
             self._specification = specification_of(event.specification or b"")
-            return stream.Respecified(_followed(self._specification))
+            return stream.Respecified(self._followed(self._specification))
         if event.kind is EventKind.OPINION:
             return None  # the answer that several make together comes later
         ordinal = bisect_left(self._instances, event.instance)
@@ -115,8 +154,40 @@ class Incremental:
         return stream.Answered(ordinal, said, event.reliability, asked)
 
 
+class Advised:
+    """A learner that is asked for by an active tree beside it, which follows the same log.
+
+    Parameters
+    ----------
+    learner : what is served.
+    specification : of the model; the active tree has its level, strategy and budget.
+    """
+
+    def __init__(self, learner: Engine, specification: Specification) -> None:
+        self._learner = learner
+        self._adviser = Incremental(specification, as_active)
+        self.costly = learner.costly
+
+    def fold(self, parts: Sequence[Rows | Event]) -> None:
+        """Take the next part of the log."""
+        self._learner.fold(parts)
+        self._adviser.fold(parts)
+
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+        """Return the learner's trees."""
+        return self._learner.grown(vocabulary)
+
+    def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
+        """Return up to `limit` queries of the active tree, each with the sequence of its instance."""
+        return self._adviser.agenda(limit)
+
+    def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
+        """Return what the splits of the active tree are called."""
+        return self._adviser.splits(vocabulary)
+
+
 class Relearning:
-    """Every other learner learns again from all evidence; it asks nothing."""
+    """A learner that learns again from all evidence."""
 
     costly = True
 
@@ -142,10 +213,6 @@ class Relearning:
         edges: Edges = ((),) * len(specification.attributes)
         return Grown(specification, self._evidence.learn(), edges, _names(specification, vocabulary))
 
-    def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
-        """Return no query: such a model has no rivals to decide between."""
-        return ()
-
     def _settle(self, event: Event, size: int) -> None:
         if event.kind is EventKind.SPECIFICATION:
             self._evidence.specification = specification_of(event.specification or b"")
@@ -161,13 +228,6 @@ class Relearning:
 def specification_of(data: bytes) -> Specification:
     """Return a stored specification."""
     return decode_specification(model_pb2.Specification.FromString(data))
-
-
-def _followed(specification: Specification) -> Specification:
-    """Return the specification that the incremental engine follows."""
-    if isinstance(specification.algorithm, algorithms.E2m):
-        return replace(specification, alpha=1.0, algorithm=algorithms.Abc45())
-    return specification
 
 
 def _names(specification: Specification, vocabulary: Mapping[int, Sequence[str]]) -> Names:

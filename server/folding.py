@@ -20,7 +20,6 @@ from quercus.server.limits import (
 )
 from quercus.storage.records import AgendaEntry, Event, ModelRecord
 from quercus.storage.store import Store
-from quercus.trees.encoding import split_names
 
 _log = logging.getLogger(__name__)
 
@@ -119,16 +118,18 @@ class Folding:
 
     def _publish(self) -> None:
         started = time.monotonic()
-        grown = self._engine.grown(self._store.vocabulary(self._model))
-        splits = split_names(grown.specification.attributes, grown.edges, grown.names)
+        vocabulary = self._store.vocabulary(self._model)
+        grown = self._engine.grown(vocabulary)
         data = snapshots.encode(encode_head(grown.specification, grown.edges, grown.names), grown.model)
+        queries = self._engine.agenda(AGENDA_LENGTH)
+        splits = self._engine.splits(vocabulary) if queries else ()
         agenda = [
             AgendaEntry(
                 instance,
                 encode_asked(query.asked),
                 encode_reason(query, splits, grown.specification.strategy),
             )
-            for instance, query in self._engine.agenda(AGENDA_LENGTH)
+            for instance, query in queries
         ]
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep

@@ -115,17 +115,29 @@ class Abc45:
 
 @dataclass(frozen=True, slots=True)
 class E2m:
-    """The E2M tree: ABC4.5 at level 1, which asks nothing; parameters as of `Abc45`."""
+    """The E2M tree: ABC4.5 at level 1.
+
+    Parameters
+    ----------
+    min_instances, max_depth, max_cuts, pruning
+        As of `Abc45`.
+    informed_only
+        Learn from those rows alone whose label says anything at all. Rows that say nothing weigh the branches of a
+        split, though not its entropies; where they are most rows, a tree without them is better.
+    """
 
     name: ClassVar[str] = "e2m"
     min_instances: int = 2
     max_depth: int | None = None
     max_cuts: int = 32
     pruning: Pruning | None = None
+    informed_only: bool = False
 
     def __post_init__(self) -> None:
         _check_limits(self.min_instances, self.max_depth)
         check_count(self.max_cuts, "max_cuts", 1)
+        if not isinstance(self.informed_only, bool):
+            raise InvalidInput("informed_only", f"is {shown(self.informed_only)}, must be True or False")
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,10 +223,6 @@ class Specification:
             raise InvalidInput(
                 "pruning", f"is given, but {base.name} is pruned by parameters of its own, or never"
             )
-        if self.budget and not isinstance(algorithm, Abc45):
-            raise InvalidInput(
-                "budget", f"is {self.budget}, but {algorithm.name} asks no queries: must be 0, or take abc45"
-            )
         in_force = with_rules(
             algorithm,
             alpha=self.alpha,

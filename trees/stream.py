@@ -169,7 +169,9 @@ class GrowthState:
     def agenda(self, limit: int) -> tuple[Query, ...]:
         """Return up to `limit` queries, in order; never more than the budget has left."""
         specification = self.specification
-        most = max(0, min(limit, specification.budget - self.answers))
+        most = min(limit, specification.budget - self.answers)
+        if most <= 0:
+            return ()
         return agenda(self._here().desk(_ordered(specification)), self.asked, most, specification.strategy)
 
     def contour(self, instance: int) -> Floats:

@@ -319,9 +319,7 @@ def create_model(
         return
     _print_model(model)
     out.print(f"\ncreated; push rows with: quercus push {name} FILE")
-    spec = model.specification
-    asks = not isinstance(spec.algorithm, Mapping) or spec.algorithm["name"] == "abc45"
-    if not model.budget and asks:
+    if not model.budget:
         hint = f"give it one with: quercus models update {name} --budget N"
         out.print(f"its budget is 0: it will never ask; {hint}", soft_wrap=True)
 

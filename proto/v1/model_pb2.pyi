@@ -200,7 +200,7 @@ class Algorithm(_message.Message):
     FOREST_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def abc45(self) -> Global___ActiveTree:
-        """The active belief decision tree; the default, and the only one that asks."""
+        """The active belief decision tree; the default. Any other learner that has a budget asks what such a tree would."""
 
     @_builtins.property
     def e2m(self) -> Global___E2mTree: ...
@@ -261,12 +261,17 @@ class E2mTree(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    INFORMED_ONLY_FIELD_NUMBER: _builtins.int
+    informed_only: _builtins.bool
+    """Learn from those rows alone whose label says anything at all."""
     def __init__(
         self,
+        *,
+        informed_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["informed_only", b"informed_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

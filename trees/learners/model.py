@@ -1,7 +1,8 @@
 """One interface to every learner: `fit` an algorithm to a table, and ask what is `Learned`.
 
-What a learner cannot use it does not see: ID3 and C4.5 learn from the rows whose label names one class. Where no such
-row is, and where there is no row at all, the model is a leaf that says that every class is possible.
+What a learner cannot use it does not see: ID3 and C4.5 learn from the rows whose label names one class, and an E2M tree
+of informed rows only from those whose label says anything. Where no such row is, and where there is no row at all, the
+model is a leaf that says that every class is possible.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from quercus.belief.contour import is_vacuous
 from quercus.belief.mass import MassFunction
 from quercus.trees import algorithms
 from quercus.trees.algorithms import Algorithm, check_classes
@@ -62,6 +64,11 @@ def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None)
         if not (table.precise & (table.weights > 0)).any():
             return ignorant(algorithm, table.attributes, table.size)
         table = table.take(table.precise)
+    if isinstance(base, algorithms.E2m) and base.informed_only:
+        informed = ~is_vacuous(table.contours) & (table.weights > 0)
+        if not informed.any():
+            return ignorant(algorithm, table.attributes, table.size)
+        table = table.take(np.flatnonzero(informed))
     learner = _learner(base, table)
     if not isinstance(algorithm, algorithms.Forest):
         return learner(table, wrap=None)
@@ -111,6 +118,7 @@ def _learner(algorithm: algorithms.Tree, table: Table) -> Learner:
             from quercus.trees.learners.evidential import abc45, e2m  # noqa: PLC0415 - Numba, for them alone
 
             grow = abc45 if isinstance(algorithm, algorithms.Abc45) else e2m
+            parameters.pop("informed_only", None)  # the table holds none but these
             return partial(as_model, partial(grow, **parameters))
         case algorithms.Id3():
             return partial(as_model, partial(id3, **parameters))

@@ -38,6 +38,7 @@ ALGORITHMS: dict[str, tuple[Any, algorithms.Algorithm]] = {
         {"name": "forest", "trees": 5, "vote": "mass", "seed": 3, "base": {"name": "averaging"}},
         algorithms.Forest(algorithms.Averaging(), 5, "mass", seed=3),
     ),
+    "informed rows": ({"name": "e2m", "informed_only": True}, algorithms.E2m(informed_only=True)),
     "forest of votes": (
         {"name": "forest", "trees": 4, "max_features": "half", "base": "c45"},
         algorithms.Forest(algorithms.C45(), 4, max_features="half"),
@@ -187,7 +188,6 @@ def test_what_cannot_be_served_is_refused_at_creation(client: Client, name: str)
         client.create_model(name, Specification([Numeric("x")], names, **options))
 
     for options, field in (
-        ({"algorithm": "c45", "budget": 5}, "specification.budget"),
         ({"algorithm": "averaging", "pruning": Pruning("likelihood")}, "specification.pruning"),
         ({"algorithm": {"name": "c45", "confidence": 2.0}}, "specification.algorithm.c45.confidence"),
         ({"algorithm": {"name": "forest", "trees": 0}}, "specification.algorithm.forest.trees"),

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
+from quercus.trees import algorithms
 from quercus.trees.growth import Place
 from quercus.trees.learners.evidential import MAX_CUTS, BestTest, _labels, abc45, e2m
 from quercus.trees.learners.forest import grow_forest
-from quercus.trees.learners.model import as_model
+from quercus.trees.learners.model import as_model, fit
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal, Numeric, Pruning
@@ -140,3 +141,24 @@ def test_a_forest_of_them():
     assert (forest.predict(values).klass == classes).mean() > 0.85
     again = grow_forest(table, learner, 7, trees=8)
     assert forest.trees == again.trees
+
+
+def test_informed_only_is_the_tree_of_the_rows_whose_label_says_something():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(60, 2))
+    contours = rng.random((60, 3))
+    contours /= contours.max(axis=1, keepdims=True)
+    contours[rng.random(60) < 0.7] = 1.0
+    attributes = [Numeric("x"), Numeric("y")]
+    told = contours.min(axis=1) < 1.0
+    part = fit(algorithms.E2m(), Table.of_contours(values[told], attributes, contours[told]))
+    whole = Table.of_contours(values, attributes, contours)
+    dropped = fit(algorithms.E2m(informed_only=True), whole)
+    assert dropped.predict(values).theta.tolist() == part.predict(values).theta.tolist()
+    assert (
+        dropped.predict(values).theta.tolist() != fit(algorithms.E2m(), whole).predict(values).theta.tolist()
+    )
+    silent = Table.of_contours(values, attributes, np.ones((60, 3)))
+    assert fit(algorithms.E2m(informed_only=True), silent).predict(values).classes.all()
+    with pytest.raises(InvalidInput, match="informed_only: is 1, must be True or False"):
+        algorithms.E2m(informed_only=1)  # type: ignore[arg-type]
