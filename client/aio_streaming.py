@@ -62,6 +62,7 @@ class AsyncQueryStream:
         if self._hand is not None:
             await line.leave(self._hand)
             self._hand = None
+        self._patience.renew()
         while True:
             event = await line.next(self._patience.wait_s if self._idle else LONGEST_POLL_S)
             if isinstance(event, QuercusError):
@@ -69,7 +70,6 @@ class AsyncQueryStream:
                 continue
             self._trial.succeeded()
             if isinstance(event, Query):
-                self._patience.renew()
                 self._idle, self._hand = "", event
                 return event
             self._idle = event or self._idle or "nothing_to_ask"
@@ -84,6 +84,7 @@ class AsyncQueryStream:
             raise error
         await self.close()
         await asyncio.sleep(pause_s)
+        self._patience.renew()
         return await self._open()
 
     # What a labeller says

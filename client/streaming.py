@@ -65,6 +65,7 @@ class QueryStream:
         if self._hand is not None:
             self._line.leave(self._hand)
             self._hand = None
+        self._patience.renew()
         while True:
             try:
                 event = self._line.incoming.get(
@@ -77,7 +78,6 @@ class QueryStream:
                 continue
             self._trial.succeeded()
             if isinstance(event, Query):
-                self._patience.renew()
                 self._idle, self._hand = "", event
                 return event
             self._idle = event
@@ -93,6 +93,7 @@ class QueryStream:
         self._line.close()
         time.sleep(pause_s)
         self._line = self._open()
+        self._patience.renew()
 
     # What a labeller says
 
