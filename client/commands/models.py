@@ -109,7 +109,9 @@ def _algorithm(name: str | None, parameters: list[str]) -> dict[str, Any] | None
     return found
 
 
-def _value(text: str) -> int | float | str:
+def _value(text: str) -> bool | int | float | str:
+    if text in ("true", "false"):
+        return text == "true"
     for kind in (int, float):
         try:
             return kind(text)

@@ -27,6 +27,7 @@ from quercus.trees.encoding import Codes, Encoder, branch_names, edges_in_force
 from quercus.trees.flat import FlatTree
 from quercus.trees.prepare import prepare
 from quercus.trees.specification import Numeric, Specification
+from quercus.trees.strategies.names import DEFAULT
 from quercus.trees.tree import Node
 
 NICE = 5
@@ -82,7 +83,14 @@ class Problem:
         truth = np.eye(self.size)[self.targets]
         vacuous = np.ones_like(truth)
         grown = induce(
-            self.codes, self.arities, vacuous, alpha=self.alpha, budget=budget, oracle=lambda row: truth[row]
+            self.codes,
+            self.arities,
+            vacuous,
+            alpha=self.alpha,
+            budget=budget,
+            oracle=lambda row: truth[row],
+            strategy=DEFAULT,
+            ordered=[arity - 1 for arity in self.arities],  # bins; the last code is for what is missing
         )
         return self._accuracy(grown.tree)
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 PUBLISHED = "published"
 RECOMMENDED = "covering-committee"
-DEFAULT = PUBLISHED
+DEFAULT = RECOMMENDED
 """What the service asks by where a model names no strategy."""
 
 STRATEGIES: Mapping[str, str] = MappingProxyType(
