@@ -130,6 +130,16 @@ def answers(server: str, name: str, file: Path) -> list[list[str]]:
     return list(csv.reader(io.StringIO(done.stdout)))
 
 
+def test_the_recommended_forest(server: str, name: str, table_t: Path) -> None:
+    done = quercus(
+        "models", "create", name, str(table_t), "--budget", "3", "--algorithm", "forest", "-p", "trees=2",
+        "-p", "base=e2m", "-p", "base.informed_only=true", server=server,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "forest (base e2m (informed_only True), trees 2)" in done.stdout
+    assert "covering-committee" in done.stdout
+
+
 def test_a_model_of_another_learner_and_uncertain_cells(
     server: str, name: str, table_t: Path, tmp_path: Path
 ) -> None:
@@ -139,7 +149,7 @@ def test_a_model_of_another_learner_and_uncertain_cells(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "forest (base averaging (max_cuts 4), trees 3, vote mass)" in done.stdout
-    assert "it will never ask" not in done.stdout
+    assert "its budget is 0: it will never ask" in done.stdout
     assert quercus("push", name, str(table_t), "--labels", server=server).returncode == 0
     assert (
         quercus("watch", name, "--json", "--timeout-s", "60", "--limit", "1", server=server).returncode == 0

@@ -70,7 +70,7 @@ def test_tokens_are_made_listed_and_revoked_while_the_server_runs(tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("ann", "--role", "king"), "must be some of reader, sensor, labeller, operator"),
+        (("ann", "--role", "king"), "must be some of reader, sensor, labeller, corrector, operator"),
         (("ann smith", "--role", "reader"), "'ann smith'"),
         (("ann", "--role", "reader", "--expires", "soon"), "as in 12h or 90d"),
         (("ann",), "--role"),

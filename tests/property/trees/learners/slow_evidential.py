@@ -65,9 +65,14 @@ class Slow:
                 found[k, cut] = (ends[0] - high) / spread, (ends[1] - low) / spread
         return found
 
-    def tree(self, rows: Rows, left: tuple[int, ...] | None = None) -> dict:
+    def tree(
+        self, rows: Rows, left: tuple[int, ...] | None = None, above: tuple[float, ...] | None = None
+    ) -> dict:
+        """Return the tree of rows; where none says anything, the estimate is that of the node `above`."""
         left = tuple(range(len(self.arities))) if left is None else left
         theta, unique = self.estimate([pl for _, pl in rows])
+        if above is not None and all(min(pl) == max(pl) for _, pl in rows):
+            theta = above
         node = {"split": None, "theta": theta, "rows": rows, "children": {}, "tests": {}, "rivals": []}
         if len(rows) < self.min_instances or (unique and max(theta) >= 1 - TIE):
             return node
@@ -79,5 +84,5 @@ class Slow:
         best = max(sum(tests[test]) / 2 for test in rivals)
         k, cut = node["split"] = next(test for test in rivals if sum(tests[test]) / 2 >= best - TIE)
         below = left if self.arities[k] is None else tuple(a for a in left if a != k)
-        node["children"] = {c: self.tree(part, below) for c, part in self.parts(rows, k, cut).items()}
+        node["children"] = {c: self.tree(part, below, theta) for c, part in self.parts(rows, k, cut).items()}
         return node
