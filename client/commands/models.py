@@ -75,7 +75,7 @@ StrategyOption = Annotated[
     typer.Option(
         "--strategy",
         help="Which instance is asked about next: covering-committee, published, committee, leaf-width, ...; "
-        "docs/strategies.md says what each does, and which one the server takes unless told.",
+        "docs/strategies.md says what each does (server: covering-committee).",
     ),
 ]
 PruningOption = Annotated[
