@@ -18,6 +18,7 @@ from quercus.belief.errors import shown
 from quercus.server import logs
 from quercus.server.errors import BadStart
 from quercus.server.limits import (
+    AGENDA_SHARE,
     CHECK_S,
     MAX_ATTRIBUTES,
     MAX_BATCH_ROWS,
@@ -82,6 +83,8 @@ class Config:
     keep_trees : tree versions of each model that are kept; the log is kept whole.
     snapshot_interval_s : while rows arrive the tree of a model is published at most this often, in seconds; 0: as often
         as there is something new. What labellers say, and what comes after a rest, is published at once.
+    agenda_share : of the time of one core, spent on choosing the queries of a model. Where answers come faster, the
+        queries chosen before are asked on meanwhile.
     """
 
     store: str = "quercus.db"
@@ -116,6 +119,7 @@ class Config:
     grower: bool = True
     keep_trees: int = KEPT_VERSIONS
     snapshot_interval_s: float = SNAPSHOT_INTERVAL_S
+    agenda_share: float = AGENDA_SHARE
 
     def __post_init__(self) -> None:
         for key, low, high in _BOUNDS:
@@ -213,6 +217,7 @@ LIMITS: Final = (
     "max_name_characters",
     "max_memory_bytes",
     "keep_trees",
+    "agenda_share",
 )
 """Keys that ``--limit`` sets; of those that have no flag of their own."""
 
@@ -246,6 +251,7 @@ _BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
     ("check_s", 0.0, 3600.0),
     ("keep_trees", 1, 1_000_000_000),
     ("snapshot_interval_s", 0.0, MAX_SNAPSHOT_INTERVAL_S),
+    ("agenda_share", 0.01, 1.0),
     ("max_message_bytes", 1024, 1024**3),
     ("max_calls", 1, MAX_CALLS),
     ("max_streams", 1, MAX_CALLS),

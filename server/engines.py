@@ -62,6 +62,10 @@ class Engine(Protocol):
 class Asking(Engine, Protocol):
     """An engine that also chooses whom to ask about."""
 
+    @property
+    def strategy(self) -> str:
+        """Name of the strategy that chooses."""
+
     def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""
 
@@ -122,6 +126,11 @@ class Incremental:
         model = TreeModel(specification.attributes, specification.frame.size, state.flat, state.edges)
         return Grown(specification, model, state.edges, state.names(vocabulary))
 
+    @property
+    def strategy(self) -> str:
+        """Name of the strategy that chooses."""
+        return self._specification.strategy
+
     def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""
         return tuple((self._instances[query.instance], query) for query in self._state.agenda(limit))
@@ -176,6 +185,11 @@ class Advised:
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
         """Return the learner's trees."""
         return self._learner.grown(vocabulary)
+
+    @property
+    def strategy(self) -> str:
+        """Name of the strategy that chooses."""
+        return self._adviser.strategy
 
     def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries of the active tree, each with the sequence of its instance."""

@@ -21,7 +21,7 @@ from typing import Final
 
 from quercus.server import heap, logs
 from quercus.server.folding import Folding
-from quercus.server.limits import MAX_PAGE, SNAPSHOT_INTERVAL_S
+from quercus.server.limits import AGENDA_SHARE, MAX_PAGE, SNAPSHOT_INTERVAL_S
 from quercus.storage import KEPT_VERSIONS
 from quercus.storage.errors import NotFound, StorageError
 from quercus.storage.records import ModelRecord
@@ -48,14 +48,20 @@ class Grower:
     store : open in this process.
     keep : tree versions of each model that are kept.
     interval_s : between two trees of a model while rows arrive, in seconds.
+    agenda_share : of the time, for choosing the queries of a model.
     """
 
     def __init__(
-        self, store: Store, keep: int = KEPT_VERSIONS, interval_s: float = SNAPSHOT_INTERVAL_S
+        self,
+        store: Store,
+        keep: int = KEPT_VERSIONS,
+        interval_s: float = SNAPSHOT_INTERVAL_S,
+        agenda_share: float = AGENDA_SHARE,
     ) -> None:
         self._store = store
         self._keep = keep
         self._interval_s = interval_s
+        self._agenda_share = agenda_share
         self._models: dict[int, Folding] = {}  # by key, as the others
         self._failures: dict[int, int] = {}
         self._retry_at: dict[int, float] = {}
@@ -93,7 +99,9 @@ class Grower:
     def _folding(self, record: ModelRecord) -> Folding:
         folding = self._models.get(record.key)
         if folding is None:
-            folding = self._models[record.key] = Folding(self._store, record, self._keep, self._interval_s)
+            folding = self._models[record.key] = Folding(
+                self._store, record, self._keep, self._interval_s, self._agenda_share
+            )
         return folding
 
     def _failed(self, record: ModelRecord, error: Exception) -> None:
@@ -126,9 +134,8 @@ class Grower:
                 return records
 
 
-def run(store: Store, poll_s: float, keep: int, interval_s: float) -> None:
+def run(store: Store, poll_s: float, grower: Grower) -> None:
     """Grow for ever: rounds while there is work, then wait for the store to change."""
-    grower = Grower(store, keep, interval_s)
     delay = FIRST_RETRY_S
     while True:
         try:
@@ -194,6 +201,7 @@ def main() -> None:
     parser.add_argument("--log-format", default="human")
     parser.add_argument("--keep-trees", type=int, default=KEPT_VERSIONS)
     parser.add_argument("--snapshot-interval-s", type=float, default=SNAPSHOT_INTERVAL_S)
+    parser.add_argument("--agenda-share", type=float, default=AGENDA_SHARE)
     arguments = parser.parse_args()
     logs.set_up_logging(arguments.log_level, arguments.log_format)
     end_with_parent()
@@ -203,7 +211,8 @@ def main() -> None:
     threading.Thread(target=_beat, name="quercus-heart", daemon=True).start()
     threading.Thread(target=_prepare, name="prepare", daemon=True).start()
     store = Store.open(arguments.url)
-    run(store, arguments.poll_ms / 1000, arguments.keep_trees, arguments.snapshot_interval_s)
+    grower = Grower(store, arguments.keep_trees, arguments.snapshot_interval_s, arguments.agenda_share)
+    run(store, arguments.poll_ms / 1000, grower)
 
 
 if __name__ == "__main__":

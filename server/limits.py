@@ -94,6 +94,12 @@ Publishing makes the tree follow the evidence, which may take longer than `snaps
 time go into folding, whatever the tree costs.
 """
 
+AGENDA_SHARE: Final = 0.25
+"""Of the time of one core, spent on choosing the queries of a model, unless configured."""
+
+AGENDA_SAVED_S: Final = 5.0
+"""Of that time so much is saved up at most: whoever answers now and then always gets queries of the newest tree."""
+
 SNAPSHOT_INTERVAL_S: Final = 0.2
 MAX_SNAPSHOT_INTERVAL_S: Final = 60.0
 """Time between two snapshots while rows arrive, unless configured; and the longest that can be."""

@@ -38,6 +38,7 @@ class Supervisor:
             "--poll-ms", str(config.poll_ms), "--log-level", config.log_level,
             "--log-format", config.log_format, "--keep-trees", str(config.keep_trees),
             "--snapshot-interval-s", str(config.snapshot_interval_s),
+            "--agenda-share", str(config.agenda_share),
         ]  # fmt: skip
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None

@@ -24,22 +24,28 @@ UNNAMED = "growth does not want this label any more"
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A tree as of an event, its agenda, and the model it was grown for (see `Store.publish`)."""
+    """A tree as of an event, its agenda if it has one, and the model it was grown for (see `Store.publish`)."""
 
     as_of: int
     data: bytes
-    agenda: Sequence[AgendaEntry]
+    agenda: Sequence[AgendaEntry] | None
     key: int | None = None
     keep: int = snapshots.KEPT_VERSIONS
 
 
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """What is asked, as of an event, and the version of the tree that it follows from."""
+
+    as_of: int
+    entries: Sequence[AgendaEntry]
+    version: int
+
+
 def publish(connection: Connection, name: str, published: Publication, now: Moment) -> int:
     """Insert the next tree version and make the queries follow its agenda."""
-    try:
-        row = lock(connection, name)
-    except NotFound:
-        return 0
-    if published.key not in (None, row.id):
+    row = _held(connection, name, published.key)
+    if row is None:
         return 0
     as_of = published.as_of
     if not 0 <= as_of <= row.sequence_committed:
@@ -48,16 +54,45 @@ def publish(connection: Connection, name: str, published: Publication, now: Mome
         return int(row.tree_version)
     version = int(row.tree_version) + 1
     snapshots.add(connection, row, Snapshot(version, as_of, published.data, now.wall), published.keep)
-    expiry.write_expired(connection, row.id, now)
-    _reconcile(connection, row, published, version, now)
+    if published.agenda is not None:
+        expiry.write_expired(connection, row.id, now)
+        _reconcile(connection, row, Agenda(as_of, published.agenda, version), now)
     return version
 
 
-def _reconcile(
-    connection: Connection, row: AnyRow, published: Publication, version: int, now: Moment
+def follow(
+    connection: Connection, name: str, as_of: int, entries: Sequence[AgendaEntry], *, key: int, now: Moment
 ) -> None:
-    wanted = {int(entry.instance): (position, entry) for position, entry in enumerate(published.agenda)}
-    if len(wanted) != len(published.agenda):
+    """Make the queries follow an agenda that comes after its tree."""
+    row = _held(connection, name, key)
+    if row is None or as_of < row.sequence_grown:  # gone, or a tree that knows more came
+        return
+    expiry.write_expired(connection, row.id, now)
+    _reconcile(connection, row, Agenda(as_of, entries, row.tree_version), now)
+
+
+def has_queries(connection: Connection, name: str) -> bool:
+    """Whether anything is asked: what is open, or is open again if it is given back."""
+    live = (query.c.state <= QueryState.LEASED) & (query.c.wanted | (query.c.answers > 0))
+    mine = (
+        select(query.c.number).join(model, model.c.id == query.c.model_id).where(model.c.name == name, live)
+    )
+    return connection.execute(mine.limit(1)).one_or_none() is not None
+
+
+def _held(connection: Connection, name: str, key: int | None) -> AnyRow | None:
+    """The model's row, held; None when the model is gone, or is another than that of `key`."""
+    try:
+        row = lock(connection, name)
+    except NotFound:
+        return None
+    return row if key in (None, row.id) else None
+
+
+def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Moment) -> None:
+    version = agenda.version
+    wanted = {int(entry.instance): (position, entry) for position, entry in enumerate(agenda.entries)}
+    if len(wanted) != len(agenda.entries):
         raise InvalidInput("agenda", "names an instance twice")
     live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
     there: dict[int, AnyRow] = {found.instance: found for found in connection.execute(live)}
@@ -66,7 +101,7 @@ def _reconcile(
     _want_again(connection, row, [found for instance, found in there.items() if instance in wanted])
     _update(connection, row, waiting, wanted, version)
     # Settled after the tree looked: the tree does not know yet that it has its answer.
-    late = select(query.c.instance).where(query.c.model_id == row.id, query.c.sequence > published.as_of)
+    late = select(query.c.instance).where(query.c.model_id == row.id, query.c.sequence > agenda.as_of)
     passed = set(connection.execute(late).scalars()) | set(there)
     fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
     _insert(connection, row, fresh, version, now)

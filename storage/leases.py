@@ -124,7 +124,10 @@ def _why_none(connection: Connection, row: AnyRow, room: budgets.Room) -> Idle:
     mine = (query.c.model_id == row.id, query.c.state == QueryState.OPEN)
     if connection.execute(select(func.count()).where(*mine)).scalar_one():
         return Idle.NOT_FOR_YOU
-    return Idle.ALL_LEASED if room.leased else Idle.NOTHING_TO_ASK
+    if room.leased:
+        return Idle.ALL_LEASED
+    # what is not grown into the tree yet may have made a query of something
+    return Idle.GROWING if row.sequence_grown < row.sequence_committed else Idle.NOTHING_TO_ASK
 
 
 def _last_settled(connection: Connection, model_id: int, labeller: str) -> int:

@@ -294,7 +294,7 @@ class Store(QueryCalls):
         *,
         as_of: int,
         snapshot: bytes,
-        agenda: Sequence[AgendaEntry],
+        agenda: Sequence[AgendaEntry] | None,
         key: int | None = None,
         keep: int = KEPT_VERSIONS,
     ) -> int:
@@ -308,6 +308,8 @@ class Store(QueryCalls):
         ----------
         as_of : int
             Sequence number of the last event the tree was grown from.
+        agenda : sequence of AgendaEntry or None
+            None leaves the queries as they are: `publish_agenda` follows.
         key : int, optional
             `ModelRecord.key` of the model the tree was grown for: guards against another of the same name.
         keep : int, optional
@@ -330,6 +332,19 @@ class Store(QueryCalls):
         published = Publication(as_of, snapshot, agenda, key, keep)
         with self._database.write() as connection:
             return agendas.publish(connection, model, published, self._now())
+
+    def publish_agenda(self, model: str, *, as_of: int, agenda: Sequence[AgendaEntry], key: int) -> None:
+        """Make the queries follow the agenda of the newest tree, as `publish` does; nothing when the model is gone.
+
+        Nor when a tree was published meanwhile that was grown further than `as_of`.
+        """
+        with self._database.write() as connection:
+            agendas.follow(connection, model, as_of, agenda, key=key, now=self._now())
+
+    def has_queries(self, model: str) -> bool:
+        """Whether anything is asked of labellers that the newest agenda named, leased or not."""
+        with self._database.read() as connection:
+            return agendas.has_queries(connection, model)
 
     def snapshot(self, model: str, version: int | None = None) -> Snapshot:
         """A tree version, None = the newest; `NotFound` ("tree version") when there is none."""

@@ -50,6 +50,7 @@ def test_why_nothing_is_leased(store, helper, clock):
     helper.create(budget=2)
     assert store.lease("m", "ann", 1, 60).idle is Idle.NOTHING_TO_ASK
     helper.push("a", "b", "c")
+    assert store.lease("m", "ann", 1, 60).idle is Idle.GROWING  # these may be asked about
     helper.publish(1, 2, 3)
     one, two = take(store, limit=2)
     assert store.lease("m", "bob", 1, 60).idle is Idle.ALL_LEASED  # the budget may come back

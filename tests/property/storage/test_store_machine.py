@@ -206,8 +206,10 @@ class Queries(RuleBasedStateMachine):
             idle = Idle.NOT_IDLE
         elif open_count:
             idle = Idle.NOT_FOR_YOU
+        elif world.count(QueryState.LEASED):
+            idle = Idle.ALL_LEASED
         else:
-            idle = Idle.ALL_LEASED if world.count(QueryState.LEASED) else Idle.NOTHING_TO_ASK
+            idle = Idle.GROWING if world.grown < world.committed else Idle.NOTHING_TO_ASK
         if idle is not Idle.NOT_IDLE:
             expected = []
         got = self.store.lease("m", labeller, limit, duration_s, min_sequence=min_sequence)

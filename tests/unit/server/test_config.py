@@ -45,7 +45,7 @@ def test_the_snapshot_interval_comes_from_any_source(tmp_path: Path) -> None:
 def test_every_bound_comes_from_any_source_and_is_bounded(key: str, tmp_path: Path) -> None:
     default = getattr(Config(), key)
     value = 50 if default >= 50 or default == 0 else 2000
-    value = 2048 if key == "max_message_bytes" else value
+    value = {"max_message_bytes": 2048, "agenda_share": 0.5}.get(key, value)
     assert getattr(Config.load(read_limits([f"{key}={value}"]), environ={}), key) == value
     assert getattr(Config.load(environ={f"QUERCUS_{key.upper()}": str(value)}), key) == value
     file = tmp_path / "quercus.toml"

@@ -16,7 +16,7 @@ from quercus.server import folding, snapshots
 from quercus.server.convert_instances import known_contour
 from quercus.server.convert_models import complete
 from quercus.server.grower import Grower
-from quercus.server.limits import LAG_NOTICE_S, LARGE_LAG_S, PUBLISH_SHARE
+from quercus.server.limits import AGENDA_SAVED_S, AGENDA_SHARE, LAG_NOTICE_S, LARGE_LAG_S, PUBLISH_SHARE
 from quercus.storage import Amendment, Combined, QueryState
 from quercus.storage.records import Rows, Snapshot, Stretch
 from quercus.storage.store import Store
@@ -303,6 +303,99 @@ def test_without_a_backlog_the_interval_is_all_that_counts(
         push(store, 5)
         rounds(grower)
         assert grown(store)[0] == version
+
+
+class Working:
+    """The clock of a thread that works all the time: each look at it is `step_s` after the last."""
+
+    def __init__(self, step_s: float) -> None:
+        self.now, self.step_s = 0.0, step_s
+
+    def __call__(self) -> float:
+        self.now += self.step_s
+        return self.now
+
+
+def asked(store: Store) -> list[int]:
+    """Instances asked about, in order."""
+    found = store.list_queries("m", [QueryState.OPEN])
+    return [query.instance for query in sorted(found, key=lambda query: query.position)]
+
+
+def answer(store: Store) -> int:
+    (query,) = store.lease("m", "ann", 1, 60.0).queries
+    store.answer("m", query.number, query.token, encode(ClassSet(1)), 1.0, False)
+    return query.instance
+
+
+def agenda_of_the_log(store: Store, tmp_path: Path) -> list[int]:
+    """What somebody asks who has read the log at once."""
+    with Store.open(f"sqlite:///{tmp_path / 'other.db'}") as other:
+        other.load(store.dump("m"))
+        rounds(Grower(other))
+        return asked(other)
+
+
+def test_an_agenda_that_costs_much_comes_after_its_tree(
+    grower: Grower, store: Watched, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    clock.now += INTERVAL_S
+    push(store, 60)
+    rounds(grower)
+    clock.now += 600.0  # what these first agendas took is saved up again
+    cost_s = 0.8 * AGENDA_SAVED_S
+    monkeypatch.setattr(folding.time, "thread_time", Working(cost_s))
+    for _ in range(2):  # one is saved up, and the second is overdrawn
+        answer(store)
+        rounds(grower)
+        assert grower.wake_at == math.inf
+    before = asked(store)
+    answered = answer(store)
+    rounds(grower)
+    assert grown(store) == (5, 63)  # the tree waits for nothing
+    assert asked(store) == [instance for instance in before if instance != answered]
+    debt_s = 2 * cost_s - AGENDA_SAVED_S
+    assert grower.wake_at == pytest.approx(clock.now + debt_s / AGENDA_SHARE)
+    clock.now = grower.wake_at
+    rounds(grower)
+    assert grown(store) == (5, 63)
+    assert grower.wake_at == math.inf
+    assert asked(store) == agenda_of_the_log(store, tmp_path)
+
+
+def test_nobody_waits_for_an_agenda_where_nothing_else_is_left_to_ask(
+    grower: Grower, store: Watched, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding.time, "thread_time", Working(10 * AGENDA_SAVED_S))
+    clock.now += INTERVAL_S
+    push(store, 8)
+    rounds(grower)
+    left = asked(store)
+    for count in range(len(left), 0, -1):
+        assert len(asked(store)) == count
+        answer(store)
+        rounds(grower)
+    assert asked(store) == []
+    clock.now += INTERVAL_S
+    push(store, 8)
+    rounds(grower)
+    assert asked(store) != []
+
+
+def test_an_agenda_that_is_due_when_the_grower_dies_comes_from_the_next(
+    grower: Grower, store: Watched, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(folding.time, "thread_time", Working(10 * AGENDA_SAVED_S))
+    clock.now += INTERVAL_S
+    push(store, 60)
+    rounds(grower)
+    answer(store)
+    rounds(grower)
+    assert grower.wake_at < math.inf
+    version = grown(store)[0]
+    rounds(Grower(store, interval_s=INTERVAL_S))
+    assert grown(store)[0] == version
+    assert asked(store) == agenda_of_the_log(store, tmp_path)
 
 
 def costly(store: Watched, clock: Clock) -> None:

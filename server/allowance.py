@@ -1,0 +1,35 @@
+"""Time that may be spent on something, as a share of all time, some of which can be saved up."""
+
+from __future__ import annotations
+
+import time
+
+
+class Allowance:
+    """A share of the clock, saved up to a bound and overdrawn to the same bound.
+
+    What costs more than can be overdrawn counts as so much, so nobody waits longer than ``most_s / share``.
+
+    Parameters
+    ----------
+    share : of the time, above 0.
+    most_s : saved at the beginning, and at most.
+    """
+
+    def __init__(self, share: float, most_s: float) -> None:
+        self._share = share
+        self._most_s = most_s
+        self._left_s = most_s
+        self._counted_at = time.monotonic()
+
+    @property
+    def ready_at(self) -> float:
+        """From when on it may be spent (monotonic time)."""
+        return self._counted_at + max(0.0, -self._left_s) / self._share
+
+    def spend(self, cost_s: float) -> None:
+        """Take what something has cost, in seconds."""
+        now = time.monotonic()
+        saved_s = min(self._most_s, self._left_s + self._share * (now - self._counted_at))
+        self._left_s = max(-self._most_s, saved_s - cost_s)
+        self._counted_at = now
