@@ -23,10 +23,6 @@ class Memo:
     """Cells over a table of contours, each once, and rows of numbers computed of each."""
 
     def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop everything."""
         self._size = 0
         self._start: Ints = np.zeros(65, np.int64)
         self._columns: Shorts = np.empty(256, np.int32)
@@ -35,6 +31,13 @@ class Memo:
         self._slots: Shorts = np.full(128, -1, np.int32)
         self._values: dict[str, Array] = {}
         self._known: dict[str, NDArray[np.bool_]] = {}
+
+    def forget(self) -> None:
+        """Drop everything but the room: as much will be needed again, and memory stays where it is."""
+        self._size = 0
+        self._slots.fill(-1)
+        for known in self._known.values():
+            known.fill(False)
 
     @property
     def cells(self) -> Sparse:

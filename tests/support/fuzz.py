@@ -46,6 +46,9 @@ TEXTS: Final = ["a", "b", "o", "s", "ann", "row-1", "é\u0000", " ", "x" * 300, 
 INTEGERS: Final = [0, 1, 2, 3, 7, 100, 1000, 65535, 2**31 - 1, -1]
 DOUBLES: Final = [0.0, 1.0, 0.5, -1.0, 2.0, 1e308, float("nan"), float("inf"), -float("inf"), 5e-324]
 AT_ONCE: Final = 16
+WAITING_AT_ONCE: Final = 128
+"""Calls that wait for something to come cost nothing meanwhile."""
+
 DEADLINE_S: Final = 60.0
 WAITING: Final = ("/WatchTree", "/StreamQueries", "/LeaseQueries")
 WAITING_S: Final = 0.5
@@ -290,7 +293,8 @@ class Fuzz:
                     for number in left:
                         await self._call(channel, method, as_it_is=number == 0)
 
-                await asyncio.gather(*(one_after_another() for _ in range(AT_ONCE)))
+                at_once = WAITING_AT_ONCE if method.endswith(WAITING) else AT_ONCE
+                await asyncio.gather(*(one_after_another() for _ in range(at_once)))
 
     async def _call(self, channel: grpc.aio.Channel, method: str, as_it_is: bool) -> None:
         descriptor, right = METHODS[method], self._right[method.rpartition("/")[2]]

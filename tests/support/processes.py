@@ -24,3 +24,9 @@ def _lives(pid: str) -> bool:
 def resident_bytes(pid: int) -> int:
     """Return the resident memory of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time that a process has used, in seconds."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

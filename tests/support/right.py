@@ -69,7 +69,7 @@ class Labelling:
                 back = query_pb2.ReturnQueryRequest(name=query.name, lease_token=query.lease_token)
                 self._stub.ReturnQuery(back, timeout=TIMEOUT_S)
         wanted = query_pb2.LeaseQueriesRequest(
-            model=f"models/{self._model}", labeller=LABELLER, max_queries=6, wait=Duration(seconds=1)
+            model=f"models/{self._model}", labeller=LABELLER, max_queries=6, wait=Duration(nanos=200_000_000)
         )
         self._held = list(self._stub.LeaseQueries(wanted, timeout=TIMEOUT_S).queries)
         if len(self._held) > 1:

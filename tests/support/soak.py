@@ -5,12 +5,14 @@
 Rows are pushed, queries answered, rows classified and the tree watched, each at a steady rate; once a second it is
 written down how much memory server and grower hold. The server is to hold the same all the time.
 
-The grower may not: it keeps the rows that the tree was grown from, and it remembers what it has computed of cells and
-of queries, up to bounds. Until these caches are full, after some thousand trees, it grows by one to two KB a row here,
-where five rows make two trees; one of them, some 10 MB, is emptied whenever it is full. So a line through the samples
-says little. Compared are the peaks of two stretches after the caches are full, each long enough to see that one full:
-the second may be higher by `ROW_BYTES` a row, which is what rows and tree take (`bench/memory.py`), and by `NOISE_MB`.
-Runs that are too short for that, on a slow machine perhaps 20 minutes, say so.
+The grower may hold what the rows take that the tree was grown from, `ROW_BYTES` each (`bench/memory.py`), and it
+remembers what it has computed of cells, up to bounds that it has reached after some thousand trees. So the first half
+of the time is a warm-up; what is judged is the trend of the second half, beside a limit in MB an hour.
+
+The trend is Theil's and Sen's: the median of the slopes between all pairs of points, whatever a few of them do, with
+its 95 % confidence interval (Sen 1968). The points are medians of `BLOCK_S`, since memory of one second is much like
+that of the next, and the interval is one of points that are independent. Growth is proven where the whole interval is
+above the limit, flatness where it is below; otherwise the run was too short to tell, and says so.
 """
 
 from __future__ import annotations
@@ -32,9 +34,10 @@ if __name__ == "__main__":
 import numpy as np
 from integration.client.serving import Serving
 from numpy.typing import NDArray
+from scipy.stats import theilslopes
 
 from quercus.client import Client, FailedPrecondition, Nominal, QuercusError, Specification
-from support.processes import children, resident_bytes
+from support.processes import children, cpu_s, resident_bytes
 
 MODEL: Final = "m"
 VALUES: Final = ("a", "b", "c")
@@ -44,37 +47,54 @@ BATCH_ROWS: Final = 5
 RATES: Final = {"push": 4.0, "classify": 20.0, "label": 4.0}
 """Calls a second."""
 
-WARM_UP: Final = 0.4
+WARM_UP: Final = 0.5
 """Share of the time after which memory counts."""
 
-FULL_TREES: Final = 3300
-"""After so many trees the caches are full."""
-
-STRETCH_TREES: Final = 2600
-"""Within so many trees the one that is emptied is full once."""
-
 SAMPLE_S: Final = 1.0
-FLAT_MB_H: Final = 30.0
-"""Growth of the server below this, by a line through the samples, is none."""
+BLOCK_S: Final = 30.0
+LEAST_BLOCKS: Final = 3
+LIMIT_MB_H: Final = 30.0
+"""Growth below this is none: a gigabyte and a half in two days."""
 
 ROW_BYTES: Final = 100.0
-NOISE_MB: Final = 4.0
+CONFIDENCE: Final = 0.95
 Samples = NDArray[np.float64]
 Sample = tuple[float, int, int, int, int]  # seconds, bytes of the server, bytes of the grower, rows, trees
 
 
 @dataclass(frozen=True)
-class Rise:
-    """How much higher memory peaks than before, how many rows later, and whether the run was long enough to tell."""
+class Trend:
+    """How fast memory grows, MB an hour: the estimate, its confidence interval, and what is allowed."""
 
-    mb: float
-    rows: int
-    told: bool
+    slope: float
+    low: float
+    high: float
+    limit: float
 
     @property
-    def allowed_mb(self) -> float:
-        """How much higher it may peak."""
-        return self.rows * ROW_BYTES / 1e6 + NOISE_MB
+    def verdict(self) -> str:
+        """What is proven."""
+        if self.high <= self.limit:
+            return "flat"
+        return "grows" if self.low > self.limit else "too short to tell"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.slope:+.1f} MB/h, 95 % between {self.low:+.1f} and {self.high:+.1f}, "
+            f"at most {self.limit:+.1f}: {self.verdict}"
+        )
+
+
+def trend(seconds: Samples, memory: Samples, limit: float) -> Trend:
+    """Return the trend of `memory` (n,), in bytes, over `seconds` (n,); see the module."""
+    block = (seconds // BLOCK_S).astype(int)
+    blocks = [block == number for number in np.unique(block)]
+    if len(blocks) < LEAST_BLOCKS:
+        return Trend(np.nan, -np.inf, np.inf, limit)
+    hours = np.array([np.median(seconds[each]) for each in blocks]) / 3600
+    megabytes = np.array([np.median(memory[each]) for each in blocks]) / 1e6
+    slope, _, low, high = theilslopes(megabytes, hours, CONFIDENCE)
+    return Trend(float(slope), float(low), float(high), limit)
 
 
 @dataclass
@@ -93,6 +113,7 @@ class Soak:
     rows: int = 0
     samples: list[Sample] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    grower_cpu_s: float = 0.0
 
     def run(self, seconds: float) -> None:
         """Load the server for so long."""
@@ -171,6 +192,7 @@ class Soak:
         started = time.monotonic()
         while (now := time.monotonic() - started) < seconds and not self.wrong:
             growers = sum(resident_bytes(pid) for pid in children(server))
+            self.grower_cpu_s = sum(cpu_s(pid) for pid in children(server))
             self.samples.append((now, resident_bytes(server), growers, self.rows, self.calls["tree"]))
             time.sleep(SAMPLE_S)
 
@@ -179,18 +201,16 @@ class Soak:
         """The samples after the warm-up: seconds, bytes of the server, bytes of the grower, rows, trees."""
         return np.array(self.samples[int(WARM_UP * len(self.samples)) :], dtype=float)
 
-    def server_slope(self) -> float:
-        """Return how fast the memory of the server grows after the warm-up, MB an hour."""
-        late = self.late
-        return float(np.polyfit(late[:, 0], late[:, 1], 1)[0]) * 3600 / 1e6
+    def server_trend(self) -> Trend:
+        """Return how fast the memory of the server grows after the warm-up."""
+        return trend(self.late[:, 0], self.late[:, 1], LIMIT_MB_H)
 
-    def grower_rise(self) -> Rise:
-        """Return how much higher the grower's memory peaks in the second half after the warm-up than in the first."""
-        first, second = np.array_split(self.late, 2)
-        ends = np.array([first[0], first[-1], second[-1]])
-        rows, trees = np.diff(ends[:, 3])[1], np.diff(ends[:, 4])
-        told = ends[0, 4] >= FULL_TREES and trees.min() >= STRETCH_TREES
-        return Rise(float(second[:, 2].max() - first[:, 2].max()) / 1e6, int(rows), bool(told))
+    def grower_trend(self) -> Trend:
+        """Return how fast the memory of the grower grows after the warm-up; it may by what its rows take."""
+        seconds, rows = np.ptp(self.late[:, 0]), np.ptp(self.late[:, 3])
+        return trend(
+            self.late[:, 0], self.late[:, 2], LIMIT_MB_H + ROW_BYTES / 1e6 * float(rows / seconds) * 3600
+        )
 
 
 def _class_of(row: list[str]) -> str:
@@ -209,16 +229,11 @@ def main() -> None:
     for seconds, server, grower, rows, _ in soak.samples[::step]:
         print(f"{seconds / 60:8.1f} {server / 1e6:10.1f} {grower / 1e6:10.1f} {rows:9,}")
     print(", ".join(f"{number:,} x {name}" for name, number in soak.calls.most_common()))
-    server, rise = soak.server_slope(), soak.grower_rise()
-    print(f"after the warm-up: server {server:+.1f} MB/h (at most {FLAT_MB_H:+.0f})")
-    print(f"peak of the grower {rise.mb:+.1f} MB, {rise.rows:,} rows later (at most {rise.allowed_mb:+.1f})")
-    if not rise.told:
-        sys.exit(
-            f"too short to tell: caches need {FULL_TREES:,} trees to be full, then twice {STRETCH_TREES:,}"
-        )
-    if server > FLAT_MB_H or rise.mb > rise.allowed_mb:
-        sys.exit("memory grows")
-    print("memory is flat")
+    trends = {"server": soak.server_trend(), "grower": soak.grower_trend()}
+    for name, found in trends.items():
+        print(f"{name} after the warm-up: {found}")
+    print(f"CPU time of the grower: {soak.grower_cpu_s:.0f} s in {60 * minutes:.0f}")
+    sys.exit(any(found.verdict != "flat" for found in trends.values()))
 
 
 if __name__ == "__main__":
