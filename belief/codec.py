@@ -95,7 +95,27 @@ def encode_sets(masks: NDArray[np.uint64]) -> list[bytes]:
     records = np.empty(len(masks), dtype=_SET_RECORD)
     records["kind"] = _SET
     records["mask"] = masks
-    data, step = records.tobytes(), _SET_RECORD.itemsize
+    return _cut(records)
+
+
+def encode_contours(contours: NDArray[np.float64]) -> list[bytes]:
+    """Return ``[encode(Plausibilities(tuple(contour))) for contour in contours]`` quickly, for contours (n, l).
+
+    The contours are not checked: see :func:`quercus.belief.contour.check_contours`.
+    """
+    records = np.empty(len(contours), dtype=_contour_record(contours.shape[1]))
+    records["kind"] = _PLAUSIBILITIES
+    records["values"] = contours
+    return _cut(records)
+
+
+def _contour_record(size: int) -> np.dtype[np.void]:
+    return np.dtype([("kind", "u1"), ("values", "<f8", (size,))])
+
+
+def _cut(records: NDArray[np.void]) -> list[bytes]:
+    """Return the bytes of each record."""
+    data, step = records.tobytes(), records.dtype.itemsize
     return [data[at : at + step] for at in range(0, len(data), step)]
 
 
@@ -117,7 +137,7 @@ def decode_contours(labels: Sequence[bytes], size: int) -> NDArray[np.float64]:
 
 
 def _decode_distinct(labels: list[bytes], size: int) -> NDArray[np.float64]:
-    graded_record = np.dtype([("kind", "u1"), ("values", "<f8", (size,))])
+    graded_record = _contour_record(size)
     sets = _places(labels, _SET, _SET_RECORD)
     graded = _places(labels, _PLAUSIBILITIES, graded_record)
     contours = np.empty((len(labels), size))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.codec import decode, encode, encode_sets
+from quercus.belief.codec import decode, encode, encode_contours, encode_sets
 from quercus.belief.contour import check_contour, check_contours
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
@@ -121,7 +121,7 @@ def _decode_packed(contours: values_pb2.PackedContours, count: int, frame: Frame
             f"{field}[{row * frame.size}]",
             f"row {row} is zero for every class, at least one class must be plausible",
         )
-    return [encode(Plausibilities(tuple(row))) for row in check_contours(table, frame.size).tolist()]
+    return encode_contours(check_contours(table, frame.size))
 
 
 def _check_count(field: str, given: int, count: int, what: str) -> None:

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.beliefs import contours, labels
 
-from quercus.belief.codec import decode, decode_contours, encode, encode_sets
+from quercus.belief.codec import decode, decode_contours, encode, encode_contours, encode_sets
 from quercus.belief.contour import check_contour, check_contours, is_precise, is_vacuous
 from quercus.belief.errors import InvalidInput
 from quercus.belief.evidence import update
-from quercus.belief.label import ClassSet, Label, check_label, contour, set_contours
+from quercus.belief.label import ClassSet, Label, Plausibilities, check_label, contour, set_contours
 
 SIZES = st.integers(2, 64)
 
@@ -72,6 +72,13 @@ def test_bulk_sets_equal_one_by_one(case: tuple[int, list[int]]) -> None:
     words = np.array(masks, dtype=np.uint64)
     assert encode_sets(words) == [encode(ClassSet(mask)) for mask in masks]
     assert set_contours(words, size).tolist() == [contour(ClassSet(mask), size).tolist() for mask in masks]
+
+
+@given(SIZES.flatmap(lambda size: st.tuples(st.just(size), st.lists(contours(size), max_size=6))))
+def test_bulk_contours_equal_one_by_one(case: tuple[int, list[list[float]]]) -> None:
+    size, rows = case
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), size)
+    assert encode_contours(table) == [encode(Plausibilities(tuple(row))) for row in rows]
 
 
 @given(SIZES.flatmap(lambda size: st.tuples(st.just(size), st.lists(contours(size), min_size=1, max_size=6))))
