@@ -7,32 +7,23 @@ was, the transaction is given up and made anew, now with a look at all ids, to t
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import cache
-from itertools import chain, repeat
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Dialect, bindparam, false, insert, literal_column, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks, log
+from quercus.storage.bulk import insert_instances
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound, Stale
-from quercus.storage.records import Appended, EventKind, NewValue, Push
+from quercus.storage.records import Appended, NewValue, Push
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, model, vocabulary
 from quercus.storage.schema import log as log_table
 
 Content: TypeAlias = tuple[bytes, bytes]  # values and label
+Columns: TypeAlias = tuple[Sequence[str], Sequence[bytes], Sequence[bytes]]  # ids, values, labels
 Outcome: TypeAlias = Appended | AlreadyExists | FailedPrecondition | InvalidInput | NotFound | Stale
-
-# What is the same in every row stands in the statement: to bind it for each row took a third of the time.
-INSERT_INSTANCE = insert(log_table).values(
-    kind=literal_column(str(int(EventKind.INSTANCE))),
-    author=literal_column(f"'{log.SOURCE}'"),
-    reliability=literal_column("1.0"),
-    conflict=false(),
-)
-
 
 COUNT = (
     update(model)
@@ -42,11 +33,6 @@ COUNT = (
         instance_count=model.c.instance_count + bindparam("count"),
     )
 )
-# In the order of the rows that `_Appender.write` makes.
-BOUND = ("model_id", "sequence", "id", "values", "label", "created_at")
-
-# Rows of one statement: a statement a row took half as long again. Older SQLite binds at most 999 values.
-TOGETHER = 150
 
 
 class _ThereAlreadyError(Exception):
@@ -108,95 +94,72 @@ def _append_to_model(
 
 
 class _Appender:
-    """One model in one transaction. Rows wait in `fresh` until `write`."""
+    """One model in one transaction. Rows wait in columns until `write`."""
 
     def __init__(self, connection: Connection, name: str, pushes: Sequence[Push], look: bool) -> None:
         self.connection = connection
         self.row = lock(connection, name)
         self.looked = look
-        self.known: dict[str, Content] = {}
+        self.known: dict[str, Content] = {}  # only when looked
         if look:
             self.known = _stored(connection, self.row, [each for push in pushes for each in push.ids])
-        self.fresh: dict[str, Content] = {}
+        self.taken: set[str] = set()
+        self.ids: list[str] = []
+        self.values: list[bytes] = []
+        self.labels: list[bytes] = []
 
     def add(self, push: Push) -> Appended:
         """Take a push; nothing is kept before everything is checked."""
         if push.key not in (None, self.row.id):
             raise FailedPrecondition(f"model {push.model} was deleted, and another has its name: begin anew")
-        fresh = self._new_rows(push)
+        ids, values, labels = self._new_rows(push)
         _check_vocabulary(self.connection, self.row, push.new_values)
         if push.new_values:
             rows = [_vocabulary_row(self.row, new) for new in push.new_values]
             self.connection.execute(insert(vocabulary), rows)
-        self.known.update(fresh)
-        self.fresh.update(fresh)
-        committed = self.row.sequence_committed + len(self.fresh)
-        return Appended(committed, len(fresh), len(push.ids) - len(fresh))
+        if self.looked:
+            self.known.update(zip(ids, zip(values, labels, strict=True), strict=True))
+        self.taken.update(ids)
+        self.ids += ids
+        self.values += values
+        self.labels += labels
+        committed = self.row.sequence_committed + len(self.ids)
+        return Appended(committed, len(ids), len(push.ids) - len(ids))
 
     def write(self, now: float) -> None:
         """Write the rows and count them."""
-        if not self.fresh:
+        if not self.ids:
             return
         first = self.row.sequence_committed + 1
-        count = len(self.fresh)
-        values, labels = zip(*self.fresh.values(), strict=True)
-        model_ids, sequences, times = (
-            repeat(self.row.id, count),
-            range(first, first + count),
-            repeat(now, count),
-        )
-        rows = list(zip(model_ids, sequences, self.fresh, values, labels, times, strict=True))
         try:
-            _insert(self.connection, rows)
+            insert_instances(self.connection, self.row.id, first, self.ids, self.values, self.labels, now)
         except IntegrityError:
             if self.looked:
                 raise
             raise _ThereAlreadyError from None
-        self.connection.execute(COUNT, {"key": self.row.id, "count": count})
+        self.connection.execute(COUNT, {"key": self.row.id, "count": len(self.ids)})
 
-    def _new_rows(self, push: Push) -> dict[str, Content]:
-        """Rows that are not there yet (in the store, in an earlier push, or earlier in this one), by id."""
-        contents = list(zip(checks.packed_rows(push.values), push.labels, strict=True))
-        fresh = dict(zip(push.ids, contents, strict=True))
-        if len(fresh) == len(contents) and fresh.keys().isdisjoint(self.known):
-            return fresh
-        fresh = {}
-        for identifier, content in zip(push.ids, contents, strict=True):
+    def _new_rows(self, push: Push) -> Columns:
+        """Rows that are not there yet (in the store, in an earlier push, or earlier in this one)."""
+        values = checks.packed_rows(push.values)
+        different = set(push.ids)
+        if (
+            len(different) == len(push.ids)
+            and different.isdisjoint(self.known)
+            and different.isdisjoint(self.taken)
+        ):
+            return push.ids, values, push.labels
+        if not self.looked:
+            raise _ThereAlreadyError
+        fresh: dict[str, Content] = {}
+        for identifier, *content in zip(push.ids, values, push.labels, strict=True):
             there = self.known.get(identifier) or fresh.get(identifier)
             if there is None:
-                fresh[identifier] = content
-            elif there != content:
+                fresh[identifier] = (content[0], content[1])
+            elif there != tuple(content):
                 what = "values" if there[0] != content[0] else "label"
                 raise AlreadyExists("instance", identifier, f"in model {push.model} with another {what}")
-        return fresh
-
-
-def _insert(connection: Connection, rows: list[tuple[Any, ...]]) -> None:
-    """Insert rows of `BOUND`, past SQLAlchemy's care for each row where the driver takes rows as they are."""
-    statement = _driver_statement(connection.dialect)
-    if statement is None:
-        connection.execute(INSERT_INSTANCE, [dict(zip(BOUND, row, strict=True)) for row in rows])
-        return
-    whole = len(rows) - len(rows) % TOGETHER
-    for start in range(0, whole, TOGETHER):
-        together = tuple(chain.from_iterable(rows[start : start + TOGETHER]))
-        connection.exec_driver_sql(_for_many(statement), together)
-    if rest := rows[whole:]:
-        connection.exec_driver_sql(statement, rest)
-
-
-@cache
-def _driver_statement(dialect: Dialect) -> str | None:
-    """The insert as the driver reads it, when it binds by position and in the order of `BOUND`."""
-    compiled = INSERT_INSTANCE.compile(dialect=dialect, column_keys=list(BOUND))
-    return str(compiled) if compiled.positional and tuple(compiled.positiontup or ()) == BOUND else None
-
-
-@cache
-def _for_many(statement: str) -> str:
-    """The same statement for `TOGETHER` rows."""
-    head, values = statement.rsplit(" VALUES ", 1)
-    return f"{head} VALUES {', '.join([values] * TOGETHER)}"
+        return list(fresh), [each for each, _ in fresh.values()], [each for _, each in fresh.values()]
 
 
 def _stored(connection: Connection, row: AnyRow, ids: list[str]) -> dict[str, Content]:

@@ -241,3 +241,43 @@ def test_pushes_of_a_group_see_each_other(store, helper):
     assert store.get_model("m").instance_count == 2
     assert store.vocabulary("m") == {0: ("red", "blue")}
     assert store.append_group([]) == []
+
+
+# With NUL in an id rows are inserted one by one, without it all at once.
+@pytest.mark.parametrize("last", ["plain", "nul\0inside"])
+def test_rows_come_back_as_they_were_whatever_their_ids_and_labels(store, helper, clock, last):
+    helper.create()
+    ids = [
+        'quote"',
+        "back\\slash",
+        "é",
+        "😀",
+        "\ufeff",
+        "\x01\n\x7f",
+        "\\u0041",
+        "[1]",
+        "null",
+        " ",
+        "7",
+        last,
+    ]
+    labels = [b"", b"a", b"\0", b"\0\xff", b"bc", b"", b"", b"d" * 600, b"e", b"f", b"", b"\0"]
+    values = np.arange(24.0).reshape(12, 2)
+    store.append_group(
+        [Push("m", ids[:5], values[:5], labels[:5]), Push("m", ids[5:], values[5:], labels[5:])]
+    )
+    events = store.read_events("m")
+    assert [(event.sequence, event.id, event.label, event.values) for event in events] == [
+        (at + 1, each, labels[at], values[at].tobytes()) for at, each in enumerate(ids)
+    ]
+    assert {
+        (event.kind, event.author, event.reliability, event.conflict, event.created_at) for event in events
+    } == {(EventKind.INSTANCE, "source", 1.0, False, clock.now)}
+    assert store.append_instances("m", ids, values, labels) == Appended(12, 0, 12)
+
+
+def test_pushes_of_a_group_may_differ_in_width(store, helper):
+    helper.create()
+    wide, narrow = np.arange(6.0).reshape(2, 3), np.arange(2.0).reshape(2, 1)
+    store.append_group([Push("m", ["a", "b"], wide, [b"?"] * 2), Push("m", ["c", "d"], narrow, [b"?"] * 2)])
+    assert [event.values for event in store.read_events("m")] == [row.tobytes() for row in (*wide, *narrow)]
