@@ -96,10 +96,15 @@ class Store(QueryCalls):
         with self._database.read() as connection:
             yield from transfer.dump(connection, model)
 
-    def load(self, lines: Iterable[str], name: str | None = None) -> int:
-        """Make a model of lines that `dump` yielded, all or nothing; return the number of events."""
+    def load(
+        self, lines: Iterable[str], name: str | None = None, meaning: transfer.Meaning | None = None
+    ) -> int:
+        """Make a model of lines that `dump` yielded, all or nothing; return the number of events.
+
+        See `quercus.storage.transfer.load`.
+        """
         with self._database.write() as connection:
-            return transfer.load(connection, lines, name)
+            return transfer.load(connection, lines, name, meaning)
 
     @property
     def revision(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -157,9 +158,11 @@ def import_log(
         quercus import wine.jsonl.gz --as wine-copy
     """
     with _opened(store) as opened, _text(file, file.name, "rt") as lines:
+        from quercus.server.importing import Meaning  # noqa: PLC0415  (the server extra)
+
         try:
-            count = opened.load(lines, name)
-        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+            count = opened.load(lines, name, Meaning())
+        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             fail(f"{file} cannot be read: {error}")
     out.print(f"read {count:,} events")
 
