@@ -8,8 +8,8 @@ from quercus.trees.flat import FlatTree
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import Forest
 from quercus.trees.learners.model import Learned
+from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.total_uncertainty import OneAgainstRest
 from quercus.trees.specification import Attribute, Nominal
 
 

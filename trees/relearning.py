@@ -21,9 +21,9 @@ from quercus.trees.flat import FlatTree
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import Forest
 from quercus.trees.learners.model import Learned, fit, ignorant
+from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Floats, Table, consonant
-from quercus.trees.learners.total_uncertainty import OneAgainstRest
 from quercus.trees.specification import Attribute, Nominal, Specification
 
 

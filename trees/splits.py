@@ -120,13 +120,31 @@ def thresholds(column: Floats, max_cuts: int | None = None) -> Floats:
     """
     distinct, counts = np.unique(column[~np.isnan(column)], return_counts=True)
     below, above = distinct[:-1], distinct[1:]
-    middle = below / 2 + above / 2  # the sum of huge numbers may overflow
-    cuts = np.where((below < middle) & (middle <= above), middle, above)
+    cuts = between(below, above)
     if max_cuts is None or len(cuts) <= max_cuts:
         return cuts
-    if max_cuts < 1:
-        raise InvalidInput("max_cuts", f"is {max_cuts}, must be at least 1")
-    passed = np.cumsum(counts)[:-1]  # values below each cut
-    targets = counts.sum() * np.arange(1, max_cuts + 1) / (max_cuts + 1)
-    kept: Floats = cuts[np.unique(np.abs(passed - targets[:, np.newaxis]).argmin(axis=1))]
-    return kept
+    return cuts[near_quantiles(np.cumsum(counts)[:-1], int(counts.sum()), max_cuts)]
+
+
+def between(below: Floats, above: Floats) -> Floats:
+    """Return the threshold ``t``, ``below < t <= above``, halfway between neighbours; `above` where they are equal."""
+    middle = below / 2 + above / 2  # the sum of huge numbers may overflow
+    return np.where((below < middle) & (middle <= above), middle, above)
+
+
+def near_quantiles(passed: Ints, count: int, most: int) -> Ints:
+    """Return which cuts are kept where there are too many: those nearest to the quantiles ``j / (most + 1)``.
+
+    Parameters
+    ----------
+    passed
+        (t,) how many values are below each cut, ascending.
+    count
+        Number of values.
+    most
+        Most cuts, at least 1.
+    """
+    if most < 1:
+        raise InvalidInput("max_cuts", f"is {most}, must be at least 1")
+    targets = count * np.arange(1, most + 1) / (most + 1)
+    return np.unique(np.abs(passed - targets[:, np.newaxis]).argmin(axis=1))

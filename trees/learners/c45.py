@@ -18,7 +18,6 @@ from quercus.trees.learners.splits import (
     candidates,
     class_entropy,
     entropy,
-    first_best,
     root,
     weighted,
 )
@@ -170,37 +169,39 @@ class LargestRatio:
         """Return the choice, or None when no test is admitted."""
         statistics = weighted(self.table, place, self.shares)
         tests: dict[int, BestTest] = {}
-        for attribute in place.attributes:
-            found = candidates(self.table, place, attribute, statistics, self.max_cuts)
-            test = None if found is None else self._best(found)
-            if test is not None:
-                tests[attribute] = test
+        for found in candidates(self.table, place, statistics, self.max_cuts):
+            tests |= self._best(found.take(np.flatnonzero(self._admitted(found))))
         if not tests:
             return None
+        tests = dict(sorted(tests.items()))
         bar = self._bar([test.gain for test in tests.values()])
         able = [k for k, test in tests.items() if test.gain >= bar - TIE]
         attribute = able[first_largest([tests[k].ratio for k in able])]
         intervals = {k: (test.ratio, test.ratio) for k, test in tests.items()}
         return Verdict(attribute, intervals, (attribute,), threshold=tests[attribute].threshold)
 
-    def _best(self, found: Candidates) -> BestTest | None:
-        fit = np.flatnonzero(self._admitted(found))
-        if not fit.size:
-            return None
-        gains = known_gains(found.sums[fit])
-        best = first_best(gains / entropy(found.sizes[fit]) if self.admission.by_ratio else gains)
-        gain = float(gains[best])
-        if found.thresholds is not None and self.admission.threshold_cost:
-            gain -= math.log2(fit.size) / float(found.sizes[0].sum())
-        split = int(fit[best])
-        return BestTest(gain, gain / float(entropy(found.sizes[split])), found.threshold(split))
+    def _best(self, found: Candidates) -> dict[int, BestTest]:
+        """Return the best test of each attribute that has any."""
+        gains = known_gains(found.sums)
+        best = found.best(gains / entropy(found.sizes) if self.admission.by_ratio else gains)
+        firsts = found.firsts()
+        count = np.append(firsts[1:], gains.size)[: len(firsts)] - firsts
+        gain = gains[best]
+        if self.admission.threshold_cost:
+            gain -= np.log2(count) / found.sizes[best].sum(
+                axis=1
+            )  # of one test, as of a nominal attribute, nothing
+        ratio = gain / entropy(found.sizes[best])
+        return {
+            int(found.attributes[split]): BestTest(float(gain[i]), float(ratio[i]), found.threshold(split))
+            for i, split in enumerate(best.tolist())
+        }
 
     def _admitted(self, found: Candidates) -> Bools:
         known = found.sizes[:, :-1]
-        least = float(self.admission.min_branch)
-        if found.thresholds is not None:
-            share = self.admission.min_side * float(known[0].sum()) / self.table.size
-            least = max(least, min(share, MOST_BESIDE_A_THRESHOLD))
+        share = self.admission.min_side * known.sum(axis=1) / self.table.size
+        beside = np.where(np.isnan(found.thresholds), 0.0, np.minimum(share, MOST_BESIDE_A_THRESHOLD))
+        least = np.maximum(self.admission.min_branch, beside)[:, np.newaxis]
         wide = (known > 0) & (known >= least - TIE)
         admitted: Bools = np.count_nonzero(wide, axis=1) > 1
         return admitted

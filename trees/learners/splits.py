@@ -10,8 +10,10 @@ every class, say. So the rows' numbers are `statistics` (n, d), column 0 their w
 function of sums of them.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +21,14 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Branch, Place, Verdict
-from quercus.trees.learners.table import Floats, Table
+from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.specification import Attribute, Nominal
-from quercus.trees.splits import NO_NUMBER, thresholds
+from quercus.trees.splits import NO_NUMBER, between, near_quantiles
 
 Codes = NDArray[np.int64]
 Impurity = Callable[[Floats], Floats]  # sums of statistics (..., d) -> (...)
+
+MAX_CELLS = 1 << 22  # of rows times attributes times statistics that are held at once
 
 
 def branch_codes(attribute: Attribute, threshold: float | None, column: Floats) -> Codes:
@@ -55,21 +59,21 @@ def branch_codes(attribute: Attribute, threshold: float | None, column: Floats) 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """The splits that one attribute offers at a node.
+    """Splits that several attributes offer at a node, attribute by attribute.
 
     Parameters
     ----------
-    attribute
-        Its index.
+    attributes
+        (s,) attribute of each split, ascending.
     thresholds
-        (s,) threshold of each split; None for a nominal attribute, which has one split (s = 1).
+        (s,) threshold of each split, ascending in an attribute; NaN for a nominal attribute, which has one split.
     sums
-        (s, branches, d) sums of the statistics below each branch, the last branch that of missing values;
-        an empty branch has zeros.
+        (s, branches, d) sums of the statistics below each branch, the last branch that of missing values; an empty
+        branch has zeros, and so has one that the attribute has not.
     """
 
-    attribute: int
-    thresholds: Floats | None
+    attributes: Ints
+    thresholds: Floats
     sums: Floats
 
     @property
@@ -78,15 +82,71 @@ class Candidates:
         sizes: Floats = self.sums[..., 0]
         return sizes
 
+    @classmethod
+    def joined(cls, some: Sequence["Candidates"], statistics: int) -> "Candidates":
+        """Return the splits of all attributes together.
+
+        Parameters
+        ----------
+        some
+            What `candidates` yields.
+        statistics
+            Number of them, ``d``.
+        """
+        if len(some) == 1:
+            return some[0]
+        attributes = np.concatenate([np.zeros(0, dtype=np.int64), *(part.attributes for part in some)])
+        thresholds = np.concatenate([np.zeros(0), *(part.thresholds for part in some)])
+        branches = max((part.sums.shape[1] for part in some), default=0)
+        sums = np.zeros((len(attributes), branches, statistics))
+        at = 0
+        for part in some:
+            rows = slice(at, at := at + len(part.attributes))
+            sums[rows, : part.sums.shape[1]] = part.sums
+        order = attributes.argsort(kind="stable")
+        return cls(attributes[order], thresholds[order], sums[order])
+
+    def take(self, splits: Ints) -> "Candidates":
+        """Return some of the splits."""
+        return Candidates(self.attributes[splits], self.thresholds[splits], self.sums[splits])
+
     def threshold(self, split: int) -> float | None:
         """Return the threshold of a split, None for a nominal attribute."""
-        return None if self.thresholds is None else float(self.thresholds[split])
+        threshold = float(self.thresholds[split])
+        return None if math.isnan(threshold) else threshold
+
+    def firsts(self) -> Ints:
+        """Return the first split of each attribute."""
+        new = np.ones(len(self.attributes), dtype=bool)
+        np.not_equal(self.attributes[1:], self.attributes[:-1], out=new[1:])
+        return np.flatnonzero(new)
+
+    def best(self, values: Floats) -> Ints:
+        """Return of each attribute the first split whose value is tied with the largest (ALGORITHMS §3.5).
+
+        Parameters
+        ----------
+        values
+            (..., s) what is to be large.
+
+        Returns
+        -------
+        (..., attributes) splits.
+        """
+        firsts = self.firsts()
+        if not firsts.size:
+            return np.zeros((*values.shape[:-1], 0), dtype=np.int64)
+        largest = np.maximum.reduceat(values, firsts, axis=-1)
+        count = values.shape[-1]
+        lengths = np.append(firsts[1:], count) - firsts
+        tied = values >= np.repeat(largest - TIE, lengths, axis=-1)
+        return np.minimum.reduceat(np.where(tied, np.arange(count), count), firsts, axis=-1)
 
 
 def candidates(
-    table: Table, place: Place, attribute: int, statistics: Floats, max_cuts: int | None = None
-) -> Candidates | None:
-    """Return the splits of a node by one attribute, None when none has two populated branches.
+    table: Table, place: Place, statistics: Floats, max_cuts: int | None = None
+) -> Iterator[Candidates]:
+    """Yield the splits of a node that have two populated branches, of many attributes at once.
 
     Parameters
     ----------
@@ -94,44 +154,69 @@ def candidates(
         The rows.
     place
         The node.
-    attribute
-        Index of the attribute.
     statistics
         (m, d) of the rows of the node, in the order of ``place.rows``; column 0 is their weight.
     max_cuts
-        Most thresholds of a numeric attribute, see `thresholds`.
+        Most thresholds of a numeric attribute, see `quercus.trees.splits.thresholds`.
     """
-    declared = table.attributes[attribute]
-    column = table.values[place.rows, attribute]
-    if isinstance(declared, Nominal):
-        codes = branch_codes(declared, None, column)
-        sums = summed(codes, len(declared.values) + 1, statistics)
-        populated = np.count_nonzero(sums[:, 0])
-        return Candidates(attribute, None, sums[np.newaxis]) if populated > 1 else None
-    cuts = thresholds(column, max_cuts)
-    missing = np.isnan(column)
-    if not len(cuts):
-        if not missing.any() or missing.all():
-            return None
-        cuts = column[~missing][:1]  # one number, or none: all that can be told apart
-    return Candidates(attribute, cuts, _threshold_sums(column, cuts, statistics))
+    nominal = [k for k in place.attributes if isinstance(table.attributes[k], Nominal)]
+    numeric = [k for k in place.attributes if not isinstance(table.attributes[k], Nominal)]
+    rows = place.rows[:, np.newaxis]
+    at_once = max(1, MAX_CELLS // max(1, statistics.size))
+    for some in _pieces(nominal, at_once):
+        arities = [len(cast(Nominal, table.attributes[k]).values) for k in some]
+        yield _by_value(table.values[rows, some], np.array(some), arities, statistics)
+    for some in _pieces(numeric, at_once):
+        yield _at_thresholds(table.values[rows, some], np.array(some), statistics, max_cuts)
+
+
+def _pieces(attributes: list[int], most: int) -> Iterator[list[int]]:
+    return (attributes[at : at + most] for at in range(0, len(attributes), most))
+
+
+def _by_value(values: Floats, attributes: Ints, arities: Sequence[int], statistics: Floats) -> Candidates:
+    branches = max(arities) + 1
+    codes = np.where(np.isnan(values), branches - 1, values).astype(np.int64)
+    count = len(attributes)
+    cells = (codes + branches * np.arange(count)).ravel()
+    sums = summed(cells, branches * count, np.repeat(statistics, count, axis=0)).reshape(count, branches, -1)
+    telling = np.flatnonzero(np.count_nonzero(sums[..., 0], axis=1) > 1)
+    return Candidates(attributes[telling], np.full(telling.size, np.nan), sums[telling])
+
+
+def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cuts: int | None) -> Candidates:
+    """Return the splits by numbers: column by column, the rows in order, and what they add up to from either end."""
+    order = values.argsort(axis=0, kind="stable")  # missing ones last
+    ranked = values[order, np.arange(len(attributes))]
+    here = statistics[order]  # (m, K, d)
+    parts = np.zeros(values.shape, dtype=bool)  # whether a threshold stands just before a value
+    parts[1:] = ranked[:-1] < ranked[1:]
+    missing = np.isnan(ranked)
+    lost = np.zeros(here.shape[1:])
+    if missing.any():
+        lost = np.where(missing[..., np.newaxis], here, 0.0).sum(axis=0)
+        here[missing] = 0.0
+        # where all numbers are equal they can still be told from none: a threshold below them all
+        parts[0] = missing.any(axis=0) & ~missing[0] & ~parts.any(axis=0)
+    if max_cuts is not None:
+        for k in np.flatnonzero(np.count_nonzero(parts, axis=0) > max_cuts):
+            passed = np.flatnonzero(parts[:, k])
+            parts[:, k] = False
+            known = len(ranked) - np.count_nonzero(missing[:, k])
+            parts[passed[near_quantiles(passed, known, max_cuts)], k] = True
+    column, at = np.nonzero(parts.T)
+    below = np.zeros_like(here)
+    here[:-1].cumsum(axis=0, out=below[1:])
+    above = here[::-1].cumsum(axis=0)[::-1]  # not by difference: no dust where nothing is
+    sums = np.stack([below[at, column], above[at, column], lost[column]], axis=1)
+    cuts = between(ranked[np.maximum(at - 1, 0), column], ranked[at, column])
+    return Candidates(attributes[column], cuts, sums)
 
 
 def summed(codes: Codes, branches: int, statistics: Floats) -> Floats:
     """Return the sums of the statistics (n, d) of the rows with each code: (branches, d)."""
     columns = [np.bincount(codes, weights=column, minlength=branches) for column in statistics.T]
     return np.stack(columns, axis=1)
-
-
-def _threshold_sums(column: Floats, cuts: Floats, statistics: Floats) -> Floats:
-    # slot of a value: how many cuts are at or below it; what is below cut j are slots 0..j
-    missing = np.isnan(column)
-    slots = np.searchsorted(cuts, column[~missing], side="right")
-    by_slot = summed(slots, len(cuts) + 1, statistics[~missing])
-    below = np.cumsum(by_slot, axis=0)[:-1]
-    above = np.cumsum(by_slot[::-1], axis=0)[::-1][1:]  # not by difference: no dust where nothing is
-    lost = np.broadcast_to(statistics[missing].sum(axis=0), below.shape)
-    return np.stack([below, above, lost], axis=1)
 
 
 def entropy(sums: Floats) -> Floats:
@@ -197,19 +282,20 @@ class LargestGain:
         statistics = weighted(self.table, place, self.shares)
         parent = float(self.impurity(statistics.sum(axis=0)))
         best: dict[int, tuple[float, float | None]] = {}
-        for attribute in place.attributes:
-            found = candidates(self.table, place, attribute, statistics, self.max_cuts)
-            if found is not None:
-                gained = gains(found, parent, self.impurity)
-                split = first_best(gained)
-                best[attribute] = float(gained[split]), found.threshold(split)
+        for found in candidates(self.table, place, statistics, self.max_cuts):
+            gained = gains(found, parent, self.impurity)
+            for split in found.best(gained).tolist():
+                best[int(found.attributes[split])] = float(gained[split]), found.threshold(split)
         return chosen(best)
 
 
 def weighted(table: Table, place: Place, shares: Floats) -> Floats:
     """Return the statistics of a node's rows: their weights, and their shares times these; (m, d)."""
     weights = table.weights[place.rows] if place.weights is None else place.weights
-    return np.column_stack([weights, weights[:, np.newaxis] * shares[place.rows]])
+    statistics = np.empty((len(weights), 1 + shares.shape[1]))
+    statistics[:, 0] = weights
+    np.multiply(weights[:, np.newaxis], shares[place.rows], out=statistics[:, 1:])
+    return statistics
 
 
 def first_best(values: Floats) -> int:
@@ -246,7 +332,7 @@ class ByCode:
         codes = branch_codes(declared, verdict.threshold, self.table.values[place.rows, k])
         left = tuple(a for a in place.attributes if a != k or not isinstance(declared, Nominal))
         found = []
-        for code in np.unique(codes):
+        for code in np.flatnonzero(np.bincount(codes)):
             here = codes == code
             below = None if place.weights is None else place.weights[here]
             found.append(Branch(k, int(code), place.rows[here], left, below))

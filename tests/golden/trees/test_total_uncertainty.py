@@ -12,9 +12,10 @@ import pytest
 
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster
+from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
-from quercus.trees.learners.total_uncertainty import OneAgainstRest, total_uncertainty_tree
+from quercus.trees.learners.total_uncertainty import total_uncertainty_tree
 from quercus.trees.specification import Numeric
 from quercus.trees.tree import Node
 

@@ -9,6 +9,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.trees.growth import Place, Verdict
 from quercus.trees.learners.splits import (
     ByCode,
+    Candidates,
     LargestGain,
     branch_codes,
     candidates,
@@ -16,11 +17,11 @@ from quercus.trees.learners.splits import (
     entropy,
     gains,
     root,
-    thresholds,
     weighted,
 )
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal, Numeric
+from quercus.trees.splits import thresholds
 
 COLOUR = Nominal("colour", ("red", "blue", "green"))
 SIZE = Numeric("size")
@@ -90,16 +91,67 @@ def test_gains_of_all_splits_are_those_counted_one_by_one(seed):
     place = root(table)
     statistics = weighted(table, place, table.pignistic)
     parent = float(class_entropy(statistics.sum(axis=0)))
-    for k, declared in enumerate(table.attributes):
-        column = table.values[:, k]
-        found = candidates(table, place, k, statistics)
-        if found is None:
-            assert np.unique(column).size == 1  # NaN counts as one value
-            continue
+    seen = {}
+    for found in candidates(table, place, statistics):
         for split, gain in enumerate(gains(found, parent, class_entropy)):
-            codes = branch_codes(declared, found.threshold(split), column)
+            k, cut = int(found.attributes[split]), found.threshold(split)
+            codes = branch_codes(table.attributes[k], cut, table.values[:, k])
             slow = slow_gain(codes.tolist(), table.weights.tolist(), table.pignistic.tolist())
             assert gain == pytest.approx(slow, abs=1e-9)
+            seen.setdefault(k, []).append(cut)
+    for k in range(len(table.attributes)):
+        column = table.values[:, k]
+        told_apart = np.unique(column).size > 1  # NaN counts as one value
+        cuts = [None] if k == 0 else [*thresholds(column)] or [np.nanmax(column)] if told_apart else []
+        assert seen.get(k, []) == (cuts if told_apart else [])
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+@pytest.mark.parametrize("seed", range(20))
+def test_capped_thresholds_of_many_columns_at_once_are_those_of_each_alone(seed, most):
+    rng = np.random.default_rng(seed)
+    values = np.column_stack([rng.normal(size=30), rng.integers(0, 4, 30), rng.exponential(size=30).round(1)])
+    values[rng.random(values.shape) < 0.1] = NAN
+    table = Table.of_classes(values, [SIZE, Numeric("y"), Numeric("z")], rng.integers(0, 2, 30), 2)
+    statistics = weighted(table, root(table), table.pignistic)
+    (found,) = candidates(table, root(table), statistics, most)
+    for k in range(3):
+        assert found.thresholds[found.attributes == k].tolist() == thresholds(values[:, k], most).tolist()
+
+
+def test_attributes_are_looked_at_in_pieces_where_there_are_too_many(monkeypatch):
+    table = random_table(3)
+    whole = [
+        (k, found.threshold(split), found.sums[split].tolist())
+        for found in candidates(table, root(table), weighted(table, root(table), table.pignistic))
+        for split, k in enumerate(found.attributes)
+    ]
+    monkeypatch.setattr("quercus.trees.learners.splits.MAX_CELLS", 1)
+    wide = Table.of_contours(
+        np.tile(table.values, 2),
+        [COLOUR, SIZE, Nominal("b", COLOUR.values), Numeric("c")],
+        table.contours,
+        table.weights,
+    )
+    found = list(candidates(wide, root(wide), weighted(wide, root(wide), wide.pignistic)))
+    assert len(found) == 4
+    parts = {int(part.attributes[0]): part for part in found}
+    for k, cut, sums in whole:
+        for same in (k, k + 2):
+            at = next(i for i in range(len(parts[same].attributes)) if parts[same].threshold(i) == cut)
+            assert parts[same].sums[at].tolist() == sums
+
+
+def test_splits_joined_are_in_order_of_attribute():
+    table = random_table(5)
+    statistics = weighted(table, root(table), table.pignistic)
+    parts = list(candidates(table, root(table), statistics))
+    joined = Candidates.joined(list(reversed(parts)), statistics.shape[1])
+    assert joined.attributes.tolist() == sorted(k for part in parts for k in part.attributes.tolist())
+    for part in parts:
+        here = joined.attributes == part.attributes[0]
+        assert joined.sums[here].sum(axis=1) == pytest.approx(part.sums.sum(axis=1))
+    assert Candidates.joined([], 3).sums.shape == (0, 0, 3)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -12,11 +12,11 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import discord, nonspecificity, pignistic
 from quercus.belief.rules import dempster, disjunctive
+from quercus.trees.learners.lambda_path import choose_lambda
+from quercus.trees.learners.one_against_rest import extend
 from quercus.trees.learners.predicting import Learned, mean
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import (
-    choose_lambda,
-    extend,
     fit_total_uncertainty,
     node_masses,
     total_uncertainty,

@@ -1,0 +1,241 @@
+"""The trees by total uncertainty for many λ at once, and the choice of one by cross-validation (ALGORITHMS §5).
+
+``U_λ`` is linear in λ, and what adds up below a cut does not depend on it. So λ is taken for one more number that a
+tree may test: the tree is grown for all λ together, and where they would not split a node alike, it is split by λ
+first. What most of them share is grown once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees.dominance import TIE, first_largest
+from quercus.trees.growth import Branch, Method, Place, Stop, Verdict, grow_tree
+from quercus.trees.learners.one_against_rest import Combine, check_combine, pignistic_together
+from quercus.trees.learners.predicting import TreeModel
+from quercus.trees.learners.predictions import Predictions, Shared, first
+from quercus.trees.learners.splits import ByCode, Candidates, candidates, root, weighted
+from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.learners.total_uncertainty import (
+    NodeMass,
+    Stopping,
+    check_lambda,
+    node_masses,
+    two_class_shares,
+    uncertainties,
+)
+from quercus.trees.specification import Numeric, check_count
+from quercus.trees.splits import ABOVE, BELOW
+
+NO_SPLIT = -1
+
+LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""What cross-validation tries. At 0 only the size of a node counts, and no split gains."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lambdas:
+    """The λ of a node: number ``j`` is among its attributes as ``K + j``, K attributes being those of the rows.
+
+    In the tree, λ is attribute K.
+    """
+
+    table: Table
+    tried: Floats
+
+    @property
+    def attribute(self) -> int:
+        return len(self.table.attributes)
+
+    def of(self, place: Place) -> tuple[Place, Floats]:
+        """Return the place without λ, and its λ."""
+        count = self.attribute
+        plain = tuple(k for k in place.attributes if k < count)
+        numbers = [k - count for k in place.attributes[len(plain) :]]
+        return Place(place.path, place.rows, plain), self.tried[numbers]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Choices:
+    """Criterion: the split of largest gain; where that is not the same one for all λ, the first λ with another."""
+
+    lambdas: _Lambdas
+    shares: Floats
+    max_cuts: int | None
+    known: dict[bytes, tuple[Candidates, Floats]] = field(default_factory=dict)
+
+    def judge(self, place: Place) -> Verdict | None:
+        plain, lam = self.lambdas.of(place)
+        key = plain.rows.tobytes()
+        if key not in self.known:
+            self.known[key] = self._gains(plain)
+        found, gained = self.known[key]
+        if not found.attributes.size:
+            return None
+        gains = np.column_stack([1.0 - lam, lam]) @ gained
+        best = found.best(gains)
+        values = np.take_along_axis(gains, best, axis=1)
+        at = first(values)
+        every = np.arange(len(lam))
+        split, gain = best[every, at], values[every, at]
+        split[gain <= TIE] = NO_SPLIT
+        if (split == split[0]).all():
+            return self._verdict(found, int(best[0, at[0]]), float(gain[0]))
+        k = self.lambdas.attribute
+        other = float(lam[np.argmax(split != split[0])])
+        return Verdict(k, {k: (np.inf, np.inf)}, (k,), threshold=other)  # no reason to stop
+
+    def _verdict(self, found: Candidates, split: int, gain: float) -> Verdict:
+        k = int(found.attributes[split])
+        return Verdict(k, {k: (gain, gain)}, (k,), threshold=found.threshold(split))
+
+    def _gains(self, place: Place) -> tuple[Candidates, Floats]:
+        """Return the splits of a node, and what each gains of nonspecificity and of discord, (2, s)."""
+        statistics = weighted(self.lambdas.table, place, self.shares)
+        found = Candidates.joined(
+            list(candidates(self.lambdas.table, place, statistics, self.max_cuts)), statistics.shape[1]
+        )
+        total = statistics.sum(axis=0)
+        share = found.sizes / total[0]
+        below = uncertainties(node_masses(found.sums))
+        parent = uncertainties(node_masses(total))
+        return found, (parent - (share[..., np.newaxis] * below).sum(axis=1)).T
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Branching:
+    lambdas: _Lambdas
+    plain: ByCode
+
+    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+        k = verdict.attribute
+        if k != self.lambdas.attribute or verdict.threshold is None:
+            return self.plain.branches(place, verdict)
+        of_rows = tuple(a for a in place.attributes if a < k)
+        below = tuple(a for a in place.attributes if a >= k and self.lambdas.tried[a - k] < verdict.threshold)
+        above = tuple(a for a in place.attributes if a >= k and a not in below)
+        return [
+            Branch(k, code, place.rows, of_rows + some) for code, some in ((BELOW, below), (ABOVE, above))
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stopping:
+    lambdas: _Lambdas
+    plain: Stopping
+
+    def before(self, place: Place) -> Stop | None:
+        tests = tuple(step for step in place.path if step[0] != self.lambdas.attribute)
+        return self.plain.before(replace(place, path=tests))
+
+    def after(self, place: Place, verdict: Verdict) -> Stop | None:
+        return self.plain.after(place, verdict)
+
+
+def lambda_path(
+    table: Table,
+    lambdas: Sequence[float],
+    *,
+    klass: int = 0,
+    min_instances: int = 2,
+    max_depth: int | None = None,
+    max_cuts: int | None = None,
+) -> TreeModel:
+    """Return the trees that tell one class from the rest for many λ, as one tree; λ is its last attribute.
+
+    Parameters
+    ----------
+    lambdas
+        Ascending, in [0, 1].
+    table, klass, min_instances, max_depth, max_cuts
+        As of `quercus.trees.learners.total_uncertainty.total_uncertainty_tree`.
+    """
+    tried = _Lambdas(table, np.array(lambdas))
+    shares = two_class_shares(table, klass)
+    method = Method(
+        criterion=_Choices(tried, shares, max_cuts),
+        branching=_Branching(tried, ByCode(table)),
+        stopping=_Stopping(tried, Stopping(table, min_instances, max_depth)),
+        leaf=NodeMass(table, shares),
+    )
+    place = replace(root(table), attributes=tuple(range(tried.attribute + len(lambdas))))
+    return TreeModel.of(grow_tree(place, method), (*table.attributes, Numeric("λ")))
+
+
+def choose_lambda(
+    table: Table,
+    seed: int,
+    *,
+    lambdas: Sequence[float] = LAMBDAS,
+    folds: int = 10,
+    combine: Combine = "dempster",
+    min_instances: int = 2,
+    max_depth: int | None = None,
+    max_cuts: int | None = None,
+) -> float:
+    """Return the λ of least expected error in cross-validation; of tied ones the smallest, for the smaller tree.
+
+    The error of a decision for a row with an uncertain label is ``1 - BetP_i(decided class)``: its expectation
+    under the label's pignistic probability, the plain error where labels are precise.
+
+    Parameters
+    ----------
+    seed
+        Of the folds.
+    lambdas
+        What is tried.
+    folds
+        At least 2; no more than rows.
+    table, combine, min_instances, max_depth, max_cuts
+        As of `quercus.trees.learners.total_uncertainty.fit_total_uncertainty`.
+
+    Raises
+    ------
+    InvalidInput
+        When a parameter lies outside its bounds.
+    """
+    rows = np.flatnonzero(table.weights)
+    check_count(folds, "folds", 2)
+    if not lambdas or len(rows) < 2:
+        raise InvalidInput("lambdas", "must be at least one, and rows to cross-validate on at least two")
+    check_combine(combine, table.size)
+    check_count(min_instances, "min_instances", 1)
+    for lam in lambdas:
+        check_lambda(lam)
+    parts = np.array_split(np.random.default_rng(seed).permutation(rows), min(folds, len(rows)))
+    tried = sorted(float(lam) for lam in lambdas)
+    errors = np.zeros(len(tried))
+    for part in parts:
+        rest = table.take(np.setdiff1d(rows, part))
+        paths = [
+            lambda_path(
+                rest, tried, klass=c, min_instances=min_instances, max_depth=max_depth, max_cuts=max_cuts
+            )
+            for c in range(1 if table.size == 2 else table.size)
+        ]
+        decided = _decided(paths, table.values[part], tried, combine)
+        errors += (1.0 - table.pignistic[part, decided]) @ table.weights[part]
+    return tried[first_largest((-errors / table.weights.sum()).tolist())]
+
+
+def _decided(paths: Sequence[TreeModel], values: Floats, lambdas: Sequence[float], combine: Combine) -> Ints:
+    """Return the class of every row for every λ, (lambdas, rows)."""
+    each = np.column_stack([np.tile(values, (len(lambdas), 1)), np.repeat(lambdas, len(values))])
+    said = [path.predict(each) for path in paths]
+    if len(said) == 1:
+        klass = said[0].klass
+    else:
+        klass = first(pignistic_together(np.stack([_masses(one) for one in said], axis=1), combine))
+    return klass.reshape(len(lambdas), -1)
+
+
+def _masses(said: Predictions) -> Floats:
+    """Return the masses of ``{ω}``, ``{¬ω}`` and both, (n, 3)."""
+    if not isinstance(said.masses, Shared):
+        raise TypeError("a tree with masses shares them")
+    focal = [dict(mass.focal) for mass in said.masses.distinct]
+    return np.array([[f.get(0b01, 0.0), f.get(0b10, 0.0), f.get(0b11, 0.0)] for f in focal])[
+        said.masses.which
+    ]

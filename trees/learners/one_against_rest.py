@@ -1,0 +1,146 @@
+"""One tree a class against all others, and what they say together (ALGORITHMS §5)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal
+
+import numpy as np
+
+from quercus.belief.errors import InvalidInput, TotalConflict
+from quercus.belief.frame import full_mask
+from quercus.belief.mass import MassFunction
+from quercus.belief.rules import dempster
+from quercus.trees.flat import FlatTree
+from quercus.trees.learners.cells import Cells
+from quercus.trees.learners.nested import MAX_CLASSES, log_commonalities_of
+from quercus.trees.learners.predicting import Learned, TreeModel, distinct_rows, mean
+from quercus.trees.learners.predictions import Predictions, Shared
+from quercus.trees.learners.table import Floats, Ints
+from quercus.trees.specification import Attribute
+
+Combine = Literal["dempster", "mean"]
+
+NO_DIGITS = 1e-300  # a sum of products below it cannot be normalised
+
+
+@dataclass(frozen=True, eq=False)
+class OneAgainstRest(Learned):
+    """A tree a class against the rest, and how their masses become one.
+
+    Parameters
+    ----------
+    attributes
+        Declarations of the columns.
+    size
+        Number of classes.
+    models
+        One a class; their class 0 is the class, their class 1 the rest.
+    combine
+        ``"dempster"`` or ``"mean"`` of the vacuous extensions; the mean also where they conflict totally.
+    """
+
+    attributes: tuple[Attribute, ...]
+    size: int
+    models: tuple[TreeModel, ...]
+    combine: Combine = "dempster"
+
+    @property
+    def flats(self) -> tuple[FlatTree, ...]:
+        """The trees as arrays."""
+        return tuple(model.flat for model in self.models)
+
+    def say(self, cells: Cells) -> Predictions:
+        """Return what the trees together say of rows of cells."""
+        return Predictions.of_masses(self.size, *self._masses(cells))
+
+    def log_commonalities(self, cells: Cells) -> Floats:
+        """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
+        masses, index = self._masses(cells)
+        return np.array([log_commonalities_of(mass) for mass in masses]).reshape(-1, 1 << self.size)[index]
+
+    def _masses(self, cells: Cells) -> tuple[list[MassFunction], Ints]:
+        """Return the different masses of rows, and which of them each row has."""
+        parts = [model.say(cells).masses for model in self.models]
+        shared = [part for part in parts if isinstance(part, Shared)]  # all of them: their leaves hold masses
+        together, index = distinct_rows(np.column_stack([part.which for part in shared]))
+        extended = [
+            [extend(mass, self.size, klass) for mass in part.distinct] for klass, part in enumerate(shared)
+        ]
+        masses = [
+            self._combined([part[at] for part, at in zip(extended, some, strict=True)])
+            for some in together.tolist()
+        ]
+        return masses, index
+
+    def _combined(self, masses: Sequence[MassFunction]) -> MassFunction:
+        if self.combine == "mean":
+            return mean(masses)
+        try:
+            return reduce(dempster, masses)
+        except TotalConflict:  # of rows that weigh so much that nothing is left to doubt
+            return mean(masses)
+
+
+def extend(mass: MassFunction, size: int, klass: int) -> MassFunction:
+    """Return the vacuous extension of a mass on a class (0) and its complement (1) to the whole frame.
+
+    Examples
+    --------
+    >>> extend(MassFunction(2, ((0b01, 0.5), (0b10, 0.25), (0b11, 0.25))), 3, 1).focal
+    ((2, 0.5), (5, 0.25), (7, 0.25))
+    """
+    whole, single = full_mask(size), 1 << klass
+    refined = {0b01: single, 0b10: whole & ~single, 0b11: whole}
+    return MassFunction.of(size, [(refined[mask], m) for mask, m in mass.focal])
+
+
+def pignistic_together(masses: Floats, combine: Combine) -> Floats:
+    """Return BetP of the masses of one tree a class put together, (n, l), without their focal sets.
+
+    Tree ``k`` gives ``a_k`` to its class, ``b_k`` to the others, ``c_k`` to all. Under Dempster's rule what meets in
+    ``{k}`` is ``a_k Π_{j≠k} (1 - a_j)``, and what meets in a set ``A`` of undecided trees
+    ``Π_{j∈A} c_j Π_{j∉A} b_j``. The share of ``k`` in the latter counts the sets by their size: it is
+    ``c_k Σ_s e_s / (s + 1)`` with ``e_s`` the coefficient of ``z^s`` in ``Π_{j≠k} (b_j + c_j z)``.
+
+    Parameters
+    ----------
+    masses
+        (n, l, 3) of the class, the rest and both.
+    combine
+        ``"dempster"`` or ``"mean"``; the mean also where they conflict totally.
+
+    Examples
+    --------
+    >>> pignistic_together(np.array([[[0.5, 0.25, 0.25], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]]]), "mean").round(4).tolist()
+    [[0.4722, 0.2361, 0.2917]]
+    """
+    for_it, against, both = np.moveaxis(masses, -1, 0)
+    size = for_it.shape[1]
+    others = against / (size - 1)
+    averaged = (
+        for_it - others + others.sum(axis=1, keepdims=True) + both.sum(axis=1, keepdims=True) / size
+    ) / size
+    if combine == "mean":
+        return averaged
+    betp = np.empty_like(for_it)
+    for k in range(size):
+        rest = np.delete(np.arange(size), k)
+        sets = np.zeros(for_it.shape)  # e_s
+        sets[:, 0] = 1.0
+        for j in rest:
+            grown = sets * against[:, j, np.newaxis]
+            grown[:, 1:] += sets[:, :-1] * both[:, j, np.newaxis]
+            sets = grown
+        betp[:, k] = for_it[:, k] * (1.0 - for_it[:, rest]).prod(axis=1)
+        betp[:, k] += both[:, k] * (sets / np.arange(1, size + 1)).sum(axis=1)
+    total = betp.sum(axis=1, keepdims=True)
+    return np.where(total > NO_DIGITS, betp / np.maximum(total, NO_DIGITS), averaged)
+
+
+def check_combine(combine: Combine, size: int) -> None:
+    """Raise unless the masses of one tree a class, of `size` classes, can be combined so."""
+    if combine not in ("dempster", "mean"):
+        raise InvalidInput("combine", f"is {combine!r}, must be 'dempster' or 'mean'")
+    if combine == "dempster" and size > MAX_CLASSES:
+        raise InvalidInput("combine", f"is 'dempster', of {size} classes; above {MAX_CLASSES} take 'mean'")
