@@ -12,7 +12,7 @@ import numpy as np
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.dominance import TIE, first_largest
-from quercus.trees.growth import Branch, Method, Place, Stop, Verdict, grow_tree
+from quercus.trees.growth import Branch, Method, Place, Verdict, grow_tree
 from quercus.trees.learners.one_against_rest import Combine, check_combine, pignistic_together
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.predictions import Predictions, Shared, first
@@ -28,6 +28,7 @@ from quercus.trees.learners.total_uncertainty import (
 )
 from quercus.trees.specification import Numeric, check_count
 from quercus.trees.splits import ABOVE, BELOW
+from quercus.trees.tree import Stop
 
 NO_SPLIT = -1
 

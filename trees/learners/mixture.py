@@ -31,12 +31,12 @@ _CONSTANT = 1e-9
 _LARGEST = 1e100
 """What larger numbers count as, of either sign: their squares, and sums of these, must have room."""
 
-_FARTHEST = 1e300
+FARTHEST = 1e300
 """Most squared deviations that a number lies from a mean: beyond, no class is told from another by how far it is."""
 
-_TINY = float(np.finfo(np.float64).tiny)
+TINY = float(np.finfo(np.float64).tiny)
 
-_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,11 +98,11 @@ def column_floor(
         (n,), default 1.
     """
     counted = np.ones(len(values)) if weights is None else weights
-    free = float(counted @ (contours.min(axis=1) / contours.max(axis=1)) / max(counted.sum(), _TINY))
+    free = float(counted @ (contours.min(axis=1) / contours.max(axis=1)) / max(counted.sum(), TINY))
     known = ~np.isnan(values)
     w = known * counted[:, np.newaxis]
     x = np.where(known, _bounded(values), 0.0)
-    total = np.maximum(w.sum(axis=0), _TINY)
+    total = np.maximum(w.sum(axis=0), TINY)
     mean = (w * x).sum(axis=0) / total
     deviation = np.sqrt((w * (x - mean) ** 2).sum(axis=0) / total)
     largest = np.abs(x).max(axis=0, initial=0.0)
@@ -158,106 +158,31 @@ def fit_mixtures(
     >>> fit.means.round(6).tolist(), fit.deviations.round(6).tolist()
     ([[2.0, 12.0]], [[1.0, 2.0]])
     """
+    from quercus.trees.learners import mixture_kernel  # noqa: PLC0415 - Numba, which who predicts need not load
+
     x, pl, w = _checked(values, contours, weights)
     if not epsilon > 0.0:
         raise InvalidInput("epsilon", f"is {epsilon!r}, must be greater than 0")
     least = column_floor(x, pl, w) if floor is None else np.asarray(floor, dtype=np.float64)
     if least.shape != (x.shape[1],) or not (least > 0.0).all():
         raise InvalidInput("floor", f"is {least.tolist()}, must be {x.shape[1]} positive numbers")
-    return _Fit.start(x, pl, w, least).run(epsilon, max_steps)
-
-
-@dataclass(slots=True, eq=False)
-class _Fit:
-    """The state of E2M. Axes: attribute K, class l, row n: sums run over what lies together in memory."""
-
-    x: NDArray[np.float64]  # (K, 1, n), 0 where missing
-    log_pl: NDArray[np.float64]  # (l, n)
-    w: NDArray[np.float64]  # (K, 1, n), 0 where missing
-    floor: NDArray[np.float64]  # (K, 1)
-    parameters: NDArray[np.float64]  # (3, K, l): proportions, means, deviations
-
-    @classmethod
-    def start(
-        cls,
-        values: NDArray[np.float64],
-        contours: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        floor: NDArray[np.float64],
-    ) -> "_Fit":
-        known = ~np.isnan(values.T[:, np.newaxis, :])
-        x = np.where(known, values.T[:, np.newaxis, :], 0.0)
-        with np.errstate(divide="ignore"):
-            log_pl = np.log(contours.T)
-        columns = values.shape[1]
-        shape = (columns, contours.shape[1])
-        centre = (known * x).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
-        fit = cls(
-            x,
-            log_pl,
-            known * weights,
-            floor[:, np.newaxis],
-            # A class without any share keeps these: the middle of the column, and a width that is allowed.
-            np.stack(
-                [np.zeros(shape), np.broadcast_to(centre, shape), np.broadcast_to(floor[:, None], shape)]
-            ),
-        )
-        plain = contours / contours.sum(axis=1, keepdims=True)
-        beyond = contours - contours.min(axis=1, keepdims=True)
-        beyond /= np.maximum(beyond.sum(axis=1, keepdims=True), _TINY)
-        every = np.arange(columns)
-        fit.maximise(every, np.broadcast_to(plain.T, (columns, *plain.T.shape)))
-        first = fit.parameters.copy()
-        fit.maximise(every, np.broadcast_to(beyond.T, (columns, *beyond.T.shape)))
-        favoured = (fit.w * beyond.T).sum(axis=2) > 0.0
-        fit.parameters[1:] = np.where(favoured, fit.parameters[1:], first[1:])
-        fit.parameters[0] = first[0]
-        return fit
-
-    def run(self, epsilon: float, max_steps: int) -> Mixtures:
-        columns = len(self.x)
-        steps = np.zeros(columns, dtype=np.int64)
-        shares, likelihood = self.expect(np.arange(columns))
-        active = np.arange(columns)
-        while active.size and steps.max() < max_steps:
-            self.maximise(active, shares)
-            shares, now = self.expect(active)
-            steps[active] += 1
-            gaining = now - likelihood[active] >= epsilon
-            likelihood[active] = now
-            active, shares = active[gaining], shares[gaining]
-        proportions, means, deviations = self.parameters
-        return Mixtures(proportions, means, deviations, likelihood, steps)
-
-    def expect(self, active: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return ``t``, (a, l, n), and the log-likelihood, (a,), of the active columns."""
-        proportions, means, deviations = (p[active][:, :, np.newaxis] for p in self.parameters)
-        with np.errstate(divide="ignore"):
-            joint = self.log_pl + np.log(proportions)
-        joint += _log_normal(self.x[active], means, deviations)
-        top = np.maximum(
-            joint.max(axis=1, keepdims=True), np.finfo(float).min
-        )  # of a row of weight 0: all -inf
-        np.exp(np.subtract(joint, top, out=joint), out=joint)
-        total = np.maximum(joint.sum(axis=1, keepdims=True), _TINY)
-        joint /= total
-        likelihood: NDArray[np.float64] = (self.w[active] * (top + np.log(total))).sum(axis=(1, 2))
-        return joint, likelihood
-
-    def maximise(self, active: NDArray[np.int64], shares: NDArray[np.float64]) -> None:
-        """Set the parameters of the active columns to the best for shares ``t``, (a, l, n)."""
-        x, old = self.x[active], self.parameters[:, active]
-        t = shares * self.w[active]
-        total = t.sum(axis=2)
-        divisor = np.where(total > 0.0, total, 1.0)
-        means = np.where(total > 0.0, (t * x).sum(axis=2) / divisor, old[1])
-        spread = (t * (x - means[:, :, np.newaxis]) ** 2).sum(axis=2) / divisor
-        weight = total.sum(axis=1, keepdims=True)
-        proportions = np.where(
-            weight > 0.0, total / np.where(weight > 0.0, weight, 1.0), 1.0 / total.shape[1]
-        )
-        deviations = np.where(total > 0.0, np.maximum(np.sqrt(spread), self.floor[active]), old[2])
-        self.parameters[:, active] = proportions, means, deviations
+    known = ~np.isnan(x.T)
+    numbers = np.where(known, x.T, 0.0)
+    beyond = pl - pl.min(axis=1, keepdims=True)
+    beyond /= np.maximum(beyond.sum(axis=1, keepdims=True), TINY)
+    with np.errstate(divide="ignore"):
+        log_pl = np.log(pl)
+    parameters, likelihood, steps = mixture_kernel.fit(
+        numbers,
+        known * w,
+        numbers.sum(axis=1) / np.maximum(known.sum(axis=1), 1),
+        least,
+        np.stack([log_pl.T, (pl / pl.sum(axis=1, keepdims=True)).T, beyond.T]),
+        epsilon,
+        max_steps,
+    )
+    proportions, means, deviations = parameters
+    return Mixtures(proportions, means, deviations, likelihood, steps)
 
 
 def _log_normal(
@@ -266,9 +191,9 @@ def _log_normal(
     with np.errstate(over="ignore"):
         z: NDArray[np.float64] = (x - mean) / deviation
         z *= z
-    np.minimum(z, _FARTHEST, out=z)
+    np.minimum(z, FARTHEST, out=z)
     z *= -0.5
-    z -= np.log(deviation) + _LOG_SQRT_2PI
+    z -= np.log(deviation) + LOG_SQRT_2PI
     return z
 
 

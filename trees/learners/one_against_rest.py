@@ -113,12 +113,12 @@ def pignistic_together(masses: Floats, combine: Combine) -> Floats:
     Examples
     --------
     >>> pignistic_together(np.array([[[0.5, 0.25, 0.25], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]]]), "mean").round(4).tolist()
-    [[0.4722, 0.2361, 0.2917]]
+    [[0.4444, 0.2361, 0.3194]]
     """
     for_it, against, both = np.moveaxis(masses, -1, 0)
     size = for_it.shape[1]
     others = against / (size - 1)
-    averaged = (
+    averaged: Floats = (
         for_it - others + others.sum(axis=1, keepdims=True) + both.sum(axis=1, keepdims=True) / size
     ) / size
     if combine == "mean":
@@ -135,7 +135,8 @@ def pignistic_together(masses: Floats, combine: Combine) -> Floats:
         betp[:, k] = for_it[:, k] * (1.0 - for_it[:, rest]).prod(axis=1)
         betp[:, k] += both[:, k] * (sets / np.arange(1, size + 1)).sum(axis=1)
     total = betp.sum(axis=1, keepdims=True)
-    return np.where(total > NO_DIGITS, betp / np.maximum(total, NO_DIGITS), averaged)
+    together: Floats = np.where(total > NO_DIGITS, betp / np.maximum(total, NO_DIGITS), averaged)
+    return together
 
 
 def check_combine(combine: Combine, size: int) -> None:

@@ -202,7 +202,7 @@ def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cut
         for k in np.flatnonzero(np.count_nonzero(parts, axis=0) > max_cuts):
             passed = np.flatnonzero(parts[:, k])
             parts[:, k] = False
-            known = len(ranked) - np.count_nonzero(missing[:, k])
+            known = int(np.count_nonzero(~missing[:, k]))
             parts[passed[near_quantiles(passed, known, max_cuts)], k] = True
     column, at = np.nonzero(parts.T)
     below = np.zeros_like(here)
