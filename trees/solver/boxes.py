@@ -18,12 +18,13 @@ from quercus.trees.solver.curvature import BELOW, across, cut_at, cut_below, wan
 from quercus.trees.solver.cut import least_linear
 from quercus.trees.solver.enclosure import contains, greatest_linear, nearest, shrink, tighten
 from quercus.trees.solver.kernels import Array, gradient
-from quercus.trees.solver.quadratic import bound_at, expand, next_multiplier
+from quercus.trees.solver.quadratic import Scratch, bound_at, expand, next_multiplier, scratch_for
 
 Bytes = NDArray[np.int8]
 
 ROUNDS = 4  # quadratics tried in a box, at successive minimisers and multipliers
-SLABS = 10  # slabs tried
+SLABS = 10  # slabs tried,
+FAILURES = 3  # of which so many may have to be halved: of those that prove a box in the end few need more
 SHRUNK = 0.15  # a side that lost this part of its width makes another round worth while
 
 
@@ -99,7 +100,7 @@ def discard(
 
 @compiled
 def bound_in_slabs(
-    P: Array,
+    T: Array,
     w: Array,
     c: float,
     V: Array,
@@ -112,22 +113,15 @@ def bound_in_slabs(
     s_hi: float,
     m: float,
     enough: float,
-    K: Array,
-    M: Array,
-    A: Array,
-    e: Array,
-    f: Array,
-    g: Array,
-    r: Array,
-    z: Array,
-    q: Array,
+    scratch: Scratch,
 ) -> float:
     """Lower bound of the entropy in a box that holds the local minimum `x`, one slab ``lo <= s <= hi`` after another.
 
     Across the boundary of the level set the entropy may bend more than the likelihood; in a thin slab the third
-    inequality makes up for that. Minus infinity where that proves less than `enough`. On entry `K`, `g` and `e` are
-    those of `x`.
+    inequality makes up for that. Minus infinity where that proves less than `enough`. `T` is ``P`` transposed; on entry
+    `scratch` is as `bound_at` left it at `x`.
     """
+    K, M, A, e, f, g, r, z, q = scratch
     l = x.shape[0]
     width = s_hi - s_lo
     convex = False
@@ -145,6 +139,7 @@ def bound_in_slabs(
     slab_a = np.empty(l)
     slab_b = np.empty(l)
     exact = True
+    failures = 0
     for _ in range(SLABS):
         hi = min(lo + width, s_hi)
         slab_a[:] = a
@@ -162,7 +157,7 @@ def bound_in_slabs(
             best = -np.inf
             for _ in range(1 if exact else ROUNDS - 1):
                 bound, _, value = bound_at(
-                    P, w, c, V, slab_a, slab_b, gx, origin, lo, hi, y, m, exact, K, M, A, e, f, g, r, z, q
+                    T, w, c, V, slab_a, slab_b, gx, origin, lo, hi, y, m, exact, scratch
                 )
                 best = max(best, bound)
                 if best >= enough or exact or value == -np.inf:
@@ -171,6 +166,9 @@ def bound_in_slabs(
                 nearest(slab_a, slab_b, z, y)
             if best < enough:
                 if exact:
+                    return -np.inf
+                failures += 1
+                if failures > FAILURES:
                     return -np.inf
                 width = 0.5 * (hi - lo)
                 continue
@@ -225,16 +223,10 @@ def bound_in_box(
     at_x = gradient(P, w, x, gx)
     if not at_x > -np.inf:
         return -np.inf, 0, 0.5 * (a[0] + b[0]), mu
+    T = np.ascontiguousarray(P.T)
     V = np.empty(n)
-    K = np.empty((l, l))
-    M = np.empty((l, l))
-    A = np.empty((l, l))
-    e = np.empty(l)
-    f = np.empty(l)
-    g = np.empty(l)
-    r = np.empty(l)
-    z = np.empty(l)
-    q = np.empty(l)
+    scratch = scratch_for(l)
+    K, M, A, e, f, g, r, z, q = scratch
     width = np.empty(l)
     best_y = y.copy()
     best = -np.inf
@@ -254,20 +246,16 @@ def bound_in_box(
             origin, s_lo, s_hi = ranges(P, order, c, at_x, x, gx, a, b, top, V)
             width[:] = b - a
             fresh = False
-        bound, above, value = bound_at(
-            P, w, c, V, a, b, gx, origin, s_lo, s_hi, y, m, exact, K, M, A, e, f, g, r, z, q
-        )
+        bound, above, value = bound_at(T, w, c, V, a, b, gx, origin, s_lo, s_hi, y, m, exact, scratch)
         if value == -np.inf:
             break
         if not own:
             cut = widest_loss(e, a, b)
         if exact and bound == -np.inf:  # not convex with all that exactness wants: now as in any other box
-            best = bound_in_slabs(
-                P, w, c, V, a, b, x, gx, origin, s_lo, s_hi, m, enough, K, M, A, e, f, g, r, z, q
-            )
+            best = bound_in_slabs(T, w, c, V, a, b, x, gx, origin, s_lo, s_hi, m, enough, scratch)
             if best >= enough:
                 break
-            expand(P, w, y, V, g, K)
+            expand(T, w, y, V, g, K)
             want(y, a, b, m, g, exact, e)
             cut = widest_loss(e, a, b)
             at = cut_at(a[cut], b[cut], y[cut])

@@ -9,7 +9,7 @@ are kept short (`inlined`), and array methods and literal flags, which compile v
 """
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -18,12 +18,21 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def compiled(function: F) -> F:
     """Compile `function` on first call; the machine code is cached on disk where a cache directory is writable."""
-    try:
-        return cast(F, numba.njit(cache=True, error_model="numpy")(function))
-    except RuntimeError:  # no writable place for the cache: compile in every process instead
-        return cast(F, numba.njit(error_model="numpy")(function))
+    return _compile(function)
+
+
+def reordered(function: F) -> F:
+    """As `compiled`, for long sums: their terms may be added in any order, hence several at a time."""
+    return _compile(function, fastmath={"reassoc", "contract"})
 
 
 def inlined(function: F) -> F:
     """As `compiled`, for the one caller of a large kernel: becomes part of it instead of a unit of its own."""
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))
+
+
+def _compile(function: F, **options: Any) -> F:
+    try:
+        return cast(F, numba.njit(cache=True, error_model="numpy", **options)(function))
+    except RuntimeError:  # no writable place for the cache: compile in every process instead
+        return cast(F, numba.njit(error_model="numpy", **options)(function))

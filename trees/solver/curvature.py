@@ -10,6 +10,9 @@ from quercus.trees.solver.kernels import Array, solve
 
 BELOW = 0.5  # of the way from the side of a box to a minimum: where to cut below it
 NEAR = 0.8  # of a minimum: a side as near as that asks for little more than where it touches the minimum
+LEAST = 1e-2  # part of what certainly is enough to give way that is tried,
+HALVINGS = 5  # with so many halvings (of ratios) in between
+NEWTON = 30  # steps to where the line from a touches, at the most; 3 to 5 are usual
 STEEPEST = 4.0  # over b_j: most curvature wanted away from a local minimum; touches h at half of [0, b_j]
 
 
@@ -35,17 +38,16 @@ def envelope(f: float, y: float, a: float, b: float) -> tuple[float, float]:
         return here, -np.log(y) - 1.0
     t = b  # where the line from a touches
     if f * b > 1.0:
-        if a <= 0.0:
-            t = min(b, 2.0 / f)
-        else:
-            low = max(a, 1.0 / f)
-            t = min(b, 2.0 / f)
-            while t - low > 1e-7 * t:
-                middle = 0.5 * (low + t)
-                if least_curvature(middle, a) <= f:
-                    t = middle
-                else:
-                    low = middle
+        t = min(b, 2.0 / f)
+        if (
+            a > 0.0
+        ):  # right of 1 / f the excess is concave and falls: Newton's steps from the right stay there
+            for _ in range(NEWTON):
+                excess = 2.0 * (a * np.log(a / t) + t - a) - f * (t - a) * (t - a)
+                step = excess / (2.0 * (t - a) * (1.0 / t - f))
+                if not step > 1e-7 * t:
+                    break
+                t -= step
     at_a = (-a * np.log(a) if a > 0.0 else 0.0) + 0.5 * f * (a - y) * (a - y)
     at_t = -t * np.log(t) + 0.5 * f * (t - y) * (t - y)
     slope = (at_t - at_a) / (t - a)
@@ -94,6 +96,10 @@ def afford(M: Array, e: Array, a: Array, b: Array, exact: bool, most: float, f: 
     more than `most`, or where nothing may give way (`exact`).
     """
     l = e.shape[0]
+    if most < np.inf and not exact:
+        give_way(e, most, a, b, f)
+        if not is_convex(M, f, A):
+            return np.inf
     f[:] = e
     if is_convex(M, f, A):
         return 0.0
@@ -102,13 +108,9 @@ def afford(M: Array, e: Array, a: Array, b: Array, exact: bool, most: float, f: 
     high = 0.0
     for j in range(l):
         high = max(high, 1.01 * e[j] * (b[j] - a[j]) * (b[j] - a[j]))
-    if most < high:
-        high = most
-        give_way(e, high, a, b, f)
-        if not is_convex(M, f, A):
-            return np.inf
-    low = 1e-4 * high
-    for _ in range(7):
+    high = min(high, most)
+    low = LEAST * high
+    for _ in range(HALVINGS):
         middle = np.sqrt(low * high)
         give_way(e, middle, a, b, f)
         if is_convex(M, f, A):

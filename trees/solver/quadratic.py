@@ -23,40 +23,80 @@ minimum itself. ``phi`` moves curvature from the directions along the boundary o
 to spare, to the one across.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from quercus.trees.solver.compiled import compiled
+from quercus.trees.solver.compiled import compiled, reordered
 from quercus.trees.solver.curvature import across, envelope, want
 from quercus.trees.solver.cut import least_linear
 from quercus.trees.solver.kernels import Array
 
 
+class Scratch(NamedTuple):
+    """Where `bound_at` works, and leaves what its callers go on from.
+
+    Attributes
+    ----------
+    K, M, A : (l, l) curvature of the likelihood; of the quadratic before ``diag(f)``; of the quadratic
+    e, f : (l,) curvature wanted of each class, and what could be had
+    g, r : (l,) gradient of the likelihood, and of the quadratic, at ``y``
+    z, q : (l,) minimiser of the quadratic, and its gradient there
+    """
+
+    K: Array
+    M: Array
+    A: Array
+    e: Array
+    f: Array
+    g: Array
+    r: Array
+    z: Array
+    q: Array
+
+
 @compiled
-def expand(P: Array, w: Array, y: Array, V: Array, g: Array, K: Array) -> float:
+def scratch_for(l: int) -> Scratch:
+    """Return the working space for so many classes."""
+    square = np.empty((3, l, l))
+    line = np.empty((6, l))
+    return Scratch(square[0], square[1], square[2], line[0], line[1], line[2], line[3], line[4], line[5])
+
+
+@reordered
+def expand(T: Array, w: Array, y: Array, V: Array, g: Array, K: Array) -> float:
     """Write gradient `g` and curvature `K` (lower triangle) of the first inequality above; return ``l(y)``.
 
-    `V` (n,) bounds ``P @ t``. Minus infinity where some ``p_i . y`` is 0.
+    `T` (l, n) is ``P`` transposed, `V` (n,) bounds ``P @ t``. Minus infinity where some ``p_i . y`` is 0.
     """
-    n, l = P.shape
-    g[:] = 0.0
-    K[:] = 0.0
+    l, n = T.shape
+    v = np.zeros(n)
+    s = np.empty(n)
+    for j in range(l):
+        for i in range(n):
+            v[i] += T[j, i] * y[j]
     value = 0.0
     for i in range(n):
-        v = 0.0
-        for j in range(l):
-            v += P[i, j] * y[j]
-        if not v > 0.0:
+        if not v[i] > 0.0:
             return -np.inf
-        value += w[i] * np.log(v)
-        r = w[i] / v
-        s = r / (v + 2.0 / 3.0 * max(V[i] - v, 0.0))
-        for j in range(l):
-            p = P[i, j]
-            if p != 0.0:
-                g[j] += r * p
-                p *= s
-                for k in range(j + 1):
-                    K[j, k] += p * P[i, k]
+        value += w[i] * np.log(v[i])
+    for i in range(n):
+        r = w[i] / v[i]
+        s[i] = r / (v[i] + 2.0 / 3.0 * max(V[i] - v[i], 0.0))
+        v[i] = r
+    for j in range(l):
+        total = 0.0
+        for i in range(n):
+            total += v[i] * T[j, i]
+        g[j] = total
+    for j in range(l):
+        for i in range(n):
+            v[i] = s[i] * T[j, i]
+        for k in range(j + 1):
+            total = 0.0
+            for i in range(n):
+                total += v[i] * T[k, i]
+            K[j, k] = total
     return value
 
 
@@ -127,9 +167,10 @@ def next_multiplier(
     z: Array,
     q: Array,
 ) -> float:
-    """Multiplier with which the minimiser `z` (rewritten) of the quadratic lies on the level set, by the secant method.
+    """Multiplier with which the minimiser of the quadratic may lie on the level set, by one step of the secant method.
 
-    `short` is ``c - l(y)``; ``l`` is taken as its expansion at `y`. A guess only: any multiplier gives a bound.
+    `z` moves from the minimiser of the quadratic to that with another multiplier. `short` is ``c - l(y)``; ``l`` is
+    taken as its expansion at `y`. A guess only: any multiplier gives a bound, and more steps do not pay.
     """
     l = r.shape[0]
     gain = 0.0
@@ -138,23 +179,15 @@ def next_multiplier(
         gain += g[j] * (z[j] - y[j])
         for k in range(l):
             target += 0.5 * K[max(j, k), min(j, k)] * (z[j] - y[j]) * (z[k] - y[k])
-    last = mu
     missed = gain - target
     m = mu * (1.3 if missed < 0.0 else 0.75)
-    for _ in range(5):
-        minimise_quadratic(A, r, m - mu, g, a, b, y, z, q)
-        gain = -target
-        for j in range(l):
-            gain += g[j] * (z[j] - y[j])
-        if abs(gain) < 1e-3 * abs(target) or m == last:
-            break
-        new = m * (1.5 if gain < 0.0 else 0.6)
-        if gain != missed:
-            new = m - gain * (m - last) / (gain - missed)
-        last = m
-        missed = gain
-        m = min(max(new, 0.2 * mu), 5.0 * mu)
-    return m
+    minimise_quadratic(A, r, m - mu, g, a, b, y, z, q)
+    gain = -target
+    for j in range(l):
+        gain += g[j] * (z[j] - y[j])
+    if gain == missed:
+        return m * (1.5 if gain < 0.0 else 0.6)
+    return min(max(m - gain * (m - mu) / (gain - missed), 0.2 * mu), 5.0 * mu)
 
 
 @compiled
@@ -188,7 +221,7 @@ def underestimate(
 
 @compiled
 def bound_at(
-    P: Array,
+    T: Array,
     w: Array,
     c: float,
     V: Array,
@@ -201,23 +234,16 @@ def bound_at(
     y: Array,
     m: float,
     exact: bool,
-    K: Array,
-    M: Array,
-    A: Array,
-    e: Array,
-    f: Array,
-    g: Array,
-    r: Array,
-    z: Array,
-    q: Array,
+    scratch: Scratch,
 ) -> tuple[float, float, float]:
     """Bound of the entropy by one quadratic, around `y` and with multiplier `m`.
 
-    Returns the bound, the quadratic at its minimiser `z` (its gradient goes to `q`), and ``l(y)``. With `exact` nothing
-    may be given away at `y`: the bound is minus infinity where that leaves no convex quadratic.
+    Returns the bound, the quadratic at its minimiser, and ``l(y)``. With `exact` nothing may be given away at `y`: the
+    bound is minus infinity where that leaves no convex quadratic.
     """
+    K, M, A, e, f, g, r, z, q = scratch
     l = y.shape[0]
-    value = expand(P, w, y, V, g, K)
+    value = expand(T, w, y, V, g, K)
     if value == -np.inf:
         return -np.inf, -np.inf, value
     want(y, a, b, m, g, exact, e)
