@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import time
+from dataclasses import replace
 from typing import Any, Final
 
 from grpc import aio
@@ -50,7 +51,7 @@ from quercus.server.throttle import Memory, Rates, Streams, memory_of_machine
 from quercus.server.tls import server_credentials
 from quercus.server.tracing import Tracing
 from quercus.storage.access import TokenRecord
-from quercus.storage.errors import StorageError
+from quercus.storage.errors import ReadOnlyStore, StorageError
 from quercus.storage.store import Store
 
 _log = logging.getLogger(__name__)
@@ -106,6 +107,8 @@ class Server:
         self._credentials = server_credentials(*tls) if config.tls_cert else None
         self._tracing = Tracing()
         self._store = _open_store(config)
+        if self._store.is_read_only:  # a tree that is grown could not be stored
+            config = self._config = replace(config, grower=False)
         self.core = Core(self._store, config)
         self.supervisor = Supervisor(config)
         self._metrics = Metrics(self._store)
@@ -305,9 +308,9 @@ async def _serve(config: Config) -> None:
 
 def _open_store(config: Config) -> Store:
     try:
-        store = Store.open(config.store_url, check_s=config.check_s)
+        store = _open_as_it_may_be(config)
         try:
-            if config.grower:
+            if config.grower and not store.is_read_only:
                 store.claim(f"process {os.getpid()} (since {time.strftime('%Y-%m-%d %H:%M:%S %Z')})")
         except BaseException:
             store.close()
@@ -315,3 +318,13 @@ def _open_store(config: Config) -> Store:
         return store
     except (StorageError, InvalidInput) as error:
         raise BadStart(f"cannot use the store {config.store}: {error}") from error
+
+
+def _open_as_it_may_be(config: Config) -> Store:
+    """Open the store; where it may not be written, to be read."""
+    try:
+        return Store.open(config.store_url, check_s=config.check_s)
+    except ReadOnlyStore as error:
+        store = Store.open(config.store_url, check_s=config.check_s, read_only=True)
+        _log.warning("%s; it is only read: rows and answers are refused, and no tree grows", error)
+        return store

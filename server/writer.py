@@ -50,7 +50,7 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="quercus-writer", daemon=True)
         self._pending_bytes = 0
         self._room = asyncio.Event()
-        self._trouble = ""
+        self._trouble = store.write_trouble
         self._look_at = time.monotonic() + LOOK_S
         self.commits = 0  # groups of pushes committed: fewer than pushes when they share commits
 

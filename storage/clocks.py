@@ -73,6 +73,8 @@ class Clocks:
         """The clocks of a store: as it remembers them, or set anew when the machine was started since."""
         with database.read() as connection:
             offset = _remembered(connection, boot, steady())
+            if offset is None and database.dialect.read_only:
+                offset = _begun(connection, wall(), steady())
         if offset is None:
             with database.write() as connection:
                 offset = _remembered(connection, boot, steady())
@@ -102,10 +104,15 @@ def _remembered(connection: Connection, boot: str, steady: float) -> float | Non
     return None if behind else float(row.offset)
 
 
-def _set(connection: Connection, boot: str, wall: float, steady: float) -> float:
+def _begun(connection: Connection, wall: float, steady: float) -> float:
+    """By how much the lease clock is ahead from now on, where nothing is remembered of this boot."""
     fresh = connection.execute(select(lease_clock)).one_or_none() is None
     # A new store (or one of revision 0001, whose leases end by the wall clock) starts with the wall's time.
-    offset = wall - steady if fresh else (_reached(connection) or wall - steady)
+    return wall - steady if fresh else (_reached(connection) or wall - steady)
+
+
+def _set(connection: Connection, boot: str, wall: float, steady: float) -> float:
+    offset = _begun(connection, wall, steady)
     connection.execute(delete(lease_clock))
     connection.execute(insert(lease_clock).values(id=1, boot=boot, offset=offset))
     return offset

@@ -63,15 +63,22 @@ class SqliteDialect:
         Of SQLAlchemy, with a file path.
     busy_timeout_s : float
         How long a writer waits for another process.
+    read_only : bool
+        Nothing is written, neither to the file nor beside it.
     """
 
-    def __init__(self, url: URL, busy_timeout_s: float) -> None:
+    def __init__(self, url: URL, busy_timeout_s: float, read_only: bool = False) -> None:
         self.path = _file_of(url)
+        self.read_only = read_only
         self.busy_timeout_s = busy_timeout_s
         self._url = url
         self._token_lock = threading.Lock()
         self._token_connection: Any = None
-        self._files: dict[Path, tuple[int, int]] = {}
+        self._files: dict[Path, tuple[int, ...]] = {}
+        self._opened: tuple[int, int] | None = None  # what was there to be read
+        self._is_still = (
+            False  # nobody writes the file: neither this process nor, as far as can be seen, another
+        )
 
     @property
     def store_name(self) -> str:
@@ -87,6 +94,9 @@ class SqliteDialect:
             raise StoreError(f"cannot create {self.path}: {parent} is not a folder")
         if self.path.is_dir():
             raise CorruptStore(f"{self.path} is a folder, not a store")
+        if self.read_only:
+            self._check_readable()
+            return
         if os.statvfs(parent).f_flag & os.ST_RDONLY:
             raise ReadOnlyStore(f"{self.path} may not be written: its file system is mounted read-only")
         if self.path.exists() and not _may(self.path, os.R_OK | os.W_OK):
@@ -96,8 +106,31 @@ class SqliteDialect:
                 f"{self.path} cannot be used: the folder {parent} may not be written by this user"
             )
 
+    def _check_readable(self) -> None:
+        if not self.path.exists():
+            raise ReadOnlyStore(f"{self.path} does not exist, and its folder may not be written by this user")
+        if not _may(self.path, os.R_OK):
+            raise ReadOnlyStore(f"{self.path} may not be read by this user")
+        self._is_still, self._opened = not self._has_log(), _contents(self.path)
+        if not self._is_still and not self._beside("-shm").exists() and not _may(self.path.parent, os.W_OK):
+            raise ReadOnlyStore(
+                f"{self.path} has commits in its write-ahead log, which cannot be read where nothing can be written: "
+                "open it once where it may be written, or copy both files"
+            )
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(self.path.name + suffix)
+
+    def _has_log(self) -> bool:
+        """Whether there are commits that the file itself may not have yet."""
+        with suppress(OSError):
+            return self._beside("-wal").stat().st_size > 0
+        return False
+
     def make_file(self) -> None:
         """Make the file, when it is not there, for this user alone; SQLite gives what lies beside it the same mode."""
+        if self.read_only:
+            return
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
@@ -112,6 +145,10 @@ class SqliteDialect:
                 raise StoreError(
                     f"{path} was deleted or replaced while it was in use: put it back, or start the server again"
                 )
+        if self._is_still and (self._has_log() or _contents(self.path) != self._opened):
+            raise StoreError(
+                f"{self.path} was opened to be read alone, and somebody writes it now: start the server again"
+            )
 
     def remember_files(self) -> None:
         """Take the files as they are now for those that were opened; called after a commit."""
@@ -157,8 +194,10 @@ class SqliteDialect:
 
     def create_engine(self) -> Engine:
         """Engine whose connections are set up and whose transactions begin as they will be used."""
+        creator = {"creator": self._connect_to_read} if self.read_only else {}
         engine = create_engine(
             self._url,
+            **creator,
             poolclass=QueuePool,
             pool_size=POOL_SIZE,
             max_overflow=POOL_OVERFLOW,
@@ -168,6 +207,16 @@ class SqliteDialect:
         event.listen(engine, "connect", _set_up_connection)
         event.listen(engine, "begin", self._begin)
         return engine
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        # immutable: else SQLite would make files beside it. If somebody writes, `check_in_place` notices, not SQLite.
+        mode = "immutable=1" if self._is_still else "mode=ro"
+        return sqlite3.connect(
+            f"{self.path.resolve().as_uri()}?{mode}",
+            uri=True,
+            timeout=self.busy_timeout_s,
+            check_same_thread=False,
+        )
 
     def _begin(self, connection: Connection) -> None:
         if not connection.get_execution_options().get(WRITE, False):
@@ -184,6 +233,8 @@ class SqliteDialect:
 
     def prepare(self, engine: Engine) -> None:
         """Switch the file to write-ahead logging: readers never wait for the writer. It stays switched."""
+        if self.read_only:
+            return
         deadline = time.monotonic() + self.busy_timeout_s
         while True:
             raw = engine.raw_connection()
@@ -253,7 +304,7 @@ class SqliteDialect:
 DRIVER_ERRORS = (SQLAlchemyError, sqlite3.Error)
 
 
-def dialect_for(url: str, busy_timeout_s: float) -> SqliteDialect:
+def dialect_for(url: str, busy_timeout_s: float, read_only: bool = False) -> SqliteDialect:
     """The dialect a URL asks for.
 
     Raises
@@ -271,7 +322,7 @@ def dialect_for(url: str, busy_timeout_s: float) -> SqliteDialect:
         raise InvalidInput(
             "store", f"{parsed.get_backend_name()!r} is not supported; use sqlite:///path/to/file"
         )
-    return SqliteDialect(parsed, busy_timeout_s)
+    return SqliteDialect(parsed, busy_timeout_s, read_only)
 
 
 def file_url(path: Path) -> str:
@@ -305,6 +356,15 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _contents(path: Path) -> tuple[int, int] | None:
+    """What changes when a file is written: its time and size."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def _code(error: sqlite3.Error) -> int:

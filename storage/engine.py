@@ -21,7 +21,12 @@ class Database:
         self._writer = threading.Lock()
         self._closed = False
         self._damage = ""
-        self._write_trouble = ""
+        self._write_trouble = self._read_only = (
+            f"{dialect.store_name} could not be written when it was opened, and is only read: "
+            "make it writable and start the server again"
+            if dialect.read_only
+            else ""
+        )
         self._claim: ServerLock | None = None
         with self._translated():
             dialect.check_reachable()
@@ -45,6 +50,8 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """Write transaction, committed to disk when the block ends, rolled back when it raises."""
         with self._watched(), self._translated(), self._writer:
+            if self._read_only:
+                raise ReadOnlyStore(self._read_only)
             if self._damage:  # to write on would make it worse
                 raise ReadOnlyStore(f"{self._damage}; nothing is written to it any more")
             self.dialect.check_in_place()

@@ -7,7 +7,7 @@ revision), set `schema.HEAD` to it. A test compares what the migrations build wi
 from sqlalchemy import Connection, inspect, text
 
 from quercus.storage.engine import Database
-from quercus.storage.errors import CorruptStore, NewerSchema
+from quercus.storage.errors import CorruptStore, NewerSchema, ReadOnlyStore
 from quercus.storage.schema import HEAD, REVISION_TABLE
 
 SCRIPTS = "quercus.storage:migrations"
@@ -23,11 +23,28 @@ def ensure_schema(database: Database) -> None:
     CorruptStore
         When the file is a database of something else.
     """
+    if database.dialect.read_only:
+        _check_schema(database)
+        return
     with database.write() as connection:
         found = stored_revision(connection, database.dialect.store_name)
         if found != HEAD:
             _upgrade(connection, found, database.dialect.store_name)
             database.dialect.teach_planner(connection)
+    database.remember_files()
+
+
+def _check_schema(database: Database) -> None:
+    """Of a store that may not be written: raise when it is not as this version knows it."""
+    name = database.dialect.store_name
+    with database.read() as connection:
+        found = stored_revision(connection, name)
+    if found is None:
+        raise ReadOnlyStore(f"{name} is empty, and may not be written")
+    if found > HEAD:
+        raise NewerSchema(name, found, HEAD)
+    if found != HEAD:
+        raise ReadOnlyStore(f"{name} has schema {found}, must be brought to {HEAD}, and may not be written")
     database.remember_files()
 
 

@@ -53,6 +53,7 @@ class Store(QueryCalls):
         boot: str | None = None,
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         check_s: float = 0.0,
+        read_only: bool = False,
     ) -> "Store":
         """Open a store, create it when there is none, upgrade its schema when it is older.
 
@@ -70,6 +71,8 @@ class Store(QueryCalls):
             How long a write waits for another process.
         check_s : float
             For how long at most to look whether the file is damaged; 0: not at all.
+        read_only : bool
+            Open one that may not be written, of this version's schema: every write is refused (`ReadOnlyStore`).
 
         Raises
         ------
@@ -80,7 +83,7 @@ class Store(QueryCalls):
         InvalidInput
             The URL is none, or names a database that is not supported.
         """
-        database = Database(dialect_for(url, busy_timeout_s))
+        database = Database(dialect_for(url, busy_timeout_s, read_only))
         try:
             if check_s > 0:
                 database.check(check_s)
@@ -105,6 +108,11 @@ class Store(QueryCalls):
         """
         with self._database.write() as connection:
             return transfer.load(connection, lines, name, meaning)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it was opened only to be read."""
+        return self._database.dialect.read_only
 
     @property
     def revision(self) -> str:

@@ -8,8 +8,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from integration.client.serving import QUERCUS, Serving
+from support.mounts import small_disk
+
+from quercus.client import Client, FailedPrecondition, Nominal, Specification
 
 # Root may write everywhere; without this one capability file permissions bind it too.
 BOUND = """
@@ -18,12 +23,15 @@ assert ctypes.CDLL(None).prctl(24, 1, 0, 0, 0) == 0  # PR_CAPBSET_DROP, CAP_DAC_
 os.execv(sys.argv[1], sys.argv[1:])
 """
 
+BEFORE = [sys.executable, "-c", BOUND] if os.geteuid() == 0 else []
+SPECIFICATION = Specification([Nominal("X", ["a", "b"])], ["p", "q"], budget=1, strategy="published")
+
 
 def serve(store: Path, *options: str, bound: bool = False) -> str:
     """Start a server that must fail; its one line of complaint."""
     command = [QUERCUS, "serve", "--store", str(store), "--port", "0", *options]
-    if bound and os.geteuid() == 0:
-        command = [sys.executable, "-c", BOUND, *command]
+    if bound:
+        command = [*BEFORE, *command]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (result.returncode, result.stdout) == (1, "")
     lines = [line for line in result.stderr.splitlines() if not line.startswith("store ")]
@@ -51,16 +59,73 @@ def test_store_of_a_newer_version(store: Path) -> None:
     assert store.read_bytes() == before
 
 
-def test_read_only_store(store: Path) -> None:
-    store.chmod(0o400)
-    line = serve(store, bound=True)
-    assert f"{store} may not be read and written by this user" in line
+def check_is_only_read(folder: Path, log: Path) -> None:
+    """A server of this folder shows what is there, takes nothing, and says so."""
+    with log.open("w") as stderr:
+        serving = Serving(folder, stderr=stderr, before=BEFORE)
+    try:
+        with Client(serving.address) as client:
+            assert [model.name for model in client.models()] == ["m"]
+            assert client.classify("m", [["a"]])[0].label == "p"
+            assert client.tree("m").nodes[0].count == 2
+            for refused in (
+                lambda: client.push("m", [["b"]], ["q"]),
+                lambda: client.create_model("n", SPECIFICATION),
+                lambda: client.lease("m", "ann"),
+            ):
+                with pytest.raises(FailedPrecondition, match="could not be written when it was opened"):
+                    refused()
+        with grpc.insecure_channel(serving.address) as channel:
+            health = health_pb2_grpc.HealthStub(channel)
+            for service, well in (("", True), ("quercus.v1.Writes", False)):
+                status = health.Check(health_pb2.HealthCheckRequest(service=service)).status
+                assert (status == health_pb2.HealthCheckResponse.SERVING) == well, service
+    finally:
+        assert serving.stop() == 0
+    assert "it is only read: rows and answers are refused, and no tree grows" in log.read_text()
 
 
-def test_store_in_a_read_only_folder(store: Path) -> None:
-    store.parent.chmod(0o500)
-    line = serve(store, bound=True)
-    assert f"{store.parent} may not be written by this user" in line
+@pytest.fixture
+def taught(tmp_path: Path) -> Path:
+    """A folder with a store that has a model and its tree."""
+    folder = tmp_path / "taught"
+    folder.mkdir()
+    teach(folder)
+    return folder
+
+
+def teach(folder: Path) -> None:
+    serving = Serving(folder)
+    with Client(serving.address) as client:
+        client.create_model("m", SPECIFICATION)
+        client.push("m", [["a"], ["a"]], ["p", "p"])
+        client.wait_grown("m")
+    assert serving.stop() == 0
+
+
+def test_read_only_store(taught: Path, tmp_path: Path) -> None:
+    (taught / "quercus.db").chmod(0o400)
+    check_is_only_read(taught, tmp_path / "log")
+
+
+def test_store_in_a_read_only_folder(taught: Path, tmp_path: Path) -> None:
+    taught.chmod(0o500)
+    check_is_only_read(taught, tmp_path / "log")
+    taught.chmod(0o700)
+
+
+def test_store_on_a_read_only_file_system(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", megabytes=16) as folder:
+        teach(folder)
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        check_is_only_read(folder, tmp_path / "log")
+
+
+def test_nothing_to_be_read_in_a_read_only_folder(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    line = serve(tmp_path / "quercus.db", bound=True)
+    tmp_path.chmod(0o700)
+    assert "quercus.db does not exist, and its folder may not be written by this user" in line
 
 
 def test_port_held_by_something_else(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 QUERCUS = str(Path(sys.executable).with_name("quercus"))
 START_S = 60.0
@@ -74,12 +76,19 @@ class Serving:
         More flags of ``quercus serve``.
     """
 
-    def __init__(self, folder: Path, port: int = 0, *flags: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        port: int = 0,
+        *flags: str,
+        stderr: IO[str] | int = subprocess.DEVNULL,
+        before: Sequence[str] = (),
+    ) -> None:
         store = f"sqlite:///{folder / 'quercus.db'}"
         self.process = subprocess.Popen(
-            [QUERCUS, "serve", "--store", store, "--port", str(port), *flags],
+            [*before, QUERCUS, "serve", "--store", store, "--port", str(port), *flags],
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=stderr,
             text=True,
         )
         self.address = self._wait_for_address()

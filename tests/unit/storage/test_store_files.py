@@ -1,12 +1,14 @@
 """Bad files, locked files, and what the user reads then."""
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +119,82 @@ def test_a_read_only_folder(unprivileged):
     for name in ("store.db", "new.db"):
         with pytest.raises(ReadOnlyStore, match=f"the folder {unprivileged} may not be written by this user"):
             Store.open(url_of(unprivileged / name))
+
+
+def filled(path: Path) -> None:
+    with Store.open(url_of(path)) as store:
+        store.create_model("m", b"specification", budget=1)
+        store.append_instances("m", ["i"], np.zeros((1, 2)), [b"?"])
+
+
+def test_a_store_that_may_not_be_written_is_read(unprivileged):
+    path = unprivileged / "store.db"
+    filled(path)
+    path.chmod(0o400)
+    unprivileged.chmod(0o500)
+    with Store.open(url_of(path), check_s=1.0, read_only=True) as store:
+        assert store.is_read_only
+        assert store.get_model("m").instance_count == 1
+        assert [event.id for event in store.read_events("m", 0, 9)] == ["i"]
+        assert store.change_token() == store.change_token()
+        for write in (
+            lambda: store.create_model("n", b"", budget=0),
+            lambda: store.lease("m", "ann", 1, 60.0),
+        ):
+            with pytest.raises(
+                ReadOnlyStore, match=r"could not be written when it was opened, and is only read"
+            ):
+                write()
+        assert "is only read" in store.write_trouble
+        with pytest.raises(ReadOnlyStore):
+            store.try_to_write()
+    assert [file.name for file in unprivileged.iterdir()] == ["store.db"]
+
+
+def test_what_stands_in_the_log_alone_is_read_too_or_said(unprivileged):
+    """A writer that was killed leaves its last commits in the write-ahead log."""
+    path, copy = unprivileged / "store.db", unprivileged / "copy" / "store.db"
+    copy.parent.mkdir()
+    with Store.open(url_of(path)) as store:
+        store.create_model("m", b"specification", budget=1)
+        for suffix in ("", "-wal", "-shm"):
+            shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
+    for file in copy.parent.iterdir():
+        file.chmod(0o400)
+    copy.parent.chmod(0o500)
+    with Store.open(url_of(copy), read_only=True) as store:
+        assert store.get_model("m").budget == 1
+    copy.parent.chmod(0o700)
+    Path(f"{copy}-shm").unlink()
+    copy.parent.chmod(0o500)
+    with pytest.raises(ReadOnlyStore, match="has commits in its write-ahead log, which cannot be read"):
+        Store.open(url_of(copy), read_only=True)
+    copy.parent.chmod(0o700)
+
+
+def test_who_reads_alone_notices_that_somebody_writes(path):
+    filled(path)
+    with Store.open(url_of(path), read_only=True) as reading, Store.open(url_of(path)) as writing:
+        writing.create_model("n", b"specification", budget=1)
+        with pytest.raises(StoreError, match="somebody writes it now: start the server again"):
+            reading.get_model("m")
+
+
+@pytest.mark.parametrize(("revision", "kind"), [("0002", ReadOnlyStore), ("0042", NewerSchema)])
+def test_another_schema_cannot_be_read_without_writing(path, revision, kind):
+    filled(path)
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("UPDATE quercus_revision SET version_num = ?", (revision,))
+    with pytest.raises(kind, match=revision):
+        Store.open(url_of(path), read_only=True)
+
+
+def test_what_is_not_there_cannot_be_read(path):
+    with pytest.raises(ReadOnlyStore, match="does not exist, and its folder may not be written"):
+        Store.open(url_of(path), read_only=True)
+    path.touch()
+    with pytest.raises(ReadOnlyStore, match="is empty, and may not be written"):
+        Store.open(url_of(path), read_only=True)
 
 
 @pytest.mark.parametrize(
