@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,9 @@ from quercus.trees.learners.predictions import Predictions, Shared
 from quercus.trees.learners.stored import parted, restored
 from quercus.trees.metrics import undominated
 from quercus.trees.specification import Nominal, Numeric, Specification
+
+MAX_SAID: Final = 4096
+"""Nodes of a tree whose answer for a single row is kept as a message."""
 
 
 def encode_head(specification: Specification, edges: Edges, names: Sequence[Sequence[str]]) -> tree_pb2.Tree:
@@ -149,6 +153,7 @@ class Classifier:
     classes: tuple[str, ...]
     model: Learned
     names: Names | None
+    _said: dict[int, classify_pb2.ClassifyResponse] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, key: int, snapshot: Snapshot, specification: Specification) -> Classifier:
@@ -187,6 +192,24 @@ class Classifier:
         InvalidInput
             When paths are wanted of several trees, or a row has too many combinations of values.
         """
+        node = None if want_paths or want_masses else self._end(cells)
+        if node is None:
+            return self._respond(cells, want_paths, want_masses)
+        said = self._said.get(node)
+        if said is None:
+            said = self._respond(cells, want_paths, want_masses)
+            if len(self._said) < MAX_SAID:
+                self._said[node] = said
+        return said
+
+    def _end(self, cells: Cells) -> int | None:
+        """Return the node that says all there is to say of a single row; None where it is not one node."""
+        values = cells.values
+        if len(values) != 1 or cells.parts or not isinstance(self.model, TreeModel) or np.isnan(values).any():
+            return None
+        return self.model.flat.route(self.model.encoder.codes(values), values).item()
+
+    def _respond(self, cells: Cells, want_paths: bool, want_masses: bool) -> classify_pb2.ClassifyResponse:
         if want_paths and self.names is None:
             raise InvalidInput(
                 "want_paths", "is true, but the model has several trees: a row has no one path"

@@ -20,13 +20,13 @@ from quercus.server.access import (
     short_name,
 )
 from quercus.server.core import Core
-from quercus.server.errors import PermissionDenied, ResourceExhausted, to_failure
-from quercus.server.handlers import Handler, rewrap
+from quercus.server.errors import PermissionDenied, ResourceExhausted, Unauthenticated, to_failure
+from quercus.server.handlers import Handler, Wrapped, metadata_of, rewrap
 from quercus.server.leasing import ANY
 from quercus.server.names import MODEL_ID, parse_query
 from quercus.server.observing import PATIENT
 from quercus.server.throttle import Memory, Rates, Streams
-from quercus.storage.errors import NotFound
+from quercus.storage.errors import NotFound, StorageError
 
 _audit = logging.getLogger("quercus.audit")
 LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/SetLogLevel"})
@@ -38,6 +38,7 @@ REFUSALS_PER_S: Final = 1.0
 STRANGER: Final = "a stranger"
 REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 
+AUTHORIZATION: Final = "authorization"
 OPEN_PREFIX: Final = "/grpc.health."
 """Probes need no token: whether a server is well is no secret."""
 
@@ -66,19 +67,18 @@ class Guard(aio.ServerInterceptor):
         self._core = core
         self._authority = authority
         self._bounds = bounds
+        self._wrapped = Wrapped(self._wrap)
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
     ) -> Handler:
         """Wrap the handler of the method."""
-        handler = await continuation(handler_call_details)
-        method = handler_call_details.method
-        if handler is None:
-            return None
+        return self._wrapped.of(handler_call_details.method, await continuation(handler_call_details))
+
+    def _wrap(self, method: str, handler: Handler) -> Handler:
         if method.startswith(OPEN_PREFIX):
             return rewrap(handler, unary=lambda behaviour, _: behaviour, stream=self._bounded)
-        given = [value for key, value in handler_call_details.invocation_metadata if key == "authorization"]
-        gate = _Gate(self._core, self._authority, self._bounds, method, given[0] if given else None)
+        gate = _Gate(self._core, self._authority, self._bounds, method)
         audited = short_name(method) in ADMINISTRATIVE
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
@@ -98,34 +98,27 @@ class Guard(aio.ServerInterceptor):
 
 
 class _Gate:
-    """What one call has to pass, at its start and with every message."""
+    """What the calls of one method have to pass, at their start and with every message."""
 
-    def __init__(
-        self,
-        core: Core,
-        authority: Authority | None,
-        bounds: Bounds,
-        method: str,
-        authorization: str | None,
-    ) -> None:
+    def __init__(self, core: Core, authority: Authority | None, bounds: Bounds, method: str) -> None:
         self._core = core
         self._authority = authority
         self._bounds = bounds
         self._is_work = short_name(method) not in LIGHT
+        self._is_patient = method.rpartition("/")[2] in PATIENT
         self._method = method
-        self._authorization = authorization
 
-    async def admit(self) -> Principal | None:
+    async def admit(self, context: Any) -> Principal | None:
         """Return who calls; raises unless they may, still."""
         if self._authority is None:
             return None
-        principal = await self._authority.admit(self._authorization)
+        principal = await self._authority.admit(metadata_of(context, AUTHORIZATION))
         check_permission(principal, self._method)
         return principal
 
     async def check(self, request: Any, context: Any) -> None:
         """Let a message pass, or raise."""
-        principal = await self.admit()
+        principal = await self.admit(context)
         set_caller(principal)
         self._bounds.rates.take(_caller_name(principal, context))
         if self._is_work:
@@ -158,8 +151,10 @@ class _Gate:
                 return await behaviour(self._checked(request, context), context)
             await self.check(request, context)
             response = await behaviour(request, context)
-            if self._method.rpartition("/")[2] in PATIENT:
-                await self.admit()  # still; what was leased meanwhile is open again when the lease ends
+            if self._is_patient:
+                await self.admit(
+                    context
+                )  # still; what was leased meanwhile is open again when the lease ends
             return response
 
         return guarded
@@ -168,14 +163,14 @@ class _Gate:
         """Wrap a handler with many responses, each of which the caller must still be allowed to see."""
 
         async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
-            principal = await self.admit()
+            principal = await self.admit(context)
             set_caller(principal)
             with self._bounds.streams.opened(_caller_name(principal, context)):
                 if not streams_in:
                     await self.check(request, context)
                 asked = self._checked(request, context) if streams_in else request
                 async for response in behaviour(asked, context):
-                    await self.admit()
+                    await self.admit(context)
                     yield response
 
         return guarded
@@ -223,9 +218,11 @@ class _Gate:
         if self._authority is None:
             return f"anyone at {context.peer()}"
         try:
-            return (await self._authority.admit(self._authorization)).name
-        except Exception:
+            return (await self._authority.admit(metadata_of(context, AUTHORIZATION))).name
+        except Unauthenticated:
             return f"{STRANGER} at {context.peer()}"
+        except StorageError:  # the line is written nevertheless, and bounded as a stranger's
+            return f"{STRANGER} at {context.peer()}, the tokens cannot be read"
 
 
 def _caller_name(principal: Principal | None, context: Any) -> str:

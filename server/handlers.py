@@ -13,6 +13,33 @@ Wrap = Callable[[Behaviour, bool], Behaviour]
 Deserialize = Callable[[bytes], Any]
 
 
+class Wrapped:
+    """Wrapped handlers by method, each made once: methods are few, calls are many.
+
+    Parameters
+    ----------
+    wrap : makes the wrapped handler of a method and its handler.
+    """
+
+    def __init__(self, wrap: Callable[[str, Handler], Handler]) -> None:
+        self._wrap = wrap
+        self._made: dict[str, tuple[Handler, Handler]] = {}
+
+    def of(self, method: str, handler: Handler) -> Handler:
+        """Return the wrapped handler; None for None, a method that the server does not have."""
+        if handler is None:
+            return None
+        made = self._made.get(method)
+        if made is None or made[0] is not handler:  # an interceptor further in may make one for every call
+            made = self._made[method] = (handler, self._wrap(method, handler))
+        return made[1]
+
+
+def metadata_of(context: Any, key: str) -> str | None:
+    """Return the first value that the caller gave under a key, None where it gave none."""
+    return next((value for name, value in context.invocation_metadata() or () if name == key), None)
+
+
 def rewrap(
     handler: Handler,
     *,

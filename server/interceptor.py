@@ -16,7 +16,7 @@ from grpc import aio
 
 from quercus.belief.errors import InvalidInput
 from quercus.server.errors import Failure, failure, to_failure
-from quercus.server.handlers import Handler, rewrap
+from quercus.server.handlers import Handler, Wrapped, rewrap
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +30,7 @@ class CatchAll(aio.ServerInterceptor):
     """
 
     def __init__(self) -> None:
+        self._wrapped = Wrapped(self._wrap)
         self._streams = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -51,10 +52,9 @@ class CatchAll(aio.ServerInterceptor):
         self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
     ) -> Handler:
         """Wrap the handler of the method."""
-        handler = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        method = handler_call_details.method
+        return self._wrapped.of(handler_call_details.method, await continuation(handler_call_details))
+
+    def _wrap(self, method: str, handler: Handler) -> Handler:
         return rewrap(
             handler,
             unary=lambda behaviour, streams_in: _guard_unary(method, _checked(behaviour, streams_in)),

@@ -8,12 +8,13 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import cache
 from typing import Any, Final
 
 import grpc
 from grpc import aio
 
-from quercus.server.handlers import Handler, rewrap
+from quercus.server.handlers import Handler, Wrapped, metadata_of, rewrap
 from quercus.server.logs import set_request_id
 from quercus.server.metrics import Metrics
 
@@ -41,45 +42,50 @@ class Observer(aio.ServerInterceptor):
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self._wrapped = Wrapped(self._wrap)
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
     ) -> Handler:
         """Wrap the handler of the method."""
-        handler = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        metadata = handler_call_details.invocation_metadata or ()
-        given = next((value for key, value in metadata if key == REQUEST_ID), "")
-        call = _Call(self._metrics, handler_call_details.method, str(given))
-        return rewrap(handler, unary=call.unary, stream=call.stream)
+        return self._wrapped.of(handler_call_details.method, await continuation(handler_call_details))
+
+    def _wrap(self, method: str, handler: Handler) -> Handler:
+        calls = _Calls(self._metrics, method, handler)
+        return rewrap(handler, unary=calls.unary, stream=calls.stream)
 
 
-class _Call:
-    """One call, from its start to its end."""
+class _Calls:
+    """The calls of one method, each from its start to its end."""
 
-    def __init__(self, metrics: Metrics, method: str, given: str) -> None:
+    def __init__(self, metrics: Metrics, method: str, handler: Handler) -> None:
         _, service, name = method.split("/", 2)
-        self._labels = (service, name)
         self._method = method
+        self._is_patient = name in PATIENT
         self._metrics = metrics
-        self._id = given if _SOUND.fullmatch(given) else secrets.token_hex(8)
+        self._labels = labels = (service, name)
+        is_stream = handler.request_streaming or handler.response_streaming
+        self._started = metrics.started.labels(*labels)
+        self._handled = cache(lambda code: metrics.handled.labels(*labels, code))
+        self._seconds = None if is_stream else metrics.seconds.labels(*labels)
 
     def _begin(self, context: Any) -> float:
-        set_request_id(self._id)
-        context.set_trailing_metadata(((REQUEST_ID, self._id),))
-        self._metrics.started.labels(*self._labels).inc()
+        given = metadata_of(context, REQUEST_ID)
+        request_id = given if given and _SOUND.fullmatch(str(given)) else secrets.token_hex(8)
+        set_request_id(request_id)
+        context.set_trailing_metadata(((REQUEST_ID, request_id),))
+        self._started.inc()
         self._metrics.begin()
         return time.perf_counter()
 
-    def _end(self, context: Any, started: float, error: BaseException | None, *, timed: bool) -> None:
+    def _end(self, context: Any, started: float, error: BaseException | None) -> None:
         seconds = time.perf_counter() - started
         code = _code(context, error)
         self._metrics.end()
-        self._metrics.handled.labels(*self._labels, code).inc()
-        if timed:
-            self._metrics.seconds.labels(*self._labels).observe(seconds)
-        is_slow = timed and seconds > SLOW_S and self._labels[1] not in PATIENT
+        self._handled(code).inc()
+        if self._seconds is not None:
+            self._seconds.observe(seconds)
+        is_slow = self._seconds is not None and seconds > SLOW_S and not self._is_patient
         level = logging.INFO if is_slow else logging.DEBUG
         if _log.isEnabledFor(level):
             _log.log(level, "%s %s in %.1f ms from %s", self._method, code, 1000 * seconds, context.peer())
@@ -95,7 +101,7 @@ class _Call:
                 error = caught
                 raise
             finally:
-                self._end(context, started, error, timed=not streams_in)
+                self._end(context, started, error)
 
         return observed
 
@@ -113,7 +119,7 @@ class _Call:
                 error = caught
                 raise
             finally:
-                self._end(context, started, error, timed=False)
+                self._end(context, started, error)
 
         return observed
 

@@ -1,5 +1,6 @@
 """A tree as arrays: for the wire, for snapshots and for routing many rows at once."""
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -245,6 +246,9 @@ class FlatTree:
         at = np.zeros(count, dtype=np.int64)
         if codes.size == 0:
             return at
+        if count == 1:
+            at[0] = self._end(codes[0].tolist(), None if values is None else values[0].tolist())
+            return at
         # as an unsigned number a negative code (UNKNOWN) is larger than any other, and so beyond every block
         flat = codes.astype(np.int16, copy=False).view(np.uint16).T.reshape(-1)
         numbers = values.T.reshape(-1) if values is not None and self.has_thresholds else None
@@ -260,6 +264,21 @@ class FlatTree:
             moving, node = moving.take(moved), child.take(moved)
             at[moving] = node
         return at
+
+    def _end(self, codes: list[int], values: list[float] | None) -> int:
+        """Return the node in which one row ends: plain numbers are quicker than arrays of one."""
+        node = 0
+        while True:
+            column, width = self._column.item(node), self._width.item(node)
+            code = codes[column]
+            if values is not None and self.has_thresholds:
+                threshold, number = self.threshold.item(node), values[column]
+                if not math.isnan(threshold):
+                    code = NO_NUMBER if math.isnan(number) else int(number >= threshold)
+            child = self._target.item(self._first.item(node) + (code if 0 <= code < width else width))
+            if child == node:
+                return node
+            node = child
 
     def _sides(self, node: NDArray[np.int32], number: Floats, code: NDArray[np.uint16]) -> NDArray[np.uint16]:
         threshold = self.threshold.take(node)

@@ -112,7 +112,10 @@ def test_the_published_tree_is_pruned_and_the_growing_one_whole(seed: int, kind:
 def test_rows_are_routed_to_the_nodes_that_hold_them() -> None:
     values, contours = problem(1, 300)
     state = fed(model(1.0, 100), values, contours)
-    ends = state.flat.route(state.encoder.codes(values), values)
+    codes = state.encoder.codes(values)
+    ends = state.flat.route(codes, values)
+    alone = [state.flat.route(codes[[at]], values[[at]]).item() for at in range(len(values))]
+    assert alone == ends.tolist()
     leaves = state.flat.attribute < 0
     assert leaves[ends].all()
     assert np.bincount(ends, minlength=leaves.size)[leaves].tolist() == state.flat.count[leaves].tolist()

@@ -13,7 +13,7 @@ from quercus.storage.records import Snapshot
 from quercus.trees import algorithms
 from quercus.trees.algorithms import Algorithm
 from quercus.trees.flat import FlatTree
-from quercus.trees.learners.cells import Between, Cells
+from quercus.trees.learners.cells import Between, Cells, Value
 from quercus.trees.learners.model import fit, ignorant
 from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.learners.stored import parted, restored
@@ -200,6 +200,26 @@ def test_answers_carry_masses_and_sets_when_wanted(algorithm: Algorithm) -> None
         assert [tuple(zip(mass.focal_sets, mass.masses, strict=True)) for mass in found] == expected
         assert [[mask >> c & 1 for c in range(3)] for mask in answer.class_sets] == said.classes.tolist()
         assert not classifier.classify(cells).masses
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
+def test_a_row_alone_is_answered_as_among_others(algorithm: Algorithm) -> None:
+    specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
+    data = snapshots.encode(encode_head(specification, ((), ()), NAMES), learned(algorithm))
+    classifier = Classifier.of(1, Snapshot(1, 1, data, 0.0), specification)
+    rows: list[list[Value]] = [[k % 4, x] for k in range(4) for x in (-1.0, 0.4, 1.6, None)]
+    rows += [[None, Between(0.2, 1.8)], [frozenset({0, 2}), 1.0]]
+    together = classifier.classify(Cells.of_rows(rows, ATTRIBUTES))
+    for _ in range(2):  # the second time from what is kept
+        for at, row in enumerate(rows):
+            answer = classifier.classify(Cells.of_rows([row], ATTRIBUTES))
+            assert (answer.tree_version, answer.as_of, list(answer.classes)) == (1, 1, ["p", "q", "r"])
+            assert answer.class_indices == together.class_indices[at : at + 1]
+            assert answer.nodes == together.nodes[at : at + 1]
+            assert answer.class_sets == together.class_sets[at : at + 1]
+            for name in ("theta", "pignistic", "belief", "plausibility"):
+                wanted = getattr(together, name)[3 * at : 3 * at + 3]  # solvers stop elsewhere, in company
+                assert list(getattr(answer, name)) == pytest.approx(wanted, abs=1e-9)
 
 
 def test_the_tree_of_one_class_against_the_rest_names_both() -> None:

@@ -33,6 +33,7 @@ def test_routing_many_rows_is_routing_each(seed: int) -> None:
     nodes = [each for each, _, _ in root.preorder()]
     codes = rng.integers(-1, 5, (200, 4)).astype(np.int16)  # -1 and 3, 4 were never seen
     ends = flat.route(codes)
+    assert [flat.route(row[None]).item() for row in codes] == ends.tolist()
     assert [nodes[end] for end in ends] == [follow(root, row) for row in codes.tolist()]
     assert all(nodes[end] is follow(root, row) for end, row in zip(ends, codes.tolist(), strict=True))
 
