@@ -202,8 +202,9 @@ def test_answers_carry_masses_and_sets_when_wanted(algorithm: Algorithm) -> None
         assert not classifier.classify(cells).masses
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
-def test_a_row_alone_is_answered_as_among_others(algorithm: Algorithm) -> None:
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if " of " not in name])  # of one tree
+def test_a_row_alone_is_answered_as_among_others(name: str) -> None:
+    algorithm = ALGORITHMS[name]
     specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
     data = snapshots.encode(encode_head(specification, ((), ()), NAMES), learned(algorithm))
     classifier = Classifier.of(1, Snapshot(1, 1, data, 0.0), specification)
@@ -217,9 +218,9 @@ def test_a_row_alone_is_answered_as_among_others(algorithm: Algorithm) -> None:
             assert answer.class_indices == together.class_indices[at : at + 1]
             assert answer.nodes == together.nodes[at : at + 1]
             assert answer.class_sets == together.class_sets[at : at + 1]
-            for name in ("theta", "pignistic", "belief", "plausibility"):
-                wanted = getattr(together, name)[3 * at : 3 * at + 3]  # solvers stop elsewhere, in company
-                assert list(getattr(answer, name)) == pytest.approx(wanted, abs=1e-9)
+            for part in ("theta", "pignistic", "belief", "plausibility"):
+                wanted = getattr(together, part)[3 * at : 3 * at + 3]  # sums may be in another order
+                assert list(getattr(answer, part)) == pytest.approx(wanted, abs=1e-14)
 
 
 def test_the_tree_of_one_class_against_the_rest_names_both() -> None:
