@@ -99,11 +99,9 @@ def restore(backup: Path, url: str, *, force: bool = False, progress: Progress |
     if dialect.path.exists():
         if not force:
             raise InvalidInput("store", f"{dialect.path} exists; say --force to replace it by the backup")
-        _check_unused(dialect.path)
-    size = back_up(file_url(backup), dialect.path, force=True, progress=progress)
-    for suffix in COMPANIONS:
-        dialect.path.with_name(dialect.path.name + suffix).unlink(missing_ok=True)
-    return size
+        _settle(dialect.path)
+    with closing(dialect.claim("quercus restore")):
+        return back_up(file_url(backup), dialect.path, force=True, progress=progress)
 
 
 def _sqlite(url: str) -> SqliteDialect:
@@ -132,17 +130,26 @@ def _check_target(source: Path, target: Path, force: bool) -> None:
             raise InvalidInput("target", f"{target} exists; say --force to replace it")
 
 
-def _check_unused(path: Path) -> None:
-    """A connection that wants the file for itself gets it only when no other process has it open."""
+def _settle(path: Path) -> None:
+    """Make sure that nobody has a store open, and that all of it is in its file.
+
+    Were a write-ahead log left beside it, SQLite would write its pages into whatever file has the name next. So whoever
+    kills a restore finds the old store, whole, or the new one.
+    """
     try:
+        # A connection that wants the file for itself gets it only when no other process has it open.
         with closing(sqlite3.connect(path, timeout=0.2)) as alone:
             alone.execute("PRAGMA locking_mode = EXCLUSIVE")
             alone.execute("BEGIN EXCLUSIVE")
             alone.execute("ROLLBACK")
+            alone.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.OperationalError as error:
         raise StoreBusy(f"{path} is in use: stop the server first ({error})") from error
-    except sqlite3.DatabaseError:  # damaged: a reason to restore it
-        return
+    except sqlite3.DatabaseError:  # damaged: a reason to restore it, and its log is worth nothing
+        pass
+    for suffix in COMPANIONS:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    _flush(path.parent)
 
 
 def _flush(path: Path) -> None:

@@ -1,6 +1,10 @@
 """Backups of a store in use, putting them back, and finding what is wrong with a store."""
 
+import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -64,6 +68,62 @@ def test_a_backup_while_rows_arrive_holds_together(path: Path, tmp_path: Path) -
     found = [counts(tmp_path / f"copy{i}.db")[0][1] for i in range(5)]
     assert found == sorted(found)
     assert counts(path)[0][1] == 100 + pushed > 100
+
+
+RESTORE = """
+import os, signal, sys
+from pathlib import Path
+from quercus.storage.backup import restore
+
+steps, last = 0, int(sys.argv[3])
+
+def count(event, arguments):
+    global steps
+    if event in {"os.rename", "os.remove", "sqlite3.connect"}:
+        steps += 1
+        if steps == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(count)
+restore(Path(sys.argv[1]), sys.argv[2], force=True)
+"""
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_restore_that_is_killed_leaves_the_old_store_or_the_new_one(
+    path: Path, tmp_path: Path, damaged: bool
+) -> None:
+    """Also where the old one was killed, and its last commits stand in its write-ahead log alone."""
+    backup, killed = tmp_path / "backup.db", tmp_path / "killed"
+    with Store.open(file_url(backup)) as store:
+        store.create_model("x", b"another specification", budget=3)
+        store.append_instances("x", [str(i) for i in range(2000)], np.zeros((2000, 9)), [b"!"] * 2000)
+    killed.mkdir()
+    with Store.open(file_url(path)) as store:
+        store.create_model("d", b"specification", budget=3)
+        store.append_instances("d", [str(i) for i in range(500)], np.ones((500, 2)), [b"?"] * 500)
+        for suffix in ("", "-wal", "-shm"):
+            shutil.copy(f"{path}{suffix}", killed / f"store.db{suffix}")
+    if damaged:
+        (killed / "store.db").write_bytes(b"?" * 8192)
+    old, new = [("a", 100), ("b", 100), ("c", 100), ("d", 500)], [("x", 2000)]
+    ends: list[object] = []
+    for step in range(1, 30):
+        folder = tmp_path / str(step)
+        shutil.copytree(killed, folder)
+        url = file_url(folder / "store.db")
+        child = subprocess.run([sys.executable, "-c", RESTORE, str(backup), url, str(step)], check=False)
+        if damaged and (folder / "store.db").read_bytes()[:9] == b"?????????":
+            ends.append(old)
+        else:
+            assert verify(url) == []
+            ends.append(counts(folder / "store.db"))
+            assert ends[-1] in (old, new)
+        if child.returncode == 0:
+            break
+        assert child.returncode == -signal.SIGKILL
+    assert (ends[0], ends[-1]) == (old, new)
+    assert len(ends) >= 4
 
 
 def test_nothing_is_replaced_unasked(path: Path, tmp_path: Path) -> None:
