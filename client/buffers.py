@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import struct
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +55,8 @@ class File(Memory):
     Before the batches stands a message with the model's name and specification, so that a process that starts while
     the server is away can go on. Acknowledged batches stay in the file until all are acknowledged, and then it has
     none: they are known to the server by their ids, so an earlier end costs only sending them again. A message that a
-    crash cut off is left out: whoever put it was not told that it is in.
+    crash cut off is left out: whoever put it was not told that it is in. Where whole messages follow one that is not,
+    the file was damaged: they stay in it, the file as it was is kept beside it, and both are said once.
 
     Parameters
     ----------
@@ -65,7 +68,7 @@ class File(Memory):
     Raises
     ------
     InvalidArgument
-        The file cannot be opened, or is something else, and is left as it is.
+        The file cannot be opened, or is something else, and is left as it is; or it was damaged.
     """
 
     def __init__(self, path: Path, model: str) -> None:
@@ -81,6 +84,8 @@ class File(Memory):
         try:
             self._lock()
             found = list(self._read())
+            if rest := self._after_damage():
+                self._mend([*found, *rest])
         except BaseException:
             self._file.close()
             raise
@@ -102,7 +107,7 @@ class File(Memory):
         model = model_pb2.Model()
         if is_whole and self._next(model):
             self._check_model(model.name)
-            self.specification = model.specification
+            self.specification = model.specification if model.HasField("specification") else None
             self._start = self._file.tell()
         self._file.seek(self._start)
         end = self._start
@@ -117,7 +122,45 @@ class File(Memory):
                 "path", f"{self._path} is no buffer of quercus, and is left as it is: name another file"
             )
         self._file.seek(end)
+
+    def _after_damage(self) -> list[Batch]:
+        """Whole messages behind one that is not, from where the file stands; where there are none it is cut off here.
+
+        Every message begins with the name of the model, so they are found whatever the lengths before them have become.
+        """
+        end = self._file.tell()
+        rest = self._file.read()
+        mark = instance_pb2.PushInstancesRequest(model=self._name).SerializeToString()
+        found: list[Batch] = []
+        at = rest.find(mark)
+        while at >= 0:
+            self._file.seek(end + max(at - HEAD.size, 0))
+            request = instance_pb2.PushInstancesRequest()
+            is_whole = at >= HEAD.size and self._next(request) and request.model == self._name
+            if is_whole:
+                found.append(Batch(request, rows=_rows(request)))
+            at = rest.find(mark, self._file.tell() - end if is_whole else at + 1)
+        self._file.seek(end)
+        if not found:
+            self._file.truncate()
+        return found
+
+    def _mend(self, whole: list[Batch]) -> None:
+        """Keep the damaged file under another name, leave what is whole in this one, and say so."""
+        kept = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
+        self._file.seek(0)
+        with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
+            shutil.copyfileobj(self._file, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+        self._file.seek(0)
         self._file.truncate()
+        self.add(whole)
+        raise invalid(
+            "path",
+            f"{self._path} was damaged: {len(whole)} batches with {sum(batch.rows for batch in whole)} rows are whole "
+            f"and stay in it; the file as it was, with what is not, is kept as {kept}. Open it again to go on",
+        )
 
     def _next(self, message: Message) -> bool:
         """Read a message; False when there is none, or none that is whole."""
