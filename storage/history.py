@@ -88,7 +88,7 @@ def given(connection: Connection, model_id: int, number: int, token: str) -> Giv
     return Given(Lease(token, ends, bool(steps & GIVEN_UP), used), rows[0].labeller, rows[0].clock, said or 0)
 
 
-def passed_over(model_id: int, labeller: str) -> ColumnElement[bool]:
+def passed_over(model_id: ColumnElement[int], labeller: ColumnElement[str]) -> ColumnElement[bool]:
     """Condition on `query`: this labeller skipped its instance, or gave one of its answers."""
     past = query_history.alias("past")
     mine = and_(past.c.model_id == model_id, past.c.instance == query.c.instance, past.c.labeller == labeller)

@@ -7,8 +7,10 @@ here holds the model's row while it looks and writes. What may happen is said by
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
-from sqlalchemy import Connection, and_, func, or_, select, update
+from sqlalchemy import Connection, Double, Integer, Select, String, and_, bindparam, func, or_, select, update
 
 from quercus.storage import budgets, checks, claims, expiry, history, policies, queries
 from quercus.storage.claims import Claim
@@ -137,12 +139,18 @@ def _last_settled(connection: Connection, model_id: int, labeller: str) -> int:
 
 def _open(connection: Connection, row: AnyRow, wish: Wish, now: Moment) -> list[AnyRow]:
     """Rows of the queries that this labeller may have; those that have some of their answers come first."""
-    ready = or_(query.c.not_before.is_(None), query.c.not_before <= now.clock)
-    mine = and_(query.c.model_id == row.id, query.c.state == QueryState.OPEN, ready)
-    wanted = queries.records().where(mine, ~history.passed_over(row.id, wish.labeller))
-    ordered = wanted.order_by((query.c.answers == 0), query.c.position, query.c.number)
+    asked = {"model": row.id, "now": now.clock, "asking": wish.labeller}
     if wish.accept is None:
-        return list(connection.execute(ordered.limit(wish.limit)))
-    rows = connection.execute(ordered).all()
+        return list(connection.execute(_in_order().limit(wish.limit), asked))
+    rows = connection.execute(_in_order(), asked).all()
     said = evidence(connection, row.name, sorted({found.instance for found in rows}))
     return [found for found in rows if wish.accept(queries.record(found, now), said[found.instance])]
+
+
+@cache  # to make it takes longer than to run it
+def _in_order() -> Select[Any]:
+    model, now = bindparam("model", type_=Integer), bindparam("now", type_=Double)
+    ready = or_(query.c.not_before.is_(None), query.c.not_before <= now)
+    passed_over = history.passed_over(model, bindparam("asking", type_=String))
+    mine = and_(query.c.model_id == model, query.c.state == QueryState.OPEN, ready, ~passed_over)
+    return queries.records().where(mine).order_by((query.c.answers == 0), query.c.position, query.c.number)

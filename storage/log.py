@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, insert, select
+from sqlalchemy import Column, Connection, Select, bindparam, func, insert, select
 
 from quercus.storage import checks
 from quercus.storage.errors import NotFound
@@ -78,8 +79,8 @@ def history(connection: Connection, name: str, instances: Sequence[int]) -> dict
     for column in (log.c.sequence, log.c.instance):
         for start in range(0, len(instances), CHUNK):
             chunk = list(instances[start : start + CHUNK])
-            wanted = _events().where(log.c.model_id == row.id, column.in_(chunk)).order_by(log.c.sequence)
-            for event in _as_events(connection.execute(wanted)):
+            chosen = {"model": row.id, "chunk": chunk}
+            for event in _as_events(connection.execute(_events_where(column), chosen)):
                 if column is log.c.instance or event.kind is EventKind.INSTANCE:
                     found[event.instance].append(event)
     for instance, events in found.items():
@@ -102,6 +103,7 @@ def insert_event(connection: Connection, **columns: object) -> None:
     connection.execute(insert(log).values(columns))
 
 
+@cache
 def _events() -> Select[Any]:
     # An answer's row has no id of its own: it is its instance's. `origin` is looked up only for those rows.
     origin = log.alias("origin")
@@ -123,6 +125,12 @@ def _events() -> Select[Any]:
         func.coalesce(log.c.comment, ""),
         log.c.took_s,
     ).select_from(log.outerjoin(origin, same))
+
+
+@cache  # to make these statements took longer than to run them
+def _events_where(column: Column[int]) -> Select[Any]:
+    chosen = column.in_(bindparam("chunk", expanding=True))
+    return _events().where(log.c.model_id == bindparam("model"), chosen).order_by(log.c.sequence)
 
 
 def _as_events(rows: Iterable[AnyRow]) -> list[Event]:

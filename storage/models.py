@@ -1,8 +1,9 @@
 """Models: create, read, change, delete."""
 
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Double, Select, and_, bindparam, delete, func, insert, or_, select, update
 
 from quercus.storage import checks
 from quercus.storage.clocks import Moment
@@ -42,7 +43,7 @@ def create(connection: Connection, name: str, specification: bytes, budget: int,
 
 def get(connection: Connection, name: str, now: Moment) -> ModelRecord:
     """The model with its counts."""
-    row = connection.execute(_with_counts(now).where(model.c.name == name)).one_or_none()
+    row = connection.execute(_with_counts().where(model.c.name == name), {"now": now.clock}).one_or_none()
     if row is None:
         raise NotFound("model", name)
     return _record(row, now)
@@ -51,9 +52,8 @@ def get(connection: Connection, name: str, now: Moment) -> ModelRecord:
 def page(connection: Connection, after: str, limit: int, now: Moment) -> list[ModelRecord]:
     """Models in order of name, those behind `after`."""
     checks.at_least("limit", limit, 1)
-    rows = connection.execute(
-        _with_counts(now).where(model.c.name > after).order_by(model.c.name).limit(limit)
-    )
+    wanted = _with_counts().where(model.c.name > after).order_by(model.c.name).limit(limit)
+    rows = connection.execute(wanted, {"now": now.clock})
     return [_record(row, now) for row in rows]
 
 
@@ -98,12 +98,12 @@ def respecify(
     return get(connection, name, now)
 
 
-def _with_counts(now: Moment) -> Select[Any]:
+@cache
+def _with_counts() -> Select[Any]:
+    now = bindparam("now", type_=Double)
     mine = query.c.model_id == model.c.id
-    leased = select(func.count()).where(mine, query.c.state == QueryState.LEASED, query.c.ends > now.clock)
-    stays = or_(
-        query.c.ends > now.clock, query.c.wanted, query.c.answers > 0
-    )  # else withdrawn when its lease ends
+    leased = select(func.count()).where(mine, query.c.state == QueryState.LEASED, query.c.ends > now)
+    stays = or_(query.c.ends > now, query.c.wanted, query.c.answers > 0)  # else withdrawn when its lease ends
     live = select(func.count()).where(
         mine,
         or_(query.c.state == QueryState.OPEN, and_(query.c.state == QueryState.LEASED, stays)),

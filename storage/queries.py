@@ -1,6 +1,7 @@
 """Reading queries, and the states they are in; one whose lease has expired is open (see `expiry`)."""
 
 from collections.abc import Collection
+from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
@@ -54,6 +55,7 @@ def next_change_s(connection: Connection, name: str | None, now: Moment) -> floa
     return min((float(end) - now.clock for end in ends if end is not None), default=None)
 
 
+@cache
 def records() -> Select[Any]:
     """All columns of queries, with the id of the instance."""
     same = (log.c.model_id == query.c.model_id) & (log.c.sequence == query.c.instance)
