@@ -19,6 +19,8 @@ from quercus.storage.records import Event, EventKind
 from quercus.storage.store import Store
 
 PAGE: Final = 1_000
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""Of cells that a spreadsheet takes for a formula, with or without a blank before it."""
 Row = list[Any]
 
 
@@ -92,15 +94,38 @@ def label_text(label: Label, frame: Frame) -> str:
             return " ".join(parts)
 
 
-def write_csv(found: Table, stream: IO[str]) -> int:
-    """Write a table as CSV, numbers in full precision and unknown cells empty; return how many rows."""
+def write_csv(found: Table, stream: IO[str], *, for_spreadsheets: bool = False) -> int:
+    """Write a table as CSV, numbers in full precision and unknown cells empty; return how many rows.
+
+    Parameters
+    ----------
+    found : what is written.
+    stream : where to.
+    for_spreadsheets : put an apostrophe before text that a spreadsheet would take for a formula, and run.
+    """
+    shield = _shielded if for_spreadsheets else _as_it_is
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(found.header)
+    writer.writerow(map(shield, found.header))
     count = 0
     for row in found.rows:
-        writer.writerow(["" if cell is None else cell for cell in row])
+        writer.writerow(["" if cell is None else shield(cell) for cell in row])
         count += 1
     return count
+
+
+def _as_it_is(cell: Any) -> Any:
+    return cell
+
+
+def _shielded(cell: Any) -> Any:
+    """Return a cell that is no formula.
+
+    Examples
+    --------
+    >>> _shielded("=HYPERLINK(1)"), _shielded("a=b"), _shielded(-1.5)
+    ("'=HYPERLINK(1)", 'a=b', -1.5)
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
 
 
 def write_parquet(found: Table, path: Path) -> int:

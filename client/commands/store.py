@@ -101,6 +101,13 @@ def export(
     ],
     store: StoreOption = None,
     force: ForceOption = False,
+    for_spreadsheets: Annotated[
+        bool,
+        typer.Option(
+            "--for-spreadsheets",
+            help="In .csv: an apostrophe before text that begins with = + - @, which a spreadsheet would run.",
+        ),
+    ] = False,
 ) -> None:
     """Write a model's evidence to a file.
 
@@ -117,6 +124,8 @@ def export(
         raise typer.BadParameter(
             f"{file.name}: the name must end in .jsonl, .jsonl.gz, .csv, .csv.gz or .parquet"
         )
+    if for_spreadsheets and kind != "csv":
+        raise typer.BadParameter(f"--for-spreadsheets is for .csv files, {file.name} is none")
     if file.exists() and not force:
         raise typer.BadParameter(f"{file} exists; say --force to replace it")
     with _opened(store, must_exist=True) as opened:
@@ -127,7 +136,7 @@ def export(
             rows = (
                 _write_log(opened, name, part, file)
                 if kind == "jsonl"
-                else _write_table(opened, name, part, file)
+                else _write_table(opened, name, part, file, for_spreadsheets=for_spreadsheets)
             )
             part.replace(file)
         finally:
@@ -176,7 +185,7 @@ def _write_log(opened: Store, name: str, part: Path, file: Path) -> int:
     return events
 
 
-def _write_table(opened: Store, name: str, part: Path, file: Path) -> int:
+def _write_table(opened: Store, name: str, part: Path, file: Path, *, for_spreadsheets: bool) -> int:
     from quercus.server.exporting import table  # noqa: PLC0415  (the server extra)
 
     if file.suffix.lower() == ".parquet":
@@ -186,7 +195,7 @@ def _write_table(opened: Store, name: str, part: Path, file: Path) -> int:
     from quercus.server.exporting import write_csv  # noqa: PLC0415
 
     with _text(part, file.name, "wt") as stream:
-        return write_csv(table(opened, name), stream)
+        return write_csv(table(opened, name), stream, for_spreadsheets=for_spreadsheets)
 
 
 def _text(path: Path, name: str, mode: str) -> IO[Any]:

@@ -10,7 +10,7 @@ import pytest
 from integration.client.serving import CONTOURS_T, TABLE_T, Serving, quercus
 
 from quercus.client import Client, Specification
-from quercus.client.results import Nominal
+from quercus.client.results import Nominal, Numeric
 
 
 @pytest.fixture
@@ -94,6 +94,27 @@ def test_a_table_has_what_is_believed(serving: Serving, tmp_path: Path) -> None:
     said = run("export", "t", str(file), "--store", str(tmp_path / "quercus.db"), code=2)
     assert "say --force" in said
     assert "must end in" in run("export", "t", str(tmp_path / "t.xlsx"), code=2)
+
+
+def test_cells_that_a_spreadsheet_would_run(serving: Serving, tmp_path: Path) -> None:
+    evil = "=cmd|'C calc'!A0"
+    with Client(serving.address) as client:
+        client.create_model("t", Specification([Nominal("-X", ["+a", "b-c"]), Numeric("n")], ["@o", "s"]))
+        client.push("t", [["+a", -1.5], ["b-c", 2.0]], ["@o", "s"], ids=[evil, "i"])
+    store, file = str(tmp_path / "quercus.db"), tmp_path / "t.csv"
+    run("export", "t", str(file), "--store", store)
+    assert [list(row.values())[:4] for row in read(file)] == [
+        [evil, "+a", "-1.5", "@o"],
+        ["i", "b-c", "2.0", "s"],
+    ]
+    run("export", "t", str(file), "--store", store, "--force", "--for-spreadsheets")
+    rows = read(file)
+    assert list(rows[0])[:4] == ["id", "'-X", "n", "label"]
+    assert [list(row.values())[:4] for row in rows] == [
+        [f"'{evil}", "'+a", "-1.5", "'@o"], ["i", "b-c", "2.0", "s"],
+    ]  # fmt: skip
+    said = run("export", "t", str(tmp_path / "t.jsonl"), "--store", store, "--for-spreadsheets", code=2)
+    assert "is for .csv files" in said
 
 
 def test_parquet_where_pyarrow_is(serving: Serving, tmp_path: Path) -> None:
