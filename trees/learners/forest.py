@@ -87,7 +87,7 @@ class RandomAttributes:
         drawn = max(1, self.number(len(order)))
         for some in [order[:drawn], *([k] for k in order[drawn:])]:
             verdict = self.criterion.judge(replace(place, attributes=tuple(sorted(some))))
-            if verdict is not None:
+            if verdict is not None or place.rows.size == 1:  # one row has one value of every attribute
                 return verdict
         return None
 
