@@ -15,6 +15,7 @@ from quercus.belief.frame import MAX_NAME_CHARS, Frame
 from quercus.estimators.base import BeliefClassifier
 from quercus.estimators.columns import Columns, distinct_names, is_frame
 from quercus.estimators.labels import read_labels
+from quercus.estimators.trees import pruning_of
 from quercus.trees.learners.model import Learned
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
@@ -44,6 +45,8 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         Number of equal-width bins of a numeric column; None: binary thresholds instead.
     max_cuts
         Most candidate thresholds of a numeric column, where `bins` is None.
+    pruning, level
+        Of what is fitted, as of `E2MTreeClassifier`; the queries are about the whole tree.
     strategy
         What `query` asks, a name of `quercus.trees.strategies.names.STRATEGIES`.
     missing_label
@@ -69,6 +72,8 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         max_depth: int | None = None,
         bins: int | None = 4,
         max_cuts: int = 32,
+        pruning: str | None = None,
+        level: float = 0.05,
         strategy: str = RECOMMENDED,
         missing_label: object = np.nan,
         classes: Sequence[Any] | None = None,
@@ -79,6 +84,8 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         self.max_depth = max_depth
         self.bins = bins
         self.max_cuts = max_cuts
+        self.pruning = pruning
+        self.level = level
         self.strategy = strategy
         self.missing_label = missing_label
         self.classes = classes
@@ -200,6 +207,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
             max_depth=self.max_depth,
             warmup_rows=rows,
             strategy=self.strategy,
+            pruning=pruning_of(self.pruning, self.level),
         )
 
     def _cut(self, attribute: Numeric) -> Numeric:

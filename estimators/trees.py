@@ -134,7 +134,7 @@ class E2MTreeClassifier(TableClassifier):
         self.categorical_features = categorical_features
 
     def _algorithm(self) -> Algorithm:
-        pruning = None if self.pruning is None else Pruning(self.pruning, self.level)  # type: ignore[arg-type]
+        pruning = pruning_of(self.pruning, self.level)
         return algorithms.E2m(self.min_instances, self.max_depth, self.max_cuts, pruning, self.informed_only)
 
 
@@ -252,3 +252,8 @@ class BeliefEntropyTreeClassifier(TableClassifier):
 
     def _algorithm(self) -> Algorithm:
         return algorithms.BeliefEntropy(self.leaf, self.min_instances, self.max_depth)
+
+
+def pruning_of(kind: str | None, level: float) -> Pruning | None:
+    """Return the pruning that parameters of an estimator name."""
+    return None if kind is None else Pruning(kind, level)  # type: ignore[arg-type]

@@ -100,6 +100,25 @@ def test_clones_and_pickles_say_the_same(estimator: BeliefClassifier) -> None:
         clone(found).predict(X)
 
 
+@pytest.mark.parametrize("bins", [4, None])
+@pytest.mark.parametrize("kind", ["likelihood", "chi-square"])
+def test_the_active_tree_is_pruned_where_labels_are_noise(bins: int | None, kind: str) -> None:
+    rng = np.random.default_rng(0)
+    noisy = np.where(rng.random(150) < 0.3, NAMES[rng.integers(3, size=150)], Y)
+    sizes = [
+        ActiveBeliefTreeClassifier(alpha=1.0, bins=bins, pruning=pruning, level=level)
+        .fit(X, noisy)
+        .model_.flats[0]
+        .size
+        for pruning, level in ((None, 0.05), (kind, 0.05), (kind, 0.0001))
+    ]
+    assert sizes[0] > sizes[1] > sizes[2] >= 1
+    asking = ActiveBeliefTreeClassifier(alpha=0.5, strategy="published")
+    unsure = [None if row % 3 else name for row, name in enumerate(noisy)]
+    pruned = clone(asking).set_params(pruning=kind)
+    assert asking.query(X, unsure, batch_size=5).tolist() == pruned.query(X, unsure, batch_size=5).tolist()
+
+
 def test_contours_in_y() -> None:
     contours = np.eye(3)[TARGETS]
     contours[::2] = 1.0
@@ -249,6 +268,7 @@ def test_grid_search_and_pipelines() -> None:
         (E2MTreeClassifier(pruning="hard"), "kind: is 'hard'"),
         (BeliefEntropyTreeClassifier(leaf="XBE"), "leaf: is 'XBE'"),  # type: ignore[arg-type]
         (ActiveBeliefTreeClassifier(alpha=2.0), "alpha: is 2.0"),
+        (ActiveBeliefTreeClassifier(pruning="hard"), "kind: is 'hard'"),
         (ActiveBeliefTreeClassifier(strategy="none"), "strategy: is 'none'"),
         (EvidentialForestClassifier(n_estimators=0), "trees: is 0"),
     ],
