@@ -1,10 +1,14 @@
 """The service from outside: durable pushes a second, Classify alone and during growth, lease and answer.
 
-Pushes are beside raw SQLite commits of the same rows, latencies beside an empty echo call on the same kind of server
-(grpc.aio); what is compared takes turns in one run. Calls go through the generated stubs, as the echo's do.
+Pushes are beside raw SQLite commits of the same rows: ids, values and labels byte for byte as the server stores them,
+one transaction a batch with synchronous = FULL and a unique index on the ids, in one process without a server, no
+numbers without gaps, no times, no checks. Pushes are measured with the grower, which reads and grows what was pushed
+on the same cores, and without. Latencies are beside an empty echo call on the same kind of server (grpc.aio); what is
+compared takes turns in one run. Calls go through the generated stubs, as the echo's do.
 """
 
 import asyncio
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +22,7 @@ from _measure import times
 from _report import Report, Row, options, reporting
 from store import batches, with_sqlite
 
+from quercus.belief.codec import encode_contours
 from quercus.client import Client, Numeric, Specification
 from quercus.proto.v1 import (
     classify_pb2,
@@ -63,9 +68,13 @@ def push_for_ever(address):
             pass
 
 
-def push_of(rows, model, ids=()):
+def contours_of(rows):
     labels = np.where(np.arange(len(rows)) % 10 == 0, (rows[:, 0] > 0.5) + 1.0 * (rows[:, 1] > 0.5), np.nan)
-    contours = np.where(np.isnan(labels)[:, None], 1.0, np.arange(3) == labels[:, None])
+    return np.where(np.isnan(labels)[:, None], 1.0, np.arange(3) == labels[:, None])
+
+
+def push_of(rows, model, ids=()):
+    contours = contours_of(rows)
     return instance_pb2.PushInstancesRequest(
         model=f"models/{model}",
         rows=values_pb2.Rows(packed=values_pb2.PackedRows(values=rows.ravel())),
@@ -75,9 +84,10 @@ def push_of(rows, model, ids=()):
 
 
 @contextmanager
-def process(*command):
+def process(*command, grower=True):
     """Run a server; yields its address."""
-    child = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True)
+    env = os.environ | {"QUERCUS_GROWER": str(grower).lower()}
+    child = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True, env=env)
     try:
         for line in child.stdout:
             if "listening on " in line:
@@ -120,12 +130,13 @@ def in_turns(works, count, turns=10):
 
 def push_rates(stub, folder, size, count):
     """Rows a second of one stream, and of raw SQLite commits of the same rows."""
-    work = batches(size, count)
     rates = []
     for turn in range(3):
-        requests = [
-            push_of(rows, "pushed", [f"{size}-{turn}-{each}" for each in ids]) for ids, rows, _ in work
+        work = [
+            ([f"{size}-{turn}-{each}" for each in ids], rows, encode_contours(contours_of(rows)))
+            for ids, rows, _ in batches(size, count)
         ]
+        requests = [push_of(rows, "pushed", ids) for ids, rows, _ in work]
         started = time.perf_counter()
         for _ in stub.PushInstances(iter(requests)):
             pass
@@ -153,7 +164,8 @@ async def pushers(address, each):
         return PUSHERS * each / (time.perf_counter() - started)
 
 
-def add_pushes(report, address, folder, quick):
+def add_pushes(report, address, folder, quick, *, grower):
+    how = "grower on the same cores" if grower else "no grower"
     with grpc.insecure_channel(address) as channel:
         stub = instance_pb2_grpc.InstanceServiceStub(channel)
         for size, count in ((1, 300), (100, 60), (1_000, 30)):
@@ -161,7 +173,7 @@ def add_pushes(report, address, folder, quick):
             judged = size == 1_000
             report.add(
                 Row(
-                    f"push, acknowledged durably, {size:,} rows a batch, one stream (wall time)",
+                    f"push, acknowledged durably, {size:,} rows a batch, one stream, {how} (wall time)",
                     f"{ours:,.0f} rows/s",
                     f"raw SQLite commits {raw:,.0f} rows/s",
                     times(ours / raw),
@@ -174,7 +186,7 @@ def add_pushes(report, address, folder, quick):
     shared = asyncio.run(pushers(address, 4 if quick else 20))
     report.add(
         Row(
-            f"push, acknowledged durably, {PUSHERS} clients that push a row and wait (wall time)",
+            f"push, acknowledged durably, {PUSHERS} clients that push a row and wait, {how} (wall time)",
             f"{shared:,.0f} rows/s",
             f"raw SQLite commits of one row {single:,.0f} rows/s",
             times(shared / single),
@@ -275,7 +287,11 @@ def main() -> None:
             client.wait_grown("bench", timeout_s=600)
             add_labelling(report, address, echo, quick)
             add_classify(report, address, echo, quick)
-            add_pushes(report, address, folder, quick)
+            add_pushes(report, address, folder, quick, grower=True)
+        ungrown = process(quercus, "serve", "--store", folder / "ungrown.db", "--port", "0", grower=False)
+        with ungrown as address, Client(address) as client:
+            client.create_model("pushed", specification)
+            add_pushes(report, address, folder, quick, grower=False)
 
 
 if __name__ == "__main__":
