@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Sequence
 
 from quercus.belief.errors import InvalidInput
 from quercus.server.limits import DEFAULT_PAGE, MAX_ID_CHARACTERS, MAX_PAGE
@@ -74,6 +75,18 @@ def check_id(text: str, field: str) -> str:
     if "/" in text or not text.isprintable():
         raise InvalidInput(field, f"{text!r} has a '/' or an unprintable character")
     return text
+
+
+def are_ids(texts: Sequence[str]) -> bool:
+    """Tell whether all of some texts are ids as `check_id` has them, and no two are the same: quick for many."""
+    together = "".join(texts)
+    return (
+        len(set(texts)) == len(texts)
+        and all(texts)
+        and max(map(len, texts), default=0) <= MAX_ID_CHARACTERS
+        and "/" not in together
+        and together.isprintable()
+    )
 
 
 def page_size(size: int) -> int:

@@ -16,6 +16,7 @@ from quercus.server.convert_rows import decode_rows
 from quercus.server.core import Core
 from quercus.server.limits import NEW_VALUE_ATTEMPTS, Sizes
 from quercus.server.names import (
+    are_ids,
     check_id,
     make_token,
     page_size,
@@ -157,15 +158,18 @@ def _ids(request: instance_pb2.PushInstancesRequest, count: int, generated: str)
         return ids
     if len(request.ids) != count:
         raise InvalidInput("ids", f"has {len(request.ids)} entries, must have one for each of {count} rows")
-    seen: dict[str, int] = {}
-    for i, given in enumerate(request.ids):
+    ids = tuple(request.ids)
+    if are_ids(ids):
+        return ids
+    seen: dict[str, int] = {}  # one is wrong: which
+    for i, given in enumerate(ids):
         check_id(given, f"ids[{i}]")
         if given in seen:
             raise InvalidInput(
                 f"ids[{i}]", f"is {shown(given)}, the same as ids[{seen[given]}]; must be distinct"
             )
         seen[given] = i
-    return tuple(request.ids)
+    return ids
 
 
 def _done(stored: Appended) -> Awaitable[Appended]:

@@ -49,5 +49,12 @@ def test_page_sizes() -> None:
 
 @pytest.mark.parametrize("text", ["", "a/b", "a\nb", "x" * 201])
 def test_bad_ids(text: str) -> None:
+    assert not names.are_ids(["good", text])
     with pytest.raises(InvalidInput, match=r"^ids\[3\]: "):
         names.check_id(text, "ids[3]")
+
+
+def test_many_ids_at_once() -> None:
+    for good in ([], ["a"], ["a:b c.d", "é", "x" * 200]):
+        assert names.are_ids(good)
+    assert not names.are_ids(["a", "b", "a"])
