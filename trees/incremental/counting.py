@@ -6,9 +6,11 @@ numbers.
 
 import numpy as np
 
+from quercus.trees.incremental.ahead import AHEAD, fetch
 from quercus.trees.incremental.arrays import NONE, Bools, Codes, Ids, Ints
 from quercus.trees.solver.compiled import compiled
 
+FIRST_WIDTH = 4  # columns of a new block
 FEW = 32  # contours that are put in order one by one; more of them are sorted afterwards
 
 
@@ -21,15 +23,35 @@ def column_of(column: Ids, held: Ids, used: int) -> None:
 
 @compiled
 def new_columns(
-    ids: Ids, rows: Ids, start: Ints, blocks: Ids, pool: Ids, at: Ints, used: Ids, column: Ids
+    ids: Ids,
+    rows: Ids,
+    start: Ints,
+    blocks: Ids,
+    pool: Ids,
+    at: Ints,
+    width: Ids,
+    used: Ids,
+    contours: int,
+    column: Ids,
 ) -> Ids:
-    """How many contours of each group of rows its block has no column for: (groups,). `column` stays all -1."""
+    """How many columns each group of rows adds to its block at the most: (groups,). `column` stays all -1.
+
+    So many contours have no column there; they are counted only where there may be too many of them, of the `contours`
+    that there are, for the columns that the block has or begins with.
+    """
     fresh = np.zeros(blocks.shape[0], np.int32)
+    last = rows.shape[0] - 1
     for g in range(blocks.shape[0]):
-        held = pool[at[blocks[g]] :]
-        n = used[blocks[g]]
+        b = blocks[g]
+        n = used[b]
+        most = min(contours - n, start[g + 1] - start[g])
+        if n + most <= max(width[b], FIRST_WIDTH):
+            fresh[g] = most
+            continue
+        held = pool[at[b] :]
         column_of(column, held, n)
         for i in range(start[g], start[g + 1]):
+            fetch(ids, rows[min(i + AHEAD, last)])
             contour = ids[rows[i]]
             if column[contour] < 0:
                 column[contour] = n
@@ -102,6 +124,7 @@ def add(
     slots = dirty.shape[1]
     free = np.empty(codes.shape[1], np.int32)
     arrived = np.zeros(slots, np.int32)  # of a group, in each slot
+    last = rows.shape[0] - 1
     for g in range(blocks.shape[0]):
         b = blocks[g]
         w = width[b]
@@ -110,6 +133,8 @@ def add(
         left = unspent(nodes[g], parent, split, spent, free) if slots > 1 else 0
         column_of(column, held, used[b])
         for i in range(start[g], start[g + 1]):
+            fetch(ids, rows[min(i + AHEAD, last)])
+            fetch(codes, rows[min(i + AHEAD, last)])
             row = rows[i]
             new = ids[row]
             if was[i] == new:

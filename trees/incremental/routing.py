@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from quercus.trees.incremental.ahead import AHEAD, fetch
 from quercus.trees.incremental.arrays import NONE, Bools, Codes, Deltas, Ids, Ints
 from quercus.trees.solver.compiled import compiled
 from quercus.trees.splits import ABOVE, BELOW, NO_NUMBER
 
-LANES = 8  # lists that are followed at a time
+LANES = 16  # lists that are followed at a time
 TOGETHER = 256  # rows that go down a tree at a time
 
 
@@ -55,7 +56,10 @@ def regroup(
                 to_opened[to] = opened[i]
                 to += 1
         at[g] = to
+    last = more.shape[0] - 1
     for i in range(more.shape[0]):
+        fetch(ids, more[min(i + AHEAD, last)])
+        fetch(askable, more[min(i + AHEAD, last)])
         row = more[i]
         to = at[group[i]]
         at[group[i]] = to + 1
@@ -123,6 +127,7 @@ def send(
         first[g + 1] = first[g] + (branches[split[g]] if split[g] >= 0 else 0)
     to = np.zeros(first[groups], np.int32)  # changes of each child, and then where they go
     way = np.empty(rows.shape[0], np.int16)
+    last = rows.shape[0] - 1
     for g in range(groups):
         if split[g] < 0:
             continue
@@ -130,11 +135,13 @@ def send(
         if cut[split[g]] < 0:
             k = attribute[split[g]]
             for i in range(start[g], start[g + 1]):
+                fetch(codes, rows[min(i + AHEAD, last)])
                 code = codes[rows[i], k]
                 way[i] = code
                 here[code] += 1
         else:
             for i in range(start[g], start[g + 1]):
+                fetch(codes, rows[min(i + AHEAD, last)])
                 way[i] = branch(codes, rows[i], split[g], attribute, cut, bins)
                 here[way[i]] += 1
     count = np.count_nonzero(to)
@@ -234,6 +241,9 @@ def relist(
     count = 0
     for begin in range(0, rows.shape[0], TOGETHER):
         here = rows[begin : begin + TOGETHER]
+        for row in here:
+            fetch(codes, row)
+            fetch(after, row)
         for i in range(here.shape[0]):
             root = whose[begin + i]
             at[i] = roots[root]

@@ -6,6 +6,7 @@ above it are what is left of the rows with a value.
 
 import numpy as np
 
+from quercus.trees.incremental.ahead import fetch
 from quercus.trees.incremental.arrays import NONE, Bools, Codes, Ids, Ints
 from quercus.trees.incremental.counting import sorted_columns, unspent
 from quercus.trees.solver.compiled import compiled
@@ -287,6 +288,10 @@ def count_cells(
     table, total = np.empty(slots * widest, np.int32), np.empty(slots, np.int32)
     for g in range(nodes.shape[0]):
         here = rows[start[g] : start[g + 1]]
+        if g + 1 < nodes.shape[0]:
+            for row in rows[start[g + 1] : start[g + 2]]:
+                fetch(ids, row)
+                fetch(codes, row)
         d = sorted_columns(ids, here, column, held)
         left = unspent(nodes[g], parent, split, spent, free)
         table[: slots * d] = 0

@@ -10,8 +10,6 @@ from quercus.trees.incremental.layout import Layout
 from quercus.trees.incremental.numbers import FreeNumbers
 from quercus.trees.sample import ContourTable
 
-FIRST_WIDTH = 4  # columns of a new block
-
 
 class Tally:
     """Blocks of counts, one a node: a column a contour that occurs there, a row a slot.
@@ -108,7 +106,8 @@ class Tally:
             Of all nodes: attributes that are spent above are not counted.
         """
         column, codes, ids = self._scratch(), self._evidence.codes, self._evidence.ids
-        fresh = counting.new_columns(ids, rows, start, blocks, self._pool, self._at, self._used, column)
+        stored = self._pool, self._at, self._width, self._used
+        fresh = counting.new_columns(ids, rows, start, blocks, *stored, self._table.size, column)
         self._widen(blocks, self._used[blocks] + fresh)
         counting.add(
             codes, self.layout.offsets, ids, rows, was, start, nodes, parent, split, self.layout.spent, blocks,
@@ -174,7 +173,9 @@ class Tally:
         if not narrow.any():
             return
         moved, old_width = blocks[narrow], self._width[blocks[narrow]]
-        new_width = np.maximum(np.maximum(needed[narrow], 2 * old_width), FIRST_WIDTH).astype(np.int32)
+        new_width = np.maximum(np.maximum(needed[narrow], 2 * old_width), counting.FIRST_WIDTH).astype(
+            np.int32
+        )
         lengths = new_width.astype(np.int64) * (1 + self.layout.slots)
         self._reserve(int(lengths.sum()))
         new_at = self._top + np.cumsum(lengths) - lengths
