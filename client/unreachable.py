@@ -34,6 +34,11 @@ _CAUSES = {
 }
 """By what gRPC says, in lower case."""
 
+_REFUSED = (
+    "{address} hangs up on this client: if the server asks clients for a certificate, give one of an authority that it "
+    "trusts with --client-cert and --client-key"
+)
+
 
 def is_transport(details: str) -> bool:
     """Whether gRPC itself says so, and not a server."""
@@ -49,12 +54,14 @@ def explain(details: str, address: str) -> str:
     'no server answers at 127.0.0.1:1'
     >>> explain("failed to connect to all addresses; last error: UNAVAILABLE: Socket closed", "example.org:1")
     'example.org:1 hangs up on this client: if the server there speaks TLS, write tls://example.org:1'
+    >>> explain("UNAVAILABLE: Socket closed", "tls://example.org:1")[:88]
+    'tls://example.org:1 hangs up on this client: if the server asks clients for a certificat'
     """
     words = {"address": address, "detail": _detail(details), "scheme": TLS, "other": f"{TLS}{address}"}
     for phrases, says in _CAUSES.items():
         if any(phrase in details.lower() for phrase in phrases):
             if "{other}" in says and address.startswith(TLS):
-                break
+                return _REFUSED.format(**words)
             return says.format(**words)
     return f"no server answers at {address}"
 

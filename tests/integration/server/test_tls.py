@@ -39,8 +39,8 @@ def strangers(tmp_path: Path) -> Papers:
     return Papers(tmp_path, "theirs")
 
 
-def unreachable(client: Client) -> None:
-    with client, pytest.raises(Unavailable):
+def unreachable(client: Client, why: str | None = None) -> None:
+    with client, pytest.raises(Unavailable, match=why):
         list(client.models())
 
 
@@ -77,10 +77,10 @@ def test_clients_show_a_certificate_where_the_server_asks_for_one(
 ) -> None:
     server = start_live(tmp_path / "store.db", **papers.server, tls_client_ca=str(papers.ca))
     address = f"tls://{server.server.address}"
-    unreachable(Client(address, ca=papers.ca, timeout_s=3))
+    unreachable(Client(address, ca=papers.ca, timeout_s=3), "asks clients for a certificate")
     monkeypatch.setenv("QUERCUS_CLIENT_CERT", str(strangers.cert))
     monkeypatch.setenv("QUERCUS_CLIENT_KEY", str(strangers.key))
-    unreachable(Client(address, ca=papers.ca, timeout_s=3))
+    unreachable(Client(address, ca=papers.ca, timeout_s=3), "asks clients for a certificate")
     monkeypatch.setenv("QUERCUS_CLIENT_CERT", str(papers.cert))
     monkeypatch.setenv("QUERCUS_CLIENT_KEY", str(papers.key))
     with Client(address, ca=papers.ca) as client:
