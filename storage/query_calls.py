@@ -123,9 +123,9 @@ class QueryCalls:
             return answers.amend(connection, model, number, change, self._now())
 
     def extend(self, model: str, number: int, token: str, duration_s: float) -> float:
-        """Let a live lease end `duration_s` from now; returns that time by the wall clock.
+        """Let a live lease last `duration_s` from now; returns its end by the wall clock.
 
-        An expired one stays expired.
+        It never ends sooner for that. An expired one stays expired.
         """
         with self._database.write() as connection:
             return leases.extend(connection, Claim(model, number, token), duration_s, self._now())

@@ -67,7 +67,7 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """The holder shows a sign of life."""
+    """The holder shows a sign of life: the lease ends no sooner than `ends`, and never sooner than it would have."""
 
     lease: Lease
     ends: float
@@ -151,7 +151,7 @@ def _by_holder(life: Life, event: Extend | GiveBack | Say) -> Life | Refusal:
         case Extend(_, ends):
             if not mine:
                 return Refusal("{expired}; it cannot be extended, but an answer is still welcome")
-            return replace(life, ends=ends)
+            return replace(life, ends=max(life.ends, ends))
         case GiveBack(_, not_before):
             return _back(life, not_before) if mine else life  # what ended already needs no giving back
         case Say(lease, into):

@@ -782,7 +782,9 @@ class ExtendLeaseRequest(_message.Message):
     name: _builtins.str
     lease_token: _builtins.str
     @_builtins.property
-    def lease_duration(self) -> _duration_pb2.Duration: ...
+    def lease_duration(self) -> _duration_pb2.Duration:
+        """From now; a lease that lasts longer anyway is left as it is."""
+
     def __init__(
         self,
         *,

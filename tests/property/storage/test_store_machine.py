@@ -260,8 +260,9 @@ class Queries(RuleBasedStateMachine):
             with pytest.raises(FailedPrecondition, match=reason):
                 self.store.extend("m", lease.number, lease.token, duration_s)
             return
+        longest = max(lease.expires_at, self.world.now + duration_s)
         lease.expires_at = self.store.extend("m", lease.number, lease.token, duration_s)
-        assert lease.expires_at == self.world.now + duration_s
+        assert lease.expires_at == longest
 
     @rule(lease=leases)
     def release(self, lease: Lease) -> None:
