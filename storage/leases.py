@@ -71,7 +71,7 @@ def hand_out(connection: Connection, name: str, wish: Wish, now: Moment) -> Leas
 
 
 def extend(connection: Connection, claim: Claim, duration_s: float, now: Moment) -> float:
-    """Let a lease that is alive last `duration_s` from now, if it does not anyway; returns its end, by the wall clock."""
+    """Let a lease that is alive last `duration_s` from now at least; returns its end, by the wall clock."""
     checks.duration("duration_s", duration_s)
     held = claims.look_up(connection, claim, now)
     life = held.after(Extend(held.lease, now.clock + duration_s))

@@ -250,7 +250,7 @@ def test_extending_a_lease(asking, clock):
     (query,) = take(asking, duration_s=30)
     clock.now += 20
     assert asking.extend("m", query.number, query.token, 30) == clock.now + 30
-    assert asking.extend("m", query.number, query.token, 5) == clock.now + 30  # a heartbeat takes nothing away
+    assert asking.extend("m", query.number, query.token, 5) == clock.now + 30  # takes nothing
     clock.now += 29
     assert asking.get_query("m", query.number).state is QueryState.LEASED
     clock.now += 1
