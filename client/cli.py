@@ -188,6 +188,10 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
+    except SystemError as error:
+        if not isinstance(error.__cause__, KeyboardInterrupt):  # it came while compiled code ran
+            raise
+        sys.exit(130)
     except BrokenPipeError:
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()

@@ -75,6 +75,10 @@ def _do(work: Work, cell: Cell) -> Outcome:
         return work.do(cell)
     except InvalidInput as error:
         return Refusal(cell, str(error))
+    except SystemError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # it came while compiled code ran
+            raise KeyboardInterrupt from error
+        raise
     except Exception as error:
         error.add_note(f"in the cell {cell}")
         raise
