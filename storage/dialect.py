@@ -287,10 +287,11 @@ class SqliteDialect:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if not isinstance(cause, sqlite3.Error):
             return StoreError(f"{self.path}: {cause}")
-        kind, says = _MEANINGS.get(_code(cause)) or self._trouble_of_disk()
+        code = _code(cause)
+        kind, says = _MEANINGS.get(code) or self._trouble_of_disk(code)
         return kind(f"{self.path} {says.format(self.path)} ({cause})")
 
-    def _trouble_of_disk(self) -> tuple[type[StoreError], str]:
+    def _trouble_of_disk(self, code: int) -> tuple[type[StoreError], str]:
         """What stands behind an error that may mean anything, such as a file that could not be written."""
         with suppress(OSError):
             disk = os.statvfs(self.path.parent)
@@ -298,6 +299,8 @@ class SqliteDialect:
                 return ReadOnlyStore, "may not be written: its file system is mounted read-only"
             if disk.f_bavail * disk.f_frsize < ROOM_BYTES:
                 return NoSpace, NO_SPACE
+        if code == sqlite3.SQLITE_IOERR:
+            return StoreError, "cannot be used: its disk or its file system fails, see the log of the system"
         return StoreError, "cannot be used"
 
 

@@ -53,8 +53,8 @@ WARM_UP: Final = 0.5
 SAMPLE_S: Final = 1.0
 BLOCK_S: Final = 30.0
 LEAST_BLOCKS: Final = 3
-LIMIT_MB_H: Final = 30.0
-"""Growth below this is none: a gigabyte and a half in two days."""
+LIMIT_MB_H: Final = 10.0
+"""Growth below this is called none: a quarter of a gigabyte a day, and what 20 minutes can tell from noise."""
 
 ROW_BYTES: Final = 100.0
 CONFIDENCE: Final = 0.95
