@@ -391,17 +391,19 @@ class Client(LabellingCalls):
 
 
 class _PushLine:
-    """The stream that an asyncio push travels on; see :class:`quercus.client.pushline.PushLine`."""
+    """What an asyncio push travels on; see :class:`quercus.client.pushline.PushLine`."""
 
     def __init__(self, stub: Any, ledger: pushing.Ledger, address: str, timeout_s: float) -> None:
         self._stub, self._ledger = stub, ledger
         self._address, self._timeout_s = address, timeout_s
-        self._call = stub.PushInstances()
+        self._call: Any = None
         self._reading: asyncio.Future[Any] | None = None
 
     async def close(self) -> None:
         """End the stream; what is still unacknowledged is given up."""
         await self._stop_reading()
+        if self._call is None:
+            return
         if self._ledger.pending:
             self._call.cancel()
         elif not self._call.done():
@@ -410,6 +412,10 @@ class _PushLine:
     async def send(self, batch: pushing.Batch) -> None:
         """Send a batch; when the stream is broken, :meth:`settle` will find out and send it again."""
         self._ledger.sent(batch)
+        if batch.is_all:
+            return  # in `settle`
+        if self._call is None:
+            self._call = self._stub.PushInstances()
         await self._write(batch)
 
     async def _write(self, batch: pushing.Batch) -> None:
@@ -424,11 +430,16 @@ class _PushLine:
             except QuercusError as error:
                 pause_s = self._ledger.broken(error)
                 await self._stop_reading()
-                self._call.cancel()
+                if self._call is not None:
+                    self._call.cancel()
                 await asyncio.sleep(pause_s)
-                self._call = self._stub.PushInstances()
-                for batch in self._ledger.pending:
-                    await self._write(batch)
+                if self._call is not None:
+                    await self._send_again()
+
+    async def _send_again(self) -> None:
+        self._call = self._stub.PushInstances()
+        for batch in self._ledger.pending:
+            await self._write(batch)
 
     async def _stop_reading(self) -> None:
         reading, self._reading = self._reading, None
@@ -439,11 +450,29 @@ class _PushLine:
 
     def _is_there(self) -> bool:
         """True when an acknowledgement can be taken without waiting."""
+        if self._call is None:
+            return False
         if self._reading is None:
             self._reading = asyncio.ensure_future(self._call.read())
         return self._reading.done()
 
-    async def _receive(self) -> instance_pb2.PushInstancesResponse:
+    async def _receive(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
+        return await (self._call_alone() if self._call is None else self._next())
+
+    async def _call_alone(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
+        (batch,) = self._ledger.pending
+        try:
+            stored: instance_pb2.PushBatchResponse = await self._stub.PushBatch(
+                pushing.alone(batch), timeout=self._timeout_s
+            )
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise from_rpc(error, self._address) from None
+            await self._send_again()  # a server of an earlier version has streams only
+            return await self._next()
+        return stored
+
+    async def _next(self) -> instance_pb2.PushInstancesResponse:
         reading = self._reading or asyncio.ensure_future(self._call.read())
         self._reading = None
         try:

@@ -229,9 +229,7 @@ class Client(LabellingCalls):
         """
         pushing.check_sizes(batch_rows, window)
         form = self._form(model)
-        batcher = pushing.Batcher(
-            model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid
-        )
+        batcher = pushing.Batcher(model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid)
         ledger = pushing.Ledger(window, on_progress, self._outage.outage_s)
         with PushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
             try:
@@ -249,8 +247,9 @@ class Client(LabellingCalls):
                     line.settle(until=0)
                 raise ledger.failed(error) from error.__cause__
             finally:
-                if ledger.report.batches:
-                self._sequences.saw(model, ledger.report.model_uid, ledger.report.committed_sequence)
+                report = ledger.report
+                if report.batches:
+                    self._sequences.saw(model, report.model_uid, report.committed_sequence)
         return ledger.report
 
     @property
