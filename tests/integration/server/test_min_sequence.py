@@ -13,10 +13,10 @@ REFUSED = (grpc.StatusCode.FAILED_PRECONDITION, "min_sequence", "ends at 21")
 
 @pytest.fixture(scope="module")
 def model(api: Any, tools: Any) -> str:
-    api.create("bounded")
-    api.push(tools.table_t("bounded"))
-    api.grown("bounded", 21)
-    return "bounded"
+    api.create("ms-bounded")
+    api.push(tools.table_t("ms-bounded"))
+    api.grown("ms-bounded", 21)
+    return "ms-bounded"
 
 
 @pytest.mark.parametrize("beyond", [22, ENDLESS])
@@ -48,7 +48,7 @@ def test_a_stream_of_queries(api: Any, tools: Any, model: str, held: int) -> Non
 
 
 def test_what_is_committed_and_not_grown_is_waited_for(api: Any, tools: Any, model: str) -> None:
-    api.create("ungrown", budget=0)
-    (ack,) = api.push(tools.table_t("ungrown"))
-    assert api.lease("ungrown", wait_s=0).idle == query_pb2.LeaseQueriesResponse.IDLE_BUDGET_SPENT
-    assert ack.model_uid == api.get("ungrown").uid != api.get(model).uid
+    api.create("ms-ungrown", budget=0)
+    (ack,) = api.push(tools.table_t("ms-ungrown"))
+    assert api.lease("ms-ungrown", wait_s=0).idle == query_pb2.LeaseQueriesResponse.IDLE_BUDGET_SPENT
+    assert ack.model_uid == api.get("ms-ungrown").uid != api.get(model).uid

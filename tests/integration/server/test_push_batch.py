@@ -15,53 +15,53 @@ def alone(tools: Any, model: str, rows: Any, **fields: Any) -> instance_pb2.Push
 
 
 def test_it_is_stored_and_known_again(api: Any, tools: Any) -> None:
-    api.create("alone")
+    api.create("pb-alone")
     push = api.instances.PushBatch
-    first = push(alone(tools, "alone", [[0, 0], [1, 1]], batch_id="b"), timeout=60)
+    first = push(alone(tools, "pb-alone", [[0, 0], [1, 1]], batch_id="b"), timeout=60)
     assert (first.batch_id, first.committed_sequence, first.rows_stored, first.rows_known) == ("b", 2, 2, 0)
-    again = push(alone(tools, "alone", [[0, 0], [1, 1]], batch_id="b"), timeout=60)
+    again = push(alone(tools, "pb-alone", [[0, 0], [1, 1]], batch_id="b"), timeout=60)
     assert (again.committed_sequence, again.rows_stored, again.rows_known) == (2, 0, 2)
-    (streamed,) = api.push(tools.batch("alone", [[0, 0], [1, 1]], batch_id="b"))
+    (streamed,) = api.push(tools.batch("pb-alone", [[0, 0], [1, 1]], batch_id="b"))
     assert (streamed.rows_known, streamed.model_uid) == (2, again.model_uid)
     with tools.refused(grpc.StatusCode.ALREADY_EXISTS, "b-0"):
-        push(alone(tools, "alone", [[1, 0], [1, 1]], batch_id="b"), timeout=60)
+        push(alone(tools, "pb-alone", [[1, 0], [1, 1]], batch_id="b"), timeout=60)
     with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, field="rows.packed.values"):
-        push(alone(tools, "alone", [[0, 0, 0]]), timeout=60)
-    with tools.refused(grpc.StatusCode.NOT_FOUND, "nobody"):
-        push(alone(tools, "nobody", [[0, 0]]), timeout=60)
+        push(alone(tools, "pb-alone", [[0, 0, 0]]), timeout=60)
+    with tools.refused(grpc.StatusCode.NOT_FOUND, "pb-nobody"):
+        push(alone(tools, "pb-nobody", [[0, 0]]), timeout=60)
 
 
 def test_new_values_of_many_at_once_all_get_their_number(api: Any, tools: Any) -> None:
     from quercus.proto.v1 import values_pb2
 
-    api.create("words")
+    api.create("pb-words")
 
     def push(word: str) -> int:
         row = values_pb2.NamedRow(values={"X": values_pb2.NamedValue(nominal=word)})
         rows = values_pb2.Rows(named=values_pb2.NamedRows(rows=[row]))
-        request = instance_pb2.PushBatchRequest(model="models/words", rows=rows, ids=[word])
+        request = instance_pb2.PushBatchRequest(model="models/pb-words", rows=rows, ids=[word])
         return api.instances.PushBatch(request, timeout=60).rows_stored
 
     words = [f"w{number}" for number in range(12)]
     with ThreadPoolExecutor(6) as pool:
         assert sum(pool.map(push, words)) == len(words)
-    learned = list(api.get("words").specification.attributes[0].nominal.values)
+    learned = list(api.get("pb-words").specification.attributes[0].nominal.values)
     assert learned[:3] == ["a", "b", "c"]
     assert sorted(learned[3:]) == sorted(words)
 
 
 def test_rows_of_a_model_that_is_gone_are_refused(api: Any, tools: Any) -> None:
-    uid = api.create("gone").uid
-    request = alone(tools, "gone", [[0, 0]], model_uid=uid)
+    uid = api.create("pb-gone").uid
+    request = alone(tools, "pb-gone", [[0, 0]], model_uid=uid)
     assert api.instances.PushBatch(request, timeout=60).model_uid == uid
-    api.models.DeleteModel(model_pb2.DeleteModelRequest(name="models/gone"), timeout=60)
-    other = api.create("gone", attributes=[tools.nominal("P", "cba"), tools.nominal("Q", "ed")])
+    api.models.DeleteModel(model_pb2.DeleteModelRequest(name="models/pb-gone"), timeout=60)
+    other = api.create("pb-gone", attributes=[tools.nominal("P", "cba"), tools.nominal("Q", "ed")])
     assert other.uid != uid
-    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "gone", "another has its name"):
+    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "pb-gone", "another has its name"):
         api.instances.PushBatch(request, timeout=60)
-    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "gone", "another has its name"):
-        api.push(tools.batch("gone", [[0, 0]], model_uid=uid))
-    assert api.get("gone").sequence_committed == 0
+    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "pb-gone", "another has its name"):
+        api.push(tools.batch("pb-gone", [[0, 0]], model_uid=uid))
+    assert api.get("pb-gone").sequence_committed == 0
     request.model_uid = other.uid
     assert api.instances.PushBatch(request, timeout=60).committed_sequence == 1
 
