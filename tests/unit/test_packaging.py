@@ -31,6 +31,16 @@ def test_each_part_is_imported_from_its_folder(folder: str) -> None:
     assert Path(module.__file__).resolve().parent == ROOT / folder
 
 
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_part_has_one_name_only(folder: str) -> None:
+    code = f"import {folder}"  # from the checkout's own folder, where Python would find it
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == f"ImportError: import quercus.{folder}, not {folder}"
+
+
 def test_every_folder_is_linked() -> None:
     links = {p.name: os.readlink(p) for p in (ROOT / "src" / "quercus").iterdir() if p.is_symlink()}
     assert links == {folder: f"../../{folder}" for folder in FOLDERS}
