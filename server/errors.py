@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
 import grpc
 from google.protobuf import any_pb2
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError, EncodeError, Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from quercus.belief.errors import InvalidInput
@@ -30,6 +33,10 @@ from quercus.storage.errors import (
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 DETAILS_KEY = "grpc-status-details-bin"
 PUSHBACK_KEY = "grpc-retry-pushback-ms"
+NO_MEMORY: Final = "the server has no memory left for this: send it again, or less at once"
+MEMORY_RETRY_S: Final = 1.0
+_NO_MEMORY: Final = re.compile(r"Arena alloc|[Oo]ut of memory|can't start new thread")
+"""What protobuf, and threads that cannot be started, say."""
 
 
 class Unavailable(Exception):  # noqa: N818 - named after the status
@@ -94,6 +101,8 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911, PLR091
     ----------
     error : the exception a servicer raised.
     """
+    if is_out_of_memory(error):
+        return _exhausted(ResourceExhausted(NO_MEMORY, MEMORY_RETRY_S))
     match error:
         case InvalidInput():
             return failure(code_pb2.INVALID_ARGUMENT, str(error), _bad_request(error))
@@ -123,6 +132,18 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911, PLR091
             return failure(code_pb2.UNAVAILABLE, str(error))
         case _:
             return None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception, or the one that it came of, says that there was no memory, in whosever words."""
+    told: BaseException | None = error
+    while told is not None:
+        if isinstance(told, MemoryError) or (isinstance(told, OSError) and told.errno == errno.ENOMEM):
+            return True
+        if isinstance(told, DecodeError | EncodeError | RuntimeError) and _NO_MEMORY.search(str(told)):
+            return True
+        told = told.__cause__
+    return False
 
 
 def _exhausted(error: ResourceExhausted) -> Failure:
