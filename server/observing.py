@@ -142,14 +142,13 @@ class _Calls:
     async def _counted(self, requests: AsyncIterator[Any], begun: _Begun) -> AsyncIterator[Any]:
         """Yield requests until there are no more or the call has ended: a task that reads may outlive it."""
         received = self._metrics.received.labels(*self._labels)
-        iterator = aiter(requests)
-        while not begun.call.has_ended:
-            try:
-                request = await anext(iterator)
-            except StopAsyncIteration:
-                return
+        if begun.call.has_ended:
+            return
+        async for request in requests:
             received.inc()
             yield request
+            if begun.call.has_ended:
+                return
 
 
 def _code(call: Call, error: BaseException | None) -> str:
