@@ -151,7 +151,7 @@ class _Walk:
                 if count > MAX_ENTRIES:
                     raise _too_many(path + found.name)
             if self.parts > MAX_PARTS:
-                raise _too_large(path + (found.name if found is not None else f"field {number}"))
+                raise _too_large(path + found.name if found is not None else path[:-1] or "request")
             if found is not None and kind == _LENGTH and length:
                 parts = found.parts
                 if parts is not None and (everything or parts.has_numbers):
