@@ -1,7 +1,7 @@
 """What goes into the store and comes out of it: frozen values, times in seconds since 1970 (UTC)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -44,6 +44,8 @@ class ModelRecord:
         A lease that has expired counts as open.
     conflicts : int
         Answers that contradicted totally what was known.
+    uid : str
+        Told to clients: as `key`, and of no other store.
     lag_s : float
         How long the oldest event that the newest tree does not know has been in the log; 0 when it knows all.
     """
@@ -64,6 +66,7 @@ class ModelRecord:
     queries_open: int
     conflicts: int
     lag_s: float
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +113,14 @@ class Appended:
         Newest event of the model's log after the batch.
     stored, known : int
         Rows written, and rows that were there already with the same content.
+    uid : str
+        Of the model.
     """
 
     committed_sequence: int
     stored: int
     known: int
+    uid: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
