@@ -201,7 +201,7 @@ def test_what_does_not_add_up_is_found(path: Path) -> None:
         with sqlite3.connect(path) as raw:  # foreign keys are off here
             raw.execute(statement)
         raw.close()
-        faults = "\n".join(verify(file_url(path)))
+        faults = "\n".join(map(str, verify(file_url(path))))
         assert all(words in faults for words in expected), (statement, faults)
     with pytest.raises(StoreError, match="does not exist"):
         verify(file_url(path.with_name("nowhere.db")))
