@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Alias, ColumnElement, Connection, and_, exists, func, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, func, insert, or_, select
 
 from quercus.storage import checks
 from quercus.storage.clocks import Moment
@@ -98,7 +98,7 @@ def passed_over(model_id: ColumnElement[int], labeller: ColumnElement[str]) -> C
     return exists(select(1).where(mine, or_(past.c.step == int(Step.SKIPPED), answered)))
 
 
-def _still_answered(past: Alias) -> ColumnElement[bool]:
+def _still_answered(past: FromClause) -> ColumnElement[bool]:
     """Condition on a step: it is an answer, and who gave it did not take it back since."""
     later = query_history.alias("later")
     same = [later.c[name] == past.c[name] for name in ("model_id", "number", "labeller")]

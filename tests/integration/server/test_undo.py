@@ -89,7 +89,8 @@ def test_who_took_an_answer_back_gives_another_and_overrules_nobody(several: Sev
     assert several.stands(query) == ("ANSWERED", 2)
     listed = several.api.queries.ListQueries(query_pb2.ListQueriesRequest(model="models/m")).queries
     (found,) = (each for each in listed if each.name == query.name)
-    assert found.contour.plausibilities[0] == pytest.approx(0.01)  # .1 x .1: both count, not the last alone
+    # the source said .8 and .3 of o and s, each answer leaves .1 for o: both count, not the last alone
+    assert found.contour.plausibilities[0] == pytest.approx(0.8 * 0.1 * 0.1 / 0.3)
 
 
 def test_taken_back_before_the_second_answer_it_may_be_answered_by_both(several: Several) -> None:
