@@ -133,7 +133,9 @@ def amend(connection: Connection, name: str, number: int, change: Amendment, now
         number, found.instance, step, life.state, change.labeller, sequence=sequence, why=change.comment[:200]
     )
     history.write(connection, row.id, [note], now)
-    return Answered(sequence, repeated=False, conflict=change.conflict, settled=life.state is QueryState.ANSWERED)
+    return Answered(
+        sequence, repeated=False, conflict=change.conflict, settled=life.state is QueryState.ANSWERED
+    )
 
 
 def _event(change: Amendment, own: Event | None) -> Correct | TakeBack:

@@ -181,7 +181,8 @@ def _check_place(source: Path, target: Path) -> None:
         owner = next((real.name.removesuffix(each) for each in COMPANIONS if real.name.endswith(each)), "")
         if owner and real.with_name(owner).exists():
             raise InvalidInput(
-                "target", f"{place} belongs to {real.with_name(owner)}, if that is a store: choose another name"
+                "target",
+                f"{place} belongs to {real.with_name(owner)}, if that is a store: choose another name",
             )
 
 

@@ -55,7 +55,8 @@ def restore(
     despite_remarks: Annotated[
         bool,
         typer.Option(
-            "--despite-remarks", help="Also when check has remarks on the history of its queries, but no damage."
+            "--despite-remarks",
+            help="Also when check has remarks on the history of its queries, but no damage.",
         ),
     ] = False,
 ) -> None:
