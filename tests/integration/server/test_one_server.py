@@ -59,8 +59,8 @@ def test_the_lock_outlives_other_users_of_the_store(tmp_path: Path) -> None:
         first.create_model("m", b"", budget=0)
         for _ in range(2):
             with Store.open(url) as second:
+                first.claim("a server")
                 with pytest.raises(StoreBusy, match="is served by a server already"):
-                    first.claim("a server")
                     second.claim("another")
                 second.get_model("m")
             first._database._claim.close()

@@ -1,4 +1,4 @@
-"""Several answers, some of them taken back, on a live server: the store checks clean, and its backup can be restored."""
+"""Several answers, some taken back, on a live server: the store checks clean, and its backup can be restored."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -85,6 +85,14 @@ class SeveralAnswers(RuleBasedStateMachine):
                 if not mine.wanted and not mine.voices and record.state is not LEASED:
                     mine.state = WITHDRAWN
 
+    @rule(labeller=LABELLERS, label=LABELS)
+    def say(self, labeller: str, label: bytes) -> None:
+        """Lease and answer at once, which happens most."""
+        before = len(self.leases)
+        self.lease(labeller, 1)
+        if len(self.leases) > before:
+            self.answer(0, label, 1.0)
+
     @rule(labeller=LABELLERS, limit=st.integers(1, 2))
     def lease(self, labeller: str, limit: int) -> None:
         for query in self.store.lease("m", labeller, limit, 20.0).queries:
@@ -132,9 +140,8 @@ class SeveralAnswers(RuleBasedStateMachine):
     @rule(place=PLACES, labeller=LABELLERS, label=st.one_of(st.none(), LABELS))
     def amend(self, place: int, labeller: str, label: bytes | None) -> None:
         """Correct, or take back, as the service does: among several, or (who never answered) over all of them."""
-        if not self.queries:
-            return
-        number = max(self.queries) - place % len(self.queries)
+        numbers = [number for number, query in self.queries.items() if query.ever] or list(self.queries)
+        number = numbers[-1 - place % len(numbers)]
         mine = self.queries[number]
         pending, among = mine.state not in SETTLED, labeller in mine.ever
         after = {name: said for name, said in mine.voices.items() if name != labeller}
