@@ -70,6 +70,15 @@ def of_keys(connection: Connection, keys: Sequence[int], now: Moment) -> list[Mo
     return found
 
 
+def with_queries(connection: Connection, now: Moment) -> list[ModelRecord]:
+    """The models that have a query that is open, or leased."""
+    live = select(query.c.number).where(query.c.model_id == model.c.id, query.c.state <= QueryState.LEASED)
+    return [
+        _record(row, now)
+        for row in connection.execute(_with_counts().where(live.exists()), {"now": now.clock})
+    ]
+
+
 def page(connection: Connection, after: str, limit: int, now: Moment) -> list[ModelRecord]:
     """Models in order of name, those behind `after`."""
     checks.at_least("limit", limit, 1)

@@ -213,6 +213,11 @@ class Store(QueryCalls):
         with self._database.read() as connection:
             return models.of_keys(connection, keys, self._now())
 
+    def models_with_queries(self) -> list[ModelRecord]:
+        """The models that have a query that is open, or leased, in no order."""
+        with self._database.read() as connection:
+            return models.with_queries(connection, self._now())
+
     def count_models(self) -> int:
         """How many models there are."""
         with self._database.read() as connection:
