@@ -26,6 +26,9 @@ SILENCE_S: Final = 30.0
 """A grower that was not heard of for so long is not well: it hangs, or is stopped. A step of a model takes a second or
 two at most, ten times as long where the machine is busy."""
 
+LOADING_S: Final = 60.0
+"""A grower that was just started may take so much longer before it is heard of for the first time."""
+
 
 class Supervisor:
     """Runs one grower process.
@@ -49,7 +52,7 @@ class Supervisor:
         self._wanted = config.grower
         self._restarts = 0
         self._beat = Beat()
-        self._heard_at = math.inf  # monotonic; infinite: it was not heard of yet, it may still be loading
+        self._heard_at = math.inf  # monotonic
 
     @property
     def pid(self) -> int | None:
@@ -125,24 +128,24 @@ class Supervisor:
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             process_group=0,
         )
-        self._heard_at, self._beat = math.inf, Beat()
+        self._heard_at, self._beat = time.monotonic() + LOADING_S, Beat()
         self._listening = asyncio.create_task(self._listen(self._process), name="quercus-heartbeat")
         return self._process
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         """Remember when the grower was heard of, and what it was at; say so when it hangs. Ends with it."""
         assert process.stdout is not None  # noqa: S101 - it was asked for
-        while line := await self._next_line(process.stdout):
+        while (line := await self._next_line(process.stdout)).endswith(b"\n"):
             self._heard_at, self._beat = time.monotonic(), Beat.decode(line)
 
     async def _next_line(self, stream: asyncio.StreamReader) -> bytes:
-        if self._heard_at < math.inf:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SILENCE_S):
-                    return await stream.readline()
-            if not self._beat.compiling:
-                at = f" at model {self._beat.at}" if self._beat.at else ""
-                _log.warning("the grower makes no progress%s, for %.0f s now", at, SILENCE_S)
+        patience_s = self._heard_at + SILENCE_S - time.monotonic()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                return await stream.readline()
+        if not self._beat.compiling:
+            at = f" at model {self._beat.at}" if self._beat.at else ""
+            _log.warning("the grower makes no progress%s, for %.0f s now", at, patience_s)
         return await stream.readline()
 
     async def _keep_running(self, process: asyncio.subprocess.Process) -> None:

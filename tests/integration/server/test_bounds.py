@@ -119,7 +119,7 @@ FOREST = {"name": "forest", "trees": 1000}
         (
             FOREST | {"base": TOTAL},
             2,
-            r"base\.total_uncertainty\.folds: makes the learner grow 11,000 trees to learn once .1,000 for its trees .*",
+            r"base\.total_uncertainty\.folds: makes the learner grow 11,000 trees to learn once .1,000 for its trees",
         ),
         (
             TOTAL,
