@@ -60,8 +60,8 @@ def restore(
 ) -> None:
     """Put a backup in the place of a store that no server uses.
 
-    The backup is checked before anything is replaced; one that is damaged is never restored. Where there is no store yet,
-    name the one to make with --store.
+    The backup is checked before anything is replaced; one that is damaged is never restored. Where there is no store
+    yet, name the one to make with --store.
 
     Try:
 
