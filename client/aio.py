@@ -375,7 +375,9 @@ class Client(LabellingCalls):
                 call.cancel()
             await asyncio.sleep(pause_s)
 
-    async def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float = 60.0) -> Model:
+    async def wait_grown(
+        self, model: str, sequence: int | None = None, timeout_s: float | None = 60.0
+    ) -> Model:
         """Wait until the tree is a function of the log up to ``sequence`` (default: all of it)."""
         before, now = self._sequences.uid(model), await self.get_model(model)
         wanted = wanted_sequence(before, now, sequence)
