@@ -38,7 +38,6 @@ LAST_RETRY_S: Final = 60.0
 STORE_RETRY_S: Final = (
     5.0  # at the latest, where the store took nothing: space returns, and someone waits for the tree
 )
-FOLD_EVERY_S: Final = 0.05  # while only rows come
 
 
 class Grower:
@@ -75,8 +74,6 @@ class Grower:
         self._seen = 0  # number of the newest change that was read
         self._busy: set[int] = set()  # changed, or worked on in the last round
         self._wake_at: dict[int, float] = {}  # when others have something to do, or are tried again
-        self._said: dict[int, int | None] = {}  # events that were no instances, when a model was stepped last
-        self._stepped_at: dict[int, float] = {}
 
     def round(self) -> bool:
         """Give every model that may have something to do one step; tells whether any had.
@@ -97,31 +94,18 @@ class Grower:
         return bool(self._busy)
 
     def _follow(self) -> None:
-        """Read which models changed.
-
-        One that failed waits for its time. One to which rows trickle is not read at every commit: they wait a moment,
-        for others to come and for the next tree, which is not due sooner. What somebody said is read at once.
-        """
-        now = time.monotonic()
+        """Read which models changed; those that failed wait for their time."""
         for change in self._store.changes(self._seen):
             self._seen = change.number
-            key = change.key
             if change.tree_version is None:
-                self._forget(key)
-                continue
-            spoken, self._said[key] = change.said != self._said.get(key), change.said
-            again_at = self._stepped_at.get(key, -math.inf) + min(FOLD_EVERY_S, self._interval_s)
-            if key in self._failures:
-                continue
-            if spoken or now >= again_at:
-                self._busy.add(key)
-            else:
-                self._wake_at[key] = min(again_at, self._wake_at.get(key, math.inf))
+                self._forget(change.key)
+            elif change.key not in self._failures:
+                self._busy.add(change.key)
 
     def _forget(self, key: int) -> None:
         self._busy.discard(key)
         self._drop(key)
-        for known in (self._failures, self._wake_at, self._said, self._stepped_at):
+        for known in (self._failures, self._wake_at):
             known.pop(key, None)
 
     def _drop(self, key: int) -> None:
@@ -143,7 +127,6 @@ class Grower:
             self._failed(record, error)
         else:
             self._failures.pop(key, None)
-            self._stepped_at[key] = time.monotonic()
             if folding.wake_at < math.inf:
                 self._wake_at[key] = folding.wake_at
         self._tell("")

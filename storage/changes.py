@@ -27,15 +27,12 @@ class Change:
         Of the model.
     tree_version : int or None
         Now; None: the model was deleted.
-    said : int or None
-        Events of the log, so far, that are no instances: what labellers and operators said.
     """
 
     number: int
     key: int
     name: str
     tree_version: int | None
-    said: int | None = None
 
 
 _NEXT = update(change_counter).values(number=change_counter.c.number + 1).returning(change_counter.c.number)
@@ -44,13 +41,7 @@ _MARK = (
 )
 _NEWEST = select(change_counter.c.number)
 _SINCE = (
-    select(
-        model_change.c.number,
-        model_change.c.model_id,
-        model_change.c.name,
-        model.c.tree_version,
-        model.c.sequence_committed - model.c.instance_count,
-    )
+    select(model_change.c.number, model_change.c.model_id, model_change.c.name, model.c.tree_version)
     .outerjoin(model, model.c.id == model_change.c.model_id)
     .where(model_change.c.number > bindparam("seen"))
     .order_by(model_change.c.number)
