@@ -3,8 +3,8 @@
     python tests/support/torture.py 200
 
 Afterwards everything that was acknowledged must be there once, no query may have answers from two holders, the budget
-must hold, and the tree must be the one that batch induction grows from the same evidence; so must the forest of a second
-model, which learns again from the same rows in a process of its own.
+must hold, and the tree must be the one that batch induction grows from the same evidence; so must the forest of a
+second model, which learns again from the same rows in a process of its own.
 """
 
 from __future__ import annotations
