@@ -108,7 +108,7 @@ def command(name: str) -> Any:
     if isinstance(found, typer.Typer):
         for each in found.registered_commands:
             each.help = unwrapped((each.callback and each.callback.__doc__) or "")
-        return typer.main.get_command(found)
+        return typer.main.get_group(found)
     alone = typer.Typer(add_completion=False)
     alone.command(name, help=unwrapped(found.__doc__ or ""))(found)
     return typer.main.get_command(alone)
