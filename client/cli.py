@@ -27,7 +27,7 @@ COMMANDS = {
         "label",
         "Answer the queries of a model: at the terminal with single keys, or from a file.",
     ),
-    "labellers": ("labellers", "labellers", "Show what each labeller of a model did."),
+    "labellers": ("labellers", "app", "Show what each labeller did, or end what one holds."),
     "policy": ("labellers", "policy", "Show how a model is labelled, or change it."),
     "history": (
         "labellers",
