@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from quercus.belief import agreement, evidence
-from quercus.belief.agreement import Consensus
+from quercus.belief import evidence
 from quercus.belief.codec import decode, encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import Label, Masses, contour, vacuous
-from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import query_pb2
 from quercus.server.access import corrects_all
 from quercus.server.checks import check_labeller, took_s
@@ -24,13 +22,12 @@ from quercus.server.leasing import check_token
 from quercus.server.names import parse_query
 from quercus.server.reliability import estimated
 from quercus.server.schema import Schema
+from quercus.server.voices import MAX_AUTHOR, consensus, joining
 from quercus.storage.answers import Amendment, Combined
 from quercus.storage.query_records import Answered, Policy, QueryState, Reliability
 from quercus.storage.records import Event, EventKind
 from quercus.storage.store import Store
-from quercus.trees.learners.table import consonant
 
-MAX_AUTHOR = 200
 T = TypeVar("T")
 
 
@@ -47,7 +44,7 @@ async def answer(core: Core, request: query_pb2.AnswerQueryRequest) -> query_pb2
         said = _Said(number, request.lease_token, label, declared, request.comment, took)
         return await core.write(_answer, core.store, schema, said, request.name)
 
-    return await _with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt)
 
 
 async def refuse(core: Core, request: query_pb2.RefuseQueryRequest) -> query_pb2.RefuseQueryResponse:
@@ -60,7 +57,7 @@ async def refuse(core: Core, request: query_pb2.RefuseQueryRequest) -> query_pb2
         said = _Said(number, request.lease_token, vacuous(schema.frame), 1.0, request.comment, took)
         return await core.write(_refuse, core.store, schema, said, request.name)
 
-    return await _with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt)
 
 
 async def correct(
@@ -84,7 +81,7 @@ async def correct(
             )
         )
 
-    return await _with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt)
 
 
 async def undo(
@@ -103,7 +100,7 @@ async def undo(
             else query_pb2.UndoAnswerResponse(name=request.name, committed_sequence=done.sequence)
         )
 
-    return await _with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt)
 
 
 @dataclass(frozen=True)
@@ -126,7 +123,7 @@ class _Change:
     permitted: bool  # whatever the policy says
 
 
-async def _with_schema(core: Core, model: str, attempt: Callable[[Schema], Awaitable[T | None]]) -> T:
+async def with_schema(core: Core, model: str, attempt: Callable[[Schema], Awaitable[T | None]]) -> T:
     """Try with the schema that is known, and once more when it was of a former model of this name."""
     schema = await core.catalogue.schema(model)
     done: T | None
@@ -165,7 +162,7 @@ def _answer_alone(
     conflict = evidence.update(known, contour(said.label, size), reliability).conflict
     done = store.answer(
         schema.model, said.number, said.token, encode(said.label), reliability, conflict,
-        comment=said.comment, took_s=said.took_s, declared=said.declared is not None,
+        comment=said.comment, took_s=said.took_s, declared=said.declared is not None, join=joining(size),
     )  # fmt: skip
     return query_pb2.AnswerQueryResponse(
         name=name, committed_sequence=done.sequence, conflict=done.conflict, reliability=reliability
@@ -195,6 +192,7 @@ def _answer_among(
     done = store.answer(
         model, said.number, said.token, encode(said.label), reliability, conflict, comment=said.comment,
         took_s=said.took_s, settles=settles, combined=combined, declared=said.declared is not None,
+        join=joining(size),
     )  # fmt: skip
     return query_pb2.AnswerQueryResponse(
         name=name,
@@ -247,17 +245,17 @@ def _amend(store: Store, schema: Schema, change: _Change) -> Answered | None:
                 known_contour(history[:1], size), contour(change.label, size), reliability
             ).conflict
         )
-        return store.amend(model, number, make(label=said, conflict=conflict))
+        return store.amend(model, number, make(label=said, conflict=conflict), joining(size))
     given.pop(change.labeller)
     if change.label is not None:
         given[change.labeller] = (change.label, reliability)
     if query.state not in (QueryState.ANSWERED, QueryState.REFUSED):
         return store.amend(model, number, make(label=None, pending=True))
     if not given:
-        return store.amend(model, number, make(label=None))
+        return store.amend(model, number, make(label=None), joining(size))
     mass = Masses(consensus(list(given.values()), size).mass)
     conflict = evidence.update(known_contour(history[:1], size), contour(mass, size), 1.0).conflict
-    return store.amend(model, number, make(label=encode(mass), conflict=conflict))
+    return store.amend(model, number, make(label=encode(mass), conflict=conflict), joining(size))
 
 
 def opinions(history: Sequence[Event], number: int, size: int) -> dict[str, tuple[Label, float]]:
@@ -272,19 +270,15 @@ def opinions(history: Sequence[Event], number: int, size: int) -> dict[str, tupl
     return said
 
 
-def consensus(answers: Sequence[tuple[Label, float]], size: int) -> Consensus:
-    """What several answers say together; plausibilities count as their consonant mass function."""
-    return agreement.combine([(_mass(label, size), reliability) for label, reliability in answers])
-
-
-def _mass(label: Label, size: int) -> MassFunction:
-    return label.mass if isinstance(label, Masses) else consonant(contour(label, size))
+def check_declared(reliability: float | None) -> None:
+    """Raise ``InvalidInput`` for a reliability that was sent and is none."""
+    if reliability is not None and not 0.0 < reliability <= 1.0:
+        raise InvalidInput("reliability", f"is {reliability!r}, must lie in (0, 1]")
 
 
 def _reliability(store: Store, schema: Schema, declared: float | None, labeller: str) -> float:
+    check_declared(declared)
     if declared is not None:
-        if not 0.0 < declared <= 1.0:
-            raise InvalidInput("reliability", f"is {declared!r}, must lie in (0, 1]")
         return declared
     if store.policy(schema.model).reliability is Reliability.DECLARED:
         return 1.0

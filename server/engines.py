@@ -16,6 +16,7 @@ from quercus.belief.codec import decode, decode_contours
 from quercus.belief.label import contour
 from quercus.proto.v1 import model_pb2
 from quercus.server.convert_agenda import decode_asked
+from quercus.server.convert_instances import APART
 from quercus.server.convert_models import decode_specification
 from quercus.storage.records import Event, EventKind, Rows
 from quercus.trees import algorithms, stream
@@ -150,8 +151,8 @@ class Incremental:
         if event.kind is EventKind.SPECIFICATION:
             self._specification = specification_of(event.specification or b"")
             return stream.Respecified(self._followed(self._specification))
-        if event.kind is EventKind.OPINION:
-            return None  # the answer that several make together comes later
+        if event.kind in APART:
+            return None  # what several say together comes later
         ordinal = bisect_left(self._instances, event.instance)
         if event.kind is EventKind.CORRECTION:
             known = None if event.label is None else contour(decode(event.label, size), size)
@@ -235,7 +236,7 @@ class Relearning:
         if event.kind is EventKind.CORRECTION:
             label = None if event.label is None else decode(event.label, size)
             self._evidence.correct(ordinal, label, event.reliability)
-        elif event.label is not None and event.kind is not EventKind.OPINION:
+        elif event.label is not None and event.kind not in APART:
             self._evidence.answer(ordinal, decode(event.label, size), event.reliability)
 
 
