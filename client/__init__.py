@@ -3,6 +3,7 @@
 A library (:class:`Client`, :class:`quercus.client.aio.Client`) and the command line ``quercus``.
 """
 
+from quercus.client.answers import Answer, AnswerFilter, Statement, StatementReport
 from quercus.client.client import Client
 from quercus.client.errors import (
     AlreadyExists,
@@ -46,6 +47,8 @@ from quercus.client.treeview import Tree, TreeNode, TreeUpdate
 __all__ = [
     "ANY",
     "AlreadyExists",
+    "Answer",
+    "AnswerFilter",
     "AnswerReport",
     "Between",
     "BufferFull",
@@ -79,6 +82,8 @@ __all__ = [
     "Rival",
     "ServerError",
     "Specification",
+    "Statement",
+    "StatementReport",
     "Status",
     "Tree",
     "TreeNode",
