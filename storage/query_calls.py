@@ -238,6 +238,11 @@ class QueryCalls:
         with self._database.read() as connection:
             return policies.get(connection, model)
 
+    def policies_of(self, keys: Sequence[int]) -> dict[int, Policy]:
+        """The policies of several models by `ModelRecord.key`."""
+        with self._database.read() as connection:
+            return policies.of_keys(connection, keys)
+
     def set_policy(self, model: str, policy: Policy) -> None:
         """Change how a model is labelled; it holds for what is leased and answered from now on."""
         with self._database.write() as connection:

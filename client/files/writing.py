@@ -51,13 +51,16 @@ def write(found: Output, path: Path, form: Format, *, packed: bool, for_spreadsh
     """Write a table to a file; return how many rows. ``packed``: with gzip."""
     if form == "parquet":
         return write_parquet(found, path)
-    opened = gzip.open(path, "wt", encoding="utf-8", newline="") if packed else path.open(
-        "w", encoding="utf-8", newline=""
-    )  # fmt: skip
-    with cast(IO[str], opened) as stream:
+    with _text(path, packed=packed) as stream:
         if form == "csv":
             return write_csv(found, stream, for_spreadsheets=for_spreadsheets)
         return write_jsonl(found, stream)
+
+
+def _text(path: Path, *, packed: bool) -> IO[str]:
+    if packed:
+        return cast(IO[str], gzip.open(path, "wt", encoding="utf-8", newline=""))
+    return path.open("w", encoding="utf-8", newline="")
 
 
 def write_csv(found: Output, stream: IO[str], *, for_spreadsheets: bool = False) -> int:
