@@ -111,11 +111,13 @@ class LabellingCalls:
         *,
         limit: int | None = None,
         newest_first: bool = False,
+        after: int = 0,
         with_values: bool = False,
     ) -> AsyncIterator[Answer]:
         """What labellers said of a model's rows, as :meth:`quercus.client.Client.answers`."""
         trial = self._outage.trial()
         reader = AnswerReader(model, await self._classes(model), wanted, limit, newest_first, with_values)
+        reader.request.after_sequence = after
         while True:
             call = self._stubs.queries.StreamAnswers(reader.request)
             try:

@@ -16,6 +16,7 @@ import typer.core
 import typer.main
 
 from quercus.client.commands import (
+    answers,
     classify,
     experiment,
     induce,
@@ -40,6 +41,7 @@ _ORDER = (
     "models",
     "push",
     "label",
+    "answers",
     "labellers",
     "policy",
     "history",
@@ -85,6 +87,7 @@ app.command("serve")(serve.serve)
 app.add_typer(models.app, name="models")
 app.command("push")(push.push)
 app.command("label")(label.label)
+app.command("answers")(answers.answers)
 app.command("labellers")(labellers.labellers)
 app.command("policy")(labellers.policy)
 app.command("history")(labellers.history)

@@ -140,6 +140,7 @@ class LabellingCalls:
         *,
         limit: int | None = None,
         newest_first: bool = False,
+        after: int = 0,
         with_values: bool = False,
     ) -> Iterator[Answer]:
         """What labellers said of a model's rows, asked or not, in the order of the log, read as it comes.
@@ -156,11 +157,14 @@ class LabellingCalls:
             At most so many; ``None``: all.
         newest_first
             The newest one first.
+        after
+            Only those behind the answer of this number, in the order asked for.
         with_values
             With the values of each row.
         """
         trial = self._outage.trial()
         reader = AnswerReader(model, self._classes(model), wanted, limit, newest_first, with_values)
+        reader.request.after_sequence = after
         while True:
             call = self._stubs.queries.StreamAnswers(reader.request)
             try:

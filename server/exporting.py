@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from quercus.belief.codec import decode
 from quercus.belief.frame import Frame
 from quercus.belief.label import contour
 from quercus.server.convert_instances import known_contour, stored_values
 from quercus.server.convert_labels import NOTHING, label_text
-from quercus.server.errors import BadStart
 from quercus.server.schema import Schema
 from quercus.server.voices import words
 from quercus.storage.records import Event, EventKind
 from quercus.storage.store import Store
 
 PAGE: Final = 1_000
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""Of cells that a spreadsheet takes for a formula, with or without a blank before it."""
 Row = list[Any]
 
 
@@ -95,72 +90,3 @@ def _label(history: Sequence[Event], frame: Frame) -> str:
         label = decode(history[0].label or b"", frame.size)
     text = label_text(label, frame)
     return "" if text == NOTHING else text
-
-
-def write_csv(found: Table, stream: IO[str], *, for_spreadsheets: bool = False) -> int:
-    """Write a table as CSV, numbers in full precision and unknown cells empty; return how many rows.
-
-    Parameters
-    ----------
-    found : what is written.
-    stream : where to.
-    for_spreadsheets : put an apostrophe before text that a spreadsheet would take for a formula, and run.
-    """
-    shield = _shielded if for_spreadsheets else _as_it_is
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(map(shield, found.header))
-    count = 0
-    for row in found.rows:
-        writer.writerow(["" if cell is None else shield(cell) for cell in row])
-        count += 1
-    return count
-
-
-def _as_it_is(cell: Any) -> Any:
-    return cell
-
-
-def _shielded(cell: Any) -> Any:
-    """Return a cell that is no formula.
-
-    Examples
-    --------
-    >>> _shielded("=HYPERLINK(1)"), _shielded("a=b"), _shielded(-1.5)
-    ("'=HYPERLINK(1)", 'a=b', -1.5)
-    """
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
-
-
-def write_parquet(found: Table, path: Path) -> int:
-    """Write a table as Parquet; return how many rows.
-
-    Raises
-    ------
-    BadStart
-        When pyarrow is not installed.
-    """
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - not everybody's
-        from pyarrow import parquet  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise BadStart("Parquet needs pyarrow: pip install pyarrow; or name the file .csv") from None
-    types = {str: pa.string(), float: pa.float64(), int: pa.int64()}
-    schema = pa.schema([(name, types[kind]) for name, kind in zip(found.header, found.kinds, strict=True)])
-    count = 0
-    with parquet.ParquetWriter(path, schema) as writer:
-        for rows in _chunks(found.rows):
-            columns = [list(column) for column in zip(*rows, strict=True)]
-            writer.write_table(pa.table(columns, schema=schema))
-            count += len(rows)
-    return count
-
-
-def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    chunk: list[Row] = []
-    for row in rows:
-        chunk.append(row)
-        if len(chunk) == 10 * PAGE:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from quercus.client.files.schema import SET, number, parts
+from quercus.client.files.leaks import SET, parts
+from quercus.client.files.schema import number
 from quercus.client.labels import LabelLike
 
 NOTHING = "?"
