@@ -200,7 +200,7 @@ def _show(client: Client, model: str, wanted: AnswerFilter, limit: int, *, is_to
 
 def _remarks(each: Answer) -> str:
     """What else there is to say, in a few words."""
-    words = [] if each.kind == "answered" else [each.kind]
+    words: list[str] = [] if each.kind == "answered" else [each.kind]
     if each.former is not None:
         words.append(f"was {each.former_text} ({each.former})" if each.former_text else f"({each.former})")
     if each.state == "pending":
