@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 import numpy as np
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -24,6 +25,10 @@ from quercus.server.names import check_id, instance_name, query_name
 from quercus.server.schema import Schema
 from quercus.server.voices import Kind, State, Words
 from quercus.storage.records import Event
+
+
+HALF_TICK_S: Final = 5e-7
+"""Times are told in microseconds: who asks from a time that was told gets what was said at it."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,7 @@ def _seconds(stamp: Timestamp, field: str) -> float:
         raise InvalidInput(
             field, f"is {stamp.seconds} s and {stamp.nanos} ns, must lie in the years 1970 to 9999"
         )
-    return stamp.seconds + stamp.nanos / 1e9
+    return stamp.seconds + stamp.nanos / 1e9 - HALF_TICK_S
 
 
 def _shown(seconds: float) -> str:

@@ -77,9 +77,9 @@ def measured(server: str, file: Path, reliability: str) -> tuple[float, float]:
     crowd = read(file)
     name = f"{file.name.split('.')[0].replace('_', '-')}-{reliability}"
     with Client(server) as client:
-        client.create_model(name, Specification([Nominal("item", ["one"])], crowd.classes))
+        client.create_model(name, Specification([Nominal("nothing", ["said"])], crowd.classes))
         client.set_labelling_policy(name, LabellingPolicy(reliability=reliability))  # type: ignore[arg-type]
-        client.push(name, [{"item": "one"}] * len(crowd.truth), ids=list(crowd.truth))
+        client.push(name, [{"nothing": "said"}] * len(crowd.truth), ids=list(crowd.truth))
         started = time.perf_counter()
         done = quercus("push", name, str(file), "--labels", server=server)
         seconds = time.perf_counter() - started
