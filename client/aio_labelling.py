@@ -53,7 +53,7 @@ class LabellingCalls:
 
     async def _say(self, model: str, ask: Ask[AnswerReport]) -> AnswerReport:
         report = await self._ask(ask)
-        self._sequences.saw(model, report.committed_sequence)
+        self._sequences.saw(model, report.model_uid, report.committed_sequence)
         return report
 
     async def answer(
@@ -149,7 +149,8 @@ class LabellingCalls:
         classes, method = await self._classes(model), self._stubs.instances.StateEvidence
         requests = statement_requests(model, classes, statements, labeller, request_id)
         done = together([report(await self._call(method, request)) for request in requests])
-        self._sequences.saw(model, done.committed_sequence)
+        if done.model_uid:
+            self._sequences.saw(model, done.model_uid, done.committed_sequence)
         return done
 
     async def correct_answer(

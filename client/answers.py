@@ -100,6 +100,7 @@ class StatementReport:
     committed_sequence: int
     stored: int
     known: int
+    model_uid: str = ""
 
 
 @dataclass(frozen=True)
@@ -270,12 +271,15 @@ def together(reports: Sequence[StatementReport]) -> StatementReport:
         max((each.committed_sequence for each in reports), default=0),
         sum(each.stored for each in reports),
         sum(each.known for each in reports),
+        reports[-1].model_uid if reports else "",
     )
 
 
 def report(message: instance_pb2.StateEvidenceResponse) -> StatementReport:
     """Read what became of a request."""
-    return StatementReport(message.committed_sequence, message.statements_stored, message.statements_known)
+    return StatementReport(
+        message.committed_sequence, message.statements_stored, message.statements_known, message.model_uid
+    )
 
 
 def _numbers(kind: Any, prefix: str, field: str, words: Sequence[str]) -> list[Any]:

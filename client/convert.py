@@ -165,6 +165,7 @@ def model(message: model_pb2.Model) -> Model:
         queries_open=message.queries_open,
         conflicts=message.conflicts,
         lag_s=message.lag.ToNanoseconds() / 1e9,
+        uid=message.uid,
     )
 
 
@@ -179,6 +180,7 @@ def status(message: admin_pb2.GetStatusResponse) -> Status:
         store_trouble=message.store_trouble,
         grower=admin_pb2.GrowerStatus.State.Name(grower.state).removeprefix("STATE_").lower(),
         grower_pid=grower.pid or None,
+        grower_at=grower.at,
         grower_restarts=grower.restarts,
         lag_s=grower.lag.ToNanoseconds() / 1e9,
         models=message.models,
@@ -264,9 +266,10 @@ def answer_report(
             message.degree_of_conflict,
             message.ignorance,
             message.reliability,
+            message.model_uid,
         )
     conflict = isinstance(message, query_pb2.CorrectAnswerResponse) and message.conflict
-    return AnswerReport(message.name, message.committed_sequence, conflict)
+    return AnswerReport(message.name, message.committed_sequence, conflict, model_uid=message.model_uid)
 
 
 def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instance:

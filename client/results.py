@@ -107,6 +107,7 @@ class Model:
     """A model as the server sees it now.
 
     ``lag_s``: how long the oldest event that the tree does not know yet has been in the log, in seconds.
+    ``uid``: tells the model from a later one of its name.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Model:
     queries_open: int
     conflicts: int
     lag_s: float = 0.0
+    uid: str = ""
 
     @property
     def budget(self) -> int:
@@ -138,8 +140,9 @@ class Model:
 class Status:
     """How a server is.
 
-    ``grower``: off, running, restarting or silent; ``lag_s``: the longest that an event of any model has waited to get
-    into a tree; ``writes_waiting``: of the writer; ``store_trouble``: why the store cannot be used, empty when it can.
+    ``grower``: off, running, restarting, silent or compiling; ``grower_at``: the model at which a silent one hangs;
+    ``lag_s``: the longest that an event of any model has waited to get into a tree; ``writes_waiting``: of the writer;
+    ``store_trouble``: why the store cannot be used, empty when it can.
     """
 
     version: str
@@ -149,6 +152,7 @@ class Status:
     store_trouble: str
     grower: str
     grower_pid: int | None
+    grower_at: str
     grower_restarts: int
     lag_s: float
     models: int
@@ -180,6 +184,7 @@ class PushReport:
     batches: int
     committed_sequence: int
     seconds: float
+    model_uid: str = ""
 
 
 @dataclass(frozen=True)
@@ -259,6 +264,7 @@ class AnswerReport:
     degree_of_conflict: float = 0.0
     ignorance: float = 0.0
     reliability: float | None = None
+    model_uid: str = ""
 
 
 @dataclass(frozen=True)

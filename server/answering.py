@@ -11,7 +11,7 @@ from quercus.belief import evidence
 from quercus.belief.codec import decode, encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import Label, Masses, contour, vacuous
-from quercus.proto.v1 import query_pb2
+from quercus.proto.v1 import instance_pb2, query_pb2
 from quercus.server.access import corrects_all
 from quercus.server.checks import check_labeller, took_s
 from quercus.server.convert_instances import known_contour
@@ -28,7 +28,14 @@ from quercus.storage.query_records import Answered, Policy, QueryState, Reliabil
 from quercus.storage.records import Event, EventKind
 from quercus.storage.store import Store
 
-T = TypeVar("T")
+T = TypeVar(
+    "T",
+    query_pb2.AnswerQueryResponse,
+    query_pb2.RefuseQueryResponse,
+    query_pb2.CorrectAnswerResponse,
+    query_pb2.UndoAnswerResponse,
+    instance_pb2.StateEvidenceResponse,
+)
 
 
 async def answer(core: Core, request: query_pb2.AnswerQueryRequest) -> query_pb2.AnswerQueryResponse:
@@ -128,15 +135,22 @@ async def with_schema(core: Core, model: str, attempt: Callable[[Schema], Awaita
     schema = await core.catalogue.schema(model)
     done: T | None
     try:
-        done = await attempt(schema)
+        done = await _attempt(attempt, schema)
     except InvalidInput:
         if (await core.catalogue.reload_schema(model)).key == schema.key:
             raise
         done = None
     if done is None:
-        done = await attempt(await core.catalogue.reload_schema(model))
+        done = await _attempt(attempt, await core.catalogue.reload_schema(model))
     if done is None:
         raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
+    return done
+
+
+async def _attempt(attempt: Callable[[Schema], Awaitable[T | None]], schema: Schema) -> T | None:
+    done = await attempt(schema)
+    if done is not None:
+        done.model_uid = schema.uid
     return done
 
 
@@ -147,7 +161,7 @@ def _answer(store: Store, schema: Schema, said: _Said, name: str) -> query_pb2.A
         return None
     query, policy = store.get_query(model, said.number), store.policy(model)
     history = store.history(model, [query.instance])[query.instance]
-    if policy.answers_per_query == 1 and not opinions(history, said.number, schema.frame.size):
+    if policy.answers_per_query == 1 and not voices(history, said.number):
         return _answer_alone(store, schema, said, name, history)
     return _answer_among(store, schema, said, name, history)
 
@@ -234,21 +248,22 @@ def _amend(store: Store, schema: Schema, change: _Change) -> Answered | None:
     reliability = (
         1.0 if change.label is None else _reliability(store, schema, change.declared, change.labeller)
     )
-    given = opinions(history, number, size)
     make = partial(
         Amendment, change.labeller, said, reliability=reliability, comment=change.comment,
         permitted=change.permitted,
     )  # fmt: skip
-    if change.labeller not in given:  # the one answer, or (where the policy lets anyone) what overrules all
+    if change.labeller not in voices(history, number):  # the one answer, or (who may) what overrules all
         conflict = change.label is not None and (
             evidence.update(
                 known_contour(history[:1], size), contour(change.label, size), reliability
             ).conflict
         )
         return store.amend(model, number, make(label=said, conflict=conflict), joining(size))
-    given.pop(change.labeller)
+    given = opinions(history, number, size)
+    given.pop(change.labeller, None)
     if change.label is not None:
         given[change.labeller] = (change.label, reliability)
+    make = partial(make, among=True)
     if query.state not in (QueryState.ANSWERED, QueryState.REFUSED):
         return store.amend(model, number, make(label=None, pending=True))
     if not given:
@@ -256,6 +271,11 @@ def _amend(store: Store, schema: Schema, change: _Change) -> Answered | None:
     mass = Masses(consensus(list(given.values()), size).mass)
     conflict = evidence.update(known_contour(history[:1], size), contour(mass, size), 1.0).conflict
     return store.amend(model, number, make(label=encode(mass), conflict=conflict), joining(size))
+
+
+def voices(history: Sequence[Event], number: int) -> set[str]:
+    """Who gave one of several answers to a query, taken back or not."""
+    return {event.author for event in history if event.kind is EventKind.OPINION and event.query == number}
 
 
 def opinions(history: Sequence[Event], number: int, size: int) -> dict[str, tuple[Label, float]]:

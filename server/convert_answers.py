@@ -26,7 +26,6 @@ from quercus.server.schema import Schema
 from quercus.server.voices import Kind, State, Words
 from quercus.storage.records import Event
 
-
 HALF_TICK_S: Final = 5e-7
 """Times are told in microseconds: who asks from a time that was told gets what was said at it."""
 

@@ -16,6 +16,7 @@ from quercus.server.errors import within
 from quercus.server.limits import MAX_BUDGET, MAX_COUNT, Sizes
 from quercus.server.names import model_name
 from quercus.storage.records import ModelRecord
+from quercus.trees import algorithms
 from quercus.trees.specification import (
     Attribute,
     Nominal,
@@ -98,6 +99,28 @@ def check_sizes(message: model_pb2.Specification, sizes: Sizes) -> None:
         _at_most(len(values), sizes, "max_values", f"{field}.nominal.values")
         for i, value in enumerate(values):
             _at_most(len(value), sizes, "max_name_characters", f"{field}.nominal.values[{i}]")
+    _check_learning_cost(message, sizes.max_learning_cost)
+
+
+def _check_learning_cost(message: model_pb2.Specification, most: int) -> None:
+    algorithm = decode_algorithm(message.algorithm)
+    cost = algorithms.learning_cost(algorithm, len(message.classes))
+    total = sum(cost.values())
+    if total <= most:
+        return
+    path = ["specification.algorithm"]
+    is_forest = isinstance(algorithm, algorithms.Forest)
+    path += ["forest"] * is_forest
+    if max(cost, key=cost.__getitem__) == "folds":
+        path += ["base"] * is_forest + ["total_uncertainty", "folds"]
+    elif is_forest:
+        path.append("trees")
+    parts = " and ".join(f"{count:,} for its {name}" for name, count in cost.items() if count)
+    raise InvalidInput(
+        ".".join(path),
+        f"makes the learner grow {total:,} trees to learn once ({parts}), at most {most:,} are allowed "
+        "(max_learning_cost)",
+    )
 
 
 def _at_most(count: int, sizes: Sizes, bound: str, field: str) -> None:
@@ -237,6 +260,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         queries_open=record.queries_open,
         conflicts=record.conflicts,
         lag=duration(record.lag_s),
+        uid=record.uid,
     )
 
 

@@ -48,6 +48,12 @@ MAX_NAME_CHARACTERS: Final = 100
 MAX_VALUES: Final = 1000
 """Values of one nominal attribute, declared and learned together."""
 
+LEARNING_COST: Final = 10_000
+"""Trees that the learner of a model may grow to learn once, see `quercus.trees.algorithms.learning_cost`,"""
+
+MAX_LEARNING_COST: Final = 1_000_000
+"""unless configured, up to this: more than any algorithm can ask for."""
+
 MAX_BUDGET: Final = 1_000_000
 MAX_COUNT: Final = 1_000_000
 """Largest min_instances, max_depth and warmup_rows."""
@@ -154,6 +160,7 @@ class Sizes:
     max_batch_rows : rows in one push or one classification.
     max_attributes, max_values, max_classes : of a new model; values also of those that rows bring.
     max_name_characters : of the name of a class, an attribute or a nominal value.
+    max_learning_cost : trees that the learner of a new model may grow to learn once.
     """
 
     max_batch_rows: int = MAX_BATCH_ROWS
@@ -161,3 +168,4 @@ class Sizes:
     max_values: int = MAX_VALUES
     max_classes: int = MAX_CLASSES
     max_name_characters: int = MAX_NAME_CHARACTERS
+    max_learning_cost: int = LEARNING_COST

@@ -21,7 +21,7 @@ from quercus.server.schema import Schema
 from quercus.server.voices import joining
 from quercus.storage.query_records import Reliability
 from quercus.storage.records import Event, EventKind
-from quercus.storage.statements import Stated, StatedBatch, StatedReport
+from quercus.storage.statements import Stated, StatedBatch
 from quercus.storage.store import Store
 
 
@@ -45,18 +45,13 @@ async def state(core: Core, request: instance_pb2.StateEvidenceRequest) -> insta
         raise InvalidInput("statements", f"are {count:,}, must be 1 to {MAX_STATEMENTS:,}")
     labellers = [_labeller(i, each, request.labeller) for i, each in enumerate(request.statements)]
 
-    async def attempt(schema: Schema) -> StatedReport | None:
+    async def attempt(schema: Schema) -> instance_pb2.StateEvidenceResponse | None:
         spoken = await core.convert(request, _decode, request, labellers, schema)
         statements = await core.read(_weighed, core.store, schema, spoken)
         batch = StatedBatch(request.request_id, statements, schema.key)
         return await core.write(_store, core.store, schema, batch)
 
-    done = await with_schema(core, model, attempt)
-    return instance_pb2.StateEvidenceResponse(
-        committed_sequence=done.committed_sequence,
-        statements_stored=done.stored,
-        statements_known=done.known,
-    )
+    return await with_schema(core, model, attempt)
 
 
 def _labeller(i: int, statement: instance_pb2.Statement, labeller: str) -> str:
@@ -130,7 +125,12 @@ def _as_events(store: Store, schema: Schema, spoken: Sequence[_Spoken]) -> list[
     ]
 
 
-def _store(store: Store, schema: Schema, batch: StatedBatch) -> StatedReport | None:
+def _store(store: Store, schema: Schema, batch: StatedBatch) -> instance_pb2.StateEvidenceResponse | None:
     if store.get_model(schema.model).key != schema.key:
         return None
-    return store.state(schema.model, batch, joining(schema.frame.size))
+    done = store.state(schema.model, batch, joining(schema.frame.size))
+    return instance_pb2.StateEvidenceResponse(
+        committed_sequence=done.committed_sequence,
+        statements_stored=done.stored,
+        statements_known=done.known,
+    )
