@@ -90,6 +90,7 @@ def test_a_table_has_what_is_believed(serving: Serving, tmp_path: Path) -> None:
     assert (rows[0]["X"], rows[0]["Y"], rows[0]["label"]) == ("a", "e", "o:0.8 s:0.3 x:0.3")
     spoken = [row for row in rows if row["answers"] == "1"]
     assert len(spoken) == 2
+    assert "s" in [row["label"] for row in spoken]
     assert [row["pl(s)"] for row in spoken if (row["pl(o)"], row["pl(x)"]) == ("0.0", "0.0")] == ["1.0"]
     said = run("export", "t", str(file), "--store", str(tmp_path / "quercus.db"), code=2)
     assert "say --force" in said

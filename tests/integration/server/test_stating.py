@@ -374,4 +374,6 @@ def test_a_crash_an_export_and_a_learner_of_another_kind_change_nothing(
     with sqlite3.connect(store) as raw:  # a statement that nothing follows is noticed
         raw.execute("DELETE FROM log WHERE kind = 5 AND query IS NULL")
     raw.close()
-    assert any("no event behind it says what all say together" in str(fault) for fault in verify(file_url(store)))
+    assert any(
+        "no event behind it says what all say together" in str(fault) for fault in verify(file_url(store))
+    )
