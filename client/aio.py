@@ -410,6 +410,9 @@ class _PushLine:
             self._call.cancel()
         elif not self._call.done():
             await self._call.done_writing()
+            ended = asyncio.ensure_future(self._call.code())
+            await asyncio.wait({ended}, timeout=pushing.CLOSE_S)  # else the server counts it as cancelled
+            ended.cancel()
 
     async def send(self, batch: pushing.Batch) -> None:
         """Send a batch; when the stream is broken, :meth:`settle` will find out and send it again."""

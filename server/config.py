@@ -199,7 +199,7 @@ class Config:
             if (variable := PREFIX + key.upper()) in environ
         }
         given |= {
-            key: (value, f"flag --{key.replace('_', '-')}")
+            key: (value, "flag --limit" if key in LIMITS else f"flag --{key.replace('_', '-')}")
             for key, value in (flags or {}).items()
             if value is not None
         }
@@ -221,6 +221,7 @@ LIMITS: Final = (
     "max_name_characters",
     "max_learning_cost",
     "max_memory_bytes",
+    "check_s",
     "keep_trees",
     "agenda_share",
 )

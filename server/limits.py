@@ -147,6 +147,12 @@ MAX_CACHED_MODELS: Final = 1000
 MAX_WATCHED_TREES: Final = 16
 """Newest trees, decoded, that the server keeps for those who watch them."""
 
+MAX_ENTRIES: Final = MAX_BATCH_ROWS
+"""Of any list of a message received: rows are the longest."""
+
+MAX_PARTS: Final = 1_000_000
+"""Fields of one message received, at all depths, and entries of its lists: 10,000 rows of 24 values by name."""
+
 INLINE_BYTES: Final = 16 * 1024
 """Messages up to this size are converted on the event loop; a larger one in a thread."""
 

@@ -60,7 +60,7 @@ def serve(
     metrics_port: Annotated[
         int | None,
         typer.Option(
-            "--metrics-port", min=1, max=65535, help="Answer Prometheus at 127.0.0.1:PORT/metrics (off)."
+            "--metrics-port", min=0, max=65535, help="Answer Prometheus at 127.0.0.1:PORT/metrics (0: off)."
         ),
     ] = None,
     grace_s: Annotated[
