@@ -104,7 +104,7 @@ def push(
         quercus push wine wine.csv
         quercus push wine known.csv --labels --class cultivar --id-prefix known-
         quercus push dogs dogs.arff --label-file opinions.csv
-        quercus push birds crowd.csv --labels --item picture --labeller-column worker
+        quercus push birds crowd.csv --labels --item picture
     """
     columns = Columns(item, labeller_column, answer_column)
     if (columns.is_given or labeller is not None) and not labels:

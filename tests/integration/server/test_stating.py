@@ -350,18 +350,18 @@ def test_the_tree_is_that_of_batch_induction(seed: int, api: Any, tools: Any) ->
     assert_batch(crowd, api, crowd.model)
 
 
-def test_a_crash_an_export_and_a_learner_of_another_kind_change_nothing(
+def test_a_crash_and_an_export_change_nothing(
     start_child: Callable[..., Any], tools: Any, tmp_path: Path
 ) -> None:
     store = tmp_path / "store.db"
     child = start_child(store)
     crowd = Crowd(child.api, "m", 7)
     crowd.create(tools)
-    crowd.live(20)
+    crowd.live(8)
     child.finish(signal.SIGKILL)
     child = start_child(store)
     crowd.api = child.api
-    crowd.live(20)
+    crowd.live(8)
     assert_batch(crowd, child.api, "m")
     child.finish(signal.SIGTERM)
     assert not verify(file_url(store))
