@@ -238,6 +238,16 @@ class Authority:
         self._loaded_at = float("-inf")  # monotonic
         self._loading = asyncio.Lock()
 
+    async def reload(self) -> None:
+        """Read the tokens now, rather than when those that are known are `FRESH_S` old."""
+        async with self._loading:
+            await self._load_all()
+
+    async def _load_all(self) -> None:
+        started = time.monotonic()
+        self._records = {record.id: record for record in await self._load()}
+        self._loaded_at = started
+
     async def admit(self, authorization: str | None) -> Principal:
         """Return who speaks.
 
@@ -277,7 +287,5 @@ class Authority:
             await asyncio.sleep(MISS_S - age)
         async with self._loading:
             if self._loaded_at < asked_at:  # else somebody else has looked meanwhile
-                started = time.monotonic()
-                self._records = {record.id: record for record in await self._load()}
-                self._loaded_at = started
+                await self._load_all()
         return self._records.get(token_id)

@@ -14,7 +14,7 @@ from quercus.proto.v1 import model_pb2
 from quercus.server.convert_algorithms import decode_algorithm
 from quercus.server.errors import within
 from quercus.server.limits import MAX_BUDGET, MAX_COUNT, Sizes
-from quercus.server.names import model_name
+from quercus.server.names import check_controls, model_name
 from quercus.storage.records import ModelRecord
 from quercus.trees import algorithms
 from quercus.trees.specification import (
@@ -92,14 +92,19 @@ def check_sizes(message: model_pb2.Specification, sizes: Sizes) -> None:
     _at_most(len(message.classes), sizes, "max_classes", "classes")
     _at_most(len(message.attributes), sizes, "max_attributes", "attributes")
     for k, name in enumerate(message.classes):
-        _at_most(len(name), sizes, "max_name_characters", f"classes[{k}]")
+        _check_name(name, sizes, f"classes[{k}]")
     for k, attribute in enumerate(message.attributes):
         field, values = f"attributes[{k}]", attribute.nominal.values
-        _at_most(len(attribute.name), sizes, "max_name_characters", f"{field}.name")
+        _check_name(attribute.name, sizes, f"{field}.name")
         _at_most(len(values), sizes, "max_values", f"{field}.nominal.values")
         for i, value in enumerate(values):
-            _at_most(len(value), sizes, "max_name_characters", f"{field}.nominal.values[{i}]")
+            _check_name(value, sizes, f"{field}.nominal.values[{i}]")
     _check_learning_cost(message, sizes.max_learning_cost)
+
+
+def _check_name(name: str, sizes: Sizes, field: str) -> None:
+    _at_most(len(name), sizes, "max_name_characters", field)
+    check_controls(name, f"specification.{field}")
 
 
 def _check_learning_cost(message: model_pb2.Specification, most: int) -> None:

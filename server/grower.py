@@ -219,6 +219,7 @@ def main() -> None:
 
     end_with_parent(hear)
     heap.keep_small()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # so does the end of a terminal
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
     pulse = Pulse(sys.stdout.fileno())

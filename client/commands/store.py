@@ -186,9 +186,10 @@ def import_log(
     may = "" if create else "--create"
     with opened_store("import", store, create=may) as opened, _text(file, file.name, "rt") as lines:
         from quercus.server.importing import Meaning  # noqa: PLC0415  (the server extra)
+        from quercus.storage.transfer_lines import lines_of  # noqa: PLC0415
 
         try:
-            count = opened.load(lines, name, Meaning())
+            count = opened.load(lines_of(lines), name, Meaning())
         except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             fail(f"{file} cannot be read: {error}")
     out.print(f"read {count:,} events")

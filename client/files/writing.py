@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import IO, Any, Final, Literal, cast
 Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: Final = ("csv", "jsonl", "parquet")
 CHUNK: Final = 10_000  # rows written to Parquet at once
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""Of cells that a spreadsheet takes for a formula, with or without a blank before it."""
+FORMULA_STARTS: Final = frozenset("=+-@\N{MINUS SIGN}")
+"""Of cells that a spreadsheet takes for a formula; also in their full-width and other compatible forms."""
 Row = list[Any]
 
 
@@ -128,10 +129,19 @@ def shielded(cell: Any) -> Any:
 
     Examples
     --------
-    >>> shielded("=HYPERLINK(1)"), shielded("a=b"), shielded(-1.5)
-    ("'=HYPERLINK(1)", 'a=b', -1.5)
+    >>> shielded("=HYPERLINK(1)"), shielded(" \uff1d1"), shielded("a=b"), shielded(-1.5)
+    ("'=HYPERLINK(1)", "' ＝1", 'a=b', -1.5)
     """
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
+    return f"'{cell}" if isinstance(cell, str) and _may_run(cell) else cell
+
+
+def _may_run(text: str) -> bool:
+    """Whether a text begins like a formula, or with a tab or a line end; what cannot be seen is passed over."""
+    if text.startswith(("\t", "\r", "\n")):
+        return True
+    seen = (each for each in text if not (each.isspace() or unicodedata.category(each) in ("Cc", "Cf")))
+    first = unicodedata.normalize("NFKC", next(seen, " "))
+    return first[0] in FORMULA_STARTS
 
 
 def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
