@@ -84,6 +84,10 @@ class LabellingCalls:
         """Give a query back to whoever asks next."""
         await self._ask(asks.give_back(query))
 
+    async def end_lease(self, name: str, labeller: str = "", *, comment: str = "") -> None:
+        """End the lease of a query, as :meth:`quercus.client.Client.end_lease`."""
+        await self._ask(asks.end_lease(name, labeller, comment))
+
     async def extend_lease(self, query: Query, lease_s: float) -> None:
         """Hold a query for ``lease_s`` seconds from now."""
         await self._ask(asks.extend(query, lease_s))

@@ -89,6 +89,12 @@ def give_back(
     return Ask("ReturnQuery", request, _nothing)
 
 
+def end_lease(name: str, labeller: str, comment: str) -> Ask[None]:
+    """End the lease of a query, as an operator."""
+    request = query_pb2.ReleaseLeaseRequest(name=name, labeller=labeller, comment=comment)
+    return Ask("ReleaseLease", request, _nothing)
+
+
 def correct(
     query: Query, label: LabelLike, labeller: str | None, reliability: float | None, comment: str
 ) -> Ask[AnswerReport]:

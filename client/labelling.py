@@ -103,6 +103,16 @@ class LabellingCalls:
         """Give a query back to whoever asks next."""
         self._ask(asks.give_back(query))
 
+    def end_lease(self, name: str, labeller: str = "", *, comment: str = "") -> None:
+        """End the lease of the query ``models/{model}/queries/{number}``, whoever holds it; for operators.
+
+        Parameters
+        ----------
+        labeller : only if this one holds it.
+        comment : why; it stands in the history.
+        """
+        self._ask(asks.end_lease(name, labeller, comment))
+
     def extend_lease(self, query: Query, lease_s: float) -> None:
         """Hold a query for ``lease_s`` seconds from now."""
         self._ask(asks.extend(query, lease_s))

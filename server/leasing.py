@@ -22,6 +22,7 @@ from quercus.server.limits import MAX_FILTER
 from quercus.server.names import parse_model, parse_query
 from quercus.server.schema import Schema
 from quercus.server.turns import share
+from quercus.storage.leases import Eviction
 from quercus.storage.query_records import Leased, QueryRecord
 from quercus.storage.records import Event
 from quercus.storage.store import Store
@@ -129,6 +130,7 @@ async def lease_of(core: Core, terms: Terms, model: str, limit: int) -> Hand:
                 terms.lease_s,
                 min_sequence=terms.min_sequence if terms.model != ANY else 0,
                 accept=accept,
+                credential=terms.principal.token_id if terms.principal is not None else "",
             )
         )
         try:
@@ -159,6 +161,18 @@ async def take_back(core: Core, request: query_pb2.ReturnQueryRequest) -> query_
         case _:
             raise InvalidInput("how", f"is {request.how}, must be 0 (release), 1 (skip) or 2 (postpone)")
     return query_pb2.ReturnQueryResponse(name=request.name)
+
+
+async def end_lease(core: Core, request: query_pb2.ReleaseLeaseRequest) -> query_pb2.ReleaseLeaseResponse:
+    """End a lease for its holder; the history says who did and why."""
+    model, number = parse_query(request.name)
+    if request.labeller:
+        check_labeller(request.labeller)
+    operator = caller()
+    by = f"by {operator.name}" if operator is not None else "by an operator"
+    why = f"{by}: {request.comment}" if request.comment else by
+    await core.write(core.store.evict, model, number, Eviction(why, request.labeller))
+    return query_pb2.ReleaseLeaseResponse(name=request.name)
 
 
 def check_token(token: str) -> None:

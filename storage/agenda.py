@@ -7,7 +7,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import expiry, history, snapshots
-from quercus.storage.clocks import Moment
+from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.history import Note
 from quercus.storage.lives import life_of, values_of
@@ -42,11 +42,12 @@ class Agenda:
     version: int
 
 
-def publish(connection: Connection, name: str, published: Publication, now: Moment) -> int:
+def publish(connection: Connection, name: str, published: Publication, clock: Clock) -> int:
     """Insert the next tree version and make the queries follow its agenda."""
     row = _held(connection, name, published.key)
     if row is None:
         return 0
+    now = clock()
     as_of = published.as_of
     if not 0 <= as_of <= row.sequence_committed:
         raise FailedPrecondition(f"a tree as of event {as_of} of a log with {row.sequence_committed} events")
@@ -61,12 +62,13 @@ def publish(connection: Connection, name: str, published: Publication, now: Mome
 
 
 def follow(
-    connection: Connection, name: str, as_of: int, entries: Sequence[AgendaEntry], *, key: int, now: Moment
+    connection: Connection, name: str, as_of: int, entries: Sequence[AgendaEntry], *, key: int, clock: Clock
 ) -> None:
     """Make the queries follow an agenda that comes after its tree."""
     row = _held(connection, name, key)
     if row is None or as_of < row.sequence_grown:  # gone, or a tree that knows more came
         return
+    now = clock()
     expiry.write_expired(connection, row.id, now)
     _reconcile(connection, row, Agenda(as_of, entries, row.tree_version), now)
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select, update
 
 from quercus.storage import budgets, checks, claims, expiry, history, log, policies
 from quercus.storage.claims import Claim, Held
-from quercus.storage.clocks import Moment
+from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.history import Note
 from quercus.storage.lives import life_of, values_of
@@ -77,7 +77,7 @@ class Amendment:
 
 
 def settle(
-    connection: Connection, claim: Claim, said: Statement, now: Moment, join: Join | None = None
+    connection: Connection, claim: Claim, said: Statement, clock: Clock, join: Join | None = None
 ) -> Answered:
     """Append the statement to the log and settle the query, or open it again for the next answer.
 
@@ -86,7 +86,8 @@ def settle(
     checks.reliability(said.reliability)
     checks.comment(said.comment)
     checks.took(said.took_s)
-    held = claims.look_up(connection, claim, now)
+    held = claims.look_up(connection, claim, clock)
+    now = held.now
     if held.given.sequence:
         return _acknowledge_again(connection, held, said)
     refused = said.label is None
@@ -117,7 +118,7 @@ def amend(  # noqa: PLR0917 - one step of one query
     name: str,
     number: int,
     change: Amendment,
-    now: Moment,
+    clock: Clock,
     join: Join | None = None,
 ) -> Answered:
     """Append a correction; who may is said by the policy. The same again is acknowledged again."""
@@ -125,6 +126,7 @@ def amend(  # noqa: PLR0917 - one step of one query
     checks.reliability(change.reliability)
     checks.comment(change.comment)
     row = lock(connection, name)
+    now = clock()
     expiry.write_expired(connection, row.id, now)
     found = claims.find_query(connection, row, number)
     said = log.history(connection, name, [found.instance])[found.instance]

@@ -29,7 +29,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0006"
+HEAD = "0007"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -184,6 +184,8 @@ query = Table(
     # How many of several answers there are, and whether the newest agenda names it.
     Column("answers", Integer, nullable=False, server_default="0"),
     Column("wanted", Boolean, nullable=False, server_default="1"),
+    # Id of the access token by which it was leased last; NULL where none was asked for.
+    Column("credential", String(32)),
     Column("created_at", Double, nullable=False),
 )
 Index("ix_query_agenda", query.c.model_id, query.c.state, query.c.position)

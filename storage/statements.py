@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from sqlalchemy import Connection, insert, select, update
 
 from quercus.storage import agenda, checks, expiry, log, policies
-from quercus.storage.clocks import Moment
+from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
 from quercus.storage.query_records import Corrections, QueryState
 from quercus.storage.records import Event, EventKind
@@ -81,10 +81,11 @@ class StatedReport:
     known: int
 
 
-def state(connection: Connection, name: str, batch: StatedBatch, join: Join, now: Moment) -> StatedReport:
+def state(connection: Connection, name: str, batch: StatedBatch, join: Join, clock: Clock) -> StatedReport:
     """Append statements, and what then holds of each instance they speak of."""
     _check(batch)
     row = lock(connection, name)
+    now = clock()
     if batch.key not in (None, row.id):
         raise FailedPrecondition(f"model {name} was deleted, and another has its name: begin anew")
     if (report := _acknowledge_again(connection, row, batch)) is not None:

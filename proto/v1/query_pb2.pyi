@@ -65,6 +65,8 @@ class _QueryStepKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_QuerySt
     QUERY_STEP_KIND_WITHDRAWN: _QueryStepKind.ValueType  # 9
     QUERY_STEP_KIND_CORRECTED: _QueryStepKind.ValueType  # 10
     QUERY_STEP_KIND_UNDONE: _QueryStepKind.ValueType  # 11
+    QUERY_STEP_KIND_EVICTED: _QueryStepKind.ValueType  # 12
+    """The lease was ended by an operator, or because the token that took it was revoked or expired; `why` says so."""
 
 class QueryStepKind(_QueryStepKind, metaclass=_QueryStepKindEnumTypeWrapper): ...
 
@@ -80,6 +82,8 @@ QUERY_STEP_KIND_REFUSED: QueryStepKind.ValueType  # 8
 QUERY_STEP_KIND_WITHDRAWN: QueryStepKind.ValueType  # 9
 QUERY_STEP_KIND_CORRECTED: QueryStepKind.ValueType  # 10
 QUERY_STEP_KIND_UNDONE: QueryStepKind.ValueType  # 11
+QUERY_STEP_KIND_EVICTED: QueryStepKind.ValueType  # 12
+"""The lease was ended by an operator, or because the token that took it was revoked or expired; `why` says so."""
 Global___QueryStepKind: _TypeAlias = QueryStepKind  # noqa: Y015
 
 class _AnswerKind:
@@ -863,7 +867,7 @@ class ExtendLeaseRequest(_message.Message):
     lease_token: _builtins.str
     @_builtins.property
     def lease_duration(self) -> _duration_pb2.Duration:
-        """From now; a lease that lasts longer anyway is left as it is."""
+        """From now; a lease that lasts longer anyway is left as it is. Extensions end 4 h after it was given."""
 
     def __init__(
         self,
@@ -973,6 +977,53 @@ class ReturnQueryResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReturnQueryResponse: _TypeAlias = ReturnQueryResponse  # noqa: Y015
+
+@_typing.final
+class ReleaseLeaseRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    LABELLER_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """models/{model}/queries/{number}"""
+    labeller: _builtins.str
+    """Only if this labeller holds it; empty: whoever does."""
+    comment: _builtins.str
+    """Why; kept in the history. At most 1,900 characters."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        labeller: _builtins.str = ...,
+        comment: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "labeller", b"labeller", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseLeaseRequest: _TypeAlias = ReleaseLeaseRequest  # noqa: Y015
+
+@_typing.final
+class ReleaseLeaseResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseLeaseResponse: _TypeAlias = ReleaseLeaseResponse  # noqa: Y015
 
 @_typing.final
 class CorrectAnswerRequest(_message.Message):

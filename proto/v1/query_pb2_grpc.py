@@ -64,6 +64,11 @@ class QueryServiceStub:
                 request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryRequest.SerializeToString,
                 response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryResponse.FromString,
                 _registered_method=True)
+        self.ReleaseLease = channel.unary_unary(
+                '/quercus.v1.QueryService/ReleaseLease',
+                request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReleaseLeaseRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReleaseLeaseResponse.FromString,
+                _registered_method=True)
         self.CorrectAnswer = channel.unary_unary(
                 '/quercus.v1.QueryService/CorrectAnswer',
                 request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.CorrectAnswerRequest.SerializeToString,
@@ -145,6 +150,13 @@ class QueryServiceServicer:
 
     def ReturnQuery(self, request, context):
         """Gives a query back: to whoever asks next, to others only, or to anybody later.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReleaseLease(self, request, context):
+        """Ends the lease of a query, whoever holds it; for operators. The query is open again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -236,6 +248,11 @@ def add_QueryServiceServicer_to_server(servicer, server):
                     servicer.ReturnQuery,
                     request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryRequest.FromString,
                     response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryResponse.SerializeToString,
+            ),
+            'ReleaseLease': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseLease,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReleaseLeaseRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReleaseLeaseResponse.SerializeToString,
             ),
             'CorrectAnswer': grpc.unary_unary_rpc_method_handler(
                     servicer.CorrectAnswer,
@@ -440,6 +457,33 @@ class QueryService:
             '/quercus.v1.QueryService/ReturnQuery',
             quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryRequest.SerializeToString,
             quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleaseLease(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/ReleaseLease',
+            quercus_dot_proto_dot_v1_dot_query__pb2.ReleaseLeaseRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_query__pb2.ReleaseLeaseResponse.FromString,
             options,
             channel_credentials,
             insecure,

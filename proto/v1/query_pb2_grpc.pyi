@@ -43,6 +43,8 @@ class QueryServiceStub:
     ExtendLease: _grpc.UnaryUnaryMultiCallable[_query_pb2.ExtendLeaseRequest, _query_pb2.ExtendLeaseResponse]
     ReturnQuery: _grpc.UnaryUnaryMultiCallable[_query_pb2.ReturnQueryRequest, _query_pb2.ReturnQueryResponse]
     """Gives a query back: to whoever asks next, to others only, or to anybody later."""
+    ReleaseLease: _grpc.UnaryUnaryMultiCallable[_query_pb2.ReleaseLeaseRequest, _query_pb2.ReleaseLeaseResponse]
+    """Ends the lease of a query, whoever holds it; for operators. The query is open again."""
     CorrectAnswer: _grpc.UnaryUnaryMultiCallable[_query_pb2.CorrectAnswerRequest, _query_pb2.CorrectAnswerResponse]
     """Another answer in the place of one's own; a new event of the log, which supersedes. Sent again, it succeeds again."""
     UndoAnswer: _grpc.UnaryUnaryMultiCallable[_query_pb2.UndoAnswerRequest, _query_pb2.UndoAnswerResponse]
@@ -73,6 +75,8 @@ class QueryServiceAsyncStub(QueryServiceStub):
     ExtendLease: _aio.UnaryUnaryMultiCallable[_query_pb2.ExtendLeaseRequest, _query_pb2.ExtendLeaseResponse]  # type: ignore[assignment]
     ReturnQuery: _aio.UnaryUnaryMultiCallable[_query_pb2.ReturnQueryRequest, _query_pb2.ReturnQueryResponse]  # type: ignore[assignment]
     """Gives a query back: to whoever asks next, to others only, or to anybody later."""
+    ReleaseLease: _aio.UnaryUnaryMultiCallable[_query_pb2.ReleaseLeaseRequest, _query_pb2.ReleaseLeaseResponse]  # type: ignore[assignment]
+    """Ends the lease of a query, whoever holds it; for operators. The query is open again."""
     CorrectAnswer: _aio.UnaryUnaryMultiCallable[_query_pb2.CorrectAnswerRequest, _query_pb2.CorrectAnswerResponse]  # type: ignore[assignment]
     """Another answer in the place of one's own; a new event of the log, which supersedes. Sent again, it succeeds again."""
     UndoAnswer: _aio.UnaryUnaryMultiCallable[_query_pb2.UndoAnswerRequest, _query_pb2.UndoAnswerResponse]  # type: ignore[assignment]
@@ -136,6 +140,14 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_query_pb2.ReturnQueryResponse, _abc.Awaitable[_query_pb2.ReturnQueryResponse]]:
         """Gives a query back: to whoever asks next, to others only, or to anybody later."""
+
+    @_abc_1.abstractmethod
+    def ReleaseLease(
+        self,
+        request: _query_pb2.ReleaseLeaseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.ReleaseLeaseResponse, _abc.Awaitable[_query_pb2.ReleaseLeaseResponse]]:
+        """Ends the lease of a query, whoever holds it; for operators. The query is open again."""
 
     @_abc_1.abstractmethod
     def CorrectAnswer(

@@ -107,6 +107,12 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         """Give a query back."""
         return await leasing.take_back(self._core, request)
 
+    async def ReleaseLease(  # noqa: N802
+        self, request: query_pb2.ReleaseLeaseRequest, context: Any
+    ) -> query_pb2.ReleaseLeaseResponse:
+        """End a lease, whoever holds it."""
+        return await leasing.end_lease(self._core, request)
+
     async def CorrectAnswer(  # noqa: N802
         self, request: query_pb2.CorrectAnswerRequest, context: Any
     ) -> query_pb2.CorrectAnswerResponse:

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0006"
-down_revision = "0005"
+revision = "0007"
+down_revision = "0006"
 branch_labels = None
 depends_on = None
 
@@ -21,10 +21,10 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Go back; revision 0005 has no statements, so a store that holds some stays as it is."""
+    """Go back; revision 0006 has no statements, so a store that holds some stays as it is."""
     found = op.get_bind().execute(sa.text(f"SELECT count(*) FROM log WHERE kind = {STATEMENT}")).scalar()  # noqa: S608
     if found:
-        raise RuntimeError(f"the log holds {found} statements, which revision 0005 cannot say")
+        raise RuntimeError(f"the log holds {found} statements, which revision 0006 cannot say")
     for name in ("ix_log_request", "ix_log_spoken", "ix_log_said"):
         op.drop_index(name, "log")
     _index("ix_log_said", ["model_id", "kind"], "query")
