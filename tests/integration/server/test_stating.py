@@ -11,6 +11,7 @@ import grpc
 import numpy as np
 import pytest
 
+from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import instance_pb2, query_pb2, values_pb2
 from quercus.server.importing import Meaning
 from quercus.storage import Store, file_url
@@ -366,11 +367,14 @@ def test_a_crash_and_an_export_change_nothing(
     child.finish(signal.SIGTERM)
     assert not verify(file_url(store))
     with Store.open(file_url(store)) as opened:
-        opened.load(opened.dump("m"), "again", Meaning())
+        lines = list(opened.dump("m"))
+        opened.load(lines, "again", Meaning())
+        assert list(opened.dump("again"))[1:] == lines[1:]  # of which the tree is a function
+        apart = [line for line in lines if '"kind":5' not in line]
+        apart[0] = apart[0].replace(f'"events":{len(lines) - 1}', f'"events":{len(apart) - 1}')
+        with pytest.raises(InvalidInput, match="line"):
+            opened.load(apart, "apart", Meaning())
     assert not verify(file_url(store))
-    child = start_child(store)
-    assert_batch(crowd, child.api, "again")
-    child.finish(signal.SIGTERM)
     with sqlite3.connect(store) as raw:  # a statement that nothing follows is noticed
         raw.execute("DELETE FROM log WHERE kind = 5 AND query IS NULL")
     raw.close()
