@@ -32,7 +32,7 @@ COMMANDS = {
         "answers",
         "Show what labellers said of a model's rows: by whom, when, and what became of it.",
     ),
-    "labellers": ("labellers", "labellers", "Show what each labeller of a model did."),
+    "labellers": ("labellers", "app", "Show what each labeller did, or end what one holds."),
     "policy": ("labellers", "policy", "Show how a model is labelled, or change it."),
     "history": (
         "labellers",

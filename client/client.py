@@ -128,6 +128,16 @@ class Client(LabellingCalls):
                 trial.succeeded()
                 return answer
 
+    def on_outage(self, tell: Callable[[float], None]) -> None:
+        """Have somebody told, once an outage, that a server which answered before is away.
+
+        Parameters
+        ----------
+        tell
+            Takes the seconds for which calls wait; may be called by a thread of the client.
+        """
+        self._outage.tell = tell
+
     def wait_ready(self, timeout_s: float = 10.0) -> None:
         """Wait until the server answers; :class:`Unavailable` when it does not within ``timeout_s``."""
         try:
