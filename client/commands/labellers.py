@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+import typer.core
 from rich.table import Table as RichTable
 
 from quercus.client.commands.common import (
@@ -18,11 +20,67 @@ from quercus.client.commands.common import (
     print_json,
     print_json_line,
 )
+from quercus.client.errors import FailedPrecondition
 from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
+
+if TYPE_CHECKING:
+    from quercus.client import Client
 
 NO_BOUND = 0
 
 
+class _ShowsUnlessTold(typer.core.TyperGroup):
+    """``quercus labellers MODEL`` shows; a model that is called like a command is shown by ``labellers show``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        helps = {"--help", "-h"}
+        if args and args[0] not in self.commands and args[0] not in helps:
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_ShowsUnlessTold, no_args_is_help=True, help="Show what each labeller did, or end what one holds."
+)
+
+
+@app.command("evict")
+def evict(
+    name: Annotated[str, typer.Argument(metavar="LABELLER", help="Whose leases end.", show_default=False)],
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="Only of this model; all unless given.")
+    ] = None,
+    comment: Annotated[str, typer.Option("--comment", help="Why; it stands in the history.")] = "",
+    server: ServerOption = DEFAULT_SERVER,
+) -> None:
+    """End all leases of a labeller: what it holds is open again, and its answers to that are refused.
+
+    It may lease again; who must not is kept out by quercus tokens revoke, which gives back what the token held.
+
+    Try:
+
+        quercus labellers evict ann
+        quercus labellers evict ann --model wine --comment "on holiday"
+    """
+    ended = 0
+    with connect(server) as client:
+        names = [model] if model is not None else [each.name for each in client.models()]
+        for each in names:
+            for query in client.list_queries(each, ["leased"]):
+                if query.labeller == name:
+                    ended += _ended(client, query.name, name, comment)
+    out.print(f"ended {ended:,} lease{'' if ended == 1 else 's'} of {name}", markup=False)
+
+
+def _ended(client: Client, query: str, labeller: str, comment: str) -> int:
+    try:
+        client.end_lease(query, labeller, comment=comment)
+    except FailedPrecondition:  # it was answered or given back at this moment
+        return 0
+    return 1
+
+
+@app.command("show")
 def labellers(
     model: ModelArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False
 ) -> None:
@@ -44,21 +102,30 @@ def labellers(
     if not found:
         out.print(f"nobody has labelled {model} yet; begin with: quercus label {model}", soft_wrap=True)
         return
-    table = RichTable("labeller", box=None)
-    for name in (*COUNTS, "agreement", "reliability", "median"):
-        table.add_column(name, justify="right")
+    _print_labellers(found)
+
+
+COUNTS = ("answered", "refused", "held")
+RARE = ("skipped", "postponed", "expired", "corrected", "undone")
+
+
+def _print_labellers(found: Sequence[Labeller]) -> None:
+    """What all have in columns that 60 characters hold, what happens rarely in words below."""
+    table = RichTable(box=None, pad_edge=False)
+    table.add_column("labeller", overflow="fold")
+    for head in (*COUNTS, "agree", "reliable", "median"):
+        table.add_column(head, justify="right", no_wrap=True)
     for each in found:
-        table.add_row(each.name, *_cells(each))
+        shares = ["-" if share is None else f"{share:.2f}" for share in (each.agreement, each.reliability)]
+        median = "-" if each.median_s is None else f"{each.median_s:.1f} s"
+        table.add_row(each.name, *(f"{getattr(each, name):,}" for name in COUNTS), *shares, median)
     out.print(table)
-
-
-COUNTS = ("answered", "refused", "skipped", "postponed", "expired", "corrected", "undone", "held")
-
-
-def _cells(each: Labeller) -> list[str]:
-    shares = ["-" if share is None else f"{share:.2f}" for share in (each.agreement, each.reliability)]
-    median = "-" if each.median_s is None else f"{each.median_s:.1f} s"
-    return [*(f"{getattr(each, name):,}" for name in COUNTS), *shares, median]
+    rare = {each.name: [f"{getattr(each, n):,} {n}" for n in RARE if getattr(each, n)] for each in found}
+    if any(rare.values()):
+        out.print()
+    for name, counts in rare.items():
+        if counts:
+            out.print(f"{name}: also {', '.join(counts)}", style="dim")
 
 
 def policy(
@@ -174,4 +241,4 @@ def _line(step: QueryStep) -> str:
     who = f" by {step.labeller}" if step.labeller else ""
     why = f": {' '.join(step.why.split())}" if step.why else ""
     state = f" ({step.state})" if step.state != step.kind else ""
-    return f"{step.at:%Y-%m-%d %H:%M:%S}  query {step.query}  {step.kind}{state}{who}{why}"
+    return f"{step.at:%Y-%m-%d %H:%M:%S} UTC  query {step.query}  {step.kind}{state}{who}{why}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc
+from quercus.server import stating
 from quercus.server.checks import empty_stream
 from quercus.server.convert_instances import encode_instance
 from quercus.server.convert_labels import decode_labels
@@ -102,7 +103,8 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
     async def _store(self, model: str, key: int, request: _Batch) -> Awaitable[Appended]:
         """Queue one batch. One with new nominal values is awaited: others may have given the same numbers."""
         schema = await self._core.catalogue.schema(model)
-        generated, sizes = uuid.uuid4().hex, self._core.config.sizes
+        generated = request.batch_id or ("" if request.ids else uuid.uuid4().hex)
+        sizes = self._core.config.sizes
         for _ in range(NEW_VALUE_ATTEMPTS):
             if schema.key != key or request.model_uid not in {"", schema.uid}:
                 raise FailedPrecondition(f"model {model} was deleted, and another has its name: begin anew")
@@ -133,6 +135,12 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         size = page_size(request.page_size)
         after = read_number_token("instances", request.page_token)
         return await self._core.read(_list, self._core.store, model, after, size)
+
+    async def StateEvidence(  # noqa: N802
+        self, request: instance_pb2.StateEvidenceRequest, context: Any
+    ) -> instance_pb2.StateEvidenceResponse:
+        """Store what labellers say unasked."""
+        return await stating.state(self._core, request)
 
     async def GetInstance(  # noqa: N802
         self, request: instance_pb2.GetInstanceRequest, context: Any
@@ -169,8 +177,7 @@ def _decode(request: _Batch, schema: Schema, generated: str, sizes: Sizes) -> Pu
 
 def _ids(request: _Batch, count: int, generated: str) -> tuple[str, ...]:
     if not request.ids:
-        base = request.batch_id or generated
-        ids = tuple(f"{base}-{i}" for i in range(count))
+        ids = tuple(f"{generated}-{i}" for i in range(count))
         check_id(ids[-1], "batch_id")
         return ids
     if len(request.ids) != count:

@@ -14,13 +14,14 @@ MAY = {
     Step.RELEASED: ({LEASED}, COMES_BACK),
     Step.EXPIRED: ({LEASED}, COMES_BACK),
     Step.POSTPONED: ({LEASED}, COMES_BACK),
+    Step.EVICTED: ({LEASED}, COMES_BACK),
     Step.SKIPPED: ({OPEN, LEASED, WITHDRAWN}, {OPEN, LEASED, WITHDRAWN}),
     Step.ANSWERED: ({OPEN, LEASED}, {QueryState.ANSWERED, OPEN}),
     Step.REFUSED: ({OPEN, LEASED}, {QueryState.REFUSED}),
     Step.WITHDRAWN: ({OPEN}, {WITHDRAWN}),
     # of one of several answers also before it is settled
     Step.CORRECTED: ({QueryState.ANSWERED, OPEN, LEASED}, {QueryState.ANSWERED, OPEN, LEASED}),
-    Step.UNDONE: ({*SETTLED, OPEN, LEASED}, {WITHDRAWN, OPEN, LEASED}),
+    Step.UNDONE: ({*SETTLED, OPEN, LEASED}, {WITHDRAWN, QueryState.ANSWERED, OPEN, LEASED}),
 }
 
 
@@ -45,15 +46,15 @@ def check_history(rows: Sequence[HistoryRow]) -> dict[str, int]:
                 f"{row.step.name} of query {number}, which is {state[number].name}"
             )
             assert row.state in after
-        if row.step in {Step.CORRECTED, Step.UNDONE} and state[number] not in SETTLED:
-            assert row.state is state[number]
+        if row.step is Step.CORRECTED or (row.step is Step.UNDONE and row.state is not WITHDRAWN):
+            assert row.state is state[number]  # one of several answers: nothing else changes
         if row.step is Step.LEASED:
             assert number not in holder, f"query {number} has two holders"
             holder[number], ends[number] = row.lease, row.until or 0.0
             assert row.lease
             assert ends[number] > row.clock
             counts["holdings"] += 1
-        elif row.step in {Step.RELEASED, Step.EXPIRED, Step.POSTPONED}:
+        elif row.step in {Step.RELEASED, Step.EXPIRED, Step.POSTPONED, Step.EVICTED}:
             assert holder.pop(number) == row.lease, "given back by who did not hold it"
             if row.step is Step.EXPIRED:
                 assert (row.until or 0.0) >= ends[number], "a lease got shorter"

@@ -87,9 +87,11 @@ def test_a_table_has_what_is_believed(serving: Serving, tmp_path: Path) -> None:
     assert "21 rows" in run("export", "t", str(file), "--store", str(tmp_path / "quercus.db"))
     rows = read(file)
     assert list(rows[0]) == ["id", "X", "Y", "label", "pl(o)", "pl(s)", "pl(x)", "answers", "conflict"]
-    assert (rows[0]["X"], rows[0]["Y"], rows[0]["label"]) == ("a", "e", "o:0.8 s:0.3 x:0.3")
+    assert (rows[0]["X"], rows[0]["Y"], rows[0]["label"]) == ("a", "e", "s")  # answered
+    assert rows[1]["label"] == "o:0.2 s:1.0 x:0.7"  # as it was pushed
     spoken = [row for row in rows if row["answers"] == "1"]
     assert len(spoken) == 2
+    assert "s" in [row["label"] for row in spoken]
     assert [row["pl(s)"] for row in spoken if (row["pl(o)"], row["pl(x)"]) == ("0.0", "0.0")] == ["1.0"]
     said = run("export", "t", str(file), "--store", str(tmp_path / "quercus.db"), code=2)
     assert "say --force" in said
@@ -99,19 +101,22 @@ def test_a_table_has_what_is_believed(serving: Serving, tmp_path: Path) -> None:
 def test_cells_that_a_spreadsheet_would_run(serving: Serving, tmp_path: Path) -> None:
     evil = "=cmd|'C calc'!A0"
     with Client(serving.address) as client:
-        client.create_model("t", Specification([Nominal("-X", ["+a", "b-c"]), Numeric("n")], ["@o", "s"]))
-        client.push("t", [["+a", -1.5], ["b-c", 2.0]], ["@o", "s"], ids=[evil, "i"])
+        client.create_model(
+            "t", Specification([Nominal("-X", ["+a", "b-c", "＝2"]), Numeric("n")], ["@o", "s"])
+        )
+        client.push("t", [["+a", -1.5], ["b-c", 2.0], ["＝2", 0.0]], ["@o", "s", "s"], ids=[evil, "i", "＠j"])
     store, file = str(tmp_path / "quercus.db"), tmp_path / "t.csv"
     run("export", "t", str(file), "--store", store)
     assert [list(row.values())[:4] for row in read(file)] == [
         [evil, "+a", "-1.5", "@o"],
         ["i", "b-c", "2.0", "s"],
+        ["＠j", "＝2", "0.0", "s"],
     ]
     run("export", "t", str(file), "--store", store, "--force", "--for-spreadsheets")
     rows = read(file)
     assert list(rows[0])[:4] == ["id", "'-X", "n", "label"]
     assert [list(row.values())[:4] for row in rows] == [
-        [f"'{evil}", "'+a", "-1.5", "'@o"], ["i", "b-c", "2.0", "s"],
+        [f"'{evil}", "'+a", "-1.5", "'@o"], ["i", "b-c", "2.0", "s"], ["'＠j", "'＝2", "0.0", "s"],
     ]  # fmt: skip
     said = run("export", "t", str(tmp_path / "t.jsonl"), "--store", store, "--for-spreadsheets", code=2)
     assert "is for .csv files" in said
