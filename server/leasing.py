@@ -18,7 +18,8 @@ from quercus.server.checks import check_labeller, check_sequence, delay_s, lease
 from quercus.server.convert_instances import known_contour, stored_values
 from quercus.server.convert_queries import encode_queries
 from quercus.server.core import Core
-from quercus.server.names import parse_model, parse_query
+from quercus.server.limits import MAX_FILTER
+from quercus.server.names import absent, parse_model, parse_query
 from quercus.server.schema import Schema
 from quercus.server.turns import share
 from quercus.storage.leases import Eviction
@@ -29,9 +30,6 @@ from quercus.storage.store import Store
 ANY: Final = "-"
 """As the id of a model: any model."""
 
-MAX_FILTER: Final = 1000
-"""Entries of each part of a filter."""
-
 
 @dataclass(frozen=True)
 class Filter:
@@ -40,6 +38,26 @@ class Filter:
     classes: frozenset[str] = frozenset()
     values: dict[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a filter that nothing of one model can pass, because it names what the model does not have.
+
+        Raises
+        ------
+        InvalidInput
+            Naming the attribute, value or class, and those there are.
+        """
+        columns = {column.name: column for column in schema.columns}
+        for name in sorted(self.classes - set(schema.frame.classes)):
+            raise InvalidInput("filter.classes", absent("class", name, schema.frame.classes))
+        for name, value in self.values.items():
+            if name not in columns:
+                raise InvalidInput("filter.values", absent("attribute", name, list(columns)))
+            if columns[name].values is None:
+                raise InvalidInput("filter.values", f"{shown(name)} is numeric, a filter takes names")
+            if value not in columns[name].index:
+                known = absent(f"value of {name}", value, list(columns[name].index))
+                raise InvalidInput("filter.values", known)
 
     def accept(self, schema: Schema) -> Callable[[QueryRecord, Sequence[Event]], bool] | None:
         """Return what the store is to ask of each query of a model; None: it takes all."""
@@ -120,7 +138,10 @@ async def lease_of(core: Core, terms: Terms, model: str, limit: int) -> Hand:
     async with core.turns.turn(model, terms.labeller) as others:
         accept = None
         if terms.filter != Filter():
-            accept = terms.filter.accept(await core.catalogue.reload_schema(model))
+            schema = await core.catalogue.reload_schema(model)
+            if terms.model != ANY:
+                terms.filter.check(schema)
+            accept = terms.filter.accept(schema)
         if others:
             limit = share(limit, (await core.read(core.store.get_model, model)).queries_open, others)
         taken = core.writer.submit(

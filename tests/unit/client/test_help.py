@@ -3,6 +3,7 @@
 import pytest
 import typer.testing
 
+from quercus.client import cli
 from quercus.client.cli import app
 
 STORE = ("backup", "restore", "check", "export", "import")
@@ -51,3 +52,8 @@ def test_groups_name_their_commands() -> None:
 
 def test_brackets_are_shown_as_they_are() -> None:
     assert "a table [server]" in " ".join(shown("serve").replace("│", " ").split())
+
+
+def test_the_list_of_commands_says_what_each_command_says() -> None:
+    for name, (_, _, line) in cli.COMMANDS.items():
+        assert cli.command(name).help.split("\n\n")[0] == line
