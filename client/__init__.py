@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quercus.client.answers import Answer, AnswerFilter, Statement, StatementReport
     from quercus.client.client import Client
     from quercus.client.errors import (
         AlreadyExists,
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ANY",
     "AlreadyExists",
+    "Answer",
+    "AnswerFilter",
     "AnswerReport",
     "Between",
     "BufferFull",
@@ -86,6 +89,8 @@ __all__ = [
     "Rival",
     "ServerError",
     "Specification",
+    "Statement",
+    "StatementReport",
     "Status",
     "Tree",
     "TreeNode",
@@ -95,6 +100,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "answers": ("Answer", "AnswerFilter", "Statement", "StatementReport"),
     "client": ("Client",),
     "errors": (
         "AlreadyExists",

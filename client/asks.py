@@ -208,6 +208,7 @@ def _labeller(message: query_pb2.LabellerStatistics) -> Labeller:
         agreement=message.agreement if message.HasField("agreement") else None,
         reliability=message.reliability if message.HasField("reliability") else None,
         median_s=message.median_time.ToNanoseconds() / 1e9 if message.HasField("median_time") else None,
+        stated=message.stated,
     )
 
 

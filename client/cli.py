@@ -27,6 +27,11 @@ COMMANDS = {
         "label",
         "Answer the queries of a model: at the terminal with single keys, or from a file.",
     ),
+    "answers": (
+        "answers",
+        "answers",
+        "Show what labellers said of a model's rows: by whom, when, and what became of it.",
+    ),
     "labellers": ("labellers", "app", "Show what each labeller did, or end what one holds."),
     "policy": ("labellers", "policy", "Show how a model is labelled, or change it."),
     "history": (

@@ -18,6 +18,7 @@ from quercus.server.checks import check_labeller, check_sequence, delay_s, lease
 from quercus.server.convert_instances import known_contour, stored_values
 from quercus.server.convert_queries import encode_queries
 from quercus.server.core import Core
+from quercus.server.limits import MAX_FILTER
 from quercus.server.names import absent, parse_model, parse_query
 from quercus.server.schema import Schema
 from quercus.server.turns import share
@@ -28,9 +29,6 @@ from quercus.storage.store import Store
 
 ANY: Final = "-"
 """As the id of a model: any model."""
-
-MAX_FILTER: Final = 1000
-"""Entries of each part of a filter."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.history import Note
 from quercus.storage.lives import life_of, values_of
-from quercus.storage.log import CHUNK
+from quercus.storage.log import CHUNK, stated_since
 from quercus.storage.query_records import QueryState, Step
 from quercus.storage.records import AgendaEntry, EventKind, Snapshot
 from quercus.storage.rows import lock
@@ -96,10 +96,13 @@ def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Moment)
     wanted = {int(entry.instance): (position, entry) for position, entry in enumerate(agenda.entries)}
     if len(wanted) != len(agenda.entries):
         raise InvalidInput("agenda", "names an instance twice")
+    for instance in stated_since(connection, row.id, agenda.as_of) & set(wanted):
+        del wanted[instance]  # the tree does not know yet what was stated of it
     live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
     there: dict[int, AnyRow] = {found.instance: found for found in connection.execute(live)}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
-    _drop(connection, row, [found for instance, found in there.items() if instance not in wanted], now)
+    unnamed = [found for instance, found in there.items() if instance not in wanted]
+    drop(connection, row, unnamed, UNNAMED, now)
     _want_again(connection, row, [found for instance, found in there.items() if instance in wanted])
     _update(connection, row, waiting, wanted, version)
     # Settled after the tree looked: the tree does not know yet that it has its answer.
@@ -109,7 +112,7 @@ def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Moment)
     _insert(connection, row, fresh, version, now)
 
 
-def _drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], now: Moment) -> None:
+def drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, now: Moment) -> None:
     """Withdraw what is open; of what is leased, remember that it is not wanted any more."""
     notes: list[Note] = []
     for found in unnamed:
@@ -120,7 +123,7 @@ def _drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], now: Momen
         mine = (query.c.model_id == row.id, query.c.number == found.number)
         connection.execute(update(query).where(*mine).values(values_of(after, found.labeller)))
         if after.state is QueryState.WITHDRAWN:
-            notes.append(Note(found.number, found.instance, Step.WITHDRAWN, after.state, why=UNNAMED))
+            notes.append(Note(found.number, found.instance, Step.WITHDRAWN, after.state, why=why))
     history.write(connection, row.id, notes, now)
     if notes:
         _remove_old_withdrawn(connection, row)

@@ -89,6 +89,11 @@ class QueryServiceStub:
                 request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryRequest.SerializeToString,
                 response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryResponse.FromString,
                 _registered_method=True)
+        self.StreamAnswers = channel.unary_stream(
+                '/quercus.v1.QueryService/StreamAnswers',
+                request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.StreamAnswersRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.Answer.FromString,
+                _registered_method=True)
         self.ListLabellers = channel.unary_unary(
                 '/quercus.v1.QueryService/ListLabellers',
                 request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListLabellersRequest.SerializeToString,
@@ -184,6 +189,13 @@ class QueryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StreamAnswers(self, request, context):
+        """What labellers said, asked or not, in words: an item each, in the order of the log, up to its newest event.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListLabellers(self, request, context):
         """What each labeller of a model did.
         """
@@ -261,6 +273,11 @@ def add_QueryServiceServicer_to_server(servicer, server):
                     servicer.ListQueryHistory,
                     request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryRequest.FromString,
                     response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryResponse.SerializeToString,
+            ),
+            'StreamAnswers': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamAnswers,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.StreamAnswersRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.Answer.SerializeToString,
             ),
             'ListLabellers': grpc.unary_unary_rpc_method_handler(
                     servicer.ListLabellers,
@@ -575,6 +592,33 @@ class QueryService:
             '/quercus.v1.QueryService/ListQueryHistory',
             quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryRequest.SerializeToString,
             quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamAnswers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/quercus.v1.QueryService/StreamAnswers',
+            quercus_dot_proto_dot_v1_dot_query__pb2.StreamAnswersRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_query__pb2.Answer.FromString,
             options,
             channel_credentials,
             insecure,

@@ -52,6 +52,8 @@ class QueryServiceStub:
     ListQueries: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListQueriesRequest, _query_pb2.ListQueriesResponse]
     ListQueryHistory: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListQueryHistoryRequest, _query_pb2.ListQueryHistoryResponse]
     """Every step of a query, or of all queries of a model, in the order they were taken."""
+    StreamAnswers: _grpc.UnaryStreamMultiCallable[_query_pb2.StreamAnswersRequest, _query_pb2.Answer]
+    """What labellers said, asked or not, in words: an item each, in the order of the log, up to its newest event."""
     ListLabellers: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]
     """What each labeller of a model did."""
     GetLabellingPolicy: _grpc.UnaryUnaryMultiCallable[_query_pb2.GetLabellingPolicyRequest, _query_pb2.LabellingPolicy]
@@ -82,6 +84,8 @@ class QueryServiceAsyncStub(QueryServiceStub):
     ListQueries: _aio.UnaryUnaryMultiCallable[_query_pb2.ListQueriesRequest, _query_pb2.ListQueriesResponse]  # type: ignore[assignment]
     ListQueryHistory: _aio.UnaryUnaryMultiCallable[_query_pb2.ListQueryHistoryRequest, _query_pb2.ListQueryHistoryResponse]  # type: ignore[assignment]
     """Every step of a query, or of all queries of a model, in the order they were taken."""
+    StreamAnswers: _aio.UnaryStreamMultiCallable[_query_pb2.StreamAnswersRequest, _query_pb2.Answer]  # type: ignore[assignment]
+    """What labellers said, asked or not, in words: an item each, in the order of the log, up to its newest event."""
     ListLabellers: _aio.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]  # type: ignore[assignment]
     """What each labeller of a model did."""
     GetLabellingPolicy: _aio.UnaryUnaryMultiCallable[_query_pb2.GetLabellingPolicyRequest, _query_pb2.LabellingPolicy]  # type: ignore[assignment]
@@ -175,6 +179,14 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_query_pb2.ListQueryHistoryResponse, _abc.Awaitable[_query_pb2.ListQueryHistoryResponse]]:
         """Every step of a query, or of all queries of a model, in the order they were taken."""
+
+    @_abc_1.abstractmethod
+    def StreamAnswers(
+        self,
+        request: _query_pb2.StreamAnswersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_query_pb2.Answer], _abc.AsyncIterator[_query_pb2.Answer]]:
+        """What labellers said, asked or not, in words: an item each, in the order of the log, up to its newest event."""
 
     @_abc_1.abstractmethod
     def ListLabellers(

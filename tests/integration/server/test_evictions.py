@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from quercus.client import Client, Nominal, Specification, Unauthenticated
 from quercus.proto.v1 import query_pb2
@@ -35,7 +36,8 @@ def test_an_operator_ends_leases(start_live: Callable[..., Any], tools: Any, tmp
     api.create("m", budget=12)
     api.push(tools.table_t("m"))
     api.grown("m", 21)
-    first, second, third = api.lease("m", "ann", count=3).queries
+    hour = Duration(seconds=3600)  # a busy machine takes its time
+    first, second, third = api.lease("m", "ann", count=3, lease_duration=hour).queries
     with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "not leased to bob, but to ann"):
         release(api, first, labeller="bob")
     release(api, first, labeller="ann", comment="went home")
@@ -47,7 +49,7 @@ def test_an_operator_ends_leases(start_live: Callable[..., Any], tools: Any, tmp
     step = api.queries.ListQueryHistory(request).steps[-1]
     assert (step.kind, step.state) == (query_pb2.QUERY_STEP_KIND_EVICTED, query_pb2.QUERY_STATE_OPEN)
     assert (step.labeller, step.why) == ("ann", "by an operator: went home")
-    (other,) = api.lease("m", "bob").queries
+    (other,) = api.lease("m", "bob", lease_duration=hour).queries
     assert other.name == first.name  # somebody else has it now
     done = quercus("labellers", "evict", "ann", "--server", live.server.address)
     assert (done.returncode, done.stdout.strip()) == (0, "ended 2 leases of ann"), done.stderr
