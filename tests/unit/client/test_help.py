@@ -7,7 +7,7 @@ from quercus.client import cli
 from quercus.client.cli import app
 
 STORE = ("backup", "restore", "check", "export", "import")
-LABELLING = ("label", "labellers", "policy", "history")
+LABELLING = ("label", "policy", "history")
 COMMANDS = ("serve", "push", *LABELLING, "classify", "tree", "watch", "status", "demo", "induce", *STORE)
 VERBS = ("list", "show", "create", "update", "delete")
 TOKEN_VERBS = ("create", "list", "revoke", "audit")
@@ -29,6 +29,7 @@ def shown(*arguments: str) -> str:
         *COMMANDS,
         *(f"models {verb}" for verb in VERBS),
         *(f"tokens {verb}" for verb in TOKEN_VERBS),
+        "labellers evict",
         *(f"experiment {protocol}" for protocol in PROTOCOLS),
     ],
 )
@@ -44,7 +45,7 @@ def test_each_example_is_on_an_indented_line_of_its_own(command: str) -> None:
 
 
 def test_groups_name_their_commands() -> None:
-    assert all(f"│ {command} " in shown() for command in (*COMMANDS, "models", "tokens"))
+    assert all(f"│ {command} " in shown() for command in (*COMMANDS, "models", "tokens", "labellers"))
     assert all(f"│ {verb} " in shown("models") for verb in VERBS)
     assert all(f"│ {verb} " in shown("tokens") for verb in TOKEN_VERBS)
     assert all(f"│ {protocol} " in shown("experiment") for protocol in PROTOCOLS)
