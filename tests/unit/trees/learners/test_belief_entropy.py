@@ -158,6 +158,19 @@ def test_four_labels_of_five_may_be_vacuous(kind: Kind) -> None:
     assert np.mean(right) >= 0.85
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_far_from_zero_are_told_apart_as_well(kind: Kind) -> None:
+    rng = np.random.default_rng(1)
+    contours = np.eye(3)[IRIS.target]
+    contours[rng.random(150) < 0.5] = 1.0
+    far = 1e9 + 1e-3 * IRIS.data
+    here, there = (
+        fit_belief_entropy(Table.of_contours(x, NAMES, contours), kind).predict(x).klass
+        for x in (IRIS.data, far)
+    )
+    assert (here == there).mean() >= 0.98
+
+
 def paths(model: BeliefEntropyModel) -> list[list[int]]:
     found, pending = [], [(model.trees[0], [])]
     while pending:
