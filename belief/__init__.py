@@ -17,3 +17,6 @@ Pure mathematics on numbers and NumPy arrays, no input or output. Import from th
 
 Notation as in ALGORITHMS §1: the frame has ``l`` classes; bit ``c`` of a mask stands for class ``c``.
 """
+
+if __name__ != "quercus.belief":  # by another name every class would exist twice
+    raise ImportError(f"import quercus.belief, not {__name__}")

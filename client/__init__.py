@@ -3,6 +3,9 @@
 A library (:class:`Client`, :class:`quercus.client.aio.Client`) and the command line ``quercus``.
 """
 
+if __name__ != "quercus.client":  # by another name every class would exist twice
+    raise ImportError(f"import quercus.client, not {__name__}")
+
 from quercus.client.client import Client
 from quercus.client.errors import (
     AlreadyExists,

@@ -1,5 +1,8 @@
 """Belief trees with scikit-learn's interface; see docs/estimators.md."""
 
+if __name__ != "quercus.estimators":  # by another name every class would exist twice
+    raise ImportError(f"import quercus.estimators, not {__name__}")
+
 try:
     import sklearn  # noqa: F401
 except ModuleNotFoundError as error:  # the base install is the client alone

@@ -3,3 +3,6 @@
 A cell is one learner on one fold of one data set; it has a seed of its own, derived from its name, so a grid gives the
 same results in whatever order, by however many processes, and in however many sittings it is worked through.
 """
+
+if __name__ != "quercus.experiments":  # by another name every class would exist twice
+    raise ImportError(f"import quercus.experiments, not {__name__}")

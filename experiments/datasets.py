@@ -15,6 +15,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.client import results
 from quercus.client.files import FileError, open_table, read
+from quercus.client.files.leaks import LeakError
 from quercus.trees.specification import Attribute, Nominal, Numeric
 
 Floats = NDArray[np.float64]
@@ -184,13 +185,20 @@ def read_set(
     """
     names = open_table(path).names
     column = class_name or ("class" if "class" in names else names[-1])
-    found = read(
-        path,
-        class_name=column,
-        label_file=masses,
-        ignore=[name for name in names if kinds.get(name) == "id" and name != column],
-        nominal=[name for name in names if kinds.get(name) == "nominal" and name != column],
-    )
+    try:
+        found = read(
+            path,
+            class_name=column,
+            label_file=masses,
+            ignore=[name for name in names if kinds.get(name) == "id" and name != column],
+            nominal=[name for name in names if kinds.get(name) == "nominal" and name != column],
+            attributes=[name for name in names if kinds.get(name) in ("numeric", "nominal")],
+        )
+    except LeakError as error:
+        error.add_note(
+            "here --kinds says it: kind id leaves a column out, numeric or nominal makes it an attribute"
+        )
+        raise
     index = {name: c for c, name in enumerate(found.classes)}
     for row, klass in enumerate(found.truth or ()):
         if not isinstance(klass, str):

@@ -1,1 +1,4 @@
 """The service: `quercus.v1` on grpc.aio, over the store, with growth in a process of its own."""
+
+if __name__ != "quercus.server":  # by another name every class would exist twice
+    raise ImportError(f"import quercus.server, not {__name__}")

@@ -178,11 +178,11 @@ class Server:
         """Say NOT_SERVING for as long as the store cannot be read. Runs until cancelled."""
         changes, well = self.core.changes, True
         while True:
-            seen = changes.count
+            seen = changes.seen("")  # of no model: what is told to all
             if well == bool(changes.trouble):
                 well = not well
                 await self._tell_health(well)
-            await changes.wait(seen)
+            await changes.wait("", seen)
 
     async def _follow_parts(self) -> None:
         """Say under names of their own whether the grower is well and the store takes writes. Runs until cancelled."""

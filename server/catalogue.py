@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from quercus.proto.v1 import model_pb2
@@ -18,11 +18,14 @@ from quercus.server.convert_trees import Classifier
 from quercus.server.errors import Unavailable
 from quercus.server.limits import MAX_CACHED_MODELS
 from quercus.server.schema import Schema
+from quercus.storage.changes import Change
 from quercus.storage.errors import FailedPrecondition, NotFound, StorageError
 from quercus.storage.store import Store
 
 _log = logging.getLogger(__name__)
 REFRESH_EVERY_S: Final = 0.01
+RETRY_S: Final = 0.5
+"""After which a tree that could not be read is read again."""
 PAIR_ATTEMPTS: Final = 3
 Read = Callable[..., Awaitable[Any]]
 
@@ -40,7 +43,9 @@ class Catalogue:
     def __init__(self, store: Store, read: Read, changes: Changes) -> None:
         self._store = store
         self._read = read
-        self._changes = changes
+        self._changed: dict[str, Change] = {}  # models with a newer tree, by name
+        self._due = asyncio.Event()
+        changes.listen(self._notice)
         self._schemas: dict[str, Schema] = {}
         self._classifiers: dict[str, Classifier] = {}
 
@@ -98,36 +103,40 @@ class Catalogue:
 
     async def refresh_forever(self) -> None:
         """Follow the store: swap in newer trees and drop models that are gone. Runs until cancelled."""
-        seen = self._changes.count
         while True:
-            await self._changes.wait(seen)
-            seen = self._changes.count
-            for model in set(self._schemas) | set(self._classifiers):
+            await self._due.wait()
+            self._due.clear()
+            changed, self._changed = self._changed, {}
+            for change in changed.values():
                 try:
-                    await self._refresh(model)
+                    await self._refresh(change)
+                except (NotFound, FailedPrecondition):
+                    self.forget(change.name)
                 except StorageError as error:
-                    _log.warning("cannot refresh model %s: %s", model, error)
+                    _log.warning("cannot refresh model %s: %s", change.name, error)
+                    self._changed.setdefault(change.name, change)
+                    asyncio.get_running_loop().call_later(RETRY_S, self._due.set)
                 except Exception:
-                    _log.exception("cannot refresh model %s", model)
-            await asyncio.sleep(
-                REFRESH_EVERY_S
-            )  # a bound on the work, not a wait: changes meanwhile are counted
+                    _log.exception("cannot refresh model %s", change.name)
+            await asyncio.sleep(REFRESH_EVERY_S)  # a bound on the work: changes meanwhile are kept
 
-    async def _refresh(self, model: str) -> None:
-        try:
-            record = await self._read(self._store.get_model, model)
-        except NotFound:
-            self.forget(model)
-            return
-        schema, classifier = self._schemas.get(model), self._classifiers.get(model)
-        if (schema is not None and schema.key != record.key) or (
-            classifier is not None and classifier.key != record.key
-        ):
-            self.forget(model)
-            return
-        if classifier is not None and classifier.version != record.tree_version:
-            await self._load_classifier(model)
-            await self.reload_schema(model)
+    def _notice(self, changes: Sequence[Change]) -> None:
+        """Of models that are known, drop what is gone at once, and remember what is to be read."""
+        for change in changes:
+            schema, classifier = self._schemas.get(change.name), self._classifiers.get(change.name)
+            gone = change.tree_version is None
+            for known in (schema, classifier):
+                if known is not None and (known.key == change.key) == gone:
+                    self.forget(change.name)
+            if classifier is not None and not gone and classifier.version != change.tree_version:
+                self._changed[change.name] = change
+                self._due.set()
+
+    async def _refresh(self, change: Change) -> None:
+        classifier = self._classifiers.get(change.name)
+        if classifier is not None and classifier.key == change.key:
+            await self._load_classifier(change.name)
+            await self.reload_schema(change.name)
 
     async def _load_classifier(self, model: str) -> Classifier:
         loaded: Classifier = await self._read(_load_classifier, self._store, model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -15,6 +15,7 @@ from quercus.server.changes import Changes
 from quercus.server.config import Config
 from quercus.server.errors import Unavailable
 from quercus.server.limits import INLINE_BYTES
+from quercus.server.openings import Openings
 from quercus.server.outlook import Outlooks
 from quercus.server.turns import Turns
 from quercus.server.writer import Writer
@@ -40,10 +41,11 @@ class Core:
         self.config = config
         self.stopping = asyncio.Event()
         self.writer = Writer(store)
-        self.changes = Changes(store.change_token, config.poll_ms / 1000)
+        self.changes = Changes(store, config.poll_ms / 1000)
         self._pool = ThreadPoolExecutor(config.read_threads, thread_name_prefix="quercus-read")
         self.catalogue = Catalogue(store, self.read, self.changes)
         self.outlooks = Outlooks(store, self.read, self.changes)
+        self.openings = Openings(store, self.read, self.changes)
         self.turns = Turns()
         self._refresh: asyncio.Task[None] | None = None
 
@@ -80,22 +82,14 @@ class Core:
             return function(*args, **kwargs)
         return await self.read(function, *args, **kwargs)
 
-    async def pause(self, seen: int, timeout_s: float) -> bool:
-        """Wait for a change of the store later than `seen`.
-
-        Returns
-        -------
-        bool : False when the time was up first, or the server is stopping.
-        """
-        if timeout_s <= 0:
-            return False
-        change = asyncio.ensure_future(self.changes.wait(seen, timeout_s))
+    async def pause(self, change: Coroutine[Any, Any, bool]) -> None:
+        """Wait for a change, for as long as it is waited for; no longer than until the server stops."""
+        waiting = asyncio.ensure_future(change)
         stop = asyncio.ensure_future(self.stopping.wait())
         try:
-            await asyncio.wait({change, stop}, return_when=asyncio.FIRST_COMPLETED)
-            return change.done() and change.result() and not self.stopping.is_set()
+            await asyncio.wait({waiting, stop}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            change.cancel()
+            waiting.cancel()
             stop.cancel()
 
     async def requests(self, stream: AsyncIterator[T]) -> AsyncIterator[T]:

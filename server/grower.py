@@ -16,12 +16,11 @@ import signal
 import sys
 import threading
 import time
-from itertools import chain
 from typing import Final
 
 from quercus.server import heap, logs
 from quercus.server.folding import Folding
-from quercus.server.limits import AGENDA_SHARE, MAX_PAGE, SNAPSHOT_INTERVAL_S
+from quercus.server.limits import AGENDA_SHARE, SNAPSHOT_INTERVAL_S
 from quercus.storage import KEPT_VERSIONS
 from quercus.storage.errors import NotFound, StorageError
 from quercus.storage.records import ModelRecord
@@ -64,33 +63,56 @@ class Grower:
         self._agenda_share = agenda_share
         self._models: dict[int, Folding] = {}  # by key, as the others
         self._failures: dict[int, int] = {}
-        self._retry_at: dict[int, float] = {}
+        self._seen = 0  # number of the newest change that was read
+        self._busy: set[int] = set()  # changed, or worked on in the last round
+        self._wake_at: dict[int, float] = {}  # when others have something to do, or are tried again
 
     def round(self) -> bool:
-        """Give every model one step; tells whether any had something to do."""
-        worked = False
-        records = self._records()
-        keys = {record.key for record in records}
-        for known in (self._models, self._failures, self._retry_at):
-            for gone in known.keys() - keys:
-                del known[gone]
-        due = [record for record in records if time.monotonic() >= self._retry_at.get(record.key, 0.0)]
-        behind = {record.key for record in due if self._is_behind(record)}
-        for record in due:
-            try:
-                worked |= self._folding(record).step(record, bool(behind - {record.key}))
-            except Exception as error:
-                self._failed(record, error)
-            else:
-                self._failures.pop(record.key, None)
-        return worked
+        """Give every model that may have something to do one step; tells whether any had."""
+        self._follow()
+        now = time.monotonic()
+        due = self._busy | {key for key, at in self._wake_at.items() if at <= now}
+        records = self._store.models_of(sorted(due)) if due else []
+        for gone in due - {record.key for record in records}:
+            self._forget(gone)
+        behind = {record.key for record in records if self._is_behind(record)}
+        for record in records:
+            self._step(record, bool(behind - {record.key}))
+        return bool(self._busy)
+
+    def _follow(self) -> None:
+        """Read which models changed; those that failed wait for their time."""
+        for change in self._store.changes(self._seen):
+            self._seen = change.number
+            if change.tree_version is None:
+                self._forget(change.key)
+            elif change.key not in self._failures:
+                self._busy.add(change.key)
+
+    def _forget(self, key: int) -> None:
+        self._busy.discard(key)
+        for known in (self._models, self._failures, self._wake_at):
+            known.pop(key, None)
+
+    def _step(self, record: ModelRecord, others_behind: bool) -> None:
+        key = record.key
+        self._busy.discard(key)
+        self._wake_at.pop(key, None)
+        try:
+            folding = self._folding(record)
+            if folding.step(record, others_behind):
+                self._busy.add(key)
+        except Exception as error:
+            self._failed(record, error)
+        else:
+            self._failures.pop(key, None)
+            if folding.wake_at < math.inf:
+                self._wake_at[key] = folding.wake_at
 
     @property
     def wake_at(self) -> float:
         """When the next round has something to do, though the store may not change until then (monotonic time)."""
-        trees = (folding.wake_at for key, folding in self._models.items() if key not in self._failures)
-        retries = (self._retry_at[key] for key in self._failures)
-        return min(chain(trees, retries), default=math.inf)
+        return min(self._wake_at.values(), default=math.inf)
 
     def _is_behind(self, record: ModelRecord) -> bool:
         folding = self._models.get(record.key)
@@ -113,25 +135,17 @@ class Grower:
         except StorageError:
             gone = False
         if gone:
-            self._models.pop(record.key, None)
+            self._forget(record.key)
             return
         count = self._failures[record.key] = self._failures.get(record.key, 0) + 1
         last = STORE_RETRY_S if isinstance(error, StorageError) else LAST_RETRY_S
         delay = min(FIRST_RETRY_S * 2 ** min(count - 1, 30), last)
-        self._retry_at[record.key] = time.monotonic() + delay
+        self._wake_at[record.key] = time.monotonic() + delay
         if isinstance(error, StorageError):  # the store's fault: what is folded is sound
             _log.error("model %s cannot be grown: %s; trying again in %.1f s", record.name, error, delay)
             return
         self._models.pop(record.key, None)
         _log.error("model %s cannot be grown; trying again in %.1f s", record.name, delay, exc_info=error)
-
-    def _records(self) -> list[ModelRecord]:
-        records: list[ModelRecord] = []
-        while True:
-            page = self._store.list_models(records[-1].name if records else "", MAX_PAGE)
-            records += page
-            if len(page) < MAX_PAGE:
-                return records
 
 
 def run(store: Store, poll_s: float, grower: Grower) -> None:

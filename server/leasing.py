@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,12 +19,10 @@ from quercus.server.convert_instances import known_contour, stored_values
 from quercus.server.convert_queries import encode_queries
 from quercus.server.core import Core
 from quercus.server.names import parse_model, parse_query
-from quercus.server.outlook import LOOK_AGAIN_S
 from quercus.server.schema import Schema
 from quercus.server.turns import share
-from quercus.storage.errors import NotFound
-from quercus.storage.query_records import Idle, Leased, QueryRecord
-from quercus.storage.records import Event, ModelRecord
+from quercus.storage.query_records import Leased, QueryRecord
+from quercus.storage.records import Event
 from quercus.storage.store import Store
 
 ANY: Final = "-"
@@ -31,10 +30,6 @@ ANY: Final = "-"
 
 MAX_FILTER: Final = 1000
 """Entries of each part of a filter."""
-
-_WORTH_TELLING: Final = (
-    Idle.GROWING, Idle.HANDS_FULL, Idle.HOUR_SPENT, Idle.NOT_FOR_YOU, Idle.ALL_LEASED, Idle.SHARE_SPENT,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -92,11 +87,8 @@ class Hand:
     model: str
     leased: Leased
     queries: tuple[query_pb2.Query, ...] = ()
-
-    @property
-    def again_s(self) -> float:
-        """After how many seconds another try may have another outcome though nobody did anything."""
-        return float("inf") if self.leased.again_s is None else self.leased.again_s
+    again_s: float = math.inf
+    """After how many seconds another try may have another outcome though nobody did anything."""
 
 
 def read_terms(request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesRequest) -> Terms:
@@ -122,49 +114,7 @@ def read_terms(request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesR
     )
 
 
-async def lease(core: Core, terms: Terms, limit: int) -> Hand:
-    """Lease up to `limit` queries of the model, or of the first of all models that has one for this labeller."""
-    if terms.model != ANY:
-        return await _lease_of(core, terms, terms.model, limit)
-    told = Hand(ANY, Leased([], Idle.NOTHING_TO_ASK, 0))
-    for record in await core.read(_candidates, core.store, terms):
-        try:
-            hand = await _lease_of(core, terms, record.name, limit)
-        except NotFound:  # deleted at this moment
-            continue
-        if hand.queries:
-            return hand
-        if told.leased.idle not in _WORTH_TELLING:
-            told = Hand(ANY, hand.leased)
-    return told
-
-
-def _candidates(store: Store, terms: Terms) -> list[ModelRecord]:
-    """Models with something open, the one that this labeller was asked about longest ago first."""
-    last = store.last_leased(terms.labeller)
-    found: list[ModelRecord] = []
-    after = ""
-    while page := store.list_models(after):
-        after = page[-1].name
-        found += [
-            record
-            for record in page
-            if record.queries_open
-            and record.queries_answered + record.queries_leased < record.budget
-            and terms.may_touch(record.name)
-            and _has_tags(store, record.name, terms.filter.tags)
-        ]
-    return sorted(found, key=lambda record: last.get(record.key, 0))
-
-
-def _has_tags(store: Store, model: str, tags: frozenset[str]) -> bool:
-    try:
-        return not tags or tags <= set(store.policy(model).tags)
-    except NotFound:  # deleted at this moment
-        return False
-
-
-async def _lease_of(core: Core, terms: Terms, model: str, limit: int) -> Hand:
+async def lease_of(core: Core, terms: Terms, model: str, limit: int) -> Hand:
     """Lease in turn; when the caller is gone before it has the queries they are given back."""
     async with core.turns.turn(model, terms.labeller) as others:
         accept = None
@@ -187,7 +137,8 @@ async def _lease_of(core: Core, terms: Terms, model: str, limit: int) -> Hand:
             leased = await asyncio.shield(taken)
             if leased.queries:
                 core.turns.served(model, terms.labeller)
-            return Hand(model, leased, await core.read(with_instances, core.store, model, leased.queries))
+            queries = await core.read(with_instances, core.store, model, leased.queries)
+            return Hand(model, leased, queries, math.inf if leased.again_s is None else leased.again_s)
         except BaseException:
             taken.add_done_callback(partial(_give_back_all, core, model))
             raise
@@ -229,34 +180,6 @@ def _give_back_all(core: Core, model: str, taken: asyncio.Future[Leased]) -> Non
         return
     for query in taken.result().queries:
         give_back(core, model, query.number, query.token)
-
-
-@dataclass(frozen=True)
-class Sight:
-    """What a labeller who waits has seen: trying again makes sense when `mark` differs, or after `patience_s`."""
-
-    mark: tuple[int, ...]
-    patience_s: float
-
-
-async def look(core: Core, model: str, *, fresh: bool) -> Sight:
-    """Look where a model stands, or whether anything changed at all when it is any model."""
-    if model == ANY:
-        return Sight((core.changes.count,), LOOK_AGAIN_S)
-    outlook = await core.outlooks.of(model, fresh=fresh)
-    record = outlook.record
-    return Sight(
-        (
-            record.key,
-            record.tree_version,
-            record.sequence_grown,
-            record.budget,
-            record.queries_open,
-            record.queries_leased,
-            record.queries_answered,
-        ),
-        outlook.patience_s,
-    )
 
 
 def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:

@@ -123,6 +123,9 @@ NEW_VALUE_ATTEMPTS: Final = 20
 PENDING_BYTES: Final = 128 * 1024 * 1024
 """Batches that wait for the writer, together; streams are read no further while they exceed it."""
 
+MAX_REMEMBERED_CHANGES: Final = 20_000
+"""Models of which the server remembers when they changed last; beyond, everyone who waits is woken once."""
+
 MAX_CACHED_MODELS: Final = 1000
 """Models whose schema and tree the server keeps in memory."""
 

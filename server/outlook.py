@@ -39,11 +39,11 @@ class Outlook:
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    count: int  # of changes noticed before it began
+    seen: int  # of the model's changes, before it began
     task: asyncio.Task[Outlook]
 
-    def serves(self, count: int) -> bool:
-        if self.count != count:
+    def serves(self, seen: int) -> bool:
+        if self.seen != seen:
             return False
         if not self.task.done():
             return True
@@ -81,8 +81,8 @@ class Outlooks:
             When there is no such model.
         """
         reading = self._readings.pop(model, None)
-        if fresh or reading is None or not reading.serves(self._changes.count):
-            reading = _Reading(self._changes.count, asyncio.create_task(self._look(model)))
+        if fresh or reading is None or not reading.serves(self._changes.seen(model)):
+            reading = _Reading(self._changes.seen(model), asyncio.create_task(self._look(model)))
             reading.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._readings[model] = reading
         if len(self._readings) > MAX_CACHED_MODELS:

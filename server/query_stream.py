@@ -19,6 +19,7 @@ from quercus.server.core import Core
 from quercus.server.errors import to_failure
 from quercus.server.limits import MIN_PAUSE_S
 from quercus.server.names import parse_query
+from quercus.server.searching import Search
 from quercus.storage.errors import FailedPrecondition, NotFound, StorageError
 from quercus.storage.query_records import Idle, QueryState
 from quercus.storage.store import Store
@@ -176,17 +177,18 @@ class QueryStream:
     # Leases
 
     async def _lease_forever(self) -> None:
-        terms, core = await self._opened, self._core
+        terms = await self._opened
+        search = Search(self._core, terms)
         tried: tuple[int, tuple[int, ...]] | None = None
         told: Idle | None = None
         again_at = float("inf")
         fresh = True
         while True:
-            seen = core.changes.count
+            seen = search.seen
             self._wake.clear()
             await self._drop_expired(terms)
             room = self._credits - len(self._held)
-            sight = await leasing.look(core, terms.model, fresh=fresh)
+            sight = await search.look(fresh=fresh)
             fresh = False
             if terms.model != leasing.ANY and sight.mark[0] != self._key:
                 raise FailedPrecondition(
@@ -194,7 +196,7 @@ class QueryStream:
                 )
             if room > 0 and ((room, sight.mark) != tried or time.monotonic() >= again_at):
                 tried = (room, sight.mark)
-                hand = await leasing.lease(core, terms, room)
+                hand = await search.lease(room)
                 again_at = time.monotonic() + hand.again_s
                 await self._send(hand)
                 if hand.queries:
@@ -203,7 +205,8 @@ class QueryStream:
                 if hand.leased.idle is not told and not self._held:
                     told = hand.leased.idle
                     await self._out.put(Response(idle=int(told)))  # type: ignore[arg-type]
-            await self._pause(seen, min(sight.patience_s, max(again_at - time.monotonic(), MIN_PAUSE_S)))
+            patience = min(sight.patience_s, max(again_at - time.monotonic(), MIN_PAUSE_S))
+            await self._pause(search, seen, patience)
 
     async def _send(self, hand: leasing.Hand) -> None:
         now = time.monotonic()
@@ -229,12 +232,12 @@ class QueryStream:
             else:
                 self._held.pop(place, None)
 
-    async def _pause(self, seen: int, patience: float) -> None:
+    async def _pause(self, search: Search, seen: int, patience: float) -> None:
         """Wait until the store changes, a lease may have ended, or the client granted credits or answered."""
         held = min((held.ends for held in self._held.values()), default=float("inf")) - time.monotonic()
         waits = {
             asyncio.ensure_future(self._wake.wait()),
-            asyncio.ensure_future(self._core.changes.wait(seen, max(min(patience, held), MIN_PAUSE_S))),
+            asyncio.ensure_future(search.changed(seen, max(min(patience, held), MIN_PAUSE_S))),
         }
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -4,6 +4,9 @@
 of `errors`. Nothing of SQLAlchemy or of a driver leaves this package.
 """
 
+if __name__ != "quercus.storage":  # by another name every class would exist twice
+    raise ImportError(f"import quercus.storage, not {__name__}")
+
 from quercus.storage.access import Access, AuditRecord, TokenRecord
 from quercus.storage.answers import Amendment, Combined
 from quercus.storage.dialect import file_url

@@ -34,7 +34,8 @@ LOCK_RETRY_MS = 8
 
 # Table, index, and for its leading 0, 1, 2, ... columns: how many rows share their values.
 EXPECTED_ROWS = (
-    ("model", "sqlite_autoindex_model_1", "10 1"),
+    ("model", "sqlite_autoindex_model_1", "1000 1"),
+    ("model_change", "ix_model_change_number", "1000 1"),
     ("log", "log", "1000000 100000 1"),
     ("log", "ix_log_id", "1000000 100000 1"),
     ("log", "ix_log_instance", "10000 1000 1"),
@@ -262,6 +263,10 @@ class SqliteDialect:
         for table, index, rows in EXPECTED_ROWS:
             connection.exec_driver_sql("INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", (table, index, rows))
         connection.exec_driver_sql("ANALYZE sqlite_schema")  # reads them
+
+    def rows_written(self, connection: Connection) -> int:
+        """How many rows were ever inserted, changed or deleted through a connection."""
+        return int(cast(sqlite3.Connection, connection.connection.driver_connection).total_changes)
 
     def change_token(self, engine: Engine) -> int:
         """`PRAGMA data_version` of a connection that never writes: any commit changes it, whoever made it."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from sqlalchemy import Connection
 
 from quercus.belief.errors import InvalidInput
+from quercus.storage import changes
 from quercus.storage.dialect import DAMAGED, DRIVER_ERRORS, WRITE, SqliteDialect
 from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreBusy, StoreError
 from quercus.storage.serverlock import ServerLock
@@ -58,7 +59,11 @@ class Database:
             with self._engine.connect() as connection:
                 connection.execution_options(**{WRITE: True})
                 with connection.begin():
+                    before = self.dialect.rows_written(connection)
+                    changes.begin(connection)
                     yield connection
+                    if self.dialect.rows_written(connection) > before:
+                        changes.finish(connection)
                 # once more: what was committed to a file that nobody will find again is not stored
                 self.dialect.check_in_place()
 

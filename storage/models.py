@@ -1,14 +1,17 @@
 """Models: create, read, change, delete."""
 
+import uuid
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Double, Select, and_, bindparam, delete, func, insert, or_, select, update
 
-from quercus.storage import checks
+from quercus.storage import changes, checks
 from quercus.storage.clocks import Moment
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
 from quercus.storage.expiry import count_leased, write_expired
+from quercus.storage.log import CHUNK
 from quercus.storage.query_records import QueryState
 from quercus.storage.records import EventKind, ModelRecord
 from quercus.storage.rows import lock
@@ -21,9 +24,10 @@ def create(connection: Connection, name: str, specification: bytes, budget: int,
     checks.at_least("budget", budget, 0)
     if connection.execute(select(model.c.id).where(model.c.name == name)).one_or_none() is not None:
         raise AlreadyExists("model", name)
-    connection.execute(
+    made = connection.execute(
         insert(model).values(
             name=name,
+            uid=new_uid(),
             initial_specification=specification,
             specification=specification,
             budget=budget,
@@ -38,6 +42,8 @@ def create(connection: Connection, name: str, specification: bytes, budget: int,
             conflicts=0,
         )
     )
+    (key,) = made.inserted_primary_key or (0,)
+    changes.introduce(connection, int(key), name)
     return get(connection, name, now)
 
 
@@ -47,6 +53,30 @@ def get(connection: Connection, name: str, now: Moment) -> ModelRecord:
     if row is None:
         raise NotFound("model", name)
     return _record(row, now)
+
+
+def new_uid() -> str:
+    """An identity for a model: never given to another, of this store or any."""
+    return str(uuid.uuid4())
+
+
+def of_keys(connection: Connection, keys: Sequence[int], now: Moment) -> list[ModelRecord]:
+    """The models of these keys that are there, with their counts."""
+    wanted = _with_counts().where(model.c.id.in_(bindparam("keys", expanding=True)))
+    found: list[ModelRecord] = []
+    for start in range(0, len(keys), CHUNK):
+        rows = connection.execute(wanted, {"now": now.clock, "keys": keys[start : start + CHUNK]})
+        found += [_record(row, now) for row in rows]
+    return found
+
+
+def with_queries(connection: Connection, now: Moment) -> list[ModelRecord]:
+    """The models that have a query that is open, or leased."""
+    live = select(query.c.number).where(query.c.model_id == model.c.id, query.c.state <= QueryState.LEASED)
+    return [
+        _record(row, now)
+        for row in connection.execute(_with_counts().where(live.exists()), {"now": now.clock})
+    ]
 
 
 def page(connection: Connection, after: str, limit: int, now: Moment) -> list[ModelRecord]:
@@ -132,5 +162,6 @@ def _record(row: AnyRow, now: Moment) -> ModelRecord:
         queries_refused=row.queries_refused,
         queries_open=row.live - row.leased,
         conflicts=row.conflicts,
+        uid=row.uid,
         lag_s=0.0 if row.waiting_since is None else max(0.0, now.wall - row.waiting_since),
     )

@@ -1,14 +1,16 @@
 """How a model is labelled: one row a model that has a policy of its own."""
 
 import math
+from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks
+from quercus.storage.log import CHUNK
 from quercus.storage.query_records import Corrections, Policy, Reliability
 from quercus.storage.rows import find, lock
-from quercus.storage.schema import policy
+from quercus.storage.schema import AnyRow, policy
 
 MAX_ANSWERS = 20
 MAX_HELD = 100
@@ -24,8 +26,20 @@ def get(connection: Connection, name: str) -> Policy:
 def of(connection: Connection, model_id: int) -> Policy:
     """The policy of a model that was found already."""
     row = connection.execute(select(policy).where(policy.c.model_id == model_id)).one_or_none()
-    if row is None:
-        return Policy()
+    return Policy() if row is None else _read(row)
+
+
+def of_keys(connection: Connection, model_ids: Sequence[int]) -> dict[int, Policy]:
+    """The policies of several models by id."""
+    found = dict.fromkeys(model_ids, Policy())
+    wanted = select(policy).where(policy.c.model_id.in_(bindparam("keys", expanding=True)))
+    for start in range(0, len(model_ids), CHUNK):
+        rows = connection.execute(wanted, {"keys": model_ids[start : start + CHUNK]})
+        found |= {row.model_id: _read(row) for row in rows}
+    return found
+
+
+def _read(row: AnyRow) -> Policy:
     return Policy(
         answers_per_query=row.answers_per_query,
         max_conflict=row.max_conflict,

@@ -1,6 +1,6 @@
 """The store's calls about queries and labellers; `Store` has them too. Every call is one transaction."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from quercus.storage import answers, checks, history, leases, log, policies, queries, rows
 from quercus.storage.answers import Amendment, Combined, Statement
@@ -199,6 +199,11 @@ class QueryCalls:
         """How a model is labelled."""
         with self._database.read() as connection:
             return policies.get(connection, model)
+
+    def policies_of(self, keys: Sequence[int]) -> dict[int, Policy]:
+        """The policies of several models by `ModelRecord.key`."""
+        with self._database.read() as connection:
+            return policies.of_keys(connection, keys)
 
     def set_policy(self, model: str, policy: Policy) -> None:
         """Change how a model is labelled; it holds for what is leased and answered from now on."""

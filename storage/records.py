@@ -44,6 +44,8 @@ class ModelRecord:
         A lease that has expired counts as open.
     conflicts : int
         Answers that contradicted totally what was known.
+    uid : str
+        Told to clients: as `key`, and of no other store.
     lag_s : float
         How long the oldest event that the newest tree does not know has been in the log; 0 when it knows all.
     """
@@ -64,6 +66,7 @@ class ModelRecord:
     queries_open: int
     conflicts: int
     lag_s: float
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)

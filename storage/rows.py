@@ -2,6 +2,7 @@
 
 from sqlalchemy import Connection, bindparam, select
 
+from quercus.storage import changes
 from quercus.storage.errors import NotFound
 from quercus.storage.schema import AnyRow, model
 
@@ -15,6 +16,7 @@ def lock(connection: Connection, name: str) -> AnyRow:
     row = connection.execute(_HELD, {"wanted": name}).one_or_none()
     if row is None:
         raise NotFound("model", name)
+    changes.hold(connection, row)
     return row
 
 

@@ -22,13 +22,14 @@ from sqlalchemy import (
     SmallInteger,
     String,
     Table,
+    text,
 )
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0003"
+HEAD = "0004"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -49,6 +50,8 @@ model = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String(200), nullable=False, unique=True),
+    # Told to clients, who thereby tell a model from a later one of its name.
+    Column("uid", String(36), nullable=False, server_default=text("''")),
     Column("initial_specification", LargeBinary, nullable=False),
     Column("specification", LargeBinary, nullable=False),
     Column("budget", BigInteger, nullable=False),
@@ -65,6 +68,24 @@ model = Table(
     # a stranger.
     sqlite_autoincrement=True,
 )
+
+# One row: the number of the newest commit that changed a model (see `changes`).
+change_counter = Table(
+    "change_counter",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, nullable=False),
+)
+
+# Of each model the newest commit that changed it. The row of a deleted model stays, so that its end is seen too.
+model_change = Table(
+    "model_change",
+    metadata,
+    Column("model_id", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(200), nullable=False),
+    Column("number", BigInteger, nullable=False),
+)
+Index("ix_model_change_number", model_change.c.number)
 
 log = Table(
     "log",

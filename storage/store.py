@@ -8,7 +8,7 @@ from typing import Self
 from sqlalchemy import update
 
 from quercus.storage import agenda as agendas
-from quercus.storage import checks, log, models, reading, snapshots, transfer
+from quercus.storage import changes, checks, log, models, reading, snapshots, transfer
 from quercus.storage.access import Access
 from quercus.storage.agenda import Publication
 from quercus.storage.append import Outcome, append_all
@@ -176,6 +176,16 @@ class Store(QueryCalls):
         """
         return self._database.change_token()
 
+    def newest_change(self) -> int:
+        """The number of the newest commit that changed a model; see `changes`."""
+        with self._database.read() as connection:
+            return changes.newest(connection)
+
+    def changes(self, seen: int) -> list[changes.Change]:
+        """Models that commits after number `seen` changed or deleted, each once, in that order."""
+        with self._database.read() as connection:
+            return changes.since(connection, seen)
+
     # Models
 
     def create_model(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
@@ -192,6 +202,16 @@ class Store(QueryCalls):
         """Models in order of name, those behind the name `after`."""
         with self._database.read() as connection:
             return models.page(connection, after, limit, self._now())
+
+    def models_of(self, keys: Sequence[int]) -> list[ModelRecord]:
+        """The models of these `ModelRecord.key`, without those that are gone, in no order."""
+        with self._database.read() as connection:
+            return models.of_keys(connection, keys, self._now())
+
+    def models_with_queries(self) -> list[ModelRecord]:
+        """The models that have a query that is open, or leased, in no order."""
+        with self._database.read() as connection:
+            return models.with_queries(connection, self._now())
 
     def count_models(self) -> int:
         """How many models there are."""

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, insert, select, update
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import checks, policies
+from quercus.storage import changes, checks, policies
 from quercus.storage.errors import AlreadyExists
+from quercus.storage.models import new_uid
 from quercus.storage.rows import find
 from quercus.storage.schema import log, model, vocabulary
 from quercus.storage.transfer_lines import (
@@ -130,6 +131,7 @@ def _insert_model(connection: Connection, head: Head, name: str) -> int:
         raise AlreadyExists("model", name)
     row = {
         "name": name,
+        "uid": new_uid(),
         "initial_specification": head.specification,
         "specification": head.specification,
         "budget": head.budget,
@@ -138,6 +140,7 @@ def _insert_model(connection: Connection, head: Head, name: str) -> int:
     counts = dict.fromkeys([*Reading().counts(), "sequence_grown", "tree_version"], 0)
     result = connection.execute(insert(model).values(row | counts))
     (key,) = result.inserted_primary_key or (0,)
+    changes.introduce(connection, int(key), name)
     positions: dict[int, int] = {}
     for attribute, value in head.vocabulary:
         position = positions[attribute] = positions.get(attribute, -1) + 1

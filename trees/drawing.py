@@ -211,6 +211,6 @@ def quoted(text: str) -> str:
 
 def to_svg(tree: FlatTree | Node, names: Names) -> str:
     """Return the tree as an SVG picture; see `quercus.trees.picture.draw`."""
-    from quercus.trees.picture import draw  # noqa: PLC0415 - igraph takes long to import, and few ask for pictures
+    from quercus.trees.picture import draw  # noqa: PLC0415 - it stands on this module
 
     return draw(flatten(tree), names)

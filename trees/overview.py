@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from quercus.trees import picture
 from quercus.trees.drawing import one_line, quoted, shortened
 from quercus.trees.flat import FlatTree
 
@@ -102,8 +103,6 @@ class Overview:
 
     def svg(self) -> str:
         """Return the overview as a picture: a bar for how often each attribute is tested."""
-        from quercus.trees import picture  # noqa: PLC0415 - igraph takes long to import, and few ask for pictures
-
         margin, line, gap = picture.MARGIN, picture.LINE, picture.LABEL_GAP
         names = [shortened(name) for name, _ in self.tests]
         width = max([picture.text_width(name) for name in names], default=0.0)
@@ -121,8 +120,6 @@ class Overview:
         return ET.tostring(root, encoding="unicode")
 
     def _bar(self, root: ET.Element, at: int, name: str, note: str, left: float) -> None:
-        from quercus.trees import picture  # noqa: PLC0415 - as above
-
         top = picture.MARGIN + (at + 1.5) * (picture.LINE + picture.LABEL_GAP)
         length = BAR_PIXELS * self.tests[at][1] / self.tests[0][1]
         picture.write(root, left - picture.LABEL_GAP, top, name, **{"text-anchor": "end"})

@@ -5,10 +5,10 @@ Text stays text, in a font that the viewer has, so the picture is small, can be 
 """
 
 from dataclasses import dataclass
+from typing import Any
 from unicodedata import east_asian_width
 from xml.etree import ElementTree as ET
 
-import igraph
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,6 +31,8 @@ SWATCH = 10.0
 MARGIN = 24.0
 LEGEND_WIDTH = 1_200.0  # then it goes on in the next line
 GREY = "#555555"
+
+Rows = NDArray[np.float64]
 
 # Advance of DejaVu Sans, the widest of the fonts above, in thousandths of its size, never too little
 _NARROW = dict.fromkeys(" ',./:;IJ\\fijl|", 345) | dict.fromkeys('!()-[]rt"', 480)
@@ -116,9 +118,7 @@ def _legend(names: Names) -> list[tuple[float, float, str, str]]:
 def _place(
     flat: FlatTree, lines: list[list[str]], names: Names, legend: list[tuple[float, float, str, str]]
 ) -> _Layout:
-    graph = igraph.Graph(n=flat.size, edges=[(int(flat.parent[i]), i) for i in range(1, flat.size)])
-    spots = np.array(graph.layout_reingold_tilford(root=[0]).coords)
-    level = spots[:, 1].astype(int)
+    level, rows = tidy_layout(flat.parent)
     label = np.array([0.0] + [text_width(_branch_name(flat, i, names)) for i in range(1, flat.size)])
     width = np.array([_widest(text) + 2 * PADDING for text in lines])
     left = np.empty(flat.size)
@@ -129,10 +129,50 @@ def _place(
         width[here] = width[here].max()  # boxes of a column line up
         edge = float((left[here] + width[here]).max())
     height = max(len(text) for text in lines) * LINE + BAR + 2 * PADDING + BAR_GAP
-    rows = spots[:, 0] - spots[:, 0].min()
     top = legend[-1][1] + 2 * LINE + rows * (height + ROW_GAP)
     right = max([edge, *(x + SWATCH + LABEL_GAP + text_width(name) for x, _, name, _ in legend)])
     return _Layout(left, width, top, height, (right + MARGIN, float(top.max()) + height + MARGIN))
+
+
+def tidy_layout(parent: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], Rows]:
+    """Return the level and the row of each node: siblings in order, a parent amid its children, no two nodes too near.
+
+    Each subtree is laid out by itself, and is moved as near to the siblings above it as its outline allows.
+
+    Parameters
+    ----------
+    parent : (n,) of each node in pre-order; that of the root is -1
+
+    Returns
+    -------
+    level : (n,) 0 at the root
+    rows : (n,) at least 0; nodes of one level differ by 1 or more
+
+    Notes
+    -----
+    Reingold, Tilford 1981, with a subtree's outline as two lists: the first and the last row of each level.
+    """
+    size = len(parent)
+    children: list[list[int]] = [[] for _ in range(size)]
+    for node in range(1, size):
+        children[parent[node]].append(node)
+    level, rows, shift = np.zeros(size, np.int64), np.zeros(size), np.zeros(size)
+    outlines: dict[int, tuple[Rows, Rows]] = {}  # relative to the subtree's root
+    for node in range(size - 1, -1, -1):
+        first = last = np.empty(0)
+        for child in children[node]:
+            upper, lower = outlines.pop(child)
+            both = min(len(last), len(upper))
+            shift[child] = (last[:both] + 1 - upper[:both]).max() if both else 0.0
+            first = np.concatenate([first, upper[len(first) :] + shift[child]])
+            last = np.concatenate([lower + shift[child], last[len(lower) :]])
+        middle = (first[0] + last[0]) / 2 if children[node] else 0.0
+        shift[children[node]] -= middle
+        outlines[node] = np.append(0.0, first - middle), np.append(0.0, last - middle)
+    for node in range(1, size):
+        level[node] = level[parent[node]] + 1
+        rows[node] = rows[parent[node]] + shift[node]
+    return level, rows - rows.min()
 
 
 def _widest(lines: list[str]) -> float:

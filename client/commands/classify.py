@@ -19,6 +19,7 @@ from quercus.client.commands.common import (
     DEFAULT_SERVER,
     DelimiterOption,
     FileArgument,
+    MissingOption,
     ModelArgument,
     ServerOption,
     bar,
@@ -27,6 +28,7 @@ from quercus.client.commands.common import (
     fail,
     out,
     print_json_line,
+    words_of,
 )
 from quercus.client.files import FileError, Record, open_table
 from quercus.client.files.schema import Binding, class_of
@@ -61,6 +63,7 @@ def classify(
         str | None, typer.Option("--class", metavar="COLUMN", help="True classes: also print the accuracy.")
     ] = None,
     delimiter: DelimiterOption = ",",
+    missing: MissingOption = None,
     masses: Annotated[
         bool, typer.Option("--masses", help="Also the mass function of each row, where the model has them.")
     ] = False,
@@ -85,7 +88,7 @@ def classify(
     chosen = (
         Form.JSON if as_json else form or (Form.TABLE if out.is_terminal and output is None else Form.CSV)
     )
-    table = open_table(file, delimiter=delimiter)
+    table = open_table(file, delimiter=delimiter, missing=words_of(missing))
     at = None if class_name is None else table.position(class_name, "--class")
     right = known = total = 0
     with connect(server) as client:

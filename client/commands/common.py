@@ -70,6 +70,24 @@ ModelArgument = Annotated[str, typer.Argument(help="Name of the model.", show_de
 DelimiterOption = Annotated[
     str, typer.Option("--delimiter", help="What separates the cells of a CSV file.", metavar="CHAR")
 ]
+MissingOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing",
+        metavar="WORDS",
+        help="Words that stand for a missing value, as in NA,null; beside an empty cell and ?.",
+    ),
+]
+IgnoreOption = Annotated[list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Leave out.")]
+NominalOption = Annotated[
+    list[str] | None, typer.Option("--nominal", metavar="COLUMN", help="Numbers that are names.")
+]
+AttributeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attribute", metavar="COLUMN", help="An attribute, although it looks like a column of classes."
+    ),
+]
 FileArgument = Annotated[
     Path,
     typer.Argument(
@@ -93,6 +111,11 @@ LabelColumnOption = Annotated[
     ),
 ]
 DEFAULT_SERVER = DEFAULT_ADDRESS
+
+
+def words_of(given: list[str] | None) -> frozenset[str]:
+    """The words of a repeatable option that takes several with commas between them."""
+    return frozenset(word.strip() for each in given or () for word in each.split(",") if word.strip())
 
 
 class Failure(Exception):  # noqa: N818  (how a command ends)

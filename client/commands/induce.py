@@ -11,17 +11,22 @@ import typer
 from rich.table import Table as RichTable
 
 from quercus.client.commands.common import (
+    AttributeOption,
     DelimiterOption,
     FileArgument,
+    IgnoreOption,
     JsonOption,
     LabelColumnOption,
     LabelFileOption,
+    MissingOption,
+    NominalOption,
     fail,
     needs_server_extra,
     out,
     print_json,
+    words_of,
 )
-from quercus.client.files import Data, FileError, open_table, read
+from quercus.client.files import Data, FileError, Table, open_table, read
 from quercus.client.files.labels import FileLabel, label_of, truth_column
 from quercus.client.results import Floats, Nominal
 
@@ -65,11 +70,11 @@ def induce(
     bins: Annotated[
         int, typer.Option("--bins", min=2, max=256, help="Equal-width bins of numeric columns.")
     ] = 4,
-    ignore: Annotated[list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Leave out.")] = None,
-    nominal: Annotated[
-        list[str] | None, typer.Option("--nominal", metavar="COLUMN", help="Numbers that are names.")
-    ] = None,
+    ignore: IgnoreOption = None,
+    nominal: NominalOption = None,
+    attribute: AttributeOption = None,
     delimiter: DelimiterOption = ",",
+    missing: MissingOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Grow an active belief decision tree (ABC4.5) from files, without a server.
@@ -84,7 +89,8 @@ def induce(
     """
     with needs_server_extra("induce"):
         import quercus.trees.abc45  # noqa: F401, PLC0415  (the server extra)
-    table = open_table(file, delimiter=delimiter)
+    words = words_of(missing)
+    table = open_table(file, delimiter=delimiter, missing=words)
     if class_name is not None and class_name not in table.names and label_file is None:
         table.position(class_name, "--class")
     data = read(
@@ -94,10 +100,13 @@ def induce(
         label_column=label_column,
         ignore=ignore or [],
         nominal=nominal or [],
+        attributes=attribute or [],
         delimiter=delimiter,
+        missing=words,
     )
     labels = _contours(data)
-    oracle = _oracle(data, class_name, truth_file, delimiter)
+    answers = None if truth_file is None else open_table(truth_file, delimiter=delimiter, missing=words)
+    oracle = _oracle(data, class_name, answers)
     if budget and oracle is None and label_file is not None:
         raise typer.BadParameter("--budget needs somebody who answers: give --truth FILE")
     induction, names = _induce(
@@ -135,16 +144,13 @@ def _contour(label: FileLabel, classes: tuple[str, ...], field: str) -> Floats:
     return contour(Reader(classes).label(label, field), len(classes))
 
 
-def _oracle(
-    data: Data, class_name: str | None, truth_file: Path | None, delimiter: str
-) -> Callable[[int], Floats | None] | None:
+def _oracle(data: Data, class_name: str | None, table: Table | None) -> Callable[[int], Floats | None] | None:
     answers = data.truth
-    if truth_file is not None:
-        table = open_table(truth_file, delimiter=delimiter)
-        k = truth_column(table, class_name)
+    if table is not None:
+        k = truth_column(table, class_name, data.classes)
         answers = tuple(label_of(table, record, k, data.classes) for record in table)
         if len(answers) != len(data):
-            fail(f"{truth_file} has {len(answers):,} rows, {data.path} has {len(data):,}: one answer a row")
+            fail(f"{table.path} has {len(answers):,} rows, {data.path} has {len(data):,}: one answer a row")
     if answers is None:
         return None
     known = answers

@@ -21,6 +21,7 @@ from quercus.client.commands.common import (
     DEFAULT_SERVER,
     DelimiterOption,
     JsonOption,
+    MissingOption,
     ServerOption,
     connect,
     default_labeller,
@@ -28,6 +29,7 @@ from quercus.client.commands.common import (
     fail,
     out,
     print_json,
+    words_of,
 )
 from quercus.client.commands.label_person import Answer, Back, Person, Postpone, Quit, Refusal, Skip
 from quercus.client.errors import FailedPrecondition, Unavailable
@@ -126,6 +128,7 @@ def label(
     ] = None,
     lease_s: Annotated[float, typer.Option("--lease-s", min=1, max=3600, help="Length of a lease.")] = 60.0,
     delimiter: DelimiterOption = ",",
+    missing: MissingOption = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -158,7 +161,14 @@ def label(
                 raise typer.BadParameter("--truth has the rows of one model: name it")
             classes = client.get_model(model).specification.classes
             person = None
-            answers = truth(truth_file, class_name, classes, id_column=id_column, delimiter=delimiter)
+            answers = truth(
+                truth_file,
+                class_name,
+                classes,
+                id_column=id_column,
+                delimiter=delimiter,
+                missing=words_of(missing),
+            )
             answerer = _from_file(
                 truth_file,
                 {id_prefix + key: value for key, value in answers.items()},

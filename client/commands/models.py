@@ -16,9 +16,13 @@ from rich.text import Text
 from quercus.client import algorithms
 from quercus.client.commands.common import (
     DEFAULT_SERVER,
+    AttributeOption,
     DelimiterOption,
+    IgnoreOption,
     JsonOption,
+    MissingOption,
     ModelArgument,
+    NominalOption,
     ServerOption,
     attribute_text,
     connect,
@@ -26,8 +30,9 @@ from quercus.client.commands.common import (
     model_json,
     out,
     print_json,
+    words_of,
 )
-from quercus.client.files import open_table
+from quercus.client.files import Table, open_table
 from quercus.client.files.schema import class_column, infer
 from quercus.client.results import Model, Numeric, Pruning, Specification
 
@@ -251,10 +256,9 @@ def create_model(
     classes: Annotated[
         str | None, typer.Option("--classes", metavar="A,B,C", help="The classes, when no column holds them.")
     ] = None,
-    ignore: Annotated[list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Leave out.")] = None,
-    nominal: Annotated[
-        list[str] | None, typer.Option("--nominal", metavar="COLUMN", help="Numbers that are names.")
-    ] = None,
+    ignore: IgnoreOption = None,
+    nominal: NominalOption = None,
+    attribute: AttributeOption = None,
     bins: Annotated[int, typer.Option("--bins", min=2, max=256, help="Bins of numeric columns.")] = 4,
     cuts: Annotated[
         int | None,
@@ -278,6 +282,7 @@ def create_model(
         int | None, typer.Option("--warmup-rows", min=1, help="Rows that set the bins (server: 100).")
     ] = None,
     delimiter: DelimiterOption = ",",
+    missing: MissingOption = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -291,17 +296,17 @@ def create_model(
         quercus models create triage triage.toml
     """
     if file.suffix.lower() in {".toml", ".json"}:
-        specification = _from_spec_file(file, class_name, classes, ignore, nominal)
+        specification = _from_spec_file(file, class_name, classes, ignore, nominal, attribute, missing)
     else:
         specification = _from_data(
-            file=file,
             class_name=class_name,
             classes=classes,
             ignore=ignore or [],
             nominal=nominal or [],
+            kept=attribute or [],
             bins=bins,
             cuts=cuts,
-            delimiter=delimiter,
+            table=open_table(file, delimiter=delimiter, missing=words_of(missing)),
         )
     options = {
         "alpha": alpha,
@@ -330,34 +335,36 @@ def _from_spec_file(file: Path, *column_flags: object) -> Specification:
     from quercus.client.specfile import read_specification  # noqa: PLC0415  (one of two ways)
 
     if any(column_flags):
-        reason = "--class, --classes, --ignore and --nominal describe a data file, not a specification"
+        reason = (
+            "--class, --classes, --ignore, --nominal, --attribute and --missing describe a data file, "
+            "not a specification"
+        )
         raise typer.BadParameter(reason)
     return read_specification(file)
 
 
 def _from_data(
     *,
-    file: Path,
+    table: Table,
     class_name: str | None,
     classes: str | None,
     ignore: list[str],
     nominal: list[str],
+    kept: list[str],
     bins: int,
     cuts: int | None,
-    delimiter: str,
 ) -> Specification:
-    table = open_table(file, delimiter=delimiter)
+    frame = () if classes is None else tuple(name.strip() for name in classes.split(","))
     column = class_name if classes is not None and class_name is None else class_column(table, class_name)
     if column is None and classes is None:
         raise typer.BadParameter(
             "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
         )
-    schema = infer(table, class_column=column, ignore=ignore, nominal=nominal)
+    schema = infer(table, class_column=column, ignore=ignore, nominal=nominal, attributes=kept, frame=frame)
     attributes = [
         replace(a, bins=bins, cuts=cuts) if isinstance(a, Numeric) else a for a in schema.attributes
     ]
-    frame = schema.classes if classes is None else tuple(name.strip() for name in classes.split(","))
-    return Specification(attributes, frame)
+    return Specification(attributes, frame or schema.classes)
 
 
 @app.command("update")

@@ -20,6 +20,7 @@ from quercus.client.commands.common import (
     JsonOption,
     LabelColumnOption,
     LabelFileOption,
+    MissingOption,
     ModelArgument,
     ServerOption,
     connect,
@@ -27,10 +28,12 @@ from quercus.client.commands.common import (
     fail,
     out,
     print_json,
+    words_of,
 )
 from quercus.client.errors import AlreadyExists
 from quercus.client.files import FileError, Record, Table, open_labels, open_table
-from quercus.client.files.labels import ClassLabel, FileLabel, label_of
+from quercus.client.files.labels import column_cells, label_of
+from quercus.client.files.leaks import refuse_second
 from quercus.client.files.schema import Binding, class_column
 from quercus.client.pushing import MAX_BATCH_ROWS
 from quercus.client.results import PushReport
@@ -58,6 +61,7 @@ def push(
     ] = "",
     batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, max=MAX_BATCH_ROWS)] = 1000,
     delimiter: DelimiterOption = ",",
+    missing: MissingOption = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -81,7 +85,8 @@ def push(
         raise typer.BadParameter("--labels and --label-file are two ways to give labels: choose one")
     if label_column is not None and label_file is None:
         raise typer.BadParameter("--label-column names a column of --label-file: give that too")
-    table = open_table(file, delimiter=delimiter)
+    words = words_of(missing)
+    table = open_table(file, delimiter=delimiter, missing=words)
     with connect(server) as client:
         specification = client.get_model(model).specification
         binding = Binding(table, specification)
@@ -89,9 +94,13 @@ def push(
         records = iter(table)
         if labels:
             records, source = itertools.tee(records)  # in step: never more than a batch apart
-            label_source: Iterator[Any] | None = _class_labels(table, source, class_name, classes)
+            k = _class_position(table, class_name, binding.unused, classes)
+            label_source: Iterator[Any] | None = (label_of(table, each, k, classes) for each in source)
+        elif label_file is not None:
+            given = open_table(label_file, delimiter=delimiter, missing=words)
+            label_source = iter(open_labels(given, classes, column=label_column))
         else:
-            label_source = _label_file(label_file, label_column, classes, delimiter)
+            label_source = None
         records, id_records = itertools.tee(records)
         id_source = _ids(table, id_records, ids, id_prefix)
         with _progress(table.path) as advance:
@@ -124,22 +133,15 @@ def _print_report(report: PushReport, binding: Binding, labelled: bool, as_json:
         out.print(f"columns not sent: {', '.join(binding.unused)}", style="dim", markup=False)
 
 
-def _class_labels(
-    table: Table, records: Iterator[Record], class_name: str | None, classes: list[str]
-) -> Iterator[ClassLabel]:
-    column = class_column(table, class_name)
+def _class_position(table: Table, given: str | None, unused: tuple[str, ...], classes: list[str]) -> int:
+    """Where the class stands; where nobody named the column, no other may hold labels too."""
+    column = class_column(table, given)
     if column is None:
         raise FileError(table.path, "which column holds the class? Name it with --class COLUMN")
-    k = table.names.index(column)
-    return (label_of(table, record, k, classes) for record in records)
-
-
-def _label_file(
-    path: Path | None, column: str | None, classes: list[str], delimiter: str
-) -> Iterator[FileLabel] | None:
-    if path is None:
-        return None
-    return iter(open_labels(open_table(path, delimiter=delimiter), classes, column=column))
+    if given is None:
+        others = [table.names.index(name) for name in unused if name != column]
+        refuse_second(table.path, column_cells(table, others), classes, column)
+    return table.names.index(column)
 
 
 def _ids(table: Table, records: Iterator[Record], column: str | None, prefix: str) -> Iterator[str]:

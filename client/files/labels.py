@@ -11,7 +11,7 @@ A label file has a row for each row of the data, in one of three forms. Which on
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,8 @@ from typing import Literal
 import numpy as np
 
 from quercus.client.files.errors import FileError
-from quercus.client.files.schema import SET, class_of, frame_of, number, parts
+from quercus.client.files.leaks import CLASS, SET, Cells, names_classes, parts, refuse_second
+from quercus.client.files.schema import MAX_VALUES, class_of, frame_of, number
 from quercus.client.files.table import Record, Table, listed, open_table
 from quercus.client.results import Floats
 
@@ -112,10 +113,36 @@ def open_labels(
     if any(SET in name and name not in frame for name in table.names):
         return _mass_file(table, frame)
     alone = len(table.names) == 1 and not set(table.names) & set(frame)
-    if alone or ("class" in table.names and "class" not in frame):
+    if alone or (CLASS in table.names and CLASS not in frame):
         _refuse_beside(table, frame)
-        return _class_file(table, table.names.index("class") if "class" in table.names else 0, frame)
+        found = _class_file(table, table.names.index(CLASS) if CLASS in table.names else 0, frame)
+        _refuse_two(found)
+        return found
     return _plausibility_file(table, frame)
+
+
+def _refuse_two(found: LabelFile) -> None:
+    """Refuse a class column beside others that hold classes, as nobody said which of them is the label."""
+    table, k = found.table, found.columns[0][0]
+    columns = column_cells(table, [at for at in range(len(table.names)) if at != k])
+    others = [each.name for each in columns if names_classes(each, found.classes)]
+    if others:
+        what = f"the columns {listed([table.names[k], *others])} all hold labels"
+        raise FileError(table.path, f"{what}; say which one it is with --label-column", 1)
+
+
+def column_cells(table: Table, columns: Sequence[int]) -> list[Cells]:
+    """What some columns hold, from one reading of the file; nothing is read for none."""
+    seen: dict[int, set[str]] = {k: set() for k in columns}
+    for record in table if seen else ():
+        for k, values in seen.items():
+            cell = record.cells[k]
+            if cell is not None and len(values) <= MAX_VALUES:
+                values.add(cell)
+    return [
+        Cells(table.names[k], values, all(number(value) is not None for value in values))
+        for k, values in seen.items()
+    ]
 
 
 def _refuse_beside(table: Table, frame: tuple[str, ...]) -> None:
@@ -201,6 +228,7 @@ def truth(
     *,
     id_column: str | None = None,
     delimiter: str = ",",
+    missing: Collection[str] = (),
 ) -> dict[str, str | None]:
     """The true class of each instance, ``None`` where the file has a missing value.
 
@@ -214,14 +242,16 @@ def truth(
         The frame.
     id_column
         Holds the instances' ids; default: the id is the 0-based number of the row.
+    delimiter, missing
+        See `open_table`.
 
     Raises
     ------
     FileError
-        When no column is meant, a class is not in the frame, or an id comes twice.
+        When no column is meant, or two could be, a class is not in the frame, or an id comes twice.
     """
-    table = open_table(path, delimiter=delimiter)
-    k = truth_column(table, column)
+    table = open_table(path, delimiter=delimiter, missing=missing)
+    k = truth_column(table, column, classes)
     ids = None if id_column is None else table.position(id_column, "--id-column")
     answers: dict[str, str | None] = {}
     for row, record in enumerate(table):
@@ -234,16 +264,30 @@ def truth(
     return answers
 
 
-def truth_column(table: Table, given: str | None) -> int:
-    """Index of the column that holds the class in a file of answers."""
+def truth_column(table: Table, given: str | None, classes: Sequence[str]) -> int:
+    """Index of the column that holds the class in a file of answers.
+
+    Raises
+    ------
+    FileError
+        When it is not given and there is none that it could be, or another one that it could be.
+    """
+    k = _truth_column(table, given)
+    if given != table.names[k]:
+        others = column_cells(table, [at for at in range(len(table.names)) if at != k])
+        refuse_second(table.path, others, classes, table.names[k])
+    return k
+
+
+def _truth_column(table: Table, given: str | None) -> int:
     if given is not None and given in table.names:
         return table.names.index(given)
     if len(table.names) == 1:
         return 0
     if given is not None:
         return table.position(given, "--class")
-    if "class" in table.names:
-        return table.names.index("class")
+    if CLASS in table.names:
+        return table.names.index(CLASS)
     if table.is_arff:
         return len(table.names) - 1
     reason = f"which column holds the class? Name it with --class; the columns are {listed(table.names)}"

@@ -84,7 +84,9 @@ def read(
     label_column: str | None = None,
     ignore: Collection[str] = (),
     nominal: Collection[str] = (),
+    attributes: Collection[str] = (),
     delimiter: str = ",",
+    missing: Collection[str] = (),
 ) -> Data:
     """Read a CSV or ARFF file (``.gz`` too), with the labels of its rows.
 
@@ -102,20 +104,33 @@ def read(
         The column of classes in the label file, see `open_labels`.
     ignore, nominal
         Columns to leave out, and columns of numbers that are names nevertheless.
+    attributes
+        Columns that are attributes although they look like labels.
     delimiter
         Of both files, if they are CSV.
+    missing
+        Words that stand for a missing value in both, such as ``NA``, beside an empty cell and ``?``.
 
     Raises
     ------
     FileError
-        With file, line and column, when something in a file is not as it must be.
+        With file, line and column, when something in a file is not as it must be; when labels would become an
+        attribute.
     """
-    table = open_table(path, delimiter=delimiter)
+    table = open_table(path, delimiter=delimiter, missing=missing)
     column = _class_column(table, class_name, label_file is not None)
-    schema = infer(table, class_column=column, ignore=ignore, nominal=nominal)
     source = None
     if label_file is not None:
-        source = open_labels(open_table(label_file, delimiter=delimiter), column=label_column)
+        labels_table = open_table(label_file, delimiter=delimiter, missing=missing)
+        source = open_labels(labels_table, column=label_column)
+    schema = infer(
+        table,
+        class_column=column,
+        ignore=ignore,
+        nominal=nominal,
+        attributes=attributes,
+        frame=() if source is None else source.classes,
+    )
     classes = schema.classes if source is None else source.classes
     values, weights = _values(table, schema)
     truth: tuple[ClassLabel, ...] | None = None

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from quercus.client.files.errors import FileError
+from quercus.client.files.leaks import Cells, parts, refuse_labels
 from quercus.client.files.table import Record, Table, listed
 from quercus.client.results import Attribute, Between, Nominal, Numeric, Specification
 
 MAX_VALUES = 1000
 """Values of one nominal attribute; the server takes no more."""
 MAX_CLASSES = 64
-
-SET = "|"
-"""Between the classes of a set, in a cell or a header."""
 
 NOT_A_NUMBER = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf", "+inf", "infinity", "-"})
 """Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
@@ -39,15 +37,10 @@ def number(cell: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def parts(text: str) -> tuple[str, ...]:
-    """The classes that a set names, each once.
-
-    Examples
-    --------
-    >>> parts("cat | dog|cat"), parts("cat")
-    (('cat', 'dog'), ('cat',))
-    """
-    return tuple(dict.fromkeys(name.strip() for name in text.split(SET)))
+def no_number(cell: str) -> str:
+    """What is wrong with a cell of a column of numbers."""
+    missing = f"an empty cell or ? is a missing value; if {cell!r} is one too: --missing {cell!r}"
+    return f"{cell!r} is not a finite number ({missing})"
 
 
 @dataclass(frozen=True)
@@ -79,9 +72,8 @@ class _Guess:
     def _see_text(self, cell: str, record: Record) -> None:
         declared = self.column.kind == "numeric"
         if declared or cell.lower() in NOT_A_NUMBER:
-            reason = f"{cell!r} is not a finite number (an empty cell or ? is a missing value)"
             hint = "" if declared else f"; take the column as names with --nominal {self.column.name!r}"
-            self._odd = self._odd or self._table.error(record, self._k, reason + hint)
+            self._odd = self._odd or self._table.error(record, self._k, no_number(cell) + hint)
             if declared:
                 raise self._odd
         else:
@@ -95,7 +87,13 @@ class _Guess:
 
 
 def infer(
-    table: Table, *, class_column: str | None, ignore: Collection[str] = (), nominal: Collection[str] = ()
+    table: Table,
+    *,
+    class_column: str | None,
+    ignore: Collection[str] = (),
+    nominal: Collection[str] = (),
+    attributes: Collection[str] = (),
+    frame: Sequence[str] = (),
 ) -> Schema:
     """Read a file once and say what its columns are.
 
@@ -111,17 +109,20 @@ def infer(
         Holds the class; ``None``: no column does.
     ignore, nominal
         Columns to leave out, and columns of numbers that are names nevertheless.
+    attributes
+        Columns that are attributes although they look like labels.
+    frame
+        The classes, where something else than the class column says them.
 
     Raises
     ------
     FileError
         When a column named is not there, has no value at all, or has too many distinct ones; when a cell
-        should be a number and is none.
+        should be a number and is none; when labels would become an attribute.
     """
-    for name in ignore:
-        table.position(name, "--ignore")
-    for name in nominal:
-        table.position(name, "--nominal")
+    for flag, names in (("--ignore", ignore), ("--nominal", nominal), ("--attribute", attributes)):
+        for name in names:
+            table.position(name, flag)
     wanted = [k for k, name in enumerate(table.names) if name not in ignore]
     at = None if class_column is None else table.position(class_column, "--class")
     guesses = {k: _Guess(table, k, table.names[k] in nominal or k == at) for k in wanted}
@@ -136,10 +137,18 @@ def infer(
         raise FileError(table.path, "has a header but no rows")
     for guess in guesses.values():
         guess.check()
-    attributes = tuple(_attribute(table, guess) for k, guess in guesses.items() if k != at)
-    if not attributes:
+    others = {k: guess for k, guess in guesses.items() if k != at}
+    if not others:
         raise FileError(table.path, "has no column left to learn from")
-    return Schema(attributes, () if at is None else frame_of(table, at, _few(table, guesses[at])), rows)
+    classes = () if at is None else frame_of(table, at, _few(table, guesses[at]))
+    cells = {
+        k: Cells(guess.column.name, guess.values, guess.numeric)
+        for k, guess in others.items()
+        if guess.column.name not in attributes
+    }
+    refuse_labels(table.path, cells.values(), frame or classes, class_column)
+    found = tuple(_attribute(table, guess) for guess in others.values())
+    return Schema(found, classes, rows)
 
 
 def _attribute(table: Table, guess: _Guess) -> Attribute:
@@ -264,8 +273,7 @@ class Binding:
                 raise self.table.error(record, k, f"{cell!r} is no range: give two numbers in rising order")
             return Between(ends[0], ends[1])
         if value is None:
-            reason = f"{cell!r} is not a finite number (an empty cell or ? is a missing value)"
-            raise self.table.error(record, k, reason)
+            raise self.table.error(record, k, no_number(cell))
         return value
 
 

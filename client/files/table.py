@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Literal, cast
 
@@ -51,15 +51,23 @@ class Table:
         In order.
     read
         Opens the file again and gives its records.
+    is_arff
+        Whether it is ARFF.
+    missing
+        Words that stand for a missing value, beside what the format has for one.
     """
 
     path: Path
     columns: tuple[Column, ...]
     read: Callable[[], Iterator[Record]]
     is_arff: bool = False
+    missing: frozenset[str] = frozenset()
 
     def __iter__(self) -> Iterator[Record]:
-        return self.read()
+        return map(self._without_words, self.read()) if self.missing else self.read()
+
+    def _without_words(self, record: Record) -> Record:
+        return replace(record, cells=[None if cell in self.missing else cell for cell in record.cells])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,7 +96,7 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(names[:most]) + (f", ... ({len(names):,} in all)" if len(names) > most else "")
 
 
-def open_table(path: Path | str, *, delimiter: str = ",") -> Table:
+def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[str] = ()) -> Table:
     """Open a CSV or ARFF file (``.csv``, ``.arff``, either also with ``.gz``).
 
     Parameters
@@ -97,6 +105,8 @@ def open_table(path: Path | str, *, delimiter: str = ",") -> Table:
         The file. The ending decides the format: ``.arff`` is ARFF, anything else CSV.
     delimiter
         What separates the cells of a CSV file.
+    missing
+        Words that stand for a missing value, such as ``NA``, beside an empty cell and ``?``.
 
     Raises
     ------
@@ -108,9 +118,9 @@ def open_table(path: Path | str, *, delimiter: str = ",") -> Table:
 
     path = Path(path)
     name = path.name.lower().removesuffix(".gz")
-    if name.endswith(".arff"):
-        return arff_format.open_arff(path)
-    return csv_format.open_csv(path, delimiter)
+    is_arff = name.endswith(".arff")
+    table = arff_format.open_arff(path) if is_arff else csv_format.open_csv(path, delimiter)
+    return replace(table, missing=frozenset(missing))
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:

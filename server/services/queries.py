@@ -19,6 +19,7 @@ from quercus.server.limits import MIN_PAUSE_S
 from quercus.server.names import make_token, page_size, parse_model, parse_query, read_number_token
 from quercus.server.query_stream import QueryStream
 from quercus.server.reliability import NEWEST, standings
+from quercus.server.searching import Search
 from quercus.storage.query_records import Idle, QueryState
 from quercus.storage.store import Store
 
@@ -52,18 +53,20 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
     async def _wait_for_queries(self, terms: leasing.Terms, limit: int, wait: float) -> leasing.Hand:
         core, loop = self._core, asyncio.get_running_loop()
         deadline = loop.time() + wait
+        search = Search(core, terms)
         tried: tuple[int, ...] | None = None
         again_at = loop.time()
         while True:
-            seen = core.changes.count
-            sight = await leasing.look(core, terms.model, fresh=tried is None)
+            seen = search.seen
+            sight = await search.look(fresh=tried is None)
             if sight.mark != tried or loop.time() >= again_at:
-                hand = await leasing.lease(core, terms, limit)
+                hand = await search.lease(limit)
                 tried, again_at = sight.mark, loop.time() + hand.again_s
             left = deadline - loop.time()
             if hand.queries or hand.leased.idle in _FINAL or left <= 0 or core.stopping.is_set():
                 return hand
-            await core.pause(seen, min(left, sight.patience_s, max(again_at - loop.time(), MIN_PAUSE_S)))
+            patience = min(left, sight.patience_s, max(again_at - loop.time(), MIN_PAUSE_S))
+            await core.pause(search.changed(seen, patience))
 
     async def StreamQueries(  # noqa: N802
         self, request_iterator: Any, context: Any

@@ -46,7 +46,7 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
         model = parse_model(request.model, "model")
         key, sent = None, 0
         while not self._core.stopping.is_set():
-            seen = self._core.changes.count
+            seen = self._core.changes.seen(model)
             record = (await self._core.outlooks.of(model, fresh=key is None)).record
             if key is not None and record.key != key:
                 raise FailedPrecondition(f"model {model} was deleted and another has its name: watch again")
@@ -56,7 +56,7 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
                 sent = tree.version
                 yield tree_pb2.WatchTreeResponse(tree=tree, committed_sequence=record.sequence_committed)
             else:
-                await self._core.pause(seen, LOOK_AGAIN_S)
+                await self._core.pause(self._core.changes.wait(model, seen, LOOK_AGAIN_S))
         raise Unavailable(STOPPING)
 
     async def _newest(self, model: str, version: tuple[int, int]) -> tree_pb2.Tree:

@@ -54,7 +54,7 @@ def test_the_checkout_has_none() -> None:
 
 @pytest.mark.parametrize(
     ("folder", "allowed"),
-    [("belief", {"numpy"}), ("trees", {"numpy", "scipy", "numba", "llvmlite", "igraph", "matplotlib"})],
+    [("belief", {"numpy"}), ("trees", {"numpy", "scipy", "numba", "llvmlite", "matplotlib"})],
 )
 def test_mathematical_folders_use_only_their_libraries(folder: str, allowed: set[str]) -> None:
     files = list((ROOT / folder).rglob("*.py"))

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from support.checkout import FOLDERS, ROOT, copy_checkout
 
-SERVER_ONLY = {"scipy", "sqlalchemy", "alembic", "numba", "sklearn", "igraph", "matplotlib", "pandas"}
+SERVER_ONLY = {"scipy", "sqlalchemy", "alembic", "numba", "sklearn", "matplotlib", "pandas"}
 SERVER_ONLY |= {
     "grpc_health",
     "grpc_reflection",
@@ -29,6 +29,16 @@ def test_each_part_is_imported_from_its_folder(folder: str) -> None:
     module = importlib.import_module(f"quercus.{folder}")
     assert module.__file__ is not None
     assert Path(module.__file__).resolve().parent == ROOT / folder
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_part_has_one_name_only(folder: str) -> None:
+    code = f"import {folder}"  # from the checkout's own folder, where Python would find it
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == f"ImportError: import quercus.{folder}, not {folder}"
 
 
 def test_every_folder_is_linked() -> None:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-HEAVY = ("scipy", "numba", "sqlalchemy", "pandas", "sklearn", "matplotlib", "igraph")
+HEAVY = ("scipy", "numba", "sqlalchemy", "pandas", "sklearn", "matplotlib")
 PARTS = ("quercus.server", "quercus.storage", "quercus.trees", "quercus.belief", "quercus.experiments")
 
 

@@ -2,64 +2,103 @@
 
 import asyncio
 import threading
-from itertools import count
 
 import pytest
 
 from quercus.server import changes as changes_module
 from quercus.server.changes import Changes
+from quercus.storage.changes import Change
 
 
-class Token:
-    """A store's change token, set by the test."""
+class Commits:
+    """A store's changes, made by the test."""
 
     def __init__(self) -> None:
-        self.value = 0
-        self.reads = count()
+        self.made = [Change(1, 1, "m", 0)]
+        self.tokens = self.looks = 0
 
-    def read(self) -> int:
-        next(self.reads)
-        return self.value
+    def commit(self, *names: str) -> None:
+        number = self.made[-1].number + 1
+        self.made += [Change(number, ord(name), name, 0) for name in names]
+
+    def change_token(self) -> int:
+        self.tokens += 1
+        return len(self.made)
+
+    def changes(self, seen: int) -> list[Change]:
+        self.looks += 1
+        return [change for change in self.made if change.number > seen]
 
 
-async def started(token: Token) -> Changes:
-    changes = Changes(token.read, 0.001)
+async def started(commits: Commits) -> Changes:
+    changes = Changes(commits, 0.001)
+    before = changes.seen("m")
     changes.start()
-    assert await changes.wait(0, 20)  # the first look counts as a change
+    assert await changes.wait("m", before, 20)  # at the first look everything has changed
     return changes
 
 
-def test_wakes_all_who_wait() -> None:
+def test_wakes_all_who_wait_for_a_model_and_nobody_else() -> None:
     async def run() -> None:
-        token = Token()
-        changes = await started(token)
-        seen = changes.count
-        waits = [asyncio.create_task(changes.wait(seen, 20)) for _ in range(3)]
-        token.value = 1
-        assert await asyncio.gather(*waits) == [True] * 3
-        assert changes.count == seen + 1
+        commits = Commits()
+        changes = await started(commits)
+        waits = [asyncio.create_task(changes.wait(name, changes.seen(name), 20)) for name in "mmmno"]
+        await asyncio.sleep(0)
+        commits.commit("m", "o")
+        *mine, other, third = waits
+        assert await asyncio.gather(*mine, third) == [True] * 4
+        assert not other.done()
         await changes.close()
+        assert await other  # at the end everyone is told
 
     asyncio.run(run())
 
 
 def test_change_before_the_wait_is_not_missed() -> None:
     async def run() -> None:
-        token = Token()
-        changes = await started(token)
-        seen = changes.count
-        token.value = 1
-        assert await changes.wait(seen, 20)
-        assert await changes.wait(seen, 20)
+        commits = Commits()
+        changes = await started(commits)
+        seen = changes.seen("m")
+        commits.commit("m")
+        assert await changes.wait("m", seen, 20)
+        assert await changes.wait("m", seen, 20)
         await changes.close()
+
+    asyncio.run(run())
+
+
+def test_nothing_is_read_while_nothing_is_committed() -> None:
+    async def run() -> None:
+        commits = Commits()
+        changes = await started(commits)
+        looked, enough = commits.looks, commits.tokens + 5
+        while commits.tokens < enough:
+            await asyncio.sleep(0.001)
+        assert commits.looks == looked
+        await changes.close()
+
+    asyncio.run(run())
+
+
+def test_what_is_remembered_of_models_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes_module, "MAX_REMEMBERED_CHANGES", 3)
+
+    async def run() -> None:
+        changes = Changes(Commits(), 1.0)  # not started: told by hand
+        wait = asyncio.create_task(changes.wait("x", changes.seen("x"), 20))
+        await asyncio.sleep(0)
+        changes.notify([Change(1, 1, name, 0) for name in "abc"])
+        assert not wait.done()
+        changes.notify([Change(2, 2, "d", 0)])
+        assert await wait  # once too often is no harm
 
     asyncio.run(run())
 
 
 def test_time_is_up() -> None:
     async def run() -> None:
-        changes = await started(Token())
-        assert not await changes.wait(changes.count, 0.05)
+        changes = await started(Commits())
+        assert not await changes.wait("m", changes.seen("m"), 0.05)
         await changes.close()
 
     asyncio.run(run())
@@ -69,24 +108,28 @@ def test_trouble_is_told_once_and_taken_back(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes_module, "RETRY_S", 0.001)
-    looks, broken = [0], threading.Event()
+    commits, broken = Commits(), threading.Event()
     broken.set()
 
-    def read() -> int:
-        looks[0] += 1
+    def fail() -> int:
+        commits.tokens += 1
+        if commits.tokens == 20:
+            broken.clear()
         if broken.is_set():
-            if looks[0] == 20:
-                broken.clear()
             raise OSError("the disk is gone")
-        return 1
+        return len(commits.made)
+
+    commits.change_token = fail  # type: ignore[method-assign]
 
     async def run() -> list[str]:
-        changes = Changes(read, 0.001)
+        changes = Changes(commits, 0.001)
+        seen = changes.seen("")
         changes.start()
         said = []
         for _ in range(2):
-            assert await changes.wait(len(said), 20)
+            assert await changes.wait("", seen, 20)  # of no model: trouble is told to all
             said.append(changes.trouble)
+            seen = changes.seen("")
         await changes.close()
         return said
 
@@ -98,19 +141,24 @@ def test_trouble_is_told_once_and_taken_back(
     assert all(record.exc_info is None for record in caplog.records)
 
 
-def test_failing_look_is_survived(caplog: object) -> None:
+def test_failing_look_is_survived_and_misses_nothing() -> None:
     async def run() -> None:
-        token = Token()
-        fail = [True]
+        commits = Commits()
+        changes = await started(commits)
+        look, fail = commits.changes, [True]
 
-        def read() -> int:
+        def unlucky(seen: int) -> list[Change]:
             if fail.pop() if fail else False:
                 raise OSError("disk")
-            return token.read()
+            return look(seen)
 
-        changes = Changes(read, 0.001)
-        changes.start()
-        assert await changes.wait(0, 20)
+        commits.changes = unlucky  # type: ignore[method-assign]
+        told: list[str] = []
+        changes.listen(lambda changes: told.extend(change.name for change in changes))
+        commits.commit("n")
+        while not told:
+            await changes.wait("n", changes.seen("n"), 1.0)
+        assert told == ["n"]
         await changes.close()
 
     asyncio.run(run())
@@ -118,8 +166,8 @@ def test_failing_look_is_survived(caplog: object) -> None:
 
 def test_close_wakes_everyone() -> None:
     async def run() -> None:
-        changes = await started(Token())
-        wait = asyncio.create_task(changes.wait(changes.count, 20))
+        changes = await started(Commits())
+        wait = asyncio.create_task(changes.wait("m", changes.seen("m"), 20))
         await asyncio.sleep(0)
         await changes.close()
         assert await wait

@@ -38,15 +38,17 @@ def push(store: Store, model: str, count: int, width: int = 1) -> None:
 
 
 class Unlucky(Store):
-    """A store that something happens to: `after_listing` runs between the list of models and what follows."""
+    """A store that something happens to: `after_reading` runs between the models that are due and their steps."""
 
-    after_listing: Any = None
+    after_reading: Any = None
     publishes_that_fail = 0
+    records_read = 0
     reads: tuple[tuple[int, Stretch], ...] = ()
 
-    def list_models(self, after: str = "", limit: int = 1000) -> list[ModelRecord]:
-        found = super().list_models(after, limit)
-        then, self.after_listing = self.after_listing, None
+    def models_of(self, keys: Sequence[int]) -> list[ModelRecord]:
+        found = super().models_of(keys)
+        self.records_read += len(found)
+        then, self.after_reading = self.after_reading, None
         if then is not None:
             then()
         return found
@@ -113,7 +115,7 @@ def test_a_model_that_is_deleted_meanwhile_is_no_failure(
 ) -> None:
     store.create_model("m", specification(), budget=0)
     running = Grower(store)
-    store.after_listing = lambda: store.delete_model("m")
+    store.after_reading = lambda: store.delete_model("m")
     rounds(running)
     assert (messages(caplog), running.wake_at) == ([], math.inf)
 
@@ -131,7 +133,7 @@ def test_a_model_that_is_replaced_meanwhile_is_no_failure(
     store.create_model("m", specification(width=2), budget=0)
     push(store, "m", 2, width=2)
     running = Grower(store)
-    store.after_listing = replace
+    store.after_reading = replace
     rounds(running)
     rounds(running)  # the store changed since the round began, so there is another
     assert (messages(caplog), running.wake_at) == ([], math.inf)
@@ -168,3 +170,20 @@ def test_old_trees_are_removed(store: Unlucky) -> None:
     assert store.snapshot("m").version == 4
     with pytest.raises(Exception, match="3 to 4 are kept"):
         store.snapshot("m", 2)
+
+
+def test_a_commit_costs_the_models_that_it_changed(store: Unlucky) -> None:
+    for number in range(40):
+        store.create_model(f"m{number}", specification(), budget=0)
+    running = Grower(store, interval_s=0.0)
+    until_published(running)
+    store.records_read = 0
+    assert not running.round()
+    assert store.records_read == 0
+    push(store, "m7", 3)
+    until_published(running)
+    assert (store.get_model("m7").sequence_grown, store.records_read < 10) == (3, True)
+    store.delete_model("m7")
+    store.records_read = 0
+    until_published(running)
+    assert store.records_read == 0

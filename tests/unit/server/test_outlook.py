@@ -11,6 +11,7 @@ import pytest
 
 from quercus.server.changes import Changes
 from quercus.server.outlook import Outlooks
+from quercus.storage.changes import Change
 from quercus.storage.errors import NotFound
 from quercus.storage.records import AgendaEntry
 from quercus.storage.store import Store
@@ -35,13 +36,16 @@ class Reads:
 def test_one_read_for_all(store: Store) -> None:
     async def run() -> None:
         reads = Reads()
-        changes = Changes(store.change_token, 1.0)  # not started: it changes when it is told
+        changes = Changes(store, 1.0)  # not started: it changes when it is told
         outlooks = Outlooks(store, reads, changes)
         many = await asyncio.gather(*(outlooks.of("m") for _ in range(1000)))
         assert ({each.record.instance_count for each in many}, reads.count) == ({0}, 1)
         await outlooks.of("m")
         assert reads.count == 1
-        changes.notify()
+        changes.notify([Change(9, 9, "other", 0)])
+        await outlooks.of("m")
+        assert reads.count == 1
+        changes.notify([Change(10, 1, "m", 0)])
         await asyncio.gather(*(outlooks.of("m") for _ in range(1000)))
         assert reads.count == 2
         await outlooks.of("m", fresh=True)
@@ -60,7 +64,7 @@ def test_a_lease_that_ends_is_seen_without_a_commit(store: Store) -> None:
     store.lease("m", "ann", 1, 1.0)
 
     async def run() -> None:
-        outlooks = Outlooks(store, Reads(), Changes(store.change_token, 1.0))
+        outlooks = Outlooks(store, Reads(), Changes(store, 1.0))
         before = await outlooks.of("m")
         assert before.record.queries_leased == 1
         assert before.patience_s <= 1.01

@@ -1,0 +1,82 @@
+"""Which models a commit changed: every commit that changes some has a number, and they carry it.
+
+Numbers follow the order of the commits. Whoever changes a model takes the next number as the last thing before its
+commit, and holds the counter's row until then (a row lock where the database has them, the write lock in SQLite). So
+who has read all changes up to a number has missed none, however many write at once; and the lock is short.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from quercus.storage.schema import AnyRow, change_counter, model, model_change
+
+_HELD: Final = "quercus_held"  # models whose row the transaction holds: the key, and the name
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A model that changed.
+
+    Attributes
+    ----------
+    number : int
+        Of the newest commit that changed it.
+    key, name : int, str
+        Of the model.
+    tree_version : int or None
+        Now; None: the model was deleted.
+    """
+
+    number: int
+    key: int
+    name: str
+    tree_version: int | None
+
+
+_NEXT = update(change_counter).values(number=change_counter.c.number + 1).returning(change_counter.c.number)
+_MARK = (
+    update(model_change).where(model_change.c.model_id == bindparam("key")).values(number=bindparam("newest"))
+)
+_NEWEST = select(change_counter.c.number)
+_SINCE = (
+    select(model_change.c.number, model_change.c.model_id, model_change.c.name, model.c.tree_version)
+    .outerjoin(model, model.c.id == model_change.c.model_id)
+    .where(model_change.c.number > bindparam("seen"))
+    .order_by(model_change.c.number)
+)
+
+
+def begin(connection: Connection) -> None:
+    """A transaction that writes begins."""
+    connection.info[_HELD] = set()
+
+
+def hold(connection: Connection, row: AnyRow) -> None:
+    """The transaction holds a model's row, to change what belongs to it."""
+    connection.info[_HELD].add(row.id)
+
+
+def introduce(connection: Connection, key: int, name: str) -> None:
+    """The transaction made a model."""
+    connection.execute(insert(model_change).values(model_id=key, name=name, number=0))
+    connection.info[_HELD].add(key)
+
+
+def finish(connection: Connection) -> None:
+    """Give the models that were held the number of this commit; what was only looked at is not to be told here."""
+    held = sorted(connection.info.pop(_HELD))
+    if held:
+        number = connection.execute(_NEXT).scalar_one()
+        connection.execute(_MARK, [{"key": key, "newest": number} for key in held])
+
+
+def newest(connection: Connection) -> int:
+    """The number of the newest commit that changed a model."""
+    return int(connection.execute(_NEWEST).scalar_one())
+
+
+def since(connection: Connection, seen: int) -> list[Change]:
+    """Models that commits after number `seen` changed, each once, in the order of their newest change."""
+    return [Change(*row) for row in connection.execute(_SINCE, {"seen": seen})]

@@ -1,0 +1,64 @@
+"""Commands that read files refuse to learn the truth as an attribute, and words for what is missing are told."""
+
+from pathlib import Path
+
+import pytest
+from integration.client.serving import quercus
+
+from quercus.client import Client, Nominal, Numeric, Specification
+
+DATA = "legs,answer_set,class\n4,cat|dog,cat\n4,dog,dog\n2,bird,bird\n"
+CLASSES = ("--classes", "cat,dog,bird")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "data.csv"
+    path.write_text(DATA)
+    return path
+
+
+def test_a_class_column_that_nobody_named(server: str, name: str, data: Path) -> None:
+    refused = quercus("models", "create", name, str(data), *CLASSES, server=server)
+    assert (refused.returncode, "'class'" in refused.stderr, "--ignore" in refused.stderr) == (1, True, True)
+    named = quercus(
+        "models", "create", name, str(data), *CLASSES, "--class", "class", "--ignore", "answer_set", server=server
+    )  # fmt: skip
+    assert named.returncode == 0, named.stderr
+    with Client(server) as client:
+        assert [each.name for each in client.get_model(name).specification.attributes] == ["legs"]
+
+
+def test_two_columns_of_labels(server: str, name: str, data: Path) -> None:
+    with Client(server) as client:
+        client.create_model(name, Specification([Numeric("legs")], ["cat", "dog", "bird"]))
+        for way in (["--labels"], ["--label-file", str(data)]):
+            done = quercus("push", name, str(data), *way, server=server)
+            assert (done.returncode, "answer_set" in done.stderr) == (1, True), done.stderr
+        assert client.get_model(name).instance_count == 0
+        assert (
+            quercus("push", name, str(data), "--labels", "--class", "answer_set", server=server).returncode
+            == 0
+        )
+        assert next(iter(client.instances(name))).history[0].label == {"cat", "dog"}
+    offline = quercus("induce", str(data))
+    assert (offline.returncode, "answer_set" in offline.stderr) == (1, True)
+
+
+def test_words_for_what_is_missing(server: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / "gaps.csv"
+    path.write_text("x,c\n1,p\nN/A,q\n2,null\n")
+    with Client(server) as client:
+        client.create_model(name, Specification([Numeric("x"), Nominal("c")], ["a", "b"]))
+    for command in ("push", "classify"):
+        refused = quercus(command, name, str(path), server=server)
+        assert (refused.returncode, "'N/A'" in refused.stderr) == (1, True)
+        assert "--missing" in refused.stderr
+        done = quercus(command, name, str(path), "--missing", "NA,N/A", "--missing", "null", server=server)
+        assert done.returncode == 0, done.stderr
+    with Client(server) as client:
+        assert [dict(each.values) for each in client.instances(name)] == [
+            {"x": 1.0, "c": "p"},
+            {"c": "q"},
+            {"x": 2.0},
+        ]
