@@ -16,6 +16,7 @@ from quercus.estimators.base import BeliefClassifier
 from quercus.estimators.columns import Columns, distinct_names, is_frame
 from quercus.estimators.labels import read_labels
 from quercus.estimators.trees import pruning_of
+from quercus.trees.checks import PREDICTION_LEVEL
 from quercus.trees.learners.model import Learned
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
@@ -47,6 +48,9 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         Most candidate thresholds of a numeric column, where `bins` is None.
     pruning, level
         Of what is fitted, as of `E2MTreeClassifier`; the queries are about the whole tree.
+    prediction_level
+        How cautious `predict_set` is, and how wide the bounds of `predict_belief` and `predict_contour`: the level of
+        the likelihood cut that they are bounds over, from 1 (the estimate alone) to 0 (anything).
     strategy
         What `query` asks, a name of `quercus.trees.strategies.names.STRATEGIES`.
     missing_label
@@ -74,6 +78,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         max_cuts: int = 32,
         pruning: str | None = None,
         level: float = 0.05,
+        prediction_level: float = PREDICTION_LEVEL,
         strategy: str = RECOMMENDED,
         missing_label: object = np.nan,
         classes: Sequence[Any] | None = None,
@@ -86,6 +91,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         self.max_cuts = max_cuts
         self.pruning = pruning
         self.level = level
+        self.prediction_level = prediction_level
         self.strategy = strategy
         self.missing_label = missing_label
         self.classes = classes
@@ -208,6 +214,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
             warmup_rows=rows,
             strategy=self.strategy,
             pruning=pruning_of(self.pruning, self.level),
+            prediction_level=self.prediction_level,
         )
 
     def _cut(self, attribute: Numeric) -> Numeric:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.trees.abc45 import Likeliest, Thresholds
 from quercus.trees.cells import Cells
+from quercus.trees.checks import PREDICTION_LEVEL, check_alpha, check_count
 from quercus.trees.dominance import TIE
 from quercus.trees.flat import FlatTree
 from quercus.trees.growth import Growth, Method, Place, Verdict
@@ -31,7 +32,7 @@ from quercus.trees.learners.pruning import prune_evidential
 from quercus.trees.learners.splits import ByCode, first_best, root
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.sample import ContourTable, Sample
-from quercus.trees.specification import Nominal, Pruning, check_alpha, check_count
+from quercus.trees.specification import Nominal, Pruning
 from quercus.trees.splits import thresholds
 from quercus.trees.tree import Node
 
@@ -51,6 +52,7 @@ def abc45(
     max_cuts: int = MAX_CUTS,
     cuts: Cuts | None = None,
     pruning: Pruning | None = None,
+    prediction_level: float = PREDICTION_LEVEL,
     wrap: Wrap | None = None,
 ) -> Node:
     """Grow an active belief decision tree that asks nothing.
@@ -72,6 +74,8 @@ def abc45(
         that part the rows of a node alike, the lowest is the candidate. None: each node has its own.
     pruning
         Of the grown tree, see `quercus.trees.significance`; None for no pruning.
+    prediction_level
+        Level of the likelihood cut that belief and plausibility are bounds over, in [0, 1].
     wrap
         Put around the criterion by a forest, see `quercus.trees.learners.forest`.
 
@@ -107,7 +111,7 @@ def abc45(
         criterion=wrapped(BestTest(rows, sample, solver, max_cuts, _checked_cuts(cuts, rows)), wrap),
         branching=ByCode(rows),
         stopping=Thresholds(sample, solver, min_instances, max_depth),
-        leaf=Likeliest(sample, solver),
+        leaf=Likeliest(sample, solver, check_alpha(prediction_level, "prediction_level")),
     )
     growth = Growth(root(rows), method)
     tree = growth.tree()
@@ -125,6 +129,7 @@ def e2m(
     max_cuts: int = MAX_CUTS,
     cuts: Cuts | None = None,
     pruning: Pruning | None = None,
+    prediction_level: float = PREDICTION_LEVEL,
     wrap: Wrap | None = None,
 ) -> Node:
     """Grow an E2M tree: gain ratios of the maximum likelihood estimates, which is `abc45` at α = 1.
@@ -139,6 +144,7 @@ def e2m(
         max_cuts=max_cuts,
         cuts=cuts,
         pruning=pruning,
+        prediction_level=prediction_level,
         wrap=wrap,
     )
 
