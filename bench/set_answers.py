@@ -2,7 +2,7 @@
 
 Run: python bench/set_answers.py [--repeats 3] [--answers 50] [--sets iris,wine,breast_cancer]
 
-Rows come without labels, and a labeller is asked about so many. Classes are paired, the first with the second and so on;
+Rows come without labels, and a labeller is asked about so many. Classes are paired, first with second and so on;
 asked about a row of a pair, the labeller says "one of these two" with chance .7, drawn once a row, else the class.
 Printed is the accuracy on the third of the rows held out of a forest of 20 E2M trees, learned from the rows of which
 something is known, with rows chosen by lot and by committee.

@@ -20,6 +20,7 @@ from quercus.trees.checks import PREDICTION_LEVEL
 from quercus.trees.learners.model import Learned
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
+from quercus.trees.learners.weights import counted
 from quercus.trees.query import Asked
 from quercus.trees.specification import MAX_COUNT, Attribute, Numeric, Specification, check_count
 from quercus.trees.strategies.names import RECOMMENDED
@@ -57,6 +58,10 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         What stands in `y` for a label that is not known, besides None and NaN.
     classes, categorical_features
         As of `quercus.estimators.base.BeliefClassifier`.
+
+    Notes
+    -----
+    Weights of rows are whole numbers, as the service counts rows: a row of weight 2 is two rows.
 
     Examples
     --------
@@ -99,6 +104,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
 
     def _learn(self, table: Table) -> Learned:
         names = distinct_names(self.classes_.tolist(), MAX_NAME_CHARS)
+        table = counted(table)
         specification = self._specification(table.attributes, names, len(table))
         state = grow(GrowthState.initial(specification), [Observed(table.values, table.contours)])
         return TreeModel(specification.attributes, table.size, state.flat, state.edges)

@@ -31,6 +31,7 @@ from quercus.trees.learners.pieces import Wrap, wrapped
 from quercus.trees.learners.pruning import prune_evidential
 from quercus.trees.learners.splits import ByCode, first_best, root
 from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.learners.weights import counted
 from quercus.trees.sample import ContourTable, Sample
 from quercus.trees.specification import Nominal, Pruning
 from quercus.trees.splits import thresholds
@@ -39,7 +40,6 @@ from quercus.trees.tree import Node
 Bools = NDArray[np.bool_]
 Cuts = Sequence[tuple[float, ...]]  # an attribute; () of a nominal one
 
-MAX_COUNTED = 10_000_000  # rows that weighted ones may count as
 MAX_CUTS = 32  # candidate cuts of an attribute at a node, unless told
 
 
@@ -104,7 +104,7 @@ def abc45(
     if max_depth is not None:
         check_count(max_depth, "max_depth", 0)
     check_count(max_cuts, "max_cuts", 1)
-    rows = _counted(table)
+    rows = counted(table)
     sample = _labels(rows)
     solver = sample.table.solver(alpha)
     method = Method(
@@ -315,24 +315,6 @@ def stacked(counts: Sequence[Ints], used: NDArray[np.int32] | None = None) -> Ce
     np.cumsum(lengths, out=start[1:])
     ids = np.concatenate([part.ids for part in parts])
     return Cells(start, ids if used is None else used[ids], np.concatenate([part.counts for part in parts]))
-
-
-def _counted(table: Table) -> Table:
-    """Return the table with every row as often as it weighs."""
-    wrong = table.weights != np.floor(table.weights)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise InvalidInput(
-            f"weights[{row}]", f"is {table.weights[row]}, must be a whole number: rows are counted"
-        )
-    if (table.weights == 1).all():
-        return table
-    total = float(table.weights.sum())
-    if total > MAX_COUNTED:
-        raise InvalidInput("weights", f"sum to {total:g}, must be {MAX_COUNTED:,} at most: rows are counted")
-    times = table.weights.astype(np.int64)
-    repeated = table.take(np.repeat(np.arange(len(table)), times))
-    return Table(repeated.values, table.attributes, repeated.contours, np.ones(len(repeated)))
 
 
 def _labels(table: Table) -> Sample:
