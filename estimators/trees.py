@@ -109,10 +109,6 @@ class E2MTreeClassifier(TableClassifier):
         Learn from those rows alone whose label says anything at all.
     prediction_level
         As of `quercus.estimators.active.ActiveBeliefTreeClassifier`.
-
-    Notes
-    -----
-    Weights of rows are whole numbers: a row of weight 2 counts as two rows.
     """
 
     def __init__(

@@ -98,7 +98,7 @@ class Thresholds:
 
     def before(self, place: Place) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
-        if place.rows.size < self.min_instances:
+        if self.sample.weight(place.rows) < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
         estimate = self.solver.estimate(self.sample.counts(place.rows))
         if estimate.unique and float(estimate.theta.max()) >= 1 - TIE:
@@ -134,7 +134,9 @@ class Likeliest:
         belief, plausibility = self.solver.class_bounds(counts, self.prediction_level)
         bounds = tuple(belief.tolist()), tuple(plausibility.tolist())
         silent = not (counts[~self.sample.table.vacuous] > 0).any()
-        return Summary(first_largest(theta), theta, *bounds, silent=silent)
+        total = self.sample.weight(place.rows)
+        weight = None if total == place.rows.size else total
+        return Summary(first_largest(theta), theta, *bounds, weight=weight, silent=silent)
 
 
 def open_desk(

@@ -1,6 +1,7 @@
-"""Weights of rows for learners that count rows."""
+"""Weights of rows for learners that count rows: a row of weight 2 is two rows."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.learners.table import Table
@@ -16,7 +17,7 @@ def counted(table: Table) -> Table:
     InvalidInput
         When a weight is no whole number, or they sum to more than 10,000,000.
     """
-    wrong = table.weights != np.floor(table.weights)
+    wrong = ~whole(table)
     if wrong.any():
         row = int(wrong.argmax())
         raise InvalidInput(
@@ -30,3 +31,20 @@ def counted(table: Table) -> Table:
     times = table.weights.astype(np.int64)
     repeated = table.take(np.repeat(np.arange(len(table)), times))
     return Table(repeated.values, table.attributes, repeated.contours, np.ones(len(repeated)))
+
+
+def whole(table: Table) -> NDArray[np.bool_]:
+    """Tell which weights are whole numbers, (n,)."""
+    found: NDArray[np.bool_] = table.weights == np.floor(table.weights)
+    return found
+
+
+def counted_or_weighed(table: Table) -> tuple[Table, NDArray[np.float64] | None]:
+    """Return the table with every row as often as it weighs; or, of weights in parts, its rows and their weights.
+
+    The likelihood of a row of weight w is that of the row to the power w (ALGORITHMS §2), so both say the same.
+    """
+    if whole(table).all():
+        return counted(table), None
+    rows = table.take(table.weights > 0)
+    return rows, rows.weights
