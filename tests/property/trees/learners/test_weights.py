@@ -33,7 +33,15 @@ def assert_same(one: Node, other: Node) -> None:
     mine, theirs = FlatTree.of(one), FlatTree.of(other)
     assert mine.attribute.tolist() == theirs.attribute.tolist()
     assert mine.stop.tolist() == theirs.stop.tolist()
-    for name in ("threshold", "theta", "belief", "plausibility", "weight", "interval_lower", "interval_upper"):
+    for name in (
+        "threshold",
+        "theta",
+        "belief",
+        "plausibility",
+        "weight",
+        "interval_lower",
+        "interval_upper",
+    ):
         np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), atol=1e-7, err_msg=name)
 
 
