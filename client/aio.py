@@ -18,8 +18,8 @@ import grpc
 from quercus.client import asks, convert, pushing, requests, transport
 from quercus.client.aio_labelling import LabellingCalls
 from quercus.client.aio_streaming import AsyncQueryStream
-from quercus.client.classifying import Forms, Wanted
-from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
+from quercus.client.classifying import Form, Forms, Wanted
+from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, Unavailable, from_rpc
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.results import (
     Classifications,
@@ -35,7 +35,7 @@ from quercus.client.rows import Row, async_chunks
 from quercus.client.security import Security
 from quercus.client.stream_parts import Terms
 from quercus.client.stubs import Stubs
-from quercus.client.treeview import Tree, TreeUpdate
+from quercus.client.treeview import Tree, TreeUpdate, Watched, wanted_sequence
 from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, tree_pb2
 
 
@@ -134,7 +134,9 @@ class Client(LabellingCalls):
     async def get_model(self, name: str) -> Model:
         """The model as it is now."""
         request = model_pb2.GetModelRequest(name=convert.model_resource(name))
-        return convert.model(await self._call(self._stubs.models.GetModel, request))
+        found = convert.model(await self._call(self._stubs.models.GetModel, request))
+        self._sequences.met(name, found.uid)
+        return found
 
     model = get_model
 
@@ -163,6 +165,14 @@ class Client(LabellingCalls):
         self._sequences.forget(name)
         self._forms.forget(name)
 
+    async def _form(self, model: str) -> Form:
+        """What is remembered of a model, or asked for."""
+        form = self._forms.fresh(model)
+        if form is None:
+            found = await self.get_model(model)
+            form = self._forms.learn(model, found.specification, found.uid)
+        return form
+
     # Instances
 
     async def push(
@@ -178,24 +188,27 @@ class Client(LabellingCalls):
     ) -> PushReport:
         """Push rows, as :meth:`quercus.client.Client.push` does; ``rows`` may be an async iterable too."""
         pushing.check_sizes(batch_rows, window)
-        batcher = pushing.Batcher(model, (await self.get_model(model)).specification, labels, ids)
+        form = await self._form(model)
+        batcher = pushing.Batcher(model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid)
         ledger = pushing.Ledger(window, on_progress, self._outage.outage_s)
         line = _PushLine(self._stubs.instances, ledger, self.address, self.timeout_s)
         try:
-            size = pushing.batch_size(batch_rows, batcher.specification)
-            async for chunk in async_chunks(rows, size):
+            async for chunk in async_chunks(rows, batcher.batch_rows):
                 if batcher.wants_renewal(chunk):
-                    batcher.renew((await self.get_model(model)).specification)
+                    self._forms.forget(model)
+                    batcher.renew((await self._form(model)).specification)
                 await line.send(batcher.batch(chunk))
                 await line.settle(until=window - 1)
             await line.settle(until=0)
             batcher.finish(ledger.report.rows)
         except Exception as error:
+            self._forms.forget(model)
             if not pushing.is_final(error):  # a row is wrong: what is on its way still counts
                 await line.settle(until=0)
             raise ledger.failed(error) from error.__cause__
         finally:
-            self._sequences.saw(model, ledger.report.committed_sequence)
+            if ledger.report.batches:
+                self._sequences.saw(model, ledger.report.model_uid, ledger.report.committed_sequence)
             await line.close()
         return ledger.report
 
@@ -231,7 +244,13 @@ class Client(LabellingCalls):
         """Lease one query, waiting up to ``wait_s`` (at most 60) for one."""
         newest = self._sequences.newest(model)
         ask = asks.lease(model, labeller, lease_s, wait_s, newest, only)
-        return await self._ask(ask, self.timeout_s + wait_s)
+        try:
+            return await self._ask(ask, self.timeout_s + wait_s)
+        except FailedPrecondition as error:
+            if not transport.is_beyond(error):
+                raise
+        self._sequences.forget(model)  # what was seen was of a model that is gone
+        return await self._ask(asks.lease(model, labeller, lease_s, wait_s, 0, only), self.timeout_s + wait_s)
 
     async def queries(
         self,
@@ -302,9 +321,7 @@ class Client(LabellingCalls):
     ) -> Classifications:
         """Classify rows, as :meth:`quercus.client.Client.classify` does."""
         wanted = Wanted(min_sequence, want_paths, want_masses)
-        form = self._forms.fresh(model) or self._forms.learn(
-            model, (await self.get_model(model)).specification
-        )
+        form = await self._form(model)
         try:
             answers = [
                 await self._call(self._stubs.classify.Classify, request)
@@ -333,17 +350,23 @@ class Client(LabellingCalls):
 
     async def watch(self, model: str, *, timeout_s: float | None = None) -> AsyncGenerator[TreeUpdate, None]:
         """The newest tree, then every newer one as it is grown (a slow reader skips versions)."""
+        async with contextlib.aclosing(self._watch(model, timeout_s, Watched(model))) as updates:
+            async for update in updates:
+                yield update
+
+    async def _watch(
+        self, model: str, timeout_s: float | None, watched: Watched
+    ) -> AsyncGenerator[TreeUpdate, None]:
         request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model))
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        trial, seen = self._outage.trial(), 0
+        trial = self._outage.trial()
         while True:
             left_s = None if until is None else max(0.0, until - time.monotonic())
             call = self._stubs.trees.WatchTree(request, timeout=left_s)
             try:
                 async for update in call:
                     trial.succeeded()
-                    if update.tree.version > seen:  # after an outage the newest comes again
-                        seen = update.tree.version
+                    if watched.is_new(update):  # after an outage the newest comes again
                         yield TreeUpdate(convert.tree(update.tree), update.committed_sequence)
                 return
             except grpc.RpcError as error:
@@ -357,9 +380,10 @@ class Client(LabellingCalls):
 
     async def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float = 60.0) -> Model:
         """Wait until the tree is a function of the log up to ``sequence`` (default: all of it)."""
-        wanted = (await self.get_model(model)).sequence_committed if sequence is None else sequence
+        before, now = self._sequences.uid(model), await self.get_model(model)
+        wanted = wanted_sequence(before, now, sequence)
         try:
-            async with contextlib.aclosing(self.watch(model, timeout_s=timeout_s)) as updates:
+            async with contextlib.aclosing(self._watch(model, timeout_s, Watched(model, now.uid))) as updates:
                 async for update in updates:
                     if update.tree.as_of >= wanted:
                         return await self.get_model(model)
@@ -370,17 +394,19 @@ class Client(LabellingCalls):
 
 
 class _PushLine:
-    """The stream that an asyncio push travels on; see :class:`quercus.client.pushline.PushLine`."""
+    """What an asyncio push travels on; see :class:`quercus.client.pushline.PushLine`."""
 
     def __init__(self, stub: Any, ledger: pushing.Ledger, address: str, timeout_s: float) -> None:
         self._stub, self._ledger = stub, ledger
         self._address, self._timeout_s = address, timeout_s
-        self._call = stub.PushInstances()
+        self._call: Any = None
         self._reading: asyncio.Future[Any] | None = None
 
     async def close(self) -> None:
         """End the stream; what is still unacknowledged is given up."""
         await self._stop_reading()
+        if self._call is None:
+            return
         if self._ledger.pending:
             self._call.cancel()
         elif not self._call.done():
@@ -389,6 +415,10 @@ class _PushLine:
     async def send(self, batch: pushing.Batch) -> None:
         """Send a batch; when the stream is broken, :meth:`settle` will find out and send it again."""
         self._ledger.sent(batch)
+        if batch.is_all:
+            return  # in `settle`
+        if self._call is None:
+            self._call = self._stub.PushInstances()
         await self._write(batch)
 
     async def _write(self, batch: pushing.Batch) -> None:
@@ -403,11 +433,16 @@ class _PushLine:
             except QuercusError as error:
                 pause_s = self._ledger.broken(error)
                 await self._stop_reading()
-                self._call.cancel()
+                if self._call is not None:
+                    self._call.cancel()
                 await asyncio.sleep(pause_s)
-                self._call = self._stub.PushInstances()
-                for batch in self._ledger.pending:
-                    await self._write(batch)
+                if self._call is not None:
+                    await self._send_again()
+
+    async def _send_again(self) -> None:
+        self._call = self._stub.PushInstances()
+        for batch in self._ledger.pending:
+            await self._write(batch)
 
     async def _stop_reading(self) -> None:
         reading, self._reading = self._reading, None
@@ -418,11 +453,29 @@ class _PushLine:
 
     def _is_there(self) -> bool:
         """True when an acknowledgement can be taken without waiting."""
+        if self._call is None:
+            return False
         if self._reading is None:
             self._reading = asyncio.ensure_future(self._call.read())
         return self._reading.done()
 
-    async def _receive(self) -> instance_pb2.PushInstancesResponse:
+    async def _receive(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
+        return await (self._call_alone() if self._call is None else self._next())
+
+    async def _call_alone(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
+        (batch,) = self._ledger.pending
+        try:
+            stored: instance_pb2.PushBatchResponse = await self._stub.PushBatch(
+                pushing.alone(batch), timeout=self._timeout_s
+            )
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise from_rpc(error, self._address) from None
+            await self._send_again()  # a server of an earlier version has streams only
+            return await self._next()
+        return stored
+
+    async def _next(self) -> instance_pb2.PushInstancesResponse:
         reading = self._reading or asyncio.ensure_future(self._call.read())
         self._reading = None
         try:

@@ -33,7 +33,7 @@ class LabellingCalls:
 
     async def _say(self, model: str, ask: Ask[AnswerReport]) -> AnswerReport:
         report = await self._ask(ask)
-        self._sequences.saw(model, report.committed_sequence)
+        self._sequences.saw(model, report.model_uid, report.committed_sequence)
         return report
 
     async def answer(

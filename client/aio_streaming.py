@@ -79,7 +79,7 @@ class AsyncQueryStream:
                 raise StopAsyncIteration
 
     async def _resume(self, error: QuercusError) -> _Line:
-        pause_s = self._trial.pause_s() if isinstance(error, Unavailable) else None
+        pause_s = stream_parts.resume_s(error, self._trial, self._client._sequences, self._terms.model)
         if pause_s is None:
             raise error
         await self.close()
@@ -119,7 +119,7 @@ class AsyncQueryStream:
 
     async def _say(self, query: Query, ask: Ask[AnswerReport]) -> AnswerReport:
         report: AnswerReport = await self._do(query, ask)
-        self._client._sequences.saw(query.model, report.committed_sequence)
+        self._client._sequences.saw(query.model, report.model_uid, report.committed_sequence)
         return report
 
     async def _do(self, query: Query, ask: Ask[Any]) -> Any:

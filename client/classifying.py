@@ -1,4 +1,4 @@
-"""Classification as both clients do it: what must be known of the model, the requests, and their answers in one."""
+"""What both clients remember of a model, and classification: the requests, and their answers in one."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -11,10 +11,12 @@ from quercus.client.rows import Row, RowEncoder, chunks
 from quercus.proto.v1 import classify_pb2
 
 FRESH_S: Final = 1.0
-"""How long a model's attributes are taken to be what they were: whoever classifies row by row asks once a second.
+"""How long a model's attributes are taken to be what they were: whoever classifies or pushes row by row asks once a
+second.
 
 Learned values may be missing from what is remembered; they travel by name. Only rows given by name, of a model that
-somebody else deleted and made anew with other attributes within this time, could be misread.
+somebody else deleted and made anew with other attributes within this time, could be misread; what is pushed names the
+model that it was made for, and is refused.
 """
 
 
@@ -32,11 +34,12 @@ class Form:
 
     Parameters
     ----------
-    specification
+    specification, uid
         Of the model.
     """
 
-    def __init__(self, specification: Specification) -> None:
+    def __init__(self, specification: Specification, uid: str = "") -> None:
+        self.specification, self.uid = specification, uid
         self.classes = tuple(specification.classes)
         self._encoder = RowEncoder(specification, uncertain=True)
         self._size = transport.classify_rows(len(specification.attributes), len(self.classes))
@@ -63,7 +66,7 @@ class Form:
 
 
 class Forms:
-    """The forms of the models classified lately.
+    """The forms of the models used lately.
 
     Parameters
     ----------
@@ -80,9 +83,9 @@ class Forms:
         learned, form = self._known.get(model, (float("-inf"), None))
         return form if self._clock() - learned < FRESH_S else None
 
-    def learn(self, model: str, specification: Specification) -> Form:
+    def learn(self, model: str, specification: Specification, uid: str = "") -> Form:
         """Remember and return the form."""
-        form = Form(specification)
+        form = Form(specification, uid)
         self._known[model] = (self._clock(), form)
         return form
 

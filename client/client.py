@@ -12,8 +12,8 @@ from typing import Any, Self
 import grpc
 
 from quercus.client import asks, convert, pushing, requests, transport
-from quercus.client.classifying import Forms, Wanted
-from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
+from quercus.client.classifying import Form, Forms, Wanted
+from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, Unavailable, from_rpc
 from quercus.client.holding import Holding
 from quercus.client.labelling import LabellingCalls
 from quercus.client.labelling_results import ANY, Filter
@@ -34,7 +34,7 @@ from quercus.client.security import Security
 from quercus.client.stream_parts import Terms
 from quercus.client.streaming import QueryStream
 from quercus.client.stubs import Stubs
-from quercus.client.treeview import Tree, TreeUpdate
+from quercus.client.treeview import Tree, TreeUpdate, Watched, wanted_sequence
 from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, tree_pb2
 
 
@@ -154,7 +154,9 @@ class Client(LabellingCalls):
     def get_model(self, name: str) -> Model:
         """The model as it is now."""
         request = model_pb2.GetModelRequest(name=convert.model_resource(name))
-        return convert.model(self._call(self._stubs.models.GetModel, request))
+        found = convert.model(self._call(self._stubs.models.GetModel, request))
+        self._sequences.met(name, found.uid)
+        return found
 
     model = get_model
 
@@ -182,6 +184,14 @@ class Client(LabellingCalls):
         )
         self._sequences.forget(name)
         self._forms.forget(name)
+
+    def _form(self, model: str) -> Form:
+        """What is remembered of a model, or asked for."""
+        form = self._forms.fresh(model)
+        if form is None:
+            found = self.get_model(model)
+            form = self._forms.learn(model, found.specification, found.uid)
+        return form
 
     # Instances
 
@@ -221,23 +231,28 @@ class Client(LabellingCalls):
             first.
         """
         pushing.check_sizes(batch_rows, window)
-        batcher = pushing.Batcher(model, self.get_model(model).specification, labels, ids)
+        form = self._form(model)
+        batcher = pushing.Batcher(model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid)
         ledger = pushing.Ledger(window, on_progress, self._outage.outage_s)
         with PushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
             try:
-                for chunk in chunks(rows, pushing.batch_size(batch_rows, batcher.specification)):
+                for chunk in chunks(rows, batcher.batch_rows):
                     if batcher.wants_renewal(chunk):
-                        batcher.renew(self.get_model(model).specification)
+                        self._forms.forget(model)
+                        batcher.renew(self._form(model).specification)
                     line.send(batcher.batch(chunk))
                     line.settle(until=window - 1)
                 line.settle(until=0)
                 batcher.finish(ledger.report.rows)
             except Exception as error:
+                self._forms.forget(model)
                 if not pushing.is_final(error):  # a row is wrong: what is on its way still counts
                     line.settle(until=0)
                 raise ledger.failed(error) from error.__cause__
             finally:
-                self._sequences.saw(model, ledger.report.committed_sequence)
+                report = ledger.report
+                if report.batches:
+                    self._sequences.saw(model, report.model_uid, report.committed_sequence)
         return ledger.report
 
     @property
@@ -289,7 +304,14 @@ class Client(LabellingCalls):
         :meth:`queries` does this for you.
         """
         newest = self._sequences.newest(model)
-        return self._ask(asks.lease(model, labeller, lease_s, wait_s, newest, only), self.timeout_s + wait_s)
+        ask = asks.lease(model, labeller, lease_s, wait_s, newest, only)
+        try:
+            return self._ask(ask, self.timeout_s + wait_s)
+        except FailedPrecondition as error:
+            if not transport.is_beyond(error):
+                raise
+        self._sequences.forget(model)  # what was seen was of a model that is gone
+        return self._ask(asks.lease(model, labeller, lease_s, wait_s, 0, only), self.timeout_s + wait_s)
 
     def queries(
         self,
@@ -392,7 +414,7 @@ class Client(LabellingCalls):
             Also the mass function of every row, where the model has them.
         """
         wanted = Wanted(min_sequence, want_paths, want_masses)
-        form = self._forms.fresh(model) or self._forms.learn(model, self.get_model(model).specification)
+        form = self._form(model)
         try:
             answers = [
                 self._call(self._stubs.classify.Classify, request)
@@ -430,9 +452,12 @@ class Client(LabellingCalls):
             Ends with :class:`DeadlineExceeded` then; ``None``: runs until you stop, the model goes, or the
             server, for longer than ``outage_s``.
         """
+        yield from self._watch(model, timeout_s, Watched(model))
+
+    def _watch(self, model: str, timeout_s: float | None, watched: Watched) -> Iterator[TreeUpdate]:
         request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model))
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        trial, seen = self._outage.trial(), 0
+        trial = self._outage.trial()
         while True:
             left_s = None if until is None else max(0.0, until - time.monotonic())
             call = self._stubs.trees.WatchTree(request, timeout=left_s)
@@ -440,8 +465,7 @@ class Client(LabellingCalls):
                 with self._errors():
                     for update in call:
                         trial.succeeded()
-                        if update.tree.version > seen:  # after an outage the newest comes again
-                            seen = update.tree.version
+                        if watched.is_new(update):  # after an outage the newest comes again
                             yield TreeUpdate(convert.tree(update.tree), update.committed_sequence)
                 return
             except Unavailable:
@@ -459,10 +483,13 @@ class Client(LabellingCalls):
         ------
         DeadlineExceeded
             When growth did not come that far within ``timeout_s``.
+        FailedPrecondition
+            When the model was deleted, and another has its name.
         """
-        wanted = self.get_model(model).sequence_committed if sequence is None else sequence
+        before, now = self._sequences.uid(model), self.get_model(model)
+        wanted = wanted_sequence(before, now, sequence)
         try:
-            for update in self.watch(model, timeout_s=timeout_s):
+            for update in self._watch(model, timeout_s, Watched(model, now.uid)):
                 if update.tree.as_of >= wanted:
                     return self.get_model(model)
         except DeadlineExceeded:

@@ -166,6 +166,7 @@ def model(message: model_pb2.Model) -> Model:
         queries_open=message.queries_open,
         conflicts=message.conflicts,
         lag_s=message.lag.ToNanoseconds() / 1e9,
+        uid=message.uid,
     )
 
 
@@ -264,9 +265,10 @@ def answer_report(
             message.degree_of_conflict,
             message.ignorance,
             message.reliability,
+            message.model_uid,
         )
     conflict = isinstance(message, query_pb2.CorrectAnswerResponse) and message.conflict
-    return AnswerReport(message.name, message.committed_sequence, conflict)
+    return AnswerReport(message.name, message.committed_sequence, conflict, model_uid=message.model_uid)
 
 
 def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instance:

@@ -31,7 +31,7 @@ class LabellingCalls:
 
     def _say(self, model: str, ask: Ask[AnswerReport]) -> AnswerReport:
         report = self._ask(ask)
-        self._sequences.saw(model, report.committed_sequence)
+        self._sequences.saw(model, report.model_uid, report.committed_sequence)
         return report
 
     def answer(

@@ -39,6 +39,8 @@ class Batch:
 
     request: instance_pb2.PushInstancesRequest
     rows: int
+    is_all: bool = False
+    """Nothing else is pushed: it needs no stream."""
 
 
 class Batcher:
@@ -52,12 +54,25 @@ class Batcher:
         Of the model; renewed by :meth:`renew` when rows bring nominal values that it does not list.
     labels, ids
         As in :meth:`Client.push`: one a row, taken as the rows are.
+    batch_rows
+        Rows of a batch that is not the last.
+    uid
+        Of the model that the specification is of.
     """
 
     def __init__(
-        self, model: str, specification: Specification, labels: Labels, ids: Iterable[str] | None
+        self,
+        model: str,
+        specification: Specification,
+        labels: Labels,
+        ids: Iterable[str] | None,
+        *,
+        batch_rows: int = MAX_BATCH_ROWS,
+        uid: str = "",
     ) -> None:
         self._model = model
+        self._uid = uid
+        self.batch_rows = batch_size(batch_rows, specification)
         self._push = uuid.uuid4().hex
         self._number = itertools.count()
         self._labels = LabelEncoder(specification.classes)
@@ -89,14 +104,17 @@ class Batcher:
         rows, unknown = self._rows.encode(chunk)
         self._stale = self._stale or unknown
         request = instance_pb2.PushInstancesRequest(
-            model=f"models/{self._model}", rows=rows, batch_id=f"{self._push}-{next(self._number)}"
+            model=f"models/{self._model}",
+            rows=rows,
+            batch_id=f"{self._push}-{next(self._number)}",
+            model_uid=self._uid,
         )
         labels = self._take_labels(chunk)
         if labels is not None:
             request.labels.CopyFrom(self._labels.batch(labels, chunk.start))
         if self._id_source is not None:
             request.ids.extend(_ids(_take(self._id_source, chunk, "ids"), chunk.start))
-        return Batch(request, chunk.size)
+        return Batch(request, chunk.size, is_all=chunk.start == 0 and chunk.size < self.batch_rows)
 
     def finish(self, rows: int) -> None:
         """After the last chunk: labels or ids left over are a mistake worth naming."""
@@ -188,7 +206,7 @@ class Ledger:
         """A batch is on its way."""
         self._pending[batch.request.batch_id] = batch
 
-    def acknowledged(self, ack: instance_pb2.PushInstancesResponse) -> None:
+    def acknowledged(self, ack: instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse) -> None:
         """A batch is committed."""
         batch = self._pending.pop(ack.batch_id, None)
         if batch is None:  # acknowledged before the stream broke, and again after
@@ -202,6 +220,7 @@ class Ledger:
             batches=last.batches + 1,
             committed_sequence=max(last.committed_sequence, ack.committed_sequence),
             seconds=time.monotonic() - self._started,
+            model_uid=ack.model_uid,
         )
         if self._on_progress is not None:
             self._on_progress(self._report)
@@ -227,6 +246,11 @@ class Ledger:
         else:
             error.add_note(f"{self._report.rows:,} rows had been acknowledged")
         return error
+
+
+def alone(batch: Batch) -> instance_pb2.PushBatchRequest:
+    """The call of its own that says what a batch says on a stream: both messages have the same fields."""
+    return instance_pb2.PushBatchRequest.FromString(batch.request.SerializeToString())
 
 
 def is_final(error: Exception) -> bool:

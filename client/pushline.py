@@ -1,4 +1,4 @@
-"""The stream that a synchronous push travels on."""
+"""What a synchronous push travels on: a stream, or for one batch a call of its own."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from quercus.proto.v1 import instance_pb2
 
 
 class PushLine:
-    """The stream of one push.
+    """The way of one push.
 
-    Sends batches, waits for acknowledgements, opens a new stream when one breaks.
+    Sends batches, waits for acknowledgements, opens a new stream when one breaks. A push of one batch needs none.
     """
 
     def __init__(
@@ -32,7 +32,11 @@ class PushLine:
         self._address = address
         self._timeout_s = timeout_s
         self._ledger = ledger
-        self._open()
+        self._call: Any = None
+        self._outgoing: queue.SimpleQueue[instance_pb2.PushInstancesRequest | None] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[instance_pb2.PushInstancesResponse | grpc.RpcError | None] = (
+            queue.SimpleQueue()
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -43,15 +47,15 @@ class PushLine:
         self._close()
 
     def _open(self) -> None:
-        outgoing: queue.SimpleQueue[instance_pb2.PushInstancesRequest | None] = queue.SimpleQueue()
-        arrived: queue.SimpleQueue[instance_pb2.PushInstancesResponse | grpc.RpcError | None] = (
-            queue.SimpleQueue()
-        )
-        call = self._stub.PushInstances(iter(outgoing.get, None))
-        self._outgoing, self._arrived, self._call = outgoing, arrived, call
-        threading.Thread(target=_read, args=(call, arrived), name="quercus-push", daemon=True).start()
+        self._outgoing, self._arrived = queue.SimpleQueue(), queue.SimpleQueue()
+        self._call = self._stub.PushInstances(iter(self._outgoing.get, None))
+        threading.Thread(
+            target=_read, args=(self._call, self._arrived), name="quercus-push", daemon=True
+        ).start()
 
     def _close(self) -> None:
+        if self._call is None:
+            return
         self._outgoing.put(None)  # ends grpc's thread that reads our requests
         if self._ledger.pending:
             self._call.cancel()
@@ -59,6 +63,10 @@ class PushLine:
     def send(self, batch: pushing.Batch) -> None:
         """Send a batch."""
         self._ledger.sent(batch)
+        if batch.is_all:
+            return  # in `settle`
+        if self._call is None:
+            self._open()
         self._outgoing.put(batch.request)
 
     def settle(self, until: int) -> None:
@@ -70,11 +78,31 @@ class PushLine:
                 pause_s = self._ledger.broken(error)
                 self._close()
                 time.sleep(pause_s)
-                self._open()
-                for batch in self._ledger.pending:
-                    self._outgoing.put(batch.request)
+                if self._call is not None:
+                    self._send_again()
 
-    def _receive(self) -> instance_pb2.PushInstancesResponse:
+    def _send_again(self) -> None:
+        self._open()
+        for batch in self._ledger.pending:
+            self._outgoing.put(batch.request)
+
+    def _receive(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
+        return self._call_alone() if self._call is None else self._next()
+
+    def _call_alone(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
+        (batch,) = self._ledger.pending
+        try:
+            stored: instance_pb2.PushBatchResponse = self._stub.PushBatch(
+                pushing.alone(batch), timeout=self._timeout_s
+            )
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise from_rpc(error, self._address) from None
+            self._send_again()  # a server of an earlier version has streams only
+            return self._next()
+        return stored
+
+    def _next(self) -> instance_pb2.PushInstancesResponse:
         timeout_s, address = self._timeout_s, self._address
         try:
             ack = self._arrived.get(timeout=timeout_s)

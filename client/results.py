@@ -109,6 +109,7 @@ class Model:
     """A model as the server sees it now.
 
     ``lag_s``: how long the oldest event that the tree does not know yet has been in the log, in seconds.
+    ``uid``: tells the model from a later one of its name.
     """
 
     name: str
@@ -124,6 +125,7 @@ class Model:
     queries_open: int
     conflicts: int
     lag_s: float = 0.0
+    uid: str = ""
 
     @property
     def budget(self) -> int:
@@ -182,6 +184,7 @@ class PushReport:
     batches: int
     committed_sequence: int
     seconds: float
+    model_uid: str = ""
 
 
 @dataclass(frozen=True)
@@ -261,6 +264,7 @@ class AnswerReport:
     degree_of_conflict: float = 0.0
     ignorance: float = 0.0
     reliability: float | None = None
+    model_uid: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 from quercus.client import convert
 from quercus.client.asks import Ask
-from quercus.client.errors import from_code
+from quercus.client.errors import QuercusError, Unavailable, from_code
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.requests import duration
 from quercus.client.results import Query
+from quercus.client.transport import Sequences, Trial, is_beyond
 from quercus.proto.v1 import query_pb2
 
 Request = query_pb2.StreamQueriesRequest
@@ -61,6 +62,14 @@ def first(terms: Terms, min_sequence: int) -> Request:
         if wanted is None
         else query_pb2.QueryFilter(classes=wanted.classes, values=wanted.values, tags=wanted.tags),
     )
+
+
+def resume_s(error: QuercusError, trial: Trial, sequences: Sequences, model: str) -> float | None:
+    """After how many seconds a stream that broke is worth opening anew; None: it is not."""
+    if is_beyond(error) and sequences.newest(model):  # what was seen was of a model that is gone
+        sequences.forget(model)
+        return 0.0
+    return trial.pause_s() if isinstance(error, Unavailable) else None
 
 
 def heartbeat() -> Request:

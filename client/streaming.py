@@ -87,7 +87,7 @@ class QueryStream:
                 raise StopIteration
 
     def _resume(self, error: QuercusError) -> None:
-        pause_s = self._trial.pause_s() if isinstance(error, Unavailable) else None
+        pause_s = stream_parts.resume_s(error, self._trial, self._client._sequences, self._terms.model)
         if pause_s is None:
             raise error
         self._line.close()
@@ -127,7 +127,7 @@ class QueryStream:
 
     def _say(self, query: Query, ask: Ask[AnswerReport]) -> AnswerReport:
         report: AnswerReport = self._do(query, ask)
-        self._client._sequences.saw(query.model, report.committed_sequence)
+        self._client._sequences.saw(query.model, report.model_uid, report.committed_sequence)
         return report
 
     def _do(self, query: Query, ask: Ask[Any]) -> Any:

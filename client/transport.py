@@ -10,7 +10,7 @@ import re
 import time
 from typing import Any
 
-from quercus.client.errors import invalid
+from quercus.client.errors import FailedPrecondition, QuercusError, invalid
 
 MAX_RECEIVE_BYTES = 256 * 1024 * 1024
 """A whole tree in one message may be large; the server's own limit is for what it receives."""
@@ -36,7 +36,7 @@ _HOST_PORT = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.%]+\]):(?P<port>[0-9]{1,5}
 
 _IDEMPOTENT = {
     "ModelService": ["GetModel", "ListModels", "UpdateModel"],
-    "InstanceService": ["GetInstance", "ListInstances"],
+    "InstanceService": ["PushBatch", "GetInstance", "ListInstances"],
     "QueryService": ["AnswerQuery", "RefuseQuery", "ExtendLease", "ListQueries"],
     "ClassifyService": ["Classify"],
     "TreeService": ["GetTree", "RenderTree"],
@@ -197,21 +197,39 @@ def mass_rows(rows: int, classes: int) -> int:
     return max(1, min(rows, CLASSIFY_BYTES // (16 << min(classes, 16))))
 
 
+def is_beyond(error: QuercusError) -> bool:
+    """Whether the server says that a log ends before ``min_sequence``: the number is of a model that is gone."""
+    return isinstance(error, FailedPrecondition) and any(v.field == "min_sequence" for v in error.violations)
+
+
 class Sequences:
-    """The newest sequence number this client saw of each model: what "read your own writes" stands on."""
+    """The newest sequence number this client saw of each model: what "read your own writes" stands on.
+
+    A number is of the model with a uid. Another model of the same name starts at 1 again, so its uid takes the number's
+    place with it.
+    """
 
     def __init__(self) -> None:
-        self._newest: dict[str, int] = {}
+        self._newest: dict[str, tuple[str, int]] = {}
 
-    def saw(self, model: str, sequence: int) -> None:
+    def saw(self, model: str, uid: str, sequence: int) -> None:
         """Remember ``sequence`` if it is newer; a lost race costs one older bound, never a wrong answer."""
-        if sequence > self._newest.get(model, 0):
-            self._newest[model] = sequence
+        known, newest = self._newest.get(model, (uid, 0))
+        if known != uid or sequence > newest:
+            self._newest[model] = (uid, sequence)
+
+    def met(self, model: str, uid: str) -> None:
+        """The name stands for the model with this uid: forget what was of another."""
+        self.saw(model, uid, 0)
 
     def forget(self, model: str) -> None:
-        """The model was deleted; one of the same name starts at 1 again."""
+        """The model was deleted, or the server says that its log does not reach so far."""
         self._newest.pop(model, None)
+
+    def uid(self, model: str) -> str:
+        """Of the model that the name stood for when it was last heard of; empty before."""
+        return self._newest.get(model, ("", 0))[0]
 
     def newest(self, model: str) -> int:
         """The newest number seen, 0 when there was none."""
-        return self._newest.get(model, 0)
+        return self._newest.get(model, ("", 0))[1]

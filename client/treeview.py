@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from quercus.client.errors import FailedPrecondition
+from quercus.client.results import Model
+from quercus.proto.v1 import tree_pb2
+
 
 @dataclass(frozen=True)
 class TreeNode:
@@ -139,3 +143,46 @@ class TreeUpdate:
     def lag(self) -> int:
         """Events committed but not in this tree."""
         return max(0, self.committed_sequence - self.tree.as_of)
+
+
+class Watched:
+    """What was seen of the model that is watched: a watch may go on after an outage, but with no other model.
+
+    Parameters
+    ----------
+    model
+        Its name.
+    uid
+        Its identity; empty: that of the first tree that comes.
+    """
+
+    def __init__(self, model: str, uid: str = "") -> None:
+        self._model, self._uid = model, uid
+        self._version = 0
+
+    def is_new(self, update: tree_pb2.WatchTreeResponse) -> bool:
+        """Whether a tree was not seen before; :class:`FailedPrecondition` when it is another model's."""
+        if self._uid not in {"", update.model_uid}:
+            raise replaced(self._model)
+        self._uid = update.model_uid
+        newer = update.tree.version > self._version
+        self._version = max(self._version, update.tree.version)
+        return newer
+
+
+def replaced(model: str) -> FailedPrecondition:
+    """The error of whoever waits for a model that another has taken the name of."""
+    return FailedPrecondition(f"model {model!r} was deleted, and another has its name: begin anew")
+
+
+def wanted_sequence(before: str, now: Model, sequence: int | None) -> int:
+    """Up to which event growth is waited for: as given, else all of the log.
+
+    ``before`` is the uid that the client knew under the name. A number that the log does not reach is waited for, since
+    somebody may push; unless the number is of a model that is gone.
+    """
+    if sequence is None:
+        return now.sequence_committed
+    if before not in {"", now.uid} and sequence > now.sequence_committed:
+        raise replaced(now.name)
+    return sequence

@@ -47,6 +47,7 @@ PERMISSIONS: Final[dict[str, frozenset[str]]] = {
     "ModelService/UpdateModel": _OPERATE,
     "ModelService/DeleteModel": _OPERATE,
     "InstanceService/PushInstances": _WRITE,
+    "InstanceService/PushBatch": _WRITE,
     "InstanceService/ListInstances": _READ,
     "InstanceService/GetInstance": _READ,
     "QueryService/LeaseQueries": _LABEL,

@@ -31,7 +31,13 @@ from quercus.storage.store import Store
 from quercus.trees.learners.table import consonant
 
 MAX_AUTHOR = 200
-T = TypeVar("T")
+T = TypeVar(
+    "T",
+    query_pb2.AnswerQueryResponse,
+    query_pb2.RefuseQueryResponse,
+    query_pb2.CorrectAnswerResponse,
+    query_pb2.UndoAnswerResponse,
+)
 
 
 async def answer(core: Core, request: query_pb2.AnswerQueryRequest) -> query_pb2.AnswerQueryResponse:
@@ -131,15 +137,22 @@ async def _with_schema(core: Core, model: str, attempt: Callable[[Schema], Await
     schema = await core.catalogue.schema(model)
     done: T | None
     try:
-        done = await attempt(schema)
+        done = await _attempt(attempt, schema)
     except InvalidInput:
         if (await core.catalogue.reload_schema(model)).key == schema.key:
             raise
         done = None
     if done is None:
-        done = await attempt(await core.catalogue.reload_schema(model))
+        done = await _attempt(attempt, await core.catalogue.reload_schema(model))
     if done is None:
         raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
+    return done
+
+
+async def _attempt(attempt: Callable[[Schema], Awaitable[T | None]], schema: Schema) -> T | None:
+    done = await attempt(schema)
+    if done is not None:
+        done.model_uid = schema.uid
     return done
 
 

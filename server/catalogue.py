@@ -19,7 +19,7 @@ from quercus.server.errors import Unavailable
 from quercus.server.limits import MAX_CACHED_MODELS
 from quercus.server.schema import Schema
 from quercus.storage.changes import Change
-from quercus.storage.errors import FailedPrecondition, NotFound, StorageError
+from quercus.storage.errors import BeyondLog, FailedPrecondition, NotFound, StorageError
 from quercus.storage.store import Store
 
 _log = logging.getLogger(__name__)
@@ -68,12 +68,13 @@ class Catalogue:
         NotFound
             When there is no such model.
         FailedPrecondition
-            When it has no tree yet.
+            When it has no tree yet, or its log does not reach `min_sequence`.
         Unavailable
             When its newest tree is older than `min_sequence`.
         """
         found = self._classifiers.get(model)
         if found is None or found.as_of < min_sequence:
+            await self._read(check_reached, self._store, model, min_sequence)
             found = await self._load_classifier(model)
         if found.as_of < min_sequence:
             raise Unavailable(
@@ -145,6 +146,12 @@ class Catalogue:
             return known
         _keep(self._classifiers, model, loaded)
         return loaded
+
+
+def check_reached(store: Store, model: str, min_sequence: int) -> None:
+    """Raise ``BeyondLog`` when the log of a model ends before `min_sequence`."""
+    if min_sequence:
+        BeyondLog.check(min_sequence, model, store.get_model(model).sequence_committed)
 
 
 def _load_schema(store: Store, model: str) -> Schema:

@@ -253,6 +253,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         queries_open=record.queries_open,
         conflicts=record.conflicts,
         lag=duration(record.lag_s),
+        uid=record.uid,
     )
 
 

@@ -17,6 +17,7 @@ from quercus.server.limits import MAX_ERROR_BYTES
 from quercus.server.snapshots import UnreadableSnapshotError
 from quercus.storage.errors import (
     AlreadyExists,
+    BeyondLog,
     CorruptStore,
     FailedPrecondition,
     NewerSchema,
@@ -101,6 +102,9 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911, PLR091
             return failure(code_pb2.NOT_FOUND, str(error), _resource(error))
         case AlreadyExists():
             return failure(code_pb2.ALREADY_EXISTS, str(error), _resource(error))
+        case BeyondLog():
+            reason = InvalidInput(error.field, error.reason.removeprefix(f"{error.field}: "))
+            return failure(code_pb2.FAILED_PRECONDITION, str(error), _bad_request(reason))
         case FailedPrecondition() | ReadOnlyStore() | NewerSchema():
             return failure(code_pb2.FAILED_PRECONDITION, str(error))
         case NoSpace():

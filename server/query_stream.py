@@ -14,6 +14,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import query_pb2
 from quercus.server import answering, leasing
 from quercus.server.access import speaker
+from quercus.server.catalogue import check_reached
 from quercus.server.checks import check_count, empty_stream
 from quercus.server.core import Core
 from quercus.server.errors import to_failure
@@ -102,6 +103,7 @@ class QueryStream:
         if terms.model != leasing.ANY:
             # NotFound now rather than at the first credit; read anew, because another server may have replaced it
             self._key = (await self._core.catalogue.reload_schema(terms.model)).key
+            await self._core.read(check_reached, self._core.store, terms.model, terms.min_sequence)
         return terms
 
     def _check_same(self, request: Request, terms: leasing.Terms) -> None:

@@ -42,12 +42,14 @@ class Schema:
     key : tells a model from an earlier one of the same name.
     columns : its attributes, in declared order.
     frame : its classes.
+    uid : tells the same to clients.
     """
 
     model: str
     key: int
     columns: tuple[Column, ...]
     frame: Frame
+    uid: str = ""
 
     @classmethod
     def of(cls, record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> Schema:
@@ -70,4 +72,4 @@ class Schema:
             )
             for k, attribute in enumerate(message.attributes)
         )
-        return cls(record.name, record.key, columns, Frame(tuple(message.classes)))
+        return cls(record.name, record.key, columns, Frame(tuple(message.classes)), record.uid)

@@ -124,7 +124,7 @@ class _Appender:
         self.values += values
         self.labels += labels
         committed = self.row.sequence_committed + len(self.ids)
-        return Appended(committed, len(ids), len(push.ids) - len(ids))
+        return Appended(committed, len(ids), len(push.ids) - len(ids), self.row.uid)
 
     def write(self, now: float) -> None:
         """Write the rows and count them."""

@@ -67,6 +67,29 @@ class FailedPrecondition(StorageError):  # noqa: N818 - a name that says what is
         self.reason = reason
 
 
+class BeyondLog(FailedPrecondition):
+    """A tree was asked for that knows more of a log than there is: waiting for it is in vain.
+
+    Attributes
+    ----------
+    field : str
+        Of the request.
+    """
+
+    def __init__(self, field: str, sequence: int, model: str, committed: int) -> None:
+        super().__init__(
+            f"{field}: is {sequence}, but the log of model {model} ends at {committed}: "
+            "the number is of another model, or of one of this name that was deleted"
+        )
+        self.field = field
+
+    @classmethod
+    def check(cls, sequence: int, model: str, committed: int) -> None:
+        """Raise when `min_sequence` lies beyond what is committed."""
+        if sequence > committed:
+            raise cls("min_sequence", sequence, model, committed)
+
+
 class Stale(StorageError):  # noqa: N818 - a name that says what is wrong
     """The caller's copy of the vocabulary is old: read it again and retry. Nothing was stored."""
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Double, Integer, Select, String, and_, bindpa
 from quercus.storage import budgets, checks, claims, expiry, history, policies, queries
 from quercus.storage.claims import Claim
 from quercus.storage.clocks import Moment
+from quercus.storage.errors import BeyondLog
 from quercus.storage.history import Note
 from quercus.storage.lives import life_of, values_of
 from quercus.storage.log import history as evidence
@@ -54,6 +55,7 @@ def hand_out(connection: Connection, name: str, wish: Wish, now: Moment) -> Leas
     checks.at_least("limit", wish.limit, 1)
     checks.duration("duration_s", wish.duration_s)
     row = lock(connection, name)
+    BeyondLog.check(wish.min_sequence, name, row.sequence_committed)
     expiry.write_expired(connection, row.id, now)
     room = budgets.room(connection, row, policies.of(connection, row.id), wish.labeller, now)
     if room.idle in (Idle.BUDGET_SPENT, Idle.SHARE_SPENT):

@@ -1,7 +1,7 @@
 """What goes into the store and comes out of it: frozen values, times in seconds since 1970 (UTC)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -113,11 +113,14 @@ class Appended:
         Newest event of the model's log after the batch.
     stored, known : int
         Rows written, and rows that were there already with the same content.
+    uid : str
+        Of the model.
     """
 
     committed_sequence: int
     stored: int
     known: int
+    uid: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

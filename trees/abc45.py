@@ -4,7 +4,7 @@ The four pieces of the method, and `induce`, which grows a tree with an oracle a
 (`quercus.trees.stream`) uses the same pieces and the same choice of queries.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,14 +16,15 @@ from quercus.belief.evidence import update
 from quercus.belief.frame import check_size
 from quercus.trees.checks import PREDICTION_LEVEL
 from quercus.trees.dominance import TIE, first_largest, largest_mid_value, non_dominated
-from quercus.trees.gain import gain_ratio_interval
+from quercus.trees.gain import best_splits, gain_ratio_interval
 from quercus.trees.growth import Branch, Growth, Method, Place, Summary, Verdict
 from quercus.trees.incremental.growing import Rules
 from quercus.trees.incremental.live import LiveTree
 from quercus.trees.interval import IntervalSolver
 from quercus.trees.query import Desk, Query
-from quercus.trees.sample import ContourTable, Sample
+from quercus.trees.sample import ContourTable, Ints, Sample
 from quercus.trees.specification import check_alpha, check_count
+from quercus.trees.splits import BELOW
 from quercus.trees.strategies.names import PUBLISHED
 from quercus.trees.strategies.registry import agenda
 from quercus.trees.tree import Node, Stop
@@ -37,7 +38,8 @@ Oracle = Callable[[int], ArrayLike | None]
 class GainRatio:
     """Criterion: gain-ratio intervals, dominance, largest mid-value (ALGORITHMS §3.1, §3.2).
 
-    What it calls attributes are the splits of the sample, see `quercus.trees.splits`.
+    What it calls attributes are the splits of the sample, see `quercus.trees.splits`; of each attribute with cuts only
+    the one that stands for it is a candidate.
     """
 
     sample: Sample
@@ -59,7 +61,7 @@ class GainRatio:
     def _intervals(self, place: Place) -> dict[int, tuple[float, float]]:
         telling = self.sample.telling(place.rows, place.attributes)
         tables = self.sample.contingency(place.rows, tuple(telling))
-        splits = {k: table[table.any(axis=1)] for k, table in tables.items()}
+        splits = {k: tables[k][tables[k].any(axis=1)] for k in self._representing(tables)}
         if not splits:
             return {}
         counts = np.concatenate([self.sample.counts(place.rows)[np.newaxis], *splits.values()])
@@ -71,6 +73,20 @@ class GainRatio:
             intervals[k] = gain_ratio_interval(parent, lower[children], upper[children], table.sum(axis=1))
             start += len(table)
         return intervals
+
+    def _representing(self, tables: Mapping[int, Ints]) -> list[int]:
+        """Return the candidate of each attribute: of cuts that of largest gain at level 1 (ALGORITHMS §9)."""
+        candidates = sorted(tables)
+        firsts = np.unique(self.sample.splits.attribute[candidates], return_index=True)[1]
+        if firsts.size == len(candidates):
+            return candidates
+        solver = self.sample.table.solver(1.0)
+        gains, below = np.zeros(len(candidates)), np.zeros(len(candidates))
+        for at, k in enumerate(candidates):
+            sizes = tables[k].sum(axis=1)
+            lower, upper = solver.intervals(tables[k])
+            gains[at], below[at] = -(sizes / sizes.sum()) @ ((lower + upper) / 2), sizes[BELOW]
+        return [candidates[at] for at in best_splits(gains, firsts, below)]
 
 
 @dataclass(frozen=True, slots=True)

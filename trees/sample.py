@@ -100,13 +100,17 @@ class ContourTable:
         return self._vacuous[: self._size]
 
     def solver(self, alpha: float) -> IntervalSolver:
-        """Return the solver at level `alpha` over all contours; it remembers what it has solved."""
+        """Return the solver at level `alpha` over all contours; it remembers what it has solved.
+
+        Solvers of two levels are kept: of the one asked for last, and of level 1, which cuts are chosen by.
+        """
         solver, known = self._solvers.get(alpha, (None, 0))
         if solver is None:
             solver = IntervalSolver(self.contours, alpha)
         elif known < self.size:
             solver.extend(self.contours[known:])
-        self._solvers = {alpha: (solver, self.size)}  # the level of the past is not needed again
+        self._solvers = {level: kept for level, kept in self._solvers.items() if level == 1.0 or alpha == 1.0}
+        self._solvers[alpha] = solver, self.size
         return solver
 
 

@@ -2,8 +2,9 @@
 
 An attribute is either split by its codes, a branch each, or at one of its *cuts*. Then its codes count the bins
 between neighbouring cuts: bin ``b`` holds the values with ``b`` cuts at or below them, and a split at cut ``c`` has
-the branches XX. Of cuts that part the rows of a node alike the lowest stands for all of them; where none parts the
-rows with a value and some have none, the lowest cut of all tells the former from the latter.
+the branches `BELOW`, `ABOVE` and `NO_NUMBER`. Of cuts that part the rows of a node alike the lowest stands for all of
+them; where none parts the rows with a value and some have none, the lowest cut of all tells the former from the latter.
+These are the *candidates*. One of them stands for the attribute at a node: that of largest gain (`quercus.trees.gain`).
 
 Splits are numbered in order of attribute, then of cut. Where no attribute has cuts, the number of a split is the number
 of its attribute. Paths, queries and agendas name splits by their numbers.

@@ -12,15 +12,12 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from quercus.client.commands.common import err, fail, needs_server_extra, out
+from quercus.client.commands.common import err, fail, out
+from quercus.client.commands.stores import StoreOption, is_named, opened_store, store_errors, store_url
 
 if TYPE_CHECKING:
     from quercus.storage.store import Store
 
-StoreOption = Annotated[
-    str | None,
-    typer.Option("--store", metavar="URL", help="The store: a file or sqlite:///path (quercus.db)."),
-]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
@@ -38,11 +35,12 @@ def backup(
         quercus backup quercus-monday.db
         quercus backup /backup/q.db --store /var/lib/quercus/quercus.db --force
     """
-    with _storage() as url_of:
+    with store_errors("backup"):
         from quercus.storage.backup import back_up  # noqa: PLC0415  (the server extra)
 
+        url = store_url(store)
         with _progress("copying") as told:
-            size = back_up(url_of(store), target, force=force, progress=told)
+            size = back_up(url, target, force=force, progress=told)
     out.print(f"wrote {target}, {size / 1e6:,.1f} MB; check it with: quercus check --store {target}")
 
 
@@ -55,17 +53,18 @@ def restore(
 ) -> None:
     """Put a backup in the place of a store that no server uses.
 
-    The backup is checked before anything is replaced.
+    The backup is checked before anything is replaced. Where there is no store yet, name the one to make with --store.
 
     Try:
 
         quercus restore quercus-monday.db --store quercus.db
     """
-    with _storage() as url_of:
+    with store_errors("restore"):
         from quercus.storage.backup import restore as put_back  # noqa: PLC0415  (the server extra)
 
+        url = store_url(store, create="" if is_named(store) else "quercus restore FILE --store NEW.db")
         with _progress("copying") as told:
-            size = put_back(source, url_of(store), force=force, progress=told)
+            size = put_back(source, url, force=force, progress=told)
     out.print(f"restored {size / 1e6:,.1f} MB")
 
 
@@ -79,11 +78,12 @@ def check(store: StoreOption = None) -> None:
         quercus check
         quercus check --store quercus-monday.db
     """
-    with _storage() as url_of:
+    with store_errors("check"):
         from quercus.storage.verify import verify  # noqa: PLC0415  (the server extra)
 
+        url = store_url(store)
         with err.status("reading the store"):
-            faults = verify(url_of(store))
+            faults = verify(url)
     for fault in faults:
         err.print(fault, style="red", markup=False, soft_wrap=True)
     if faults:
@@ -128,7 +128,7 @@ def export(
         raise typer.BadParameter(f"--for-spreadsheets is for .csv files, {file.name} is none")
     if file.exists() and not force:
         raise typer.BadParameter(f"{file} exists; say --force to replace it")
-    with _opened(store, must_exist=True) as opened:
+    with opened_store("export", store) as opened:
         part = file.with_name(file.name + ".part")
         part.unlink(missing_ok=True)
         try:
@@ -156,6 +156,7 @@ def import_log(
     ],
     name: Annotated[str | None, typer.Option("--as", metavar="MODEL", help="Give it another name.")] = None,
     store: StoreOption = None,
+    create: Annotated[bool, typer.Option("--create", help="Make the store when there is none.")] = False,
 ) -> None:
     """Make a model of an exported log: all of it, or nothing when a line is wrong.
 
@@ -165,8 +166,10 @@ def import_log(
 
         quercus import wine.jsonl.gz
         quercus import wine.jsonl.gz --as wine-copy
+        quercus import wine.jsonl.gz --store copy.db --create
     """
-    with _opened(store) as opened, _text(file, file.name, "rt") as lines:
+    may = "" if create else "--create"
+    with opened_store("import", store, create=may) as opened, _text(file, file.name, "rt") as lines:
         from quercus.server.importing import Meaning  # noqa: PLC0415  (the server extra)
 
         try:
@@ -202,32 +205,6 @@ def _text(path: Path, name: str, mode: str) -> IO[Any]:
     if name.lower().endswith(".gz"):
         return cast(IO[Any], gzip.open(path, mode, encoding="utf-8", newline=""))
     return path.open(mode, encoding="utf-8", newline="")
-
-
-@contextmanager
-def _storage() -> Iterator[Callable[[str | None], str]]:
-    """Errors of a store as failures of the command; yields what finds a store as ``quercus serve`` does."""
-    with needs_server_extra("backup"):
-        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
-        from quercus.server.config import Config  # noqa: PLC0415
-        from quercus.server.errors import BadStart  # noqa: PLC0415
-        from quercus.storage.errors import StorageError  # noqa: PLC0415
-    try:
-        yield lambda store: Config.load({"store": store}).store_url
-    except (BadStart, StorageError, InvalidInput) as error:
-        fail(str(error))
-
-
-@contextmanager
-def _opened(store: str | None, *, must_exist: bool = False) -> Iterator[Store]:
-    with _storage() as url_of:
-        from quercus.storage.backup import existing  # noqa: PLC0415  (the server extra)
-        from quercus.storage.store import Store  # noqa: PLC0415
-
-        if must_exist:
-            existing(url_of(store))
-        with Store.open(url_of(store)) as opened:
-            yield opened
 
 
 @contextmanager

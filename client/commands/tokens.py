@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import IO, Annotated
 
 import typer
 from rich.table import Table as RichTable
 
 from quercus.client.commands.common import JsonOption, err, fail, needs_server_extra, out, print_json
-
-if TYPE_CHECKING:
-    from quercus.storage.access import Access
+from quercus.client.commands.stores import StoreOption, opened_store
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke the tokens of a server's store.")
 
-StoreOption = Annotated[
-    str | None,
-    typer.Option(
-        "--store", metavar="URL", help="Store of the server: a file or sqlite:///path (quercus.db)."
-    ),
-]
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -48,33 +42,66 @@ def create_token(
     expires: Annotated[
         str | None, typer.Option("--expires", metavar="TIME", help="As in 12h or 90d (never).")
     ] = None,
+    token_path: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write the token to a new file for you alone."),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a token and print it, this once: the store keeps only a digest.
+
+    With --out it goes into a new file of mode 600, and is not printed.
 
     A reader looks and classifies; a sensor pushes; a labeller leases and answers queries under its own name; an
     operator may do everything. A running server knows the token within a second.
 
     Try:
 
-        quercus tokens create ann --role labeller --expires 90d > ann.token
+        quercus tokens create ann --role labeller --expires 90d --out ann.token
         quercus tokens create press-7 --role sensor --model press
     """
     with needs_server_extra("tokens"):
         from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
         from quercus.server.access import issue  # noqa: PLC0415
-    try:
-        duration_s = None if expires is None else _seconds(expires)
-        with _open(store) as access:
-            token, record = issue(access, name, role, model, duration_s)
-    except InvalidInput as error:
-        raise typer.BadParameter(str(error)) from None
+    duration_s = None if expires is None else _seconds(expires)
+    with opened_store("tokens", store) as opened, _private(token_path) as stream:
+        try:
+            token, record = issue(opened.access, name, role, model, duration_s)
+        except InvalidInput as error:
+            raise typer.BadParameter(str(error)) from None
+        if stream is not None:
+            stream.write(token + "\n")
+    shown = {"token": token} if token_path is None else {"file": str(token_path)}
     if as_json:
-        print_json({"token": token, "id": record.id, "name": name, "expires_at": _time(record.expires_at)})
+        print_json(shown | {"id": record.id, "name": name, "expires_at": _time(record.expires_at)})
         return
-    err.print(f"token {record.id} of {name}, {', '.join(sorted(record.roles))}:", style="dim", markup=False)
+    head = f"token {record.id} of {name}, {', '.join(sorted(record.roles))}"
+    if token_path is not None:
+        err.print(f"{head}: wrote {token_path}", style="dim", soft_wrap=True)
+        return
+    err.print(f"{head}:", style="dim")
     typer.echo(token)
+
+
+@contextmanager
+def _private(path: Path | None) -> Iterator[IO[str] | None]:
+    """A new file that only this user may read; it goes again when what fills it fails."""
+    if path is None:
+        yield None
+        return
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        fail(f"{path} exists, and a token overwrites nothing: name another file with --out")
+    except OSError as error:
+        fail(f"cannot write {path}: {error.strerror}")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            yield stream
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 @app.command("list")
@@ -87,8 +114,8 @@ def list_tokens(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
         quercus tokens list
     """
-    with _open(store, must_exist=True) as access:
-        records = access.tokens()
+    with opened_store("tokens", store) as opened:
+        records = opened.access.tokens()
     now = datetime.now(UTC).timestamp()
     rows = [
         {
@@ -137,11 +164,11 @@ def revoke_token(
     """
     with needs_server_extra("tokens"):
         from quercus.storage.errors import NotFound  # noqa: PLC0415  (the server extra)
-    try:
-        with _open(store, must_exist=True) as access:
-            access.revoke_token(token_id)
-    except NotFound as error:
-        fail(f"{error}; those there are: quercus tokens list")
+    with opened_store("tokens", store) as opened:
+        try:
+            opened.access.revoke_token(token_id)
+        except NotFound as error:
+            fail(f"{error}; those there are: quercus tokens list")
     out.print(f"revoked {token_id}")
 
 
@@ -159,8 +186,8 @@ def audit(
 
         quercus tokens audit --limit 20
     """
-    with _open(store, must_exist=True) as access:
-        records = access.newest_audit(limit)
+    with opened_store("tokens", store) as opened:
+        records = opened.access.newest_audit(limit)
     if as_json:
         print_json(
             [
@@ -181,25 +208,6 @@ def audit(
             f"{datetime.fromtimestamp(r.at, UTC):%Y-%m-%d %H:%M:%S}", r.who, r.action, r.target, r.outcome
         )
     out.print(table)
-
-
-@contextmanager
-def _open(store: str | None, *, must_exist: bool = False) -> Iterator[Access]:
-    """The store's tokens; found as ``quercus serve`` finds the store."""
-    with needs_server_extra("tokens"):
-        from quercus.server.config import Config  # noqa: PLC0415  (the server extra)
-        from quercus.server.errors import BadStart  # noqa: PLC0415
-        from quercus.storage.backup import existing  # noqa: PLC0415
-        from quercus.storage.errors import StoreError  # noqa: PLC0415
-        from quercus.storage.store import Store  # noqa: PLC0415
-    try:
-        config = Config.load({"store": store})
-        if must_exist:
-            existing(config.store_url)
-        with Store.open(config.store_url) as opened:
-            yield opened.access
-    except (BadStart, StoreError) as error:
-        fail(str(error))
 
 
 def _seconds(text: str) -> float:

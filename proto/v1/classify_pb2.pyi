@@ -30,7 +30,9 @@ class ClassifyRequest(_message.Message):
     WANT_MASSES_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     min_sequence: _builtins.int
-    """Only a tree grown from at least this sequence number; UNAVAILABLE when there is none yet. 0: the newest."""
+    """Only a tree grown from at least this sequence number; UNAVAILABLE when there is none yet, and
+    FAILED_PRECONDITION when the log does not reach so far. 0: the newest.
+    """
     want_paths: _builtins.bool
     """Also return the path of every row."""
     want_masses: _builtins.bool

@@ -31,10 +31,13 @@ class PushInstancesRequest(_message.Message):
     LABELS_FIELD_NUMBER: _builtins.int
     IDS_FIELD_NUMBER: _builtins.int
     BATCH_ID_FIELD_NUMBER: _builtins.int
+    MODEL_UID_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """models/{model}; may be left empty after the first message of the stream."""
     batch_id: _builtins.str
     """Makes the batch idempotent when ids is empty: a retry with the same batch_id stores nothing twice."""
+    model_uid: _builtins.str
+    """The model that the rows were made for (see Model.uid): FAILED_PRECONDITION when another has its name by now. Empty: any."""
     @_builtins.property
     def rows(self) -> _values_pb2.Rows: ...
     @_builtins.property
@@ -55,10 +58,11 @@ class PushInstancesRequest(_message.Message):
         labels: _values_pb2.Labels | None = ...,
         ids: _abc.Iterable[_builtins.str] | None = ...,
         batch_id: _builtins.str = ...,
+        model_uid: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "ids", b"ids", "labels", b"labels", "model", b"model", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "ids", b"ids", "labels", b"labels", "model", b"model", "model_uid", b"model_uid", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -72,6 +76,7 @@ class PushInstancesResponse(_message.Message):
     COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
     ROWS_STORED_FIELD_NUMBER: _builtins.int
     ROWS_KNOWN_FIELD_NUMBER: _builtins.int
+    MODEL_UID_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """The batch_id this acknowledges."""
     committed_sequence: _builtins.int
@@ -79,6 +84,8 @@ class PushInstancesResponse(_message.Message):
     rows_stored: _builtins.int
     rows_known: _builtins.int
     """Rows that were already there."""
+    model_uid: _builtins.str
+    """Of the model that has them."""
     def __init__(
         self,
         *,
@@ -86,14 +93,87 @@ class PushInstancesResponse(_message.Message):
         committed_sequence: _builtins.int = ...,
         rows_stored: _builtins.int = ...,
         rows_known: _builtins.int = ...,
+        model_uid: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "rows_known", b"rows_known", "rows_stored", b"rows_stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "model_uid", b"model_uid", "rows_known", b"rows_known", "rows_stored", b"rows_stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PushInstancesResponse: _TypeAlias = PushInstancesResponse  # noqa: Y015
+
+@_typing.final
+class PushBatchRequest(_message.Message):
+    """As one message of PushInstances."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    BATCH_ID_FIELD_NUMBER: _builtins.int
+    MODEL_UID_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """models/{model}"""
+    batch_id: _builtins.str
+    """With it, or with ids, the call may be made again: nothing is stored twice."""
+    model_uid: _builtins.str
+    @_builtins.property
+    def rows(self) -> _values_pb2.Rows: ...
+    @_builtins.property
+    def labels(self) -> _values_pb2.Labels: ...
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        rows: _values_pb2.Rows | None = ...,
+        labels: _values_pb2.Labels | None = ...,
+        ids: _abc.Iterable[_builtins.str] | None = ...,
+        batch_id: _builtins.str = ...,
+        model_uid: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "rows", b"rows"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "ids", b"ids", "labels", b"labels", "model", b"model", "model_uid", b"model_uid", "rows", b"rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PushBatchRequest: _TypeAlias = PushBatchRequest  # noqa: Y015
+
+@_typing.final
+class PushBatchResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BATCH_ID_FIELD_NUMBER: _builtins.int
+    COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
+    ROWS_STORED_FIELD_NUMBER: _builtins.int
+    ROWS_KNOWN_FIELD_NUMBER: _builtins.int
+    MODEL_UID_FIELD_NUMBER: _builtins.int
+    batch_id: _builtins.str
+    committed_sequence: _builtins.int
+    rows_stored: _builtins.int
+    rows_known: _builtins.int
+    model_uid: _builtins.str
+    def __init__(
+        self,
+        *,
+        batch_id: _builtins.str = ...,
+        committed_sequence: _builtins.int = ...,
+        rows_stored: _builtins.int = ...,
+        rows_known: _builtins.int = ...,
+        model_uid: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "model_uid", b"model_uid", "rows_known", b"rows_known", "rows_stored", b"rows_stored"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PushBatchResponse: _TypeAlias = PushBatchResponse  # noqa: Y015
 
 @_typing.final
 class Evidence(_message.Message):

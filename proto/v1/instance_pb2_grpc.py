@@ -39,6 +39,11 @@ class InstanceServiceStub:
                 request_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.PushInstancesRequest.SerializeToString,
                 response_deserializer=quercus_dot_proto_dot_v1_dot_instance__pb2.PushInstancesResponse.FromString,
                 _registered_method=True)
+        self.PushBatch = channel.unary_unary(
+                '/quercus.v1.InstanceService/PushBatch',
+                request_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.PushBatchRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_instance__pb2.PushBatchResponse.FromString,
+                _registered_method=True)
         self.ListInstances = channel.unary_unary(
                 '/quercus.v1.InstanceService/ListInstances',
                 request_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.ListInstancesRequest.SerializeToString,
@@ -56,6 +61,13 @@ class InstanceServiceServicer:
 
     def PushInstances(self, request_iterator, context):
         """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PushBatch(self, request, context):
+        """One batch and its acknowledgement: for whoever has a few rows and waits. Of many batches a stream takes more a second.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -80,6 +92,11 @@ def add_InstanceServiceServicer_to_server(servicer, server):
                     servicer.PushInstances,
                     request_deserializer=quercus_dot_proto_dot_v1_dot_instance__pb2.PushInstancesRequest.FromString,
                     response_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.PushInstancesResponse.SerializeToString,
+            ),
+            'PushBatch': grpc.unary_unary_rpc_method_handler(
+                    servicer.PushBatch,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_instance__pb2.PushBatchRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.PushBatchResponse.SerializeToString,
             ),
             'ListInstances': grpc.unary_unary_rpc_method_handler(
                     servicer.ListInstances,
@@ -119,6 +136,33 @@ class InstanceService:
             '/quercus.v1.InstanceService/PushInstances',
             quercus_dot_proto_dot_v1_dot_instance__pb2.PushInstancesRequest.SerializeToString,
             quercus_dot_proto_dot_v1_dot_instance__pb2.PushInstancesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PushBatch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.InstanceService/PushBatch',
+            quercus_dot_proto_dot_v1_dot_instance__pb2.PushBatchRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_instance__pb2.PushBatchResponse.FromString,
             options,
             channel_credentials,
             insecure,

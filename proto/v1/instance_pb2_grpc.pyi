@@ -33,6 +33,8 @@ class InstanceServiceStub:
     def __new__(cls, channel: _aio.Channel) -> InstanceServiceAsyncStub: ...
     PushInstances: _grpc.StreamStreamMultiCallable[_instance_pb2.PushInstancesRequest, _instance_pb2.PushInstancesResponse]
     """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all."""
+    PushBatch: _grpc.UnaryUnaryMultiCallable[_instance_pb2.PushBatchRequest, _instance_pb2.PushBatchResponse]
+    """One batch and its acknowledgement: for whoever has a few rows and waits. Of many batches a stream takes more a second."""
     ListInstances: _grpc.UnaryUnaryMultiCallable[_instance_pb2.ListInstancesRequest, _instance_pb2.ListInstancesResponse]
     GetInstance: _grpc.UnaryUnaryMultiCallable[_instance_pb2.GetInstanceRequest, _instance_pb2.Instance]
 
@@ -41,6 +43,8 @@ class InstanceServiceAsyncStub(InstanceServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     PushInstances: _aio.StreamStreamMultiCallable[_instance_pb2.PushInstancesRequest, _instance_pb2.PushInstancesResponse]  # type: ignore[assignment]
     """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all."""
+    PushBatch: _aio.UnaryUnaryMultiCallable[_instance_pb2.PushBatchRequest, _instance_pb2.PushBatchResponse]  # type: ignore[assignment]
+    """One batch and its acknowledgement: for whoever has a few rows and waits. Of many batches a stream takes more a second."""
     ListInstances: _aio.UnaryUnaryMultiCallable[_instance_pb2.ListInstancesRequest, _instance_pb2.ListInstancesResponse]  # type: ignore[assignment]
     GetInstance: _aio.UnaryUnaryMultiCallable[_instance_pb2.GetInstanceRequest, _instance_pb2.Instance]  # type: ignore[assignment]
 
@@ -52,6 +56,14 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_instance_pb2.PushInstancesResponse], _abc.AsyncIterator[_instance_pb2.PushInstancesResponse]]:
         """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all."""
+
+    @_abc_1.abstractmethod
+    def PushBatch(
+        self,
+        request: _instance_pb2.PushBatchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_instance_pb2.PushBatchResponse, _abc.Awaitable[_instance_pb2.PushBatchResponse]]:
+        """One batch and its acknowledgement: for whoever has a few rows and waits. Of many batches a stream takes more a second."""
 
     @_abc_1.abstractmethod
     def ListInstances(

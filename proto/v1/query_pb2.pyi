@@ -388,7 +388,9 @@ class LeaseQueriesRequest(_message.Message):
     max_queries: _builtins.int
     """At most 100; 0 means 1. The labelling policy bounds what one labeller holds at once."""
     min_sequence: _builtins.int
-    """Only queries of a tree grown from at least this sequence number (read your own writes); not for models/-."""
+    """Only queries of a tree grown from at least this sequence number (read your own writes); not for models/-.
+    FAILED_PRECONDITION when the log does not reach so far.
+    """
     @_builtins.property
     def lease_duration(self) -> _duration_pb2.Duration:
         """1 s to 1 h; absent: 60 s."""
@@ -509,6 +511,7 @@ class StreamQueriesRequest(_message.Message):
     """
     labeller: _builtins.str
     min_sequence: _builtins.int
+    """As in LeaseQueriesRequest."""
     credits: _builtins.int
     """Adds to the number of queries the client will hold at once."""
     heartbeat: _builtins.bool
@@ -691,6 +694,7 @@ class AnswerQueryResponse(_message.Message):
     DEGREE_OF_CONFLICT_FIELD_NUMBER: _builtins.int
     IGNORANCE_FIELD_NUMBER: _builtins.int
     RELIABILITY_FIELD_NUMBER: _builtins.int
+    MODEL_UID_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     committed_sequence: _builtins.int
     conflict: _builtins.bool
@@ -702,6 +706,8 @@ class AnswerQueryResponse(_message.Message):
     ignorance: _builtins.float
     reliability: _builtins.float
     """What the answer counted with."""
+    model_uid: _builtins.str
+    """Of the model whose log has it."""
     def __init__(
         self,
         *,
@@ -712,10 +718,11 @@ class AnswerQueryResponse(_message.Message):
         degree_of_conflict: _builtins.float = ...,
         ignorance: _builtins.float = ...,
         reliability: _builtins.float = ...,
+        model_uid: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "conflict", b"conflict", "degree_of_conflict", b"degree_of_conflict", "ignorance", b"ignorance", "name", b"name", "reliability", b"reliability", "wants_more", b"wants_more"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "conflict", b"conflict", "degree_of_conflict", b"degree_of_conflict", "ignorance", b"ignorance", "model_uid", b"model_uid", "name", b"name", "reliability", b"reliability", "wants_more", b"wants_more"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -756,17 +763,21 @@ class RefuseQueryResponse(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
+    MODEL_UID_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     committed_sequence: _builtins.int
+    model_uid: _builtins.str
+    """Of the model whose log has it."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         committed_sequence: _builtins.int = ...,
+        model_uid: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "model_uid", b"model_uid", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -936,19 +947,23 @@ class CorrectAnswerResponse(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
     CONFLICT_FIELD_NUMBER: _builtins.int
+    MODEL_UID_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     committed_sequence: _builtins.int
     conflict: _builtins.bool
+    model_uid: _builtins.str
+    """Of the model whose log has it."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         committed_sequence: _builtins.int = ...,
         conflict: _builtins.bool = ...,
+        model_uid: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "conflict", b"conflict", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "conflict", b"conflict", "model_uid", b"model_uid", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -985,17 +1000,21 @@ class UndoAnswerResponse(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
+    MODEL_UID_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     committed_sequence: _builtins.int
+    model_uid: _builtins.str
+    """Of the model whose log has it."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         committed_sequence: _builtins.int = ...,
+        model_uid: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "model_uid", b"model_uid", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -346,8 +346,11 @@ class WatchTreeResponse(_message.Message):
 
     TREE_FIELD_NUMBER: _builtins.int
     COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
+    MODEL_UID_FIELD_NUMBER: _builtins.int
     committed_sequence: _builtins.int
     """Newest committed sequence number when this was sent."""
+    model_uid: _builtins.str
+    """Of the model; a watch never goes on with another of its name."""
     @_builtins.property
     def tree(self) -> Global___Tree: ...
     def __init__(
@@ -355,10 +358,11 @@ class WatchTreeResponse(_message.Message):
         *,
         tree: Global___Tree | None = ...,
         committed_sequence: _builtins.int = ...,
+        model_uid: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["tree", b"tree"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "tree", b"tree"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "model_uid", b"model_uid", "tree", b"tree"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -29,6 +29,7 @@ from quercus.storage.errors import FailedPrecondition, Stale
 from quercus.storage.records import Appended, Push
 from quercus.storage.store import Store
 
+_Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
 _Acks = asyncio.Queue[tuple[str, Awaitable[Appended]] | Exception | None]
 
 
@@ -59,14 +60,25 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
                     raise ack
                 batch_id, pending = ack
                 stored = await pending
-                yield instance_pb2.PushInstancesResponse(
-                    batch_id=batch_id,
-                    committed_sequence=stored.committed_sequence,
-                    rows_stored=stored.stored,
-                    rows_known=stored.known,
-                )
+                yield instance_pb2.PushInstancesResponse(batch_id=batch_id, **_counts(stored))
         finally:
             reader.cancel()
+
+    async def PushBatch(  # noqa: N802
+        self, request: instance_pb2.PushBatchRequest, context: Any
+    ) -> instance_pb2.PushBatchResponse:
+        """Store one batch; the response is sent after the commit."""
+        model = parse_model(request.model, "model")
+        schema = await self._core.catalogue.schema(model)
+        try:
+            stored = await (await self._store(model, schema.key, request))
+        except FailedPrecondition:
+            again = await self._core.catalogue.reload_schema(model)
+            if again.key == schema.key:
+                raise
+            # what was remembered was of an earlier model of this name
+            stored = await (await self._store(model, again.key, request))
+        return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **_counts(stored))
 
     async def _read_batches(
         self, requests: AsyncIterator[instance_pb2.PushInstancesRequest], acks: _Acks
@@ -87,17 +99,13 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         else:
             await acks.put(None)
 
-    async def _store(
-        self, model: str, key: int, request: instance_pb2.PushInstancesRequest
-    ) -> Awaitable[Appended]:
+    async def _store(self, model: str, key: int, request: _Batch) -> Awaitable[Appended]:
         """Queue one batch. One with new nominal values is awaited: others may have given the same numbers."""
         schema = await self._core.catalogue.schema(model)
         generated, sizes = uuid.uuid4().hex, self._core.config.sizes
         for _ in range(NEW_VALUE_ATTEMPTS):
-            if schema.key != key:
-                raise FailedPrecondition(
-                    f"model {model} was deleted, and another has its name: open another stream"
-                )
+            if schema.key != key or request.model_uid not in {"", schema.uid}:
+                raise FailedPrecondition(f"model {model} was deleted, and another has its name: begin anew")
             try:
                 push = await self._core.convert(request, _decode, request, schema, generated, sizes)
             except InvalidInput:  # perhaps an index that another server has just learned
@@ -142,7 +150,16 @@ def _same_model(name: str, given: str) -> str:
     return given or name
 
 
-def _decode(request: instance_pb2.PushInstancesRequest, schema: Schema, generated: str, sizes: Sizes) -> Push:
+def _counts(stored: Appended) -> dict[str, Any]:
+    return {
+        "committed_sequence": stored.committed_sequence,
+        "rows_stored": stored.stored,
+        "rows_known": stored.known,
+        "model_uid": stored.uid,
+    }
+
+
+def _decode(request: _Batch, schema: Schema, generated: str, sizes: Sizes) -> Push:
     rows = decode_rows(request.rows, schema, learn=True, sizes=sizes)
     count = len(rows.values)
     labels = decode_labels(request.labels if request.HasField("labels") else None, count, schema.frame)
@@ -150,7 +167,7 @@ def _decode(request: instance_pb2.PushInstancesRequest, schema: Schema, generate
     return Push(schema.model, ids, rows.values, labels, rows.new_values, schema.key)
 
 
-def _ids(request: instance_pb2.PushInstancesRequest, count: int, generated: str) -> tuple[str, ...]:
+def _ids(request: _Batch, count: int, generated: str) -> tuple[str, ...]:
     if not request.ids:
         base = request.batch_id or generated
         ids = tuple(f"{base}-{i}" for i in range(count))

@@ -54,7 +54,9 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
             if record.tree_version > sent:
                 tree = await self._newest(model, (record.key, record.tree_version))
                 sent = tree.version
-                yield tree_pb2.WatchTreeResponse(tree=tree, committed_sequence=record.sequence_committed)
+                yield tree_pb2.WatchTreeResponse(
+                    tree=tree, committed_sequence=record.sequence_committed, model_uid=record.uid
+                )
             else:
                 await self._core.pause(self._core.changes.wait(model, seen, LOOK_AGAIN_S))
         raise Unavailable(STOPPING)

@@ -108,7 +108,7 @@ class Batch:
 
     @cached_property
     def tree(self) -> Node:
-        """The tree as published: tests by attribute and threshold, the gain of an attribute the largest of its cuts."""
+        """The tree as published: tests by attribute and threshold, the gain of an attribute that of its cut."""
         below: dict[int, Node] = {}
         numbered = list(self.plain.preorder())
         for index, (node, _, _) in reversed(list(enumerate(numbered))):
@@ -123,25 +123,12 @@ class Batch:
 
     def _published(self, node: Node, children: dict[int, Node]) -> Node:
         splits = self.desk.sample.splits
-        gains: dict[int, tuple[float, float]] = {}
-        for split, (low, high) in node.intervals.items():
-            k = int(splits.attribute[split])
-            before = gains.get(k, (-np.inf, -np.inf))
-            gains[k] = (max(before[0], low), max(before[1], high))
+        gains = {int(splits.attribute[split]): ends for split, ends in node.intervals.items()}
+        assert len(gains) == len(node.intervals), "one cut stands for an attribute"
         k = None if node.attribute is None else int(splits.attribute[node.attribute])
         cut = -1 if node.attribute is None else int(splits.cut[node.attribute])
         threshold = float(self.edges[k][cut]) if k is not None and cut >= 0 else None
         return replace(node, attribute=k, threshold=threshold, intervals=gains, children=children)
-
-    def splits_of(self, node: Node) -> set[int]:
-        """The splits that a published node's test may be: those at one cut, where cuts are equal."""
-        if node.attribute is None:
-            return set()
-        splits = self.desk.sample.splits
-        first = int(splits.first[node.attribute])
-        if node.threshold is None:
-            return {first}
-        return {first + cut for cut, edge in enumerate(self.edges[node.attribute]) if edge == node.threshold}
 
     def agenda(self, limit: int) -> tuple[Query, ...]:
         return agenda(self.desk, self.asked, min(limit, self.budget_left), self.strategy)

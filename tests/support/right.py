@@ -183,6 +183,10 @@ def _instances(of: str, label: values_pb2.Label) -> dict[str, list[Any]]:
             instance_pb2.PushInstancesRequest(model=of, rows=named),
             *(instance_pb2.PushInstancesRequest(model=of, rows=packed, labels=each) for each in labels),
         ],
+        "PushBatch": [
+            instance_pb2.PushBatchRequest(model=of, rows=named),
+            instance_pb2.PushBatchRequest(model=of, rows=packed, labels=labels[1], ids=["u-1", "u-2"]),
+        ],
         "ListInstances": [instance_pb2.ListInstancesRequest(model=of, page_size=3)],
         "GetInstance": [instance_pb2.GetInstanceRequest(name=f"{of}/instances/row-1")],
         "Classify": classified,

@@ -72,23 +72,21 @@ def assert_same_evidence(state: GrowthState, evidence: Evidence, batch: Batch) -
 
 
 def assert_same_tree(found: Node, batch: Batch, tally: Tally) -> None:
-    by_code = not any(batch.desk.sample.splits.cuts)
-    pending: list[tuple[Path, Node, Node, Node]] = [((), found, batch.tree, batch.plain)]
+    pending: list[tuple[Path, Node, Node]] = [((), found, batch.tree)]
     while pending:
-        path, a, b, plain = pending.pop()
+        path, a, b = pending.pop()
         tally.seen["nodes"] += 1
         tally.seen["undecided"] += b.undecided
         tally.seen["thresholds"] += b.threshold is not None
-        assert_rules_kept(a, path, by_code=by_code)
-        if same_node(a, b, plain, batch, path, tally):
+        assert_rules_kept(a, path)
+        if same_node(a, b, path, tally):
             pending.extend(
-                ((*path, (b.attribute, code)), a.children[code], child, plain.children[code])
-                for code, child in b.children.items()
+                ((*path, (b.attribute, code)), a.children[code], child) for code, child in b.children.items()
             )
 
 
-def same_node(a: Node, b: Node, plain: Node, batch: Batch, path: Path, tally: Tally) -> bool:
-    """Compare two nodes; tell whether their children can be compared. `plain` is `b` in terms of splits."""
+def same_node(a: Node, b: Node, path: Path, tally: Tally) -> bool:
+    """Compare two nodes; tell whether their children can be compared."""
     assert a.count == b.count, f"{path}: count {a.count}, by batch {b.count}"
     assert_close(a.theta, b.theta, f"{path}: theta")
     assert_close(a.belief, b.belief, f"{path}: belief")
@@ -102,33 +100,25 @@ def same_node(a: Node, b: Node, plain: Node, batch: Batch, path: Path, tally: Ta
         )
         return False
     assert list(a.intervals) == list(b.intervals), f"{path}: candidates"
-    assert_same_intervals(a, b, plain, batch, path, tally)
+    assert_same_intervals(a, b, path, tally)
     if a.undecided != b.undecided:
-        near = dominance_is_near(plain.intervals)
-        tally.excuse(near, f"{path}: undecided {a.undecided}, {plain.intervals}")
-    if (a.attribute, a.threshold) != (b.attribute, b.threshold):
-        near = mids_are_near(plain.intervals, plain.attribute, batch.splits_of(a)) or dominance_is_near(
-            plain.intervals
-        )
-        tally.excuse(near, f"{path}: split by {a.attribute}, by batch {plain.attribute}, {plain.intervals}")
+        near = dominance_is_near(b.intervals)
+        tally.excuse(near, f"{path}: undecided {a.undecided}, {b.intervals}")
+    if a.attribute != b.attribute:
+        near = mids_are_near(b.intervals, a.attribute, b.attribute) or dominance_is_near(b.intervals)
+        tally.excuse(near, f"{path}: split by {a.attribute}, by batch {b.attribute}, {b.intervals}")
         return False
+    assert a.threshold == b.threshold, f"{path}: threshold {a.threshold}, by batch {b.threshold}"
     assert list(a.children) == list(b.children), f"{path}: branches"
     return True
 
 
-def assert_same_intervals(a: Node, b: Node, plain: Node, batch: Batch, path: Path, tally: Tally) -> None:
-    """Of the cuts of an attribute some may be dominated: then the lower end encloses."""
-    splits, rivals = batch.desk.sample.splits, non_dominated(plain.intervals)
+def assert_same_intervals(a: Node, b: Node, path: Path, tally: Tally) -> None:
+    """Of an attribute that is dominated, outer bounds will do."""
+    rivals = non_dominated(b.intervals)
     for k, ends in a.intervals.items():
-        of_rivals = [plain.intervals[split][0] for split in rivals if splits.attribute[split] == k]
-        what = f"{path}: interval of {k}"
-        tally.seen["exact" if of_rivals else "dominated"] += 1
-        assert_encloses(*ends, *b.intervals[k], what)
-        if of_rivals:
-            assert_close(ends[1], b.intervals[k][1], what)
-            assert max(of_rivals) - CLOSE <= ends[0], what
-            if not splits.cuts[k]:
-                assert_close(ends, b.intervals[k], what)
+        tally.seen["exact" if k in rivals else "dominated"] += 1
+        assert_interval(ends, b.intervals[k], k in rivals, f"{path}: interval of {k}")
 
 
 def assert_close(found: object, wanted: object, what: str) -> None:
@@ -155,7 +145,7 @@ def assert_encloses(
     )
 
 
-def assert_rules_kept(node: Node, path: Path, *, by_code: bool) -> None:
+def assert_rules_kept(node: Node, path: Path) -> None:
     """Every decision follows from the node's own numbers, ties and all (ALGORITHMS §3.2, §3.4, §3.5)."""
     assert node.klass == first_largest(node.theta), f"{path}: class"
     if node.stop is Stop.PURE:
@@ -166,10 +156,8 @@ def assert_rules_kept(node: Node, path: Path, *, by_code: bool) -> None:
         return
     rivals = non_dominated(node.intervals)
     assert max(upper for _, upper in node.intervals.values()) > TIE, f"{path}: gain"
-    assert node.attribute in rivals, f"{path}: choice"
-    if by_code:  # else the rivals are cuts, of which the node does not tell
-        assert node.attribute == largest_mid_value(node.intervals, rivals), f"{path}: choice"
-        assert len(rivals) > 1 or not node.undecided, f"{path}: undecided"
+    assert node.attribute == largest_mid_value(node.intervals, rivals), f"{path}: choice"
+    assert len(rivals) > 1 or not node.undecided, f"{path}: undecided"
 
 
 def stops_are_near(a: Node, b: Node) -> bool:
@@ -185,10 +173,10 @@ def dominance_is_near(intervals: Intervals) -> bool:
     return any(abs(intervals[best][0] - intervals[k][1]) < NEAR for k in intervals if k != best)
 
 
-def mids_are_near(intervals: Intervals, one: int | None, others: set[int]) -> bool:
-    if one is None:
+def mids_are_near(intervals: Intervals, one: int | None, other: int | None) -> bool:
+    if one is None or other is None:
         return False
-    return any(abs(sum(intervals[one]) - sum(intervals[k])) < 2 * NEAR for k in others & set(intervals))
+    return abs(sum(intervals[one]) - sum(intervals[other])) < 2 * NEAR
 
 
 # the agenda

@@ -9,7 +9,7 @@ from quercus.trees.cells import Cells
 from quercus.trees.incremental.arrays import Bools, Floats, Ids
 from quercus.trees.incremental.layout import Layout
 from quercus.trees.incremental.tally import Tally
-from quercus.trees.incremental.verdicts import Verdicts, judge, populated
+from quercus.trees.incremental.verdicts import Verdicts, judge, populated, representing
 from quercus.trees.interval import IntervalSolver
 
 BATCH = 4_000_000  # entries of kept cells that are read at a time
@@ -24,6 +24,9 @@ class Ends(Protocol):
     def solve(self, wanted: Bools) -> None:
         """Solve the wanted cells, those that are not yet."""
 
+    def estimate(self, wanted: Bools) -> Floats:
+        """Return the mid-values of the wanted cells' entropies at level 1; what is said of others means nothing."""
+
     def read(self, solved: Bools) -> tuple[Floats, Floats]:
         """Return lower and upper ends (m, C): the exact ones of `solved` cells, of the others the outer bounds."""
 
@@ -31,8 +34,9 @@ class Ends(Protocol):
 def verdicts(layout: Layout, size: Ids, ends: Ends, *, frugal: bool) -> Verdicts:
     """Judge m nodes, solving no more cells than it takes.
 
-    An attribute that is dominated by its outer bounds is dominated; its interval stays as these bounds give it. So
-    the verdict is a function of the cells alone, and its choice and rivals are those of exact intervals throughout.
+    Of an attribute with cuts one is a candidate (`representing`). An attribute that is dominated by its outer bounds is
+    dominated; its interval stays as these bounds give it. So the verdict is a function of the cells alone, and its
+    choice and rivals are those of exact intervals throughout.
 
     Parameters
     ----------
@@ -47,14 +51,25 @@ def verdicts(layout: Layout, size: Ids, ends: Ends, *, frugal: bool) -> Verdicts
     """
     own = np.zeros(size.shape, bool)
     own[:, 0] = True
-    contested = populated(layout, size)
+    candidates = contested = _candidates(layout, size, ends)
     if frugal:
         ends.solve(own)
         ends.enclose(_cells(layout, contested) & (size > 0))
-        contested = judge(layout, size, *ends.read(own)).rivals
+        contested = judge(layout, size, *ends.read(own), candidates).rivals
     exact = own | (_cells(layout, contested) & (size > 0))
     ends.solve(exact)
-    return judge(layout, size, *ends.read(exact))
+    return judge(layout, size, *ends.read(exact), candidates)
+
+
+def _candidates(layout: Layout, size: Ids, ends: Ends) -> Bools:
+    """Tell which splits are compared (m, T): those by code with two populated branches, and a cut an attribute."""
+    candidates = populated(layout, size)
+    if not any(layout.splits.cuts):
+        return candidates
+    first = layout.splits.first
+    cuts = np.add.reduceat(candidates, first, axis=1, dtype=np.int64)[:, layout.splits.attribute]
+    entropy = ends.estimate(_cells(layout, candidates & (cuts > 1)) & (size > 0))
+    return representing(layout, size, entropy, candidates)
 
 
 def _cells(layout: Layout, splits: Bools) -> Bools:
@@ -69,18 +84,25 @@ class CountedEnds:
 
     Parameters
     ----------
-    solver
-        Solves them.
+    solver, estimator
+        Solve them, the latter at level 1.
     group, cell, cells
         Node (0 to m - 1), number and contents of each populated cell.
     shape
         ``(m, C)``.
     """
 
-    def __init__(
-        self, solver: IntervalSolver, group: Ids, cell: Ids, cells: Cells, shape: tuple[int, int]
+    def __init__(  # noqa: PLR0917 - columns that go together
+        self,
+        solver: IntervalSolver,
+        estimator: IntervalSolver,
+        group: Ids,
+        cell: Ids,
+        cells: Cells,
+        shape: tuple[int, int],
     ) -> None:
         self._solver = solver
+        self._estimator = estimator
         self._group, self._cell, self._cells = group, cell, cells
         self._outer = np.zeros(shape), np.zeros(shape)
         self._exact = np.zeros(shape), np.zeros(shape)
@@ -100,6 +122,17 @@ class CountedEnds:
         self._exact[0][at], self._exact[1][at] = found.lower, found.upper
         self._solved[at] = True
 
+    def estimate(self, wanted: Bools) -> Floats:
+        """See `Ends`."""
+        if self._estimator is self._solver:
+            self.solve(wanted)
+            return (self._exact[0] + self._exact[1]) / 2
+        chosen = wanted[self._group, self._cell]
+        found = self._estimator.solve_cells(self._cells.of(chosen))
+        entropy = np.zeros(wanted.shape)
+        entropy[self._group[chosen], self._cell[chosen]] = (found.lower + found.upper) / 2
+        return entropy
+
     def read(self, solved: Bools) -> tuple[Floats, Floats]:
         """See `Ends`."""
         return np.where(solved, self._exact[0], self._outer[0]), np.where(
@@ -112,8 +145,8 @@ class KeptEnds:
 
     Parameters
     ----------
-    solver
-        Solves them.
+    solver, estimator
+        Solve them, the latter at level 1.
     tally, blocks
         The cells: of so many blocks, m, all.
 
@@ -122,13 +155,16 @@ class KeptEnds:
     size : (m, C) rows in each cell of a candidate
     """
 
-    def __init__(self, solver: IntervalSolver, tally: Tally, blocks: Ids) -> None:
+    def __init__(self, solver: IntervalSolver, estimator: IntervalSolver, tally: Tally, blocks: Ids) -> None:
         self._solver = solver
+        self._estimator = estimator
         self._tally = tally
         self._blocks = blocks
         self.size, changed = tally.sizes(blocks)
         tally.enclosed[blocks] &= ~changed
         tally.solved[blocks] &= ~changed
+        if tally.estimates:
+            tally.estimated[blocks] &= ~changed
         tally.dirty[blocks] = False
 
     def _missing(self, wanted: Bools, known: Bools) -> Iterator[tuple[Ids, Ids]]:
@@ -152,6 +188,18 @@ class KeptEnds:
             found = self._solver.solve_cells(tally.cells(*at))
             tally.lower[at], tally.upper[at] = found.lower, found.upper
             tally.solved[at] = True
+
+    def estimate(self, wanted: Bools) -> Floats:
+        """See `Ends`."""
+        tally, blocks = self._tally, self._blocks
+        if self._estimator is self._solver:
+            self.solve(wanted)
+            return (tally.lower[blocks] + tally.upper[blocks]) / 2
+        for at in self._missing(wanted, tally.estimated):
+            found = self._estimator.solve_cells(tally.cells(*at))
+            tally.entropy[at] = (found.lower + found.upper) / 2
+            tally.estimated[at] = True
+        return tally.entropy[blocks]
 
     def read(self, solved: Bools) -> tuple[Floats, Floats]:
         """See `Ends`."""

@@ -88,7 +88,10 @@ class GrowingTree:
         self._deepest = np.iinfo(np.int32).max if rules.max_depth is None else rules.max_depth
         thin = THIN * layout.cells // len(layout.widths)
         self._small = max(SMALL, thin) if small is None else small
-        self._tally = Tally(layout, evidence, table)
+        estimates = (
+            any(layout.cuts) and rules.alpha < 1
+        )  # by which cuts are chosen; at level 1 they are the ends
+        self._tally = Tally(layout, evidence, table, estimates=estimates)
         self._deep_tally = Tally(Layout(()), evidence, table)
         self._shelves = Shelves(self.nodes, self._let_go)
         none = np.array([NONE], np.int32)
@@ -102,6 +105,11 @@ class GrowingTree:
     def solver(self) -> IntervalSolver:
         """Entropy intervals over all contours."""
         return self._table.solver(self._rules.alpha)
+
+    @property
+    def _solvers(self) -> tuple[IntervalSolver, IntervalSolver]:
+        """Entropy intervals, and those at level 1, which only cuts need."""
+        return self.solver, self._table.solver(1.0) if any(self.layout.cuts) else self.solver
 
     def take_up(self, rows: Ids, was: Ids, opened: Deltas) -> None:
         """Bring the tree up to date with rows that are new or changed, see `Changes`."""
@@ -133,11 +141,11 @@ class GrowingTree:
         return self._tally.nodes(rows[np.argsort(whose, kind="stable")], start)
 
     def gains(self, node: int) -> tuple[Floats, Floats]:
-        """Return the exact ends of the gain ratio (T,) of every split at a node, whether it is a leaf or not."""
+        """Return the exact ends of the gain ratio (T,) of every candidate at a node, whether it is a leaf or not."""
         here = np.array([node], np.int32)
         blocks = self.nodes.block[here]
         if blocks[0] >= 0 and self.nodes.depth[node] < self._deepest:
-            ends = KeptEnds(self.solver, self._tally, blocks)
+            ends = KeptEnds(*self._solvers, self._tally, blocks)
             found = verdicts(self.layout, ends.size, ends, frugal=False)
         else:
             rows = self.rows(node)
@@ -240,7 +248,7 @@ class GrowingTree:
         changes = changes.of(~deep)
         blocks, going = self._count(self._tally, changes)
         blocks = blocks[going]
-        ends = KeptEnds(self.solver, self._tally, blocks)
+        ends = KeptEnds(*self._solvers, self._tally, blocks)
         found = verdicts(self.layout, ends.size, ends, frugal=self._rules.frugal)
         split[np.flatnonzero(~deep)[going]] = self._settle(changes.nodes[going], found)
         return split
@@ -277,7 +285,7 @@ class GrowingTree:
         )
         size = np.zeros((changes.nodes.size, self.layout.cells), np.int32)
         size[group, cell] = rows
-        ends = CountedEnds(self.solver, group, cell, cells, size.shape)
+        ends = CountedEnds(*self._solvers, group, cell, cells, size.shape)
         return verdicts(self.layout, size, ends, frugal=frugal)
 
     def _weigh(self, nodes: Ids, cells: Cells) -> Bools:
@@ -307,7 +315,7 @@ class GrowingTree:
         columns.stop[nodes] = stop
         columns.judged[nodes] = found.split >= 0
         lower, upper = found.lower, found.upper
-        if first.size < lower.shape[1]:  # of an attribute's cuts, the largest
+        if first.size < lower.shape[1]:  # of an attribute's cuts that which stands for it: the others are NaN
             lower, upper = np.fmax.reduceat(lower, first, axis=1), np.fmax.reduceat(upper, first, axis=1)
         columns.gain_lower[nodes], columns.gain_upper[nodes] = lower, upper
         columns.rivals[nodes] = np.packbits(found.rivals, axis=1)

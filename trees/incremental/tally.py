@@ -24,6 +24,8 @@ class Tally:
         The slots.
     evidence, table
         The rows and their contours.
+    estimates
+        There is room for entropies at level 1, beside the ends.
 
     Attributes
     ----------
@@ -31,10 +33,15 @@ class Tally:
     dirty : (blocks, S) whether the counts changed since the slot was last looked at
     solved, lower, upper : (blocks, C) whether a cell's entropy is known, and its ends
     enclosed, outer_lower, outer_upper : (blocks, C) the same of outer bounds
+    estimated, entropy : (blocks, C) whether the mid-value of a cell's entropy at level 1 is known, and it; C is 0 here
+        without room for them
     """
 
-    def __init__(self, layout: Layout, evidence: Evidence, table: ContourTable) -> None:
+    def __init__(
+        self, layout: Layout, evidence: Evidence, table: ContourTable, *, estimates: bool = False
+    ) -> None:
         self.layout = layout
+        self.estimates = estimates
         self._evidence = evidence
         self._table = table
         self._pool = np.zeros(1024, np.int32)
@@ -45,7 +52,7 @@ class Tally:
         self._free = FreeNumbers()
         self._columns: tuple[str, ...] = (
             "_at", "_width", "_used", "dirty", "size",
-            "solved", "lower", "upper", "enclosed", "outer_lower", "outer_upper",
+            "solved", "lower", "upper", "enclosed", "outer_lower", "outer_upper", "estimated", "entropy",
         )  # fmt: skip
         self._column = np.zeros(0, np.int32)
         self.dirty = np.zeros((0, layout.slots), bool)
@@ -56,6 +63,8 @@ class Tally:
         self.upper = np.zeros((0, layout.cells))
         self.outer_lower = np.zeros((0, layout.cells))
         self.outer_upper = np.zeros((0, layout.cells))
+        self.estimated = np.zeros((0, layout.cells if estimates else 0), bool)
+        self.entropy = np.zeros((0, layout.cells if estimates else 0))
 
     def open(self, count: int) -> Ids:
         """Return the numbers of `count` empty blocks."""
@@ -64,9 +73,9 @@ class Tally:
         blocks = self._free.take(count).astype(np.int32)
         self._width[blocks] = 0
         self._used[blocks] = 0
-        for column in (self.dirty, self.solved, self.enclosed, self.size):
+        for column in (self.dirty, self.solved, self.enclosed, self.estimated, self.size):
             column[blocks] = 0
-        for ends in (self.lower, self.upper, self.outer_lower, self.outer_upper):
+        for ends in (self.lower, self.upper, self.outer_lower, self.outer_upper, self.entropy):
             ends[blocks] = 0.0
         return blocks
 

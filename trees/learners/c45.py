@@ -47,15 +47,12 @@ class Admission:
     average_gain
         Of the tests, only those are looked at whose gain is at least the mean gain of all that gain something or
         nothing: the ratio alone favours splits that cut off next to nothing.
-    by_ratio
-        The threshold of a number is that of largest gain ratio, as before release 8, not of largest gain.
     """
 
     min_branch: int = 2
     min_side: float = 0.1
     threshold_cost: bool = True
     average_gain: bool = True
-    by_ratio: bool = False
 
     def __post_init__(self) -> None:
         check_count(self.min_branch, "min_branch", 1)
@@ -72,7 +69,6 @@ def c45(
     min_side: float = 0.1,
     threshold_cost: bool = True,
     average_gain: bool = True,
-    by_ratio: bool = False,
     max_cuts: int | None = None,
     confidence: float | None = 0.25,
     raising: bool = True,
@@ -81,7 +77,8 @@ def c45(
     """Grow a tree by gain ratio.
 
     The defaults are C4.5's. ``min_branch=1, average_gain=False, confidence=None`` gives on nominal attributes the
-    tree of ABC4.5 at α = 1 without queries; on numbers ``min_side=0, threshold_cost=False, by_ratio=True`` does.
+    tree of ABC4.5 at α = 1 without queries; on numbers ``min_side=0, threshold_cost=False`` does, but for thresholds of
+    equal gain: C4.5's program takes the lowest.
 
     Parameters
     ----------
@@ -91,7 +88,7 @@ def c45(
         of its weight that the branch has of the rows with a value.
     min_instances, max_depth
         See `Limits`.
-    min_branch, min_side, threshold_cost, average_gain, by_ratio
+    min_branch, min_side, threshold_cost, average_gain
         See `Admission`.
     max_cuts
         Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.splits.thresholds`.
@@ -115,7 +112,7 @@ def c45(
     (2.5, (1.0, 0.0), (0.0, 1.0))
     """
     shares = precise_shares(table)
-    admission = Admission(min_branch, min_side, threshold_cost, average_gain, by_ratio)
+    admission = Admission(min_branch, min_side, threshold_cost, average_gain)
     method = Method(
         criterion=wrapped(LargestRatio(table, shares, admission, max_cuts), wrap),
         branching=InParts(table),
@@ -183,7 +180,7 @@ class LargestRatio:
     def _best(self, found: Candidates) -> dict[int, BestTest]:
         """Return the best test of each attribute that has any."""
         gains = known_gains(found.sums)
-        best = found.best(gains / entropy(found.sizes) if self.admission.by_ratio else gains)
+        best = found.lowest_best(gains)
         firsts = found.firsts()
         count = np.append(firsts[1:], gains.size)[: len(firsts)] - firsts
         gain = gains[best]

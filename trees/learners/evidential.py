@@ -6,11 +6,15 @@ midpoints between neighbouring distinct values of its rows; when there are more 
 quantiles (`quercus.trees.splits.thresholds`). Where no cut parts the rows with a value and some have none, one
 cut tells the former from the latter.
 
-Every test has a gain-ratio interval, and dominance is between tests, whether of one attribute or of two: two cuts of an
-attribute part the rows differently, so either may be the better one, as with two attributes. The node is split by the
-test of largest mid-value among those that none dominates; of tied ones the first declared attribute's, then the lowest
-cut. As an attribute's gain ratio is the largest of its cuts', its interval is ``[max lo, max hi]`` over its cuts: that
-is what a node reports.
+One cut stands for its attribute: that of largest gain at level 1, ``M(T) - Σ f_h M(T_h)``, of tied cuts the middle one
+(`quercus.trees.gain.best_splits`, ALGORITHMS §9). ``M`` is the mid-value of the entropies of the maximum likelihood
+estimates: the entropy of the estimate, where there is only one. Gain-ratio intervals, dominance and the choice are
+then between attributes, as in the paper: the largest mid-value of those that none dominates, of tied ones the first.
+
+Why so: with silent rows between two groups of told ones, every cut between the groups may tell as much, and the gain
+ratio prefers the most lopsided of them. Level 1, whatever α is: below it the widths of the intervals, which follow the
+number of labels on either side, would count as well. And two cuts of one attribute are no rivals, because to know which
+of them is better is not worth an answer.
 """
 
 from collections.abc import Sequence
@@ -26,6 +30,7 @@ from quercus.trees.cells import Cells
 from quercus.trees.checks import PREDICTION_LEVEL, check_alpha, check_count
 from quercus.trees.dominance import TIE
 from quercus.trees.flat import FlatTree
+from quercus.trees.gain import best_splits
 from quercus.trees.growth import Growth, Method, Place, Verdict
 from quercus.trees.interval import IntervalSolver
 from quercus.trees.learners.pieces import Wrap, wrapped
@@ -87,10 +92,9 @@ def abc45(
 
     Notes
     -----
-    With α = 1 and precise labels this is C4.5's gain-ratio tree without pruning, its thresholds chosen by gain ratio
-    (ALGORITHMS §3.6). Below α = 1 cheap outer bounds come first, and what they prove dominated is not solved: the
-    reported interval of a dominated attribute encloses the exact one, as does the lower end of an attribute some of
-    whose cuts are dominated. The tree is that of exact intervals.
+    With α = 1 and precise labels this is C4.5's gain-ratio tree without pruning (ALGORITHMS §3.6), but of tied cuts the
+    middle one is taken. Below α = 1 cheap outer bounds come first, and what they prove dominated is not solved: the
+    reported interval of a dominated attribute encloses the exact one. The tree is that of exact intervals.
 
     Examples
     --------
@@ -183,13 +187,38 @@ class Tests:
         most = (upper[0] - self._sums(share * lower[self.cell])) / information
         return least, most
 
+    @property
+    def firsts(self) -> Ints:
+        """First test of each attribute."""
+        return np.unique(self.attribute, return_index=True)[1]
+
+    def best(self, entropy: Floats) -> "Tests":
+        """Return of each attribute the test of largest gain, of tied cuts the middle one, given entropies of cells."""
+        left = self._sums(self.size[self.cell] / self.size[0] * entropy[self.cell])
+        below = self.size[self.cell[np.unique(self.test, return_index=True)[1]]]
+        return self._take(best_splits(-left, self.firsts, below))
+
+    def _take(self, chosen: Ints) -> "Tests":
+        """Return some of the tests, ascending, and the cells that they need."""
+        here = np.isin(self.test, chosen)
+        needed = np.zeros(len(self.cells), dtype=bool)
+        needed[0] = needed[self.cell[here]] = True
+        return Tests(
+            attribute=self.attribute[chosen],
+            threshold=self.threshold[chosen],
+            test=np.searchsorted(chosen, self.test[here]),
+            cell=(np.cumsum(needed) - 1)[self.cell[here]],
+            cells=self.cells.of(needed),
+            size=self.size[needed],
+        )
+
     def _sums(self, values: Floats) -> Floats:
         return np.bincount(self.test, weights=values, minlength=self.attribute.size).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestTest:
-    """Criterion: gain-ratio intervals of tests, dominance, largest mid-value; see the module.
+    """Criterion: a test an attribute, their gain-ratio intervals, dominance, largest mid-value; see the module.
 
     Parameters
     ----------
@@ -212,17 +241,32 @@ class BestTest:
         tests = self.tests(place)
         if tests is None:
             return None
+        tests = self._representing(tests)
         least, most = self._gains(tests)
         rivals = undominated(least, most)
         chosen = int(np.flatnonzero(rivals)[first_best((least[rivals] + most[rivals]) / 2)])
         threshold = float(tests.threshold[chosen])
         return Verdict(
             attribute=int(tests.attribute[chosen]),
-            intervals=_by_attribute(tests.attribute, least, most),
-            rivals=tuple(np.unique(tests.attribute[rivals]).tolist()),
+            intervals=dict(
+                zip(tests.attribute.tolist(), zip(least.tolist(), most.tolist(), strict=True), strict=True)
+            ),
+            rivals=tuple(tests.attribute[rivals].tolist()),
             undecided=int(rivals.sum()) > 1 and self.sample.candidates(place.rows).size > 0,
             threshold=None if np.isnan(threshold) else threshold,
         )
+
+    def _representing(self, tests: Tests) -> Tests:
+        """Return the one test that stands for each attribute."""
+        several = np.bincount(tests.attribute)[tests.attribute] > 1
+        if not several.any():
+            return tests
+        compared = np.zeros(len(tests.cells), dtype=bool)
+        compared[tests.cell[several[tests.test]]] = True
+        found = self.sample.table.solver(1.0).solve_cells(tests.cells.of(compared))
+        entropy = np.zeros(compared.size)
+        entropy[compared] = (found.lower + found.upper) / 2
+        return tests.best(entropy)
 
     def _gains(self, tests: Tests) -> tuple[Floats, Floats]:
         """Return the ends of each test's gain ratio: exact ones of those that outer bounds do not prove dominated."""
@@ -302,12 +346,6 @@ def undominated(least: Floats, most: Floats) -> Bools:
     """Tell which of many intervals none dominates, ties not counted (ALGORITHMS §3.2)."""
     free: Bools = least.max() <= most + TIE
     return free
-
-
-def _by_attribute(attribute: Ints, least: Floats, most: Floats) -> dict[int, tuple[float, float]]:
-    known, first = np.unique(attribute, return_index=True)
-    ends = zip(np.maximum.reduceat(least, first), np.maximum.reduceat(most, first), strict=True)
-    return {int(k): (float(low), float(high)) for k, (low, high) in zip(known, ends, strict=True)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.dominance import TIE, first_largest
+from quercus.trees.gain import best_splits
 from quercus.trees.growth import Branch, Place, Verdict
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.specification import Attribute, Nominal
-from quercus.trees.splits import NO_NUMBER, between, near_quantiles
+from quercus.trees.splits import BELOW, NO_NUMBER, between, near_quantiles
 
 Codes = NDArray[np.int64]
 Impurity = Callable[[Floats], Floats]  # sums of statistics (..., d) -> (...)
@@ -121,26 +122,16 @@ class Candidates:
         np.not_equal(self.attributes[1:], self.attributes[:-1], out=new[1:])
         return np.flatnonzero(new)
 
-    def best(self, values: Floats) -> Ints:
-        """Return of each attribute the first split whose value is tied with the largest (ALGORITHMS §3.5).
+    def best(self, gains: Floats) -> Ints:
+        """Return of each attribute the split of largest gain (..., s), of tied cuts the middle one: (..., attributes).
 
-        Parameters
-        ----------
-        values
-            (..., s) what is to be large.
-
-        Returns
-        -------
-        (..., attributes) splits.
+        See `quercus.trees.gain.best_splits`.
         """
-        firsts = self.firsts()
-        if not firsts.size:
-            return np.zeros((*values.shape[:-1], 0), dtype=np.int64)
-        largest = np.maximum.reduceat(values, firsts, axis=-1)
-        count = values.shape[-1]
-        lengths = np.append(firsts[1:], count) - firsts
-        tied = values >= np.repeat(largest - TIE, lengths, axis=-1)
-        return np.minimum.reduceat(np.where(tied, np.arange(count), count), firsts, axis=-1)
+        return best_splits(gains, self.firsts(), self.sizes[:, BELOW])
+
+    def lowest_best(self, gains: Floats) -> Ints:
+        """Return the same, but of tied cuts the lowest."""
+        return best_splits(gains, self.firsts(), np.zeros(len(self.attributes)))
 
 
 def candidates(
@@ -258,7 +249,7 @@ def gains(found: Candidates, parent: float, impurity: Impurity) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LargestGain:
-    """Criterion: the split of largest gain; of tied ones the first attribute, then the lowest threshold.
+    """Criterion: the split of largest gain; of tied ones the first attribute, then the middle threshold.
 
     Parameters
     ----------

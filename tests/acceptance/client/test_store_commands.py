@@ -152,12 +152,47 @@ def test_a_backup_is_made_checked_and_put_back(serving: Serving, tmp_path: Path)
 def test_a_damaged_store_is_told(tmp_path: Path) -> None:
     (tmp_path / "quercus.db").write_text("text " * 1000)
     assert "is not a store" in run("check", "--store", str(tmp_path / "quercus.db"), code=1)
-    assert "does not exist" in run("check", "--store", str(tmp_path / "nothing.db"), code=1)
+    assert "nothing.db does not exist" in run("check", "--store", str(tmp_path / "nothing.db"), code=1)
 
 
-def test_what_only_reads_a_store_makes_none(tmp_path: Path) -> None:
+@pytest.fixture
+def exported(serving: Serving, tmp_path: Path) -> Path:
+    """A log, beside the store that it came from."""
+    with Client(serving.address) as client:
+        taught(client)
+    run("export", "t", str(tmp_path / "t.jsonl"), "--store", str(tmp_path / "quercus.db"))
+    assert serving.stop() == 0
+    return tmp_path / "t.jsonl"
+
+
+def test_no_command_makes_a_stray_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exported: Path
+) -> None:
+    """Where nobody names a store and none is there, the error says how to name one; nothing is made."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    monkeypatch.delenv("QUERCUS_STORE", raising=False)
+    for arguments in (
+        ("tokens", "create", "ann", "--role", "reader", "--out", "ann.token"),
+        ("import", str(exported)),
+        ("restore", str(exported.with_name("quercus.db"))),
+        ("backup", "copy.db"),
+        ("check",),
+    ):
+        said = run(*arguments, code=1)
+        assert "quercus.db does not exist" in said
+        assert "--store" in said
+    assert list(Path.cwd().iterdir()) == []
+    assert "23 events" in run("import", str(exported), "--create")
+    run("restore", str(exported.with_name("quercus.db")), "--store", "restored.db")
+    for store in ("quercus.db", "restored.db"):
+        assert "holds together" in run("check", "--store", store)
+
+
+def test_what_uses_a_store_makes_none(tmp_path: Path) -> None:
     missing = tmp_path / "typo.db"
     for arguments in (
+        ("tokens", "create", "ann", "--role", "reader"),
         ("tokens", "list"),
         ("tokens", "audit"),
         ("tokens", "revoke", "3f9a0c1d2e4b"),

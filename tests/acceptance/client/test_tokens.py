@@ -2,15 +2,19 @@
 
 import json
 import os
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 from integration.client.serving import QUERCUS, Serving
 
+from quercus.storage.store import Store
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
+    Store.open(f"sqlite:///{tmp_path / 'store.db'}").close()
     return str(tmp_path / "store.db")
 
 
@@ -40,9 +44,13 @@ def test_tokens_are_made_listed_and_revoked_while_the_server_runs(tmp_path: Path
         refused = quercus("models", "list", **server)
         assert refused.returncode == 1
         assert "this server asks for a token" in refused.stderr
-        token = made(store, "ann", "--role", "reader", "--role", "sensor", "--expires", "2h")
         file = tmp_path / "ann.token"
-        file.write_text(token + "\n")
+        options = ("--role", "reader", "--role", "sensor", "--expires", "2h", "--out", str(file))
+        done = quercus("tokens", "create", "ann", *options, "--store", store)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        token = file.read_text().strip()
+        assert token not in done.stderr
         for way in ({"QUERCUS_TOKEN": token}, {"QUERCUS_TOKEN_FILE": str(file)}):
             assert quercus("models", "list", **server, **way).returncode == 0
         assert quercus("--token-file", str(file), "models", "list", **server).returncode == 0
@@ -89,8 +97,23 @@ def test_a_token_that_is_not_there_cannot_be_revoked(store: str) -> None:
     assert "those there are: quercus tokens list" in done.stderr
 
 
-def test_a_server_that_others_reach_is_not_started_without_tls(store: str) -> None:
-    done = quercus("serve", "--store", store, "--host", "0.0.0.0", "--port", "0")  # noqa: S104  (refused)
+def test_a_token_overwrites_nothing(store: str, tmp_path: Path) -> None:
+    precious, link = tmp_path / "precious", tmp_path / "link"
+    precious.write_text("precious")
+    link.symlink_to(tmp_path / "elsewhere")
+    for file in (precious, link):
+        done = quercus("tokens", "create", "ann", "--role", "reader", "--out", str(file), "--store", store)
+        assert (done.returncode, f"{file} exists" in done.stderr) == (1, True)
+    bad = tmp_path / "bad"
+    done = quercus("tokens", "create", "ann", "--role", "king", "--out", str(bad), "--store", store)
+    assert (done.returncode, bad.exists()) == (2, False)
+    assert precious.read_text() == "precious"
+    assert json.loads(quercus("tokens", "list", "--store", store, "--json").stdout) == []
+
+
+def test_a_server_that_others_reach_is_not_started_without_tls(tmp_path: Path) -> None:
+    new = str(tmp_path / "new.db")
+    done = quercus("serve", "--store", new, "--host", "0.0.0.0", "--port", "0")  # noqa: S104  (refused)
     assert done.returncode == 1
     assert "give tls_cert and tls_key, or set plaintext" in done.stderr
-    assert not Path(store).exists()
+    assert not Path(new).exists()

@@ -38,7 +38,6 @@ def test_precise_labels_at_level_1_give_the_gain_ratio_tree_of_c45(load, cap):
         min_side=0.0,
         threshold_cost=False,
         average_gain=False,
-        by_ratio=True,
         confidence=None,
     )
     assert shape(mine) == shape(theirs)

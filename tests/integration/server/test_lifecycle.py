@@ -249,7 +249,7 @@ def test_open_streams_do_not_delay_a_stop(start_live: Any, tools: Any, tmp_path:
         yield from requests
         hold.wait(60)
 
-    request = query_pb2.LeaseQueriesRequest(model="models/m", labeller="ann", min_sequence=99)
+    request = query_pb2.LeaseQueriesRequest(model="models/m", labeller="ann")
     request.wait.FromSeconds(60)
     poll = api.queries.LeaseQueries.future(request)
     watch = api.trees.WatchTree(tree_pb2.WatchTreeRequest(model="models/m"))

@@ -20,7 +20,7 @@ from quercus.trees.strategies.names import DEFAULT
 
 RPCS = {
     "ModelService": {"CreateModel", "GetModel", "ListModels", "UpdateModel", "DeleteModel"},
-    "InstanceService": {"PushInstances", "ListInstances", "GetInstance"},
+    "InstanceService": {"PushInstances", "PushBatch", "ListInstances", "GetInstance"},
     "QueryService": {
         *("LeaseQueries", "StreamQueries", "AnswerQuery", "RefuseQuery", "ExtendLease", "ReturnQuery"),
         *("CorrectAnswer", "UndoAnswer", "ListQueries", "ListQueryHistory", "ListLabellers"),
@@ -540,9 +540,13 @@ def test_classification_stream_answers_in_order(api: Any, tools: Any) -> None:
     assert [list(each.nodes) for each in api.classifier.ClassifyStream(requests)] == single
 
 
-def test_classification_by_a_tree_that_is_not_grown_yet(api: Any, tools: Any) -> None:
-    api.create("notyet")
-    api.grown("notyet", 0)
+def test_classification_by_a_tree_that_is_not_grown_yet(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    with_grower = start_live(tmp_path / "store.db")
+    with_grower.api.create("notyet")
+    with_grower.api.grown("notyet", 0)
+    with_grower.close()
+    api = start_live(tmp_path / "store.db", grower=False).api
+    api.push(tools.batch("notyet", [[0, 0]] * 10))
     request = classify_pb2.ClassifyRequest(
         model="models/notyet", rows=tools.packed([[0, 0]]), min_sequence=10
     )

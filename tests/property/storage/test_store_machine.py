@@ -18,6 +18,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from support.histories import check_history
 
 from quercus.storage import AgendaEntry, Answered, EventKind, FailedPrecondition, Idle, QueryState, Store
+from quercus.storage.errors import BeyondLog
 
 LABELLERS = ("ann", "bob", "cleo")
 DURATIONS = st.sampled_from((5.0, 20.0))
@@ -212,6 +213,10 @@ class Queries(RuleBasedStateMachine):
             idle = Idle.GROWING if world.grown < world.committed else Idle.NOTHING_TO_ASK
         if idle is not Idle.NOT_IDLE:
             expected = []
+        if min_sequence > world.committed:
+            with pytest.raises(BeyondLog, match=f"is {min_sequence}, but the log of model m ends at"):
+                self.store.lease("m", labeller, limit, duration_s, min_sequence=min_sequence)
+            return []
         got = self.store.lease("m", labeller, limit, duration_s, min_sequence=min_sequence)
         assert (got.idle, [q.number for q in got.queries]) == (idle, [q.number for q in expected])
         given = [Lease(q.number, q.token, labeller, world.now + duration_s) for q in got.queries]

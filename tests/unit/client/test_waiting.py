@@ -86,11 +86,23 @@ def test_backoff_grows_and_is_bounded() -> None:
 
 def test_the_newest_sequence_wins() -> None:
     sequences = transport.Sequences()
-    sequences.saw("m", 5)
-    sequences.saw("m", 3)
-    assert (sequences.newest("m"), sequences.newest("other")) == (5, 0)
-    sequences.forget("m")
+    sequences.saw("m", "uid", 5)
+    sequences.saw("m", "uid", 3)
+    assert sequences.newest("m") == 5
+    assert sequences.newest("other") == 0
+
+
+def test_a_number_is_of_one_model_and_goes_with_it() -> None:
+    sequences = transport.Sequences()
+    sequences.saw("m", "first", 500)
+    sequences.met("m", "first")
+    assert sequences.newest("m") == 500
+    sequences.saw("m", "second", 3)
+    assert (sequences.newest("m"), sequences.uid("m")) == (3, "second")
+    sequences.met("m", "third")
     assert sequences.newest("m") == 0
+    sequences.forget("m")
+    assert sequences.uid("m") == ""
 
 
 def test_there_is_a_key_for_each_of_64_classes_and_none_is_a_command() -> None:

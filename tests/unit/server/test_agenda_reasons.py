@@ -13,10 +13,13 @@ from quercus.trees.stream import GrowthState, Observed, grow
 ATTRIBUTES = (Nominal("hue", ("red", "blue")), Numeric("size", cuts=3), Numeric("age", bins=2))
 
 
-def state() -> GrowthState:
-    rng = np.random.default_rng(5)
+def state(seed: int) -> GrowthState:
+    rng = np.random.default_rng(seed)
     values = np.column_stack([rng.integers(0, 2, 40), rng.normal(10, 3, 40), rng.normal(size=40)])
-    contours = np.where(rng.random((40, 1)) < 0.4, 1.0, np.eye(2)[(values[:, 1] > 10).astype(int)])
+    klass = (values[:, 1] > 10) ^ (
+        rng.random(40) < 0.3
+    )  # so uncertain that more than one attribute may be the best
+    contours = np.where(rng.random((40, 1)) < 0.4, 1.0, np.eye(2)[klass.astype(int)])
     spec = Specification(ATTRIBUTES, Frame(("p", "q")), alpha=0.9, budget=50)
     return grow(GrowthState.initial(spec), [Observed(values, contours)])
 
@@ -27,27 +30,26 @@ def reason_of(query: Query, state: GrowthState) -> query_pb2.Reason:
 
 
 def test_tests_are_named_by_attribute_and_threshold() -> None:
-    grown = state()
-    cuts = grown.edges[1]
-    queries = grown.agenda(50)
     seen = set()
-    for query in queries:
-        reason = reason_of(query, grown)
-        for rival, (split, lower, upper) in zip(reason.rivals, query.rivals, strict=True):
-            assert (rival.lower, rival.upper) == (lower, upper)
-            if 1 <= split <= len(cuts):
-                assert (rival.attribute, rival.threshold) == ("size", cuts[split - 1])
-                seen.add(rival.threshold)
-            else:
-                assert (rival.attribute, rival.HasField("threshold")) == (
-                    "hue" if split == 0 else "age",
-                    False,
-                )
-        steps = [*reason.path, reason]
-        for (split, code), step in zip([*query.path, (query.attribute, query.code)], steps, strict=True):
-            if 1 <= split <= len(cuts):
-                assert step.value == (f"< {cuts[split - 1]:.6g}", f"≥ {cuts[split - 1]:.6g}", "?")[code]
-        assert decode_asked(encode_asked(query.asked)) == query.asked
+    for grown in (state(5), state(6), state(7)):
+        cuts, queries = grown.edges[1], grown.agenda(50)
+        for query in queries:
+            reason = reason_of(query, grown)
+            for rival, (split, lower, upper) in zip(reason.rivals, query.rivals, strict=True):
+                assert (rival.lower, rival.upper) == (lower, upper)
+                if 1 <= split <= len(cuts):
+                    assert (rival.attribute, rival.threshold) == ("size", cuts[split - 1])
+                    seen.add(rival.threshold)
+                else:
+                    assert (rival.attribute, rival.HasField("threshold")) == (
+                        "hue" if split == 0 else "age",
+                        False,
+                    )
+            steps = [*reason.path, reason]
+            for (split, code), step in zip([*query.path, (query.attribute, query.code)], steps, strict=True):
+                if 1 <= split <= len(cuts):
+                    assert step.value == (f"< {cuts[split - 1]:.6g}", f"≥ {cuts[split - 1]:.6g}", "?")[code]
+            assert decode_asked(encode_asked(query.asked)) == query.asked
     assert len(seen) > 1
 
 

@@ -1,5 +1,7 @@
 """ABC4.5 on raw values written a second time: every cut looked at alone, from the rows on either side of it.
 
+One cut stands for an attribute (ALGORITHMS §9): that of largest gain at level 1, of tied ones the middle one by rows.
+
 A row is (values, contour); a missing value is None. How entropies and estimates are found is the caller's choice.
 """
 
@@ -18,6 +20,7 @@ Interval = tuple[float, float]
 class Slow:
     arities: tuple[int | None, ...]  # number of values, None for a number
     entropy: Callable[[list[tuple[float, ...]]], Interval]
+    entropy_at_1: Callable[[list[tuple[float, ...]]], Interval]
     estimate: Callable[[list[tuple[float, ...]]], tuple[tuple[float, ...], bool]]
     min_instances: int = 2
     fixed: tuple[tuple[float, ...], ...] | None = None
@@ -48,11 +51,27 @@ class Slow:
             parts.setdefault(code, []).append(row)
         return dict(sorted(parts.items()))
 
+    def gain(self, rows: Rows, parts: list[Rows]) -> float:
+        def mid(some: Rows) -> float:
+            return sum(self.entropy_at_1([pl for _, pl in some])) / 2
+
+        return mid(rows) - sum(len(part) / len(rows) * mid(part) for part in parts)
+
+    def best_cut(self, rows: Rows, k: int) -> float | None:
+        parted = {cut: self.parts(rows, k, cut) for cut in self.cuts(rows, k)}
+        if len(parted) == 1:
+            return next(iter(parted))
+        gains = {cut: self.gain(rows, list(parts.values())) for cut, parts in parted.items()}
+        tied = [cut for cut in gains if gains[cut] >= max(gains.values()) - TIE]
+        below = {cut: len(parted[cut][0]) for cut in tied}
+        middle = (min(below.values()) + max(below.values())) / 2
+        return min(tied, key=lambda cut: (abs(below[cut] - middle), cut))
+
     def tests(self, rows: Rows, left: tuple[int, ...]) -> dict[tuple[int, float | None], Interval]:
         ends = self.entropy([pl for _, pl in rows])
         found = {}
         for k in left:
-            for cut in self.cuts(rows, k):
+            for cut in [self.best_cut(rows, k)] if self.cuts(rows, k) else []:
                 parts = self.parts(rows, k, cut).values()
                 if len(parts) < 2:
                     continue

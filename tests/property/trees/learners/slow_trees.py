@@ -21,6 +21,7 @@ class Rules:
     min_side: float = 0.0
     min_instances: float = 2.0
     stop_without_gain: bool = True
+    middle: bool = True  # of tied cuts, the middle one by rows; C4.5's program takes the lowest
 
 
 def bits(parts):
@@ -83,7 +84,12 @@ def attribute_test(rows, k, rules):
     if not tests:
         return None
     top = max(gain for gain, *_ in tests)
-    gain, cut, parts, lost = next(test for test in tests if test[0] >= top - TIE)
+    tied = [test for test in tests if test[0] >= top - TIE]
+    if len(tied) > 1 and rules.middle:
+        below = [size(parts[0]) for _, _, parts, _ in tied]
+        off = [abs(rows - (below[0] + below[-1]) / 2) for rows in below]
+        tied = [test for test, far in zip(tied, off, strict=True) if far <= min(off) + TIE]
+    gain, cut, parts, lost = tied[0]
     if rules.penalty and rules.arities[k] is None:
         gain -= log2(len(tests)) / size(rows)
     if not rules.ratio:

@@ -30,6 +30,7 @@ def slow_rules(options: dict) -> Rules:
     return Rules(
         ARITIES,
         fractional=True,
+        middle=False,
         ratio=True,
         average_gain=options["average_gain"],
         penalty=options["threshold_cost"],

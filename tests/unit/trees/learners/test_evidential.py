@@ -32,18 +32,75 @@ def test_the_worked_threshold():
     assert [child.stop for child in tree.children.values()] == [Stop.PURE, Stop.PURE]
 
 
-def test_of_tied_cuts_the_lowest_and_of_tied_attributes_the_first():
+def test_of_tied_attributes_the_first_and_of_cuts_as_near_to_the_middle_the_lower():
     table = Table.of_classes([[i, -i] for i in range(4)], [X, Numeric("y")], [0, 1, 1, 0], 2)
     tree = e2m(table)
     assert (tree.attribute, tree.threshold) == (0, 0.5)
 
 
-def test_two_cuts_of_one_attribute_are_rivals():
+TOLD_AT_THE_ENDS = [[1, 0]] * 4 + [[1, 1]] * 9 + [[0, 1]] * 2
+
+
+@pytest.mark.parametrize("alpha", [0.8, 1.0])
+def test_among_silent_rows_the_cut_stands_in_the_middle(alpha):
+    """Every cut between the told groups leaves both sides pure; the most lopsided one has the largest gain ratio."""
+    table = Table.of_contours([[i] for i in range(15)], [X], TOLD_AT_THE_ENDS)
+    tree = abc45(table, alpha=alpha)
+    assert tree.threshold == 7.5  # 8 rows below: halfway between 4 and 13 is 8.5
+    assert [child.count for child in tree.children.values()] == [8, 7]
+    assert [child.klass for child in tree.children.values()] == [0, 1]
+
+
+def test_the_middle_is_that_of_the_rows_and_not_of_the_cuts_or_values():
+    column = [
+        0,
+        1,
+        2,
+        2,
+        2,
+        2,
+        2,
+        2,
+        3,
+        100,
+        101,
+    ]  # silent from 1 to 100; below the tied cuts are 1, 2, 8, 9 and 10 rows
+    contours = [[1, 0]] + [[1, 1]] * 9 + [[0, 1]]
+    tree = e2m(Table.of_contours([[v] for v in column], [X], contours))
+    assert tree.threshold == 2.5  # halfway between 1 and 10 is 5.5
+    assert e2m(Table.of_contours([[-v] for v in column], [X], contours)).threshold == -2.5
+
+
+def test_the_cut_of_a_number_has_the_largest_gain_and_not_the_largest_ratio():
+    klass = np.array([0, 0, 1, 0, 1, 1, 1, 1])
+    rows, n = np.arange(klass.size), klass.size
+    tree = e2m(two_classes(rows.tolist(), klass.tolist()))
+
+    def bits(*parts):
+        share = np.array([part for part in parts if part]) / sum(parts)
+        return float(-(share * np.log2(share)).sum())
+
+    def measures(cut):
+        sides = [klass[rows < cut], klass[rows >= cut]]
+        inside = sum(len(s) / n * bits(int(s.sum()), len(s) - int(s.sum())) for s in sides)
+        gain = bits(int(klass.sum()), n - int(klass.sum())) - inside
+        return gain, gain / bits(*map(len, sides))
+
+    cuts = rows[1:] - 0.5
+    by_gain, by_ratio = (max(cuts, key=lambda cut: measures(cut)[which]) for which in (0, 1))
+    assert by_gain != by_ratio
+    assert tree.threshold == by_gain
+    assert tree.intervals[0] == pytest.approx((measures(by_gain)[1],) * 2)
+
+
+def test_two_cuts_of_one_attribute_are_no_rivals():
     contours = [[1, 0], [1, 0], [1, 1], [1, 1], [0, 1], [0, 1]]
-    table = Table.of_contours([[i] for i in range(6)], [X], contours)
-    tree = abc45(table, alpha=0.9)
-    assert tree.undecided
+    tree = abc45(Table.of_contours([[i] for i in range(6)], [X], contours), alpha=0.9)
+    assert not tree.undecided
     assert list(tree.intervals) == [0]
+    tree = abc45(Table.of_contours([[i, i] for i in range(6)], [X, Numeric("y")], contours), alpha=0.9)
+    assert tree.undecided
+    assert list(tree.intervals) == [0, 1]
 
 
 def test_at_most_so_many_cuts_are_looked_at_and_at_quantiles():
