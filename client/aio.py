@@ -378,7 +378,9 @@ class Client(LabellingCalls):
                 call.cancel()
             await asyncio.sleep(pause_s)
 
-    async def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float = 60.0) -> Model:
+    async def wait_grown(
+        self, model: str, sequence: int | None = None, timeout_s: float | None = 60.0
+    ) -> Model:
         """Wait until the tree is a function of the log up to ``sequence`` (default: all of it)."""
         before, now = self._sequences.uid(model), await self.get_model(model)
         wanted = wanted_sequence(before, now, sequence)
@@ -411,6 +413,9 @@ class _PushLine:
             self._call.cancel()
         elif not self._call.done():
             await self._call.done_writing()
+            ended = asyncio.ensure_future(self._call.code())
+            await asyncio.wait({ended}, timeout=pushing.CLOSE_S)  # else the server counts it as cancelled
+            ended.cancel()
 
     async def send(self, batch: pushing.Batch) -> None:
         """Send a batch; when the stream is broken, :meth:`settle` will find out and send it again."""

@@ -16,6 +16,7 @@ import typer.core
 import typer.main
 
 from quercus.client.commands import (
+    ascii_form,
     classify,
     experiment,
     induce,
@@ -208,13 +209,14 @@ def main() -> None:
 def _encode(stream: TextIO) -> None:
     """Have a stream take every character, whatever the locale.
 
-    A terminal gets ``?`` for what it cannot show. A file or a pipe gets UTF-8, unless told otherwise: what
+    A terminal gets an ASCII form of what it cannot show. A file or a pipe gets UTF-8, unless told otherwise: what
     programs read must not depend on the locale.
     """
     if not isinstance(stream, io.TextIOWrapper):
         return
     if stream.isatty() or "PYTHONIOENCODING" in os.environ:
-        stream.reconfigure(errors="replace")
+        ascii_form.register()
+        stream.reconfigure(errors=ascii_form.HANDLER)
     else:
         stream.reconfigure(encoding="utf-8")
 

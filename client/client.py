@@ -476,8 +476,10 @@ class Client(LabellingCalls):
                 call.cancel()
             time.sleep(pause_s)
 
-    def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float = 60.0) -> Model:
+    def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float | None = 60.0) -> Model:
         """Wait until the tree is a function of the log up to ``sequence`` (default: all of it).
+
+        For ``timeout_s`` at most; None: as long as it takes.
 
         Raises
         ------

@@ -181,6 +181,7 @@ def status(message: admin_pb2.GetStatusResponse) -> Status:
         store_trouble=message.store_trouble,
         grower=admin_pb2.GrowerStatus.State.Name(grower.state).removeprefix("STATE_").lower(),
         grower_pid=grower.pid or None,
+        grower_at=grower.at,
         grower_restarts=grower.restarts,
         lag_s=grower.lag.ToNanoseconds() / 1e9,
         models=message.models,

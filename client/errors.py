@@ -47,7 +47,7 @@ class QuercusError(Exception):
     report : PushReport or None
         On errors of ``push``: what had been acknowledged when it failed.
     retry_s : float or None
-        When the server has done nothing because it is too busy: the seconds after which it may.
+        When the server has done nothing and says that it may later: after so many seconds.
     """
 
     def __init__(self, message: str, violations: tuple[FieldViolation, ...] = ()) -> None:
@@ -167,8 +167,7 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
         details = f"the server failed: {code.name} {details}"
     violations, retry_s = _details(call)
     failed = kind(details, violations)
-    if isinstance(failed, ResourceExhausted):
-        failed.retry_s = retry_s
+    failed.retry_s = retry_s
     return failed
 
 

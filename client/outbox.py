@@ -15,7 +15,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from quercus.client import buffers, convert, pushing, transport
-from quercus.client.errors import BufferFull, DeadlineExceeded, QuercusError, Unavailable, invalid
+from quercus.client.errors import (
+    BufferFull,
+    Cancelled,
+    DeadlineExceeded,
+    QuercusError,
+    ResourceExhausted,
+    ServerError,
+    Unavailable,
+    invalid,
+)
 from quercus.client.pushline import PushLine
 from quercus.client.results import Specification
 from quercus.client.rows import Row, chunks
@@ -25,6 +34,15 @@ if TYPE_CHECKING:
 
 MAX_BUFFER_BYTES = 256 * 1024 * 1024
 BATCH_ROWS = 1000
+
+
+def may_pass(error: QuercusError) -> bool:
+    """Whether what a server refused for this reason may be taken later, as it is: nothing is wrong with the rows.
+
+    Whoever cannot wait finds the reason in `Outbox.waiting_for`.
+    """
+    kinds = (Unavailable, DeadlineExceeded, ResourceExhausted, Cancelled, ServerError)
+    return isinstance(error, kinds) or error.retry_s is not None
 
 
 class Outbox:
@@ -73,15 +91,18 @@ class Outbox:
             raise
         self._closing = False
         self._failure: QuercusError | None = None
+        self._waiting_for = ""
         self._thread = threading.Thread(target=self._send_all, name="quercus-outbox", daemon=True)
         self._thread.start()
 
     def _known(self) -> Specification:
         try:
             return self._client.get_model(self._model).specification
-        except Unavailable as error:
+        except QuercusError as error:
+            if not may_pass(error):
+                raise
             if self._store.specification is None:
-                raise Unavailable(f"{error}; to begin without one, give the outbox a specification") from None
+                raise type(error)(f"{error}; to begin without one, give the outbox a specification") from None
             return convert.specification(self._store.specification)
 
     @property
@@ -95,6 +116,12 @@ class Outbox:
         """And their size as they travel."""
         with self._changed:
             return self._store.size
+
+    @property
+    def waiting_for(self) -> str:
+        """What the server said when it last took nothing, or that it is away; empty while it takes rows."""
+        with self._changed:
+            return self._waiting_for
 
     def put(
         self, rows: Iterable[Row] | Any, labels: pushing.Labels = None, ids: Iterable[str] | None = None
@@ -145,7 +172,8 @@ class Outbox:
             if self._failure is not None:
                 raise self._failure
         if not done:
-            raise DeadlineExceeded(f"{self.waiting_rows:,} rows still wait after {timeout_s:g} s")
+            why = f": {self.waiting_for}" if self.waiting_for else ""
+            raise DeadlineExceeded(f"{self.waiting_rows:,} rows still wait after {timeout_s:g} s{why}")
 
     def close(self, timeout_s: float | None = 30.0) -> None:
         """Take no more rows, wait for those that are in, and end.
@@ -178,18 +206,16 @@ class Outbox:
             try:
                 self._send_some()
                 attempt = 0
-            except (Unavailable, DeadlineExceeded):
-                attempt += 1
-                self._pause(transport.backoff_s(attempt))
             except QuercusError as error:
-                if error.retry_s is not None:  # the server is too busy
-                    attempt += 1
-                    self._pause(max(error.retry_s, transport.backoff_s(attempt)))
-                    continue
+                passes = may_pass(error)
                 with self._changed:
-                    self._failure = error
+                    self._waiting_for = str(error)
+                    self._failure = None if passes else error
                     self._changed.notify_all()
-                return
+                if not passes:
+                    return
+                attempt += 1
+                self._pause(max(error.retry_s or 0.0, transport.backoff_s(attempt)))
 
     def _wait_for_work(self) -> bool:
         with self._changed:
@@ -217,6 +243,7 @@ class Outbox:
                 line.settle(until=len(ledger.pending) - 1)
                 done = len(sent) - len(ledger.pending)
                 with self._changed:
+                    self._waiting_for = ""
                     self._store.drop(done)
                     self._changed.notify_all()
                 for _ in range(done):

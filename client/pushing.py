@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from quercus.client.errors import QuercusError, Unavailable, invalid
+from quercus.client.errors import QuercusError, ResourceExhausted, Unavailable, invalid
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.missing import is_missing
 from quercus.client.results import Floats, PushReport, Specification
@@ -28,6 +28,8 @@ MAX_BATCH_ROWS = 10_000
 """The server takes no more in one batch."""
 WINDOW_BATCHES = 8
 """Batches on their way at once."""
+CLOSE_S = 1.0
+"""How long a push whose rows are all acknowledged waits for the server to end the stream."""
 
 Progress = Callable[[PushReport], None]
 Labels = Iterable[LabelLike] | Floats | None
@@ -233,7 +235,8 @@ class Ledger:
         QuercusError
             ``error`` itself, with the report of what is acknowledged, when another attempt would not help.
         """
-        passes = isinstance(error, Unavailable) or error.retry_s is not None
+        is_busy = isinstance(error, ResourceExhausted) and error.retry_s is not None
+        passes = isinstance(error, Unavailable) or is_busy
         pause_s = self._trial.pause_s(error.retry_s) if passes else None
         if pause_s is None:
             raise self.failed(error)

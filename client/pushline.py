@@ -33,6 +33,7 @@ class PushLine:
         self._timeout_s = timeout_s
         self._ledger = ledger
         self._call: Any = None
+        self._reader: threading.Thread | None = None
         self._outgoing: queue.SimpleQueue[instance_pb2.PushInstancesRequest | None] = queue.SimpleQueue()
         self._arrived: queue.SimpleQueue[instance_pb2.PushInstancesResponse | grpc.RpcError | None] = (
             queue.SimpleQueue()
@@ -49,9 +50,10 @@ class PushLine:
     def _open(self) -> None:
         self._outgoing, self._arrived = queue.SimpleQueue(), queue.SimpleQueue()
         self._call = self._stub.PushInstances(iter(self._outgoing.get, None))
-        threading.Thread(
+        self._reader = threading.Thread(
             target=_read, args=(self._call, self._arrived), name="quercus-push", daemon=True
-        ).start()
+        )
+        self._reader.start()
 
     def _close(self) -> None:
         if self._call is None:
@@ -59,15 +61,21 @@ class PushLine:
         self._outgoing.put(None)  # ends grpc's thread that reads our requests
         if self._ledger.pending:
             self._call.cancel()
+        elif self._reader is not None:
+            self._reader.join(
+                pushing.CLOSE_S
+            )  # the server ends the stream, and counts it as one that went well
 
     def send(self, batch: pushing.Batch) -> None:
         """Send a batch."""
+        is_alone = batch.is_all and self._call is None and not self._ledger.pending
         self._ledger.sent(batch)
-        if batch.is_all:
-            return  # in `settle`
+        if is_alone:
+            return  # in `settle`, unless another comes before: an outbox has many that are all of a `put`
         if self._call is None:
-            self._open()
-        self._outgoing.put(batch.request)
+            self._send_again()
+        else:
+            self._outgoing.put(batch.request)
 
     def settle(self, until: int) -> None:
         """Take the acknowledgements that are there, and wait until at most ``until`` batches are on their way."""

@@ -142,8 +142,9 @@ class Model:
 class Status:
     """How a server is.
 
-    ``grower``: off, running, restarting or silent; ``lag_s``: the longest that an event of any model has waited to get
-    into a tree; ``writes_waiting``: of the writer; ``store_trouble``: why the store cannot be used, empty when it can.
+    ``grower``: off, running, restarting, silent or compiling; ``grower_at``: the model at which a silent one hangs;
+    ``lag_s``: the longest that an event of any model has waited to get into a tree; ``writes_waiting``: of the writer;
+    ``store_trouble``: why the store cannot be used, empty when it can.
     """
 
     version: str
@@ -153,6 +154,7 @@ class Status:
     store_trouble: str
     grower: str
     grower_pid: int | None
+    grower_at: str
     grower_restarts: int
     lag_s: float
     models: int

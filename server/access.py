@@ -84,6 +84,9 @@ ADMINISTRATIVE: Final = frozenset(
 )
 """RPCs that the audit log keeps."""
 
+WHOLE_SERVER: Final = frozenset({"AdminService/SetLogLevel"})
+"""RPCs that change what all models share: not for a token that is for some models only."""
+
 _TOKEN: Final = re.compile(r"quercus_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
 
@@ -154,12 +157,16 @@ def short_name(method: str) -> str:
 
 
 def check_permission(principal: Principal, method: str) -> None:
-    """Raise `PermissionDenied` unless a role of the caller may call the method."""
+    """Raise `PermissionDenied` unless the caller's roles, and models, allow the method."""
     allowed = PERMISSIONS.get(short_name(method), _OPERATE)
     if not principal.roles & allowed:
         have, need = ", ".join(sorted(principal.roles)), " or ".join(sorted(allowed))
         raise PermissionDenied(
             f"the token of {principal.name} has the role {have}; {short_name(method)} needs {need}"
+        )
+    if principal.models is not None and short_name(method) in WHOLE_SERVER:
+        raise PermissionDenied(
+            f"the token of {principal.name} is for some models only; {short_name(method)} changes the whole server"
         )
 
 
@@ -229,6 +236,16 @@ class Authority:
         self._loaded_at = float("-inf")  # monotonic
         self._loading = asyncio.Lock()
 
+    async def reload(self) -> None:
+        """Read the tokens now, rather than when those that are known are `FRESH_S` old."""
+        async with self._loading:
+            await self._load_all()
+
+    async def _load_all(self) -> None:
+        started = time.monotonic()
+        self._records = {record.id: record for record in await self._load()}
+        self._loaded_at = started
+
     async def admit(self, authorization: str | None) -> Principal:
         """Return who speaks.
 
@@ -268,7 +285,5 @@ class Authority:
             await asyncio.sleep(MISS_S - age)
         async with self._loading:
             if self._loaded_at < asked_at:  # else somebody else has looked meanwhile
-                started = time.monotonic()
-                self._records = {record.id: record for record in await self._load()}
-                self._loaded_at = started
+                await self._load_all()
         return self._records.get(token_id)

@@ -163,7 +163,7 @@ def _answer(store: Store, schema: Schema, said: _Said, name: str) -> query_pb2.A
         return None
     query, policy = store.get_query(model, said.number), store.policy(model)
     history = store.history(model, [query.instance])[query.instance]
-    if policy.answers_per_query == 1 and not opinions(history, said.number, schema.frame.size):
+    if policy.answers_per_query == 1 and not voices(history, said.number):
         return _answer_alone(store, schema, said, name, history)
     return _answer_among(store, schema, said, name, history)
 
@@ -249,21 +249,22 @@ def _amend(store: Store, schema: Schema, change: _Change) -> Answered | None:
     reliability = (
         1.0 if change.label is None else _reliability(store, schema, change.declared, change.labeller)
     )
-    given = opinions(history, number, size)
     make = partial(
         Amendment, change.labeller, said, reliability=reliability, comment=change.comment,
         permitted=change.permitted,
     )  # fmt: skip
-    if change.labeller not in given:  # the one answer, or (where the policy lets anyone) what overrules all
+    if change.labeller not in voices(history, number):  # the one answer, or (who may) what overrules all
         conflict = change.label is not None and (
             evidence.update(
                 known_contour(history[:1], size), contour(change.label, size), reliability
             ).conflict
         )
         return store.amend(model, number, make(label=said, conflict=conflict))
-    given.pop(change.labeller)
+    given = opinions(history, number, size)
+    given.pop(change.labeller, None)
     if change.label is not None:
         given[change.labeller] = (change.label, reliability)
+    make = partial(make, among=True)
     if query.state not in (QueryState.ANSWERED, QueryState.REFUSED):
         return store.amend(model, number, make(label=None, pending=True))
     if not given:
@@ -271,6 +272,11 @@ def _amend(store: Store, schema: Schema, change: _Change) -> Answered | None:
     mass = Masses(consensus(list(given.values()), size).mass)
     conflict = evidence.update(known_contour(history[:1], size), contour(mass, size), 1.0).conflict
     return store.amend(model, number, make(label=encode(mass), conflict=conflict))
+
+
+def voices(history: Sequence[Event], number: int) -> set[str]:
+    """Who gave one of several answers to a query, taken back or not."""
+    return {event.author for event in history if event.kind is EventKind.OPINION and event.query == number}
 
 
 def opinions(history: Sequence[Event], number: int, size: int) -> dict[str, tuple[Label, float]]:

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import (
@@ -41,6 +40,7 @@ from quercus.server.listening import check_address, join
 from quercus.server.logs import set_up_logging
 from quercus.server.metrics import Metrics
 from quercus.server.observing import Observer
+from quercus.server.reflecting import enable_reflection
 from quercus.server.services.admin import AdminService
 from quercus.server.services.classify import ClassifyService
 from quercus.server.services.instances import InstanceService
@@ -49,7 +49,7 @@ from quercus.server.services.queries import QueryService
 from quercus.server.services.trees import TreeService
 from quercus.server.supervisor import Supervisor
 from quercus.server.throttle import Memory, Rates, Streams, memory_of_machine
-from quercus.server.tls import server_credentials
+from quercus.server.tls import Certificates
 from quercus.server.tracing import Tracing
 from quercus.storage.access import TokenRecord
 from quercus.storage.errors import ReadOnlyStore, StorageError
@@ -110,7 +110,7 @@ class Server:
     def __init__(self, config: Config) -> None:
         self._config = config
         tls = (config.tls_cert, config.tls_key, config.tls_client_ca)
-        self._credentials = server_credentials(*tls) if config.tls_cert else None
+        self._certificates = Certificates(*tls) if config.tls_cert else None
         self._tracing = Tracing()
         self._store = _open_store(config)
         if self._store.is_read_only:  # a tree that is grown could not be stored
@@ -134,10 +134,10 @@ class Server:
         )
         self._health = Health(self.core.stopping)
         self._calls = CatchAll()
-        authority = Authority(self._load_tokens) if config.needs_tokens else None
+        self._authority = Authority(self._load_tokens) if config.needs_tokens else None
         self._memory = Memory(config.max_memory_bytes or int(MEMORY_SHARE * memory_of_machine()))
         bounds = Bounds(Rates(config.calls_per_s), Streams(config.max_streams), self._memory)
-        self._guard = Guard(self.core, authority, bounds)
+        self._guard = Guard(self.core, self._authority, bounds)
         self._server = self._make_server()
         self._watches: list[asyncio.Task[None]] = []
         self.port = 0
@@ -209,10 +209,10 @@ class Server:
     def _listen(self) -> int:
         wanted = join(self._config.host, self._config.port)
         try:
-            if self._credentials is None:
+            if self._certificates is None:
                 port = self._server.add_insecure_port(wanted)
             else:
-                port = self._server.add_secure_port(wanted, self._credentials)
+                port = self._server.add_secure_port(wanted, self._certificates.credentials)
         except RuntimeError:
             port = 0
         if not port:  # taken since it was checked
@@ -221,6 +221,18 @@ class Server:
 
     async def _load_tokens(self) -> list[TokenRecord]:
         return await self.core.read(self._store.access.tokens)
+
+    async def reload(self) -> None:
+        """Read certificates and tokens again; what cannot be read is told in the log, and stays as it was."""
+        try:
+            if self._certificates is not None:
+                await asyncio.to_thread(self._certificates.reload)
+                _log.info("certificates are read again: connections made from now on show them")
+            if self._authority is not None:
+                await self._authority.reload()
+                _log.info("tokens are read again")
+        except (BadStart, StorageError) as error:
+            _log.error("cannot read again, and goes on as before: %s", error)
 
     async def stop(self) -> None:
         """Stop gracefully.
@@ -276,13 +288,12 @@ class Server:
         admin = AdminService(self.core, self.supervisor, self._metrics.calls_under_way)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(admin, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server)
+        enable_reflection((*SERVICES, health.SERVICE_NAME), server)
         return server
 
 
 def serve(config: Config) -> None:
-    """Run a server until SIGTERM or SIGINT; a second signal ends the process at once.
+    """Run a server until SIGTERM or SIGINT; a second signal ends the process at once. SIGHUP: see `Server.reload`.
 
     Raises
     ------
@@ -305,12 +316,22 @@ async def _serve(config: Config) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number)
+    hung_up = asyncio.Event()
+    loop.add_signal_handler(signal.SIGHUP, hung_up.set)
     server = Server(config)
     await server.start()
+    reloading = asyncio.create_task(_reload_forever(server, hung_up), name="quercus-reload")
     print(f"listening on {server.address}", flush=True)
     await signalled.wait()
     _log.info("stopping")
+    reloading.cancel()
     await server.stop()
+
+
+async def _reload_forever(server: Server, asked: asyncio.Event) -> None:
+    while await asked.wait():
+        asked.clear()
+        await server.reload()
 
 
 def _open_store(config: Config) -> Store:

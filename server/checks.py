@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from google.protobuf.duration_pb2 import Duration
 
 from quercus.belief.errors import InvalidInput
@@ -16,6 +18,8 @@ from quercus.server.limits import (
     MIN_DELAY_S,
     MIN_LEASE_S,
 )
+
+NANOS: Final = 1_000_000_000
 
 
 def empty_stream(wanted: str) -> InvalidInput:
@@ -70,7 +74,12 @@ def check_count(value: int, field: str, low: int, high: int) -> int:
 
 
 def _seconds(duration: Duration, field: str, low: float, high: float) -> float:
-    seconds = duration.seconds + duration.nanos / 1e9
+    if not abs(duration.nanos) < NANOS or duration.seconds * duration.nanos < 0:
+        raise InvalidInput(
+            f"{field}.nanos",
+            f"is {duration.nanos}, must lie in [-{NANOS - 1}, {NANOS - 1}] and have the sign of the seconds",
+        )
+    seconds = duration.seconds + duration.nanos / NANOS
     if not low <= seconds <= high:
         raise InvalidInput(field, f"is {seconds:g} s, must lie in [{low:g} s, {high:g} s]")
     return seconds

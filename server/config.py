@@ -20,10 +20,12 @@ from quercus.server.errors import BadStart
 from quercus.server.limits import (
     AGENDA_SHARE,
     CHECK_S,
+    LEARNING_COST,
     MAX_ATTRIBUTES,
     MAX_BATCH_ROWS,
     MAX_CALLS,
     MAX_CLASSES,
+    MAX_LEARNING_COST,
     MAX_LEASES,
     MAX_MESSAGE_BYTES,
     MAX_MODELS,
@@ -75,6 +77,7 @@ class Config:
     max_models : models of the store.
     max_attributes, max_values, max_classes : of a new model; values also of those that rows bring.
     max_name_characters : of the name of a class, an attribute or a nominal value.
+    max_learning_cost : trees that the learner of a new model may grow to learn once.
     max_batch_rows : rows in one push or one classification.
     max_memory_bytes : above which the server refuses new work (RESOURCE_EXHAUSTED); 0: three quarters of what the
         machine, or its control group, has.
@@ -113,6 +116,7 @@ class Config:
     max_values: int = MAX_VALUES
     max_classes: int = MAX_CLASSES
     max_name_characters: int = MAX_NAME_CHARACTERS
+    max_learning_cost: int = LEARNING_COST
     max_batch_rows: int = MAX_BATCH_ROWS
     max_memory_bytes: int = 0
     check_s: float = CHECK_S
@@ -195,7 +199,7 @@ class Config:
             if (variable := PREFIX + key.upper()) in environ
         }
         given |= {
-            key: (value, f"flag --{key.replace('_', '-')}")
+            key: (value, "flag --limit" if key in LIMITS else f"flag --{key.replace('_', '-')}")
             for key, value in (flags or {}).items()
             if value is not None
         }
@@ -215,7 +219,9 @@ LIMITS: Final = (
     "max_values",
     "max_classes",
     "max_name_characters",
+    "max_learning_cost",
     "max_memory_bytes",
+    "check_s",
     "keep_trees",
     "agenda_share",
 )
@@ -263,6 +269,7 @@ _BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
     ("max_values", 1, MAX_VALUES),
     ("max_classes", 2, MAX_CLASSES),
     ("max_name_characters", 1, MAX_NAME_CHARACTERS),
+    ("max_learning_cost", 1, MAX_LEARNING_COST),
     ("max_batch_rows", 1, MAX_BATCH_ROWS),
     ("max_memory_bytes", 0, 2**63),
 )

@@ -14,8 +14,9 @@ from quercus.proto.v1 import model_pb2
 from quercus.server.convert_algorithms import decode_algorithm
 from quercus.server.errors import within
 from quercus.server.limits import MAX_BUDGET, MAX_COUNT, Sizes
-from quercus.server.names import model_name
+from quercus.server.names import check_controls, model_name
 from quercus.storage.records import ModelRecord
+from quercus.trees import algorithms
 from quercus.trees.checks import PREDICTION_LEVEL
 from quercus.trees.specification import (
     Attribute,
@@ -101,13 +102,40 @@ def check_sizes(message: model_pb2.Specification, sizes: Sizes) -> None:
     _at_most(len(message.classes), sizes, "max_classes", "classes")
     _at_most(len(message.attributes), sizes, "max_attributes", "attributes")
     for k, name in enumerate(message.classes):
-        _at_most(len(name), sizes, "max_name_characters", f"classes[{k}]")
+        _check_name(name, sizes, f"classes[{k}]")
     for k, attribute in enumerate(message.attributes):
         field, values = f"attributes[{k}]", attribute.nominal.values
-        _at_most(len(attribute.name), sizes, "max_name_characters", f"{field}.name")
+        _check_name(attribute.name, sizes, f"{field}.name")
         _at_most(len(values), sizes, "max_values", f"{field}.nominal.values")
         for i, value in enumerate(values):
-            _at_most(len(value), sizes, "max_name_characters", f"{field}.nominal.values[{i}]")
+            _check_name(value, sizes, f"{field}.nominal.values[{i}]")
+    _check_learning_cost(message, sizes.max_learning_cost)
+
+
+def _check_name(name: str, sizes: Sizes, field: str) -> None:
+    _at_most(len(name), sizes, "max_name_characters", field)
+    check_controls(name, f"specification.{field}")
+
+
+def _check_learning_cost(message: model_pb2.Specification, most: int) -> None:
+    algorithm = decode_algorithm(message.algorithm)
+    cost = algorithms.learning_cost(algorithm, len(message.classes))
+    total = sum(cost.values())
+    if total <= most:
+        return
+    path = ["specification.algorithm"]
+    is_forest = isinstance(algorithm, algorithms.Forest)
+    path += ["forest"] * is_forest
+    if max(cost, key=cost.__getitem__) == "folds":
+        path += ["base"] * is_forest + ["total_uncertainty", "folds"]
+    elif is_forest:
+        path.append("trees")
+    parts = " and ".join(f"{count:,} for its {name}" for name, count in cost.items() if count)
+    raise InvalidInput(
+        ".".join(path),
+        f"makes the learner grow {total:,} trees to learn once ({parts}), at most {most:,} are allowed "
+        "(max_learning_cost)",
+    )
 
 
 def _at_most(count: int, sizes: Sizes, bound: str, field: str) -> None:

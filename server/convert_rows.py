@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import values_pb2
 from quercus.server.limits import MAX_VALUES, Sizes
+from quercus.server.names import check_controls
 from quercus.server.schema import Column, Schema
 from quercus.storage.records import NewValue
 from quercus.trees.learners.cells import Range
@@ -217,6 +218,7 @@ def _new_index(text: str, column: Column, learned: dict[str, int], field: str, s
         raise InvalidInput(
             field, f"is {shown(text)}, must be a value of 1 to {longest} characters, not blank"
         )
+    check_controls(text, field)
     index = len(column.index) + len(learned)
     if index >= sizes.max_values:
         raise InvalidInput(

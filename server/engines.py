@@ -1,7 +1,8 @@
 """What folds a model's log into trees and an agenda.
 
-ABC4.5 and E2M trees follow the log; other learners learn again from all evidence. Queries are chosen by an active
-tree: a model of another learner has one beside it, which asks for it.
+ABC4.5 and E2M trees follow the log; other learners learn again from all evidence, in a process of their own
+(`quercus.server.relearning`). Queries are chosen by an active tree: a model of another learner has one beside it, which
+asks for it.
 """
 
 from __future__ import annotations
@@ -9,62 +10,30 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from quercus.belief.codec import decode, decode_contours
 from quercus.belief.label import contour
-from quercus.proto.v1 import model_pb2
 from quercus.server.convert_agenda import decode_asked
-from quercus.server.convert_models import decode_specification
+from quercus.server.grown import Grown, specification_of
 from quercus.storage.records import Event, EventKind, Rows
 from quercus.trees import algorithms, stream
-from quercus.trees.encoding import THRESHOLD_SIDES, Edges, SplitName, branch_names, split_names
-from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.encoding import SplitName, split_names
+from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.query import Query
-from quercus.trees.relearning import Evidence
-from quercus.trees.specification import MISSING_NAME, Nominal, Specification
-
-Names = tuple[tuple[str, ...], ...]
+from quercus.trees.specification import Specification
 
 
-@dataclass(frozen=True, eq=False)
-class Grown:
-    """What an engine has grown.
-
-    Attributes
-    ----------
-    specification : in force.
-    model : the trees.
-    edges : inner edges in force of each attribute; none where numbers are split at thresholds.
-    names : branch names of each attribute.
-    """
-
-    specification: Specification
-    model: Learned
-    edges: Edges
-    names: Names
-
-
-class Engine(Protocol):
-    """Folds the log of one model."""
-
-    costly: bool
-    """Whether growing costs the same however little is new."""
-
-    def fold(self, parts: Sequence[Rows | Event]) -> None:
-        """Take the next part of the log."""
-
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
-        """Return the trees of what is folded; `vocabulary` names the nominal values learned by attribute."""
-
-
-class Asking(Engine, Protocol):
-    """An engine that also chooses whom to ask about."""
+class Asking(Protocol):
+    """Folds the log of one model and chooses whom to ask about."""
 
     @property
     def strategy(self) -> str:
         """Name of the strategy that chooses."""
+
+    def fold(self, parts: Sequence[Rows | Event]) -> None:
+        """Take the next part of the log."""
 
     def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""
@@ -73,15 +42,31 @@ class Asking(Engine, Protocol):
         """Return what the splits are called that queries name by number."""
 
 
-def engine_for(specification: Specification) -> Asking:
-    """Return the engine of a new model."""
+class Following(Asking, Protocol):
+    """An engine whose trees follow the log."""
+
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+        """Return the trees of what is folded; `vocabulary` names the nominal values learned by attribute."""
+
+
+def learns_again(specification: Specification) -> bool:
+    """Whether the learner learns again from all evidence, where others follow the log."""
     match specification.algorithm:
-        case algorithms.Abc45():
-            return Incremental(specification, as_active)
-        case algorithms.E2m(informed_only=False):
-            return Advised(Incremental(specification, at_level_one), specification)
-        case _:
-            return Advised(Relearning(specification), specification)
+        case algorithms.Abc45() | algorithms.E2m(informed_only=False):
+            return False
+    return True
+
+
+def following(specification: Specification) -> Following:
+    """Return the engine of a new model whose trees follow the log."""
+    if isinstance(specification.algorithm, algorithms.E2m):
+        return Advised(specification)
+    return Incremental(specification, as_active)
+
+
+def asking(specification: Specification) -> Asking:
+    """Return the engine that asks for a new model whose learner learns again."""
+    return Incremental(specification, as_active)
 
 
 def as_active(specification: Specification) -> Specification:
@@ -102,8 +87,6 @@ class Incremental:
     specification : of the model.
     followed : returns the specification of the active tree that grows, from the model's.
     """
-
-    costly = False
 
     def __init__(
         self, specification: Specification, followed: Callable[[Specification], Specification]
@@ -164,18 +147,16 @@ class Incremental:
 
 
 class Advised:
-    """A learner that is asked for by an active tree beside it, which follows the same log.
+    """An E2M tree that is asked for by an active tree beside it, which follows the same log.
 
     Parameters
     ----------
-    learner : what is served.
     specification : of the model; the active tree has its level, strategy and budget.
     """
 
-    def __init__(self, learner: Engine, specification: Specification) -> None:
-        self._learner = learner
+    def __init__(self, specification: Specification) -> None:
+        self._learner = Incremental(specification, at_level_one)
         self._adviser = Incremental(specification, as_active)
-        self.costly = learner.costly
 
     def fold(self, parts: Sequence[Rows | Event]) -> None:
         """Take the next part of the log."""
@@ -183,7 +164,7 @@ class Advised:
         self._adviser.fold(parts)
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
-        """Return the learner's trees."""
+        """Return the E2M tree."""
         return self._learner.grown(vocabulary)
 
     @property
@@ -198,66 +179,3 @@ class Advised:
     def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
         """Return what the splits of the active tree are called."""
         return self._adviser.splits(vocabulary)
-
-
-class Relearning:
-    """A learner that learns again from all evidence."""
-
-    costly = True
-
-    def __init__(self, specification: Specification) -> None:
-        self._evidence = Evidence(specification)
-        self._instances = array("q")  # sequence of each instance, by ordinal
-
-    def fold(self, parts: Sequence[Rows | Event]) -> None:
-        """Take the next part of the log."""
-        evidence = self._evidence
-        size = evidence.specification.frame.size
-        for part in parts:
-            if isinstance(part, Event):
-                self._settle(part, size)
-                continue
-            self._instances.extend(range(part.first, part.first + len(part.labels)))
-            known = {data: decode(data, size) for data in set(part.labels)}
-            evidence.observe(part.values, [known[data] for data in part.labels])
-
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
-        """Return the trees of what is folded."""
-        specification = self._evidence.specification
-        edges: Edges = ((),) * len(specification.attributes)
-        return Grown(specification, self._evidence.learn(), edges, _names(specification, vocabulary))
-
-    def _settle(self, event: Event, size: int) -> None:
-        if event.kind is EventKind.SPECIFICATION:
-            self._evidence.specification = specification_of(event.specification or b"")
-            return
-        ordinal = bisect_left(self._instances, event.instance)
-        if event.kind is EventKind.CORRECTION:
-            label = None if event.label is None else decode(event.label, size)
-            self._evidence.correct(ordinal, label, event.reliability)
-        elif event.label is not None and event.kind is not EventKind.OPINION:
-            self._evidence.answer(ordinal, decode(event.label, size), event.reliability)
-
-
-def specification_of(data: bytes) -> Specification:
-    """Return a stored specification."""
-    return decode_specification(model_pb2.Specification.FromString(data))
-
-
-def _names(specification: Specification, vocabulary: Mapping[int, Sequence[str]]) -> Names:
-    """Return the names of the branches of trees that split nominal attributes by value, numbers at thresholds.
-
-    Those of belief-entropy trees are classes: a row goes where its value is densest.
-    """
-    algorithm = specification.algorithm
-    base = algorithm.base if isinstance(algorithm, algorithms.Forest) else algorithm
-    if isinstance(base, algorithms.BeliefEntropy):
-        return (tuple(f"like {name}" for name in specification.frame.classes),) * len(
-            specification.attributes
-        )
-    return tuple(
-        branch_names((attribute,), ((),), {0: vocabulary.get(k, ())})[0]
-        if isinstance(attribute, Nominal)
-        else (*THRESHOLD_SIDES, MISSING_NAME)
-        for k, attribute in enumerate(specification.attributes)
-    )

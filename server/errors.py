@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
 import grpc
 from google.protobuf import any_pb2
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError, EncodeError, Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from quercus.belief.errors import InvalidInput
@@ -31,6 +34,11 @@ from quercus.storage.errors import (
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 DETAILS_KEY = "grpc-status-details-bin"
 PUSHBACK_KEY = "grpc-retry-pushback-ms"
+NO_MEMORY: Final = "the server has no memory left for this: send it again, or less at once"
+MEMORY_RETRY_S: Final = 1.0
+WRITE_RETRY_S: Final = 1.0
+_NO_MEMORY: Final = re.compile(r"Arena alloc|[Oo]ut of memory|can't start new thread")
+"""What protobuf, and threads that cannot be started, say."""
 
 
 class Unavailable(Exception):  # noqa: N818 - named after the status
@@ -95,6 +103,8 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911, PLR091
     ----------
     error : the exception a servicer raised.
     """
+    if is_out_of_memory(error):
+        return _exhausted(ResourceExhausted(NO_MEMORY, MEMORY_RETRY_S))
     match error:
         case InvalidInput():
             return failure(code_pb2.INVALID_ARGUMENT, str(error), _bad_request(error))
@@ -105,10 +115,12 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911, PLR091
         case BeyondLog():
             reason = InvalidInput(error.field, error.reason.removeprefix(f"{error.field}: "))
             return failure(code_pb2.FAILED_PRECONDITION, str(error), _bad_request(reason))
-        case FailedPrecondition() | ReadOnlyStore() | NewerSchema():
+        case ReadOnlyStore():  # writing is tried again so often
+            return failure(code_pb2.FAILED_PRECONDITION, str(error), _retry_in(WRITE_RETRY_S))
+        case FailedPrecondition() | NewerSchema():
             return failure(code_pb2.FAILED_PRECONDITION, str(error))
-        case NoSpace():
-            return failure(code_pb2.RESOURCE_EXHAUSTED, str(error))
+        case NoSpace():  # writing is tried again so often
+            return _exhausted(ResourceExhausted(str(error), WRITE_RETRY_S))
         case CorruptStore():
             return failure(code_pb2.DATA_LOSS, str(error))
         case DecodeError():  # requests are read elsewhere, so it was a message of the store
@@ -129,15 +141,31 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911, PLR091
             return None
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception, or the one that it came of, says that there was no memory, in whosever words."""
+    told: BaseException | None = error
+    while told is not None:
+        if isinstance(told, MemoryError) or (isinstance(told, OSError) and told.errno == errno.ENOMEM):
+            return True
+        if isinstance(told, DecodeError | EncodeError | RuntimeError) and _NO_MEMORY.search(str(told)):
+            return True
+        told = told.__cause__
+    return False
+
+
 def _exhausted(error: ResourceExhausted) -> Failure:
     """Say when to try again, to programs and, in milliseconds, to the retries of gRPC clients."""
     if error.retry_s is None:
         return failure(code_pb2.RESOURCE_EXHAUSTED, str(error))
-    info = error_details_pb2.RetryInfo()
-    info.retry_delay.FromMilliseconds(milliseconds := math.ceil(1000 * error.retry_s))
     text = f"{error}; try again in {error.retry_s:.2g} s"
-    found = failure(code_pb2.RESOURCE_EXHAUSTED, text, info)
-    return replace(found, metadata=(*found.metadata, (PUSHBACK_KEY, str(milliseconds))))
+    found = failure(code_pb2.RESOURCE_EXHAUSTED, text, _retry_in(error.retry_s))
+    return replace(found, metadata=(*found.metadata, (PUSHBACK_KEY, str(math.ceil(1000 * error.retry_s)))))
+
+
+def _retry_in(seconds: float) -> error_details_pb2.RetryInfo:
+    info = error_details_pb2.RetryInfo()
+    info.retry_delay.FromMilliseconds(math.ceil(1000 * seconds))
+    return info
 
 
 def failure(code: int, message: str, detail: Message | None = None) -> Failure:

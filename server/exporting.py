@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,8 @@ from quercus.storage.records import Event, EventKind
 from quercus.storage.store import Store
 
 PAGE: Final = 1_000
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""Of cells that a spreadsheet takes for a formula, with or without a blank before it."""
+FORMULA_STARTS: Final = frozenset("=+-@\N{MINUS SIGN}")
+"""Of cells that a spreadsheet takes for a formula; also in their full-width and other compatible forms."""
 Row = list[Any]
 
 
@@ -122,10 +123,19 @@ def _shielded(cell: Any) -> Any:
 
     Examples
     --------
-    >>> _shielded("=HYPERLINK(1)"), _shielded("a=b"), _shielded(-1.5)
-    ("'=HYPERLINK(1)", 'a=b', -1.5)
+    >>> _shielded("=HYPERLINK(1)"), _shielded(" \uff1d1"), _shielded("a=b"), _shielded(-1.5)
+    ("'=HYPERLINK(1)", "' ＝1", 'a=b', -1.5)
     """
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
+    return f"'{cell}" if isinstance(cell, str) and _may_run(cell) else cell
+
+
+def _may_run(text: str) -> bool:
+    """Whether a text begins like a formula, or with a tab or a line end; what cannot be seen is passed over."""
+    if text.startswith(("\t", "\r", "\n")):
+        return True
+    seen = (each for each in text if not (each.isspace() or unicodedata.category(each) in ("Cc", "Cf")))
+    first = unicodedata.normalize("NFKC", next(seen, " "))
+    return first[0] in FORMULA_STARTS
 
 
 def write_parquet(found: Table, path: Path) -> int:

@@ -1,4 +1,8 @@
-"""One model as the grower holds it: the log folded into a growth state, published as tree and agenda."""
+"""One model as the grower holds it: the log folded into a growth state, published as tree and agenda.
+
+Trees that follow the log are grown here (`Folding`); those of learners that learn again come from a process of theirs
+(`Relearned`).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from quercus.server import snapshots
 from quercus.server.allowance import Allowance
 from quercus.server.convert_agenda import encode_asked, encode_reason
-from quercus.server.convert_trees import encode_head
-from quercus.server.engines import engine_for, specification_of
+from quercus.server.engines import Asking, asking, following
+from quercus.server.grown import specification_of
+from quercus.server.learners import Learners, Learning
 from quercus.server.limits import (
     AGENDA_LENGTH,
     AGENDA_SAVED_S,
@@ -21,8 +26,10 @@ from quercus.server.limits import (
     LARGE_LAG_S,
     PUBLISH_SHARE,
 )
-from quercus.storage.records import AgendaEntry, Event, ModelRecord
+from quercus.server.relearning import Task
+from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord
 from quercus.storage.store import Store
+from quercus.trees.specification import Specification
 
 _log = logging.getLogger(__name__)
 
@@ -33,9 +40,7 @@ class Folding:
     When a tree is published: at once when a labeller or a specification has spoken and the log is folded, since
     somebody waits for the next query; otherwise at most every `interval_s`, so at once after a rest. And never so
     often that publishing, which makes the tree follow the evidence, starves the folding: as long as anything is left
-    to fold, of this model or of another, folding gets `PUBLISH_SHARE` times the time of the last publication. A model
-    that learns again from all evidence keeps to that share also where nothing else is to do: new rows that trickle in
-    would otherwise have it learn without a pause.
+    to fold, of this model or of another, folding gets `PUBLISH_SHARE` times the time of the last publication.
 
     A tree brings its agenda, as long as choosing queries keeps to `agenda_share` of the time, some of it saved up.
     Where labellers answer faster than that, a tree comes without: the queries of the last agenda are asked on, and the
@@ -58,7 +63,7 @@ class Folding:
         self._interval_s = interval_s
         self._model = record.name
         self.key = record.key
-        self._engine = engine_for(specification_of(record.initial_specification))
+        self._engine = self._make_engine(specification_of(record.initial_specification))
         self._folded = 0  # newest sequence in the state
         self._awaited = False  # somebody waits for the tree of what is folded
         self._choosing = Allowance(agenda_share, AGENDA_SAVED_S)
@@ -71,6 +76,13 @@ class Folding:
         self._told_at = -math.inf  # that the tree lags
         self.wake_at = math.inf
         """When the next step has something to do, though the store may not change until then (monotonic time)."""
+
+    def _make_engine(self, specification: Specification) -> Asking:
+        self._following = following(specification)
+        return self._following
+
+    def close(self) -> None:
+        """Stop whatever goes on elsewhere: the model is gone."""
 
     def is_behind(self, record: ModelRecord) -> bool:
         """Whether there is anything to fold."""
@@ -110,8 +122,12 @@ class Folding:
             return False
         self._engine.fold(stretch.parts)
         self._folded = stretch.last
-        self._awaited |= any(isinstance(part, Event) for part in stretch.parts)
+        self._hear([part for part in stretch.parts if isinstance(part, Event)])
         return True
+
+    def _hear(self, events: Sequence[Event]) -> None:
+        """Take note of what labellers and specifications have said."""
+        self._awaited |= bool(events)
 
     def _due_at(self, record: ModelRecord, others_behind: bool) -> float:
         news = self._folded - record.sequence_grown
@@ -120,7 +136,7 @@ class Folding:
         behind = self.is_behind(record)
         if self._awaited and not behind:
             return -math.inf
-        share = PUBLISH_SHARE if behind or others_behind or self._engine.costly else 0
+        share = PUBLISH_SHARE if behind or others_behind else 0
         return self._published_at + max(self._interval_s, share * self._cost_s)
 
     def _agenda_at(self, record: ModelRecord) -> float:
@@ -144,10 +160,9 @@ class Folding:
     def _publish(self) -> None:
         started = time.monotonic()
         vocabulary = self._store.vocabulary(self._model)
-        grown = self._engine.grown(vocabulary)
-        data = snapshots.encode(encode_head(grown.specification, grown.edges, grown.names), grown.model)
-        has_time = started >= self._choosing.ready_at or not self._store.has_queries(self._model)
-        agenda = self._agenda(vocabulary) if has_time else None
+        grown = self._following.grown(vocabulary)
+        data = grown.encode()
+        agenda = self._agenda(vocabulary) if self._has_time(started) else None
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep
         )
@@ -155,12 +170,15 @@ class Folding:
         self._is_agenda_due = agenda is None
         self._published_at = time.monotonic()
         self._cost_s = self._published_at - started
-        nodes = sum(flat.size for flat in grown.model.flats)
         _log.debug(
             "model %s: version %d as of %d, %d nodes, %s queries, in %.0f ms",
-            self._model, version, self._folded, nodes, "no new" if agenda is None else len(agenda),
+            self._model, version, self._folded, grown.node_count, "no new" if agenda is None else len(agenda),
             1000 * self._cost_s,
         )  # fmt: skip
+
+    def _has_time(self, now: float) -> bool:
+        """Whether queries may be chosen now: there is time for it, or none is left to ask."""
+        return now >= self._choosing.ready_at or not self._store.has_queries(self._model)
 
     def _publish_agenda(self) -> None:
         agenda = self._agenda(self._store.vocabulary(self._model))
@@ -180,6 +198,98 @@ class Folding:
         ]
         self._choosing.spend(time.thread_time() - started)
         return agenda
+
+
+class Relearned(Folding):
+    """The fold of a log whose model a learner learns again from all evidence, in a process of its own.
+
+    A model learns when a tree is due, from all that is folded by then; the fold goes on meanwhile. It keeps to its
+    share of time also where nothing else is to do: before it learns again it waits for `PUBLISH_SHARE` times the CPU
+    time that it took, unless somebody waits for the tree. A specification that names other parameters of the learner
+    stops a learning that is under way, and so does the end of the model.
+
+    Queries come from the tree beside it, at once when somebody has spoken: nobody waits with them for the learner.
+
+    Parameters
+    ----------
+    store, record, keep, interval_s, agenda_share : as of `Folding`.
+    learners : who learns.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        record: ModelRecord,
+        keep: int,
+        interval_s: float,
+        agenda_share: float,
+        *,
+        learners: Learners,
+    ) -> None:
+        super().__init__(store, record, keep, interval_s, agenda_share)
+        self._learners = learners
+        self._algorithm = specification_of(record.initial_specification).algorithm
+        self._learning: Learning | None = None
+        self._asked_of = -1  # newest event that the agenda knows
+
+    def _make_engine(self, specification: Specification) -> Asking:
+        return asking(specification)
+
+    def close(self) -> None:
+        """Stop learning."""
+        if self._learning is not None:
+            self._learners.cancel(self._learning)
+            self._learning = None
+
+    def _hear(self, events: Sequence[Event]) -> None:
+        super()._hear(events)
+        self._is_agenda_due |= bool(events)
+        for event in events:
+            if event.kind is EventKind.SPECIFICATION:
+                algorithm = specification_of(event.specification or b"").algorithm
+                if algorithm != self._algorithm:
+                    self.close()
+                self._algorithm = algorithm
+
+    def _due_at(self, record: ModelRecord, others_behind: bool) -> float:
+        if self._learning is not None:
+            return math.inf if self._learning.outcome is None else -math.inf
+        due_at = super()._due_at(record, others_behind)
+        return (
+            max(due_at, self._published_at + PUBLISH_SHARE * self._cost_s)
+            if math.isfinite(due_at)
+            else due_at
+        )
+
+    def _agenda_at(self, record: ModelRecord) -> float:
+        if not self._is_agenda_due or self.is_behind(record):
+            return math.inf
+        return -math.inf if self._has_time(time.monotonic()) else self._choosing.ready_at
+
+    def _publish(self) -> None:
+        """Publish what was learned, or begin to learn; before either, the queries, so that they are never older."""
+        now = time.monotonic()
+        if self._asked_of < self._folded and self._has_time(now):
+            self._publish_agenda()
+        learning, self._learning = self._learning, None
+        if learning is None:
+            self._learning = self._learners.begin(Task(self._model, self.key, self._folded))
+            self._awaited = False
+            return
+        learnt, as_of = learning.result(), learning.task.as_of
+        version = self._store.publish(
+            self._model, as_of=as_of, snapshot=learnt.snapshot, agenda=None, key=self.key, keep=self._keep
+        )
+        self._outdated = False
+        self._published_at, self._cost_s = now, learnt.cost_s
+        _log.debug(
+            "model %s: version %d as of %d, %d nodes, learned in %.0f ms of CPU time",
+            self._model, version, as_of, learnt.nodes, 1000 * learnt.cost_s,
+        )  # fmt: skip
+
+    def _publish_agenda(self) -> None:
+        super()._publish_agenda()
+        self._asked_of = self._folded
 
 
 def _is_outdated(store: Store, record: ModelRecord) -> bool:

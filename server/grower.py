@@ -8,7 +8,6 @@ has everything.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import logging
 import math
 import os
@@ -16,16 +15,21 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Final
 
-from quercus.server import heap, logs
-from quercus.server.folding import Folding
+from quercus.server import heap, kernels, logs
+from quercus.server.child import end_with_parent
+from quercus.server.engines import learns_again
+from quercus.server.folding import Folding, Relearned
+from quercus.server.grown import specification_of
+from quercus.server.learners import Learners, LearningFailedError
 from quercus.server.limits import AGENDA_SHARE, SNAPSHOT_INTERVAL_S
+from quercus.server.pulse import Pulse
 from quercus.storage import KEPT_VERSIONS
 from quercus.storage.errors import NotFound, StorageError
 from quercus.storage.records import ModelRecord
 from quercus.storage.store import Store
-from quercus.trees.prepare import prepare
 
 _log = logging.getLogger("quercus.server.grower")  # also when it is run as __main__
 NICENESS: Final = 5  # where they compete for a core, answering goes before growing
@@ -34,9 +38,6 @@ LAST_RETRY_S: Final = 60.0
 STORE_RETRY_S: Final = (
     5.0  # at the latest, where the store took nothing: space returns, and someone waits for the tree
 )
-BEAT_S: Final = 1.0
-NOTICE_S: Final = 2.0  # kernels that are cached load faster than this
-PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
 
 
 class Grower:
@@ -48,6 +49,8 @@ class Grower:
     keep : tree versions of each model that are kept.
     interval_s : between two trees of a model while rows arrive, in seconds.
     agenda_share : of the time, for choosing the queries of a model.
+    learners : who learns again what is learned from all evidence; None: processes of its own.
+    tell : called with the name of a model before each step of it, with nothing after it.
     """
 
     def __init__(
@@ -56,11 +59,16 @@ class Grower:
         keep: int = KEPT_VERSIONS,
         interval_s: float = SNAPSHOT_INTERVAL_S,
         agenda_share: float = AGENDA_SHARE,
+        *,
+        learners: Learners | None = None,
+        tell: Callable[[str], object] = lambda _: None,
     ) -> None:
         self._store = store
         self._keep = keep
         self._interval_s = interval_s
         self._agenda_share = agenda_share
+        self._learners = Learners(store.url) if learners is None else learners
+        self._tell = tell
         self._models: dict[int, Folding] = {}  # by key, as the others
         self._failures: dict[int, int] = {}
         self._seen = 0  # number of the newest change that was read
@@ -68,8 +76,13 @@ class Grower:
         self._wake_at: dict[int, float] = {}  # when others have something to do, or are tried again
 
     def round(self) -> bool:
-        """Give every model that may have something to do one step; tells whether any had."""
+        """Give every model that may have something to do one step; tells whether any had.
+
+        A step is short: a chunk of the log, a tree that follows it. What takes long is learned elsewhere, and costs a
+        step when it begins and one when it has ended.
+        """
         self._follow()
+        self._busy |= self._learners.ended() & self._models.keys() - self._failures.keys()
         now = time.monotonic()
         due = self._busy | {key for key, at in self._wake_at.items() if at <= now}
         records = self._store.models_of(sorted(due)) if due else []
@@ -91,13 +104,21 @@ class Grower:
 
     def _forget(self, key: int) -> None:
         self._busy.discard(key)
-        for known in (self._models, self._failures, self._wake_at):
+        self._drop(key)
+        for known in (self._failures, self._wake_at):
             known.pop(key, None)
+
+    def _drop(self, key: int) -> None:
+        """Let go what is folded of a model, and stop learning it."""
+        folding = self._models.pop(key, None)
+        if folding is not None:
+            folding.close()
 
     def _step(self, record: ModelRecord, others_behind: bool) -> None:
         key = record.key
         self._busy.discard(key)
         self._wake_at.pop(key, None)
+        self._tell(record.name)
         try:
             folding = self._folding(record)
             if folding.step(record, others_behind):
@@ -108,6 +129,11 @@ class Grower:
             self._failures.pop(key, None)
             if folding.wake_at < math.inf:
                 self._wake_at[key] = folding.wake_at
+        self._tell("")
+
+    def close(self) -> None:
+        """End the processes that learn."""
+        self._learners.close()
 
     @property
     def wake_at(self) -> float:
@@ -121,9 +147,12 @@ class Grower:
     def _folding(self, record: ModelRecord) -> Folding:
         folding = self._models.get(record.key)
         if folding is None:
-            folding = self._models[record.key] = Folding(
-                self._store, record, self._keep, self._interval_s, self._agenda_share
-            )
+            pace = (self._keep, self._interval_s, self._agenda_share)
+            if learns_again(specification_of(record.initial_specification)):
+                folding = Relearned(self._store, record, *pace, learners=self._learners)
+            else:
+                folding = Folding(self._store, record, *pace)
+            self._models[record.key] = folding
         return folding
 
     def _failed(self, record: ModelRecord, error: Exception) -> None:
@@ -141,69 +170,32 @@ class Grower:
         last = STORE_RETRY_S if isinstance(error, StorageError) else LAST_RETRY_S
         delay = min(FIRST_RETRY_S * 2 ** min(count - 1, 30), last)
         self._wake_at[record.key] = time.monotonic() + delay
-        if isinstance(error, StorageError):  # the store's fault: what is folded is sound
+        if isinstance(error, StorageError | LearningFailedError):  # what is folded is sound
             _log.error("model %s cannot be grown: %s; trying again in %.1f s", record.name, error, delay)
             return
-        self._models.pop(record.key, None)
+        self._drop(record.key)
         _log.error("model %s cannot be grown; trying again in %.1f s", record.name, delay, exc_info=error)
 
 
-def run(store: Store, poll_s: float, grower: Grower) -> None:
-    """Grow for ever: rounds while there is work, then wait for the store to change."""
+def run(store: Store, poll_s: float, grower: Grower, learners: Learners, pulse: Pulse) -> None:
+    """Grow for ever: rounds while there is work, then wait for the store to change or a learning to end."""
     delay = FIRST_RETRY_S
     while True:
         try:
             token = store.change_token()
             while grower.round():
                 token = store.change_token()
-            _wait_for_change(store, token, poll_s, grower.wake_at)
+            until = grower.wake_at
+            while store.change_token() == token and (left := until - time.monotonic()) > 0:
+                pulse.at("")
+                if learners.wait(min(poll_s, left)):
+                    break
             delay = FIRST_RETRY_S
         except StorageError as error:
             _log.error("the store cannot be read: %s; trying again in %.1f s", error, delay)
+            pulse.at("")
             time.sleep(delay)
             delay = min(2 * delay, STORE_RETRY_S)
-
-
-def _wait_for_change(store: Store, token: int, poll_s: float, until: float) -> None:
-    while store.change_token() == token and (left := until - time.monotonic()) > 0:
-        time.sleep(min(poll_s, left))
-
-
-def end_with_parent() -> None:
-    """End this process when its standard input ends; on Linux the kernel ends it too, even when it is stopped."""
-    parent = os.getppid()
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the kernel knew
-            os._exit(0)
-
-    def watch() -> None:
-        for line in sys.stdin:  # the parent says how much to log
-            if line.strip() in logs.LEVELS:
-                logs.set_level(line.strip())
-        os._exit(0)
-
-    threading.Thread(target=watch, name="quercus-parent", daemon=True).start()
-
-
-def _beat() -> None:
-    """Tell the parent that this process lives; one that is stopped, or swapped out, does not."""
-    while True:
-        os.write(sys.stdout.fileno(), b".")
-        time.sleep(BEAT_S)
-
-
-def _prepare() -> None:
-    """On a fresh machine the kernels take a minute to compile: begin before a model asks, and say so."""
-    notice = threading.Timer(
-        NOTICE_S,
-        _log.info,
-        ("compiling the numerical kernels, once on this machine; the first trees may wait a minute for it",),
-    )
-    notice.daemon = True
-    notice.start()
-    prepare()
-    notice.cancel()
 
 
 def main() -> None:
@@ -218,15 +210,30 @@ def main() -> None:
     parser.add_argument("--agenda-share", type=float, default=AGENDA_SHARE)
     arguments = parser.parse_args()
     logs.set_up_logging(arguments.log_level, arguments.log_format)
-    end_with_parent()
+    learners = Learners(arguments.url, arguments.log_format)
+
+    def hear(line: str) -> None:
+        if line in logs.LEVELS:  # how much to log
+            logs.set_level(line)
+            learners.set_log_level(line)
+
+    end_with_parent(hear)
     heap.keep_small()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # so does the end of a terminal
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
-    threading.Thread(target=_beat, name="quercus-heart", daemon=True).start()
-    threading.Thread(target=_prepare, name="prepare", daemon=True).start()
+    pulse = Pulse(sys.stdout.fileno())
+    threading.Thread(target=kernels.prepare, args=(pulse,), name="prepare", daemon=True).start()
     store = Store.open(arguments.url)
-    grower = Grower(store, arguments.keep_trees, arguments.snapshot_interval_s, arguments.agenda_share)
-    run(store, arguments.poll_ms / 1000, grower)
+    grower = Grower(
+        store,
+        arguments.keep_trees,
+        arguments.snapshot_interval_s,
+        arguments.agenda_share,
+        learners=learners,
+        tell=pulse.at,
+    )
+    run(store, arguments.poll_ms / 1000, grower, learners, pulse)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import grpc
+from google.protobuf.message import DecodeError
 from grpc import aio
 
 from quercus.belief.errors import InvalidInput
@@ -21,10 +25,12 @@ from quercus.server.access import (
 )
 from quercus.server.core import Core
 from quercus.server.errors import PermissionDenied, ResourceExhausted, Unauthenticated, to_failure
-from quercus.server.handlers import Handler, Wrapped, metadata_of, rewrap
+from quercus.server.handlers import Handler, Wrap, Wrapped, metadata_of, rewrap
 from quercus.server.leasing import ANY
+from quercus.server.limits import INLINE_BYTES
 from quercus.server.names import MODEL_ID, parse_query
 from quercus.server.observing import PATIENT
+from quercus.server.reading import Reader
 from quercus.server.throttle import Memory, Rates, Streams
 from quercus.storage.errors import NotFound, StorageError
 
@@ -36,6 +42,9 @@ REFUSALS_PER_S: Final = 1.0
 """Refused calls of one caller, or of all strangers, that the audit log takes: nobody may fill the disk with them."""
 
 STRANGER: Final = "a stranger"
+UNREAD: Final = "unread"
+"""What a call is about whose message is none, or was not read."""
+
 REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 
 AUTHORIZATION: Final = "authorization"
@@ -72,36 +81,91 @@ class Guard(aio.ServerInterceptor):
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
     ) -> Handler:
-        """Wrap the handler of the method."""
-        return self._wrapped.of(handler_call_details.method, await continuation(handler_call_details))
+        """Wrap the handler of the method; where the token does not count, nothing of the request is read."""
+        method = handler_call_details.method
+        handler = self._wrapped.of(method, await continuation(handler_call_details))
+        if handler is None or self._authority is None or not _reads_first(method, handler):
+            return handler
+        try:
+            await self._authority.admit(metadata_of(handler_call_details, AUTHORIZATION))
+        except Exception as error:  # told by what the interceptors further out call
+            _refusal.set(error)
+            return _REFUSING[handler.response_streaming]
+        return handler
 
     def _wrap(self, method: str, handler: Handler) -> Handler:
+        reader = Reader(handler.request_deserializer, self._core.read)
+        codecs = None, handler.response_serializer  # a request is read when it is let in
         if method.startswith(OPEN_PREFIX):
-            return rewrap(handler, unary=lambda behaviour, _: behaviour, stream=self._bounded)
-        gate = _Gate(self._core, self._authority, self._bounds, method)
+            return rewrap(
+                handler, unary=_reading(reader), stream=lambda b, _: self._bounded(reader, b), codecs=codecs
+            )
+        gate = _Gate(self._core, self._authority, self._bounds, method, reader)
         audited = short_name(method) in ADMINISTRATIVE
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
             guarded = gate.unary(behaviour, streams_in)
             return gate.audited(guarded) if audited else guarded
 
-        return rewrap(handler, unary=unary, stream=gate.stream)
+        return rewrap(handler, unary=unary, stream=gate.stream, codecs=codecs)
 
-    def _bounded(self, behaviour: Any, _: bool) -> Any:
+    def _bounded(self, reader: Reader, behaviour: Any) -> Any:
         """Wrap a stream that needs no token: an address has as many as it may, and leaves calls to others."""
 
-        async def bounded(request: Any, context: Any) -> None:
+        async def bounded(data: bytes, context: Any) -> None:
             with self._bounds.streams.opened(_address(context)):
-                await behaviour(request, context)
+                await behaviour(await reader.read(data), context)
 
         return bounded
+
+
+_refusal: ContextVar[Exception] = ContextVar("quercus_refusal")
+"""Why the call under way is refused before its request is read."""
+
+
+async def _refuse(requests: Any, context: Any) -> bytes:
+    raise _refusal.get()
+
+
+async def _refuse_stream(requests: Any, context: Any) -> AsyncIterator[bytes]:
+    raise _refusal.get()
+    yield b""
+
+
+_REFUSING: Final[dict[bool, Handler]] = {
+    False: grpc.stream_unary_rpc_method_handler(_refuse),
+    True: grpc.stream_stream_rpc_method_handler(_refuse_stream),
+}
+"""Handlers by whether they answer with a stream: they take requests as a stream, of which they read nothing."""
+
+
+def _reads_first(method: str, handler: Handler) -> bool:
+    """Whether gRPC reads a request before the handler is called, and nothing but the token is wanted of it.
+
+    The audit log keeps what administrative calls were about, also of strangers.
+    """
+    is_audited = short_name(method) in ADMINISTRATIVE
+    return not (handler.request_streaming or is_audited or method.startswith(OPEN_PREFIX))
+
+
+def _reading(reader: Reader) -> Wrap:
+    def wrap(behaviour: Any, _: bool) -> Any:
+        async def read(data: bytes, context: Any) -> Any:
+            return await behaviour(await reader.read(data), context)
+
+        return read
+
+    return wrap
 
 
 class _Gate:
     """What the calls of one method have to pass, at their start and with every message."""
 
-    def __init__(self, core: Core, authority: Authority | None, bounds: Bounds, method: str) -> None:
+    def __init__(
+        self, core: Core, authority: Authority | None, bounds: Bounds, method: str, reader: Reader
+    ) -> None:
         self._core = core
+        self._reader = reader
         self._authority = authority
         self._bounds = bounds
         self._is_work = short_name(method) not in LIGHT
@@ -116,15 +180,19 @@ class _Gate:
         check_permission(principal, self._method)
         return principal
 
-    async def check(self, request: Any, context: Any) -> None:
-        """Let a message pass, or raise."""
+    async def check(self, data: bytes, context: Any) -> Any:
+        """Let a message pass and return it, or raise; it is read when all is said that needs no reading."""
         principal = await self.admit(context)
         set_caller(principal)
         self._bounds.rates.take(_caller_name(principal, context))
         if self._is_work:
             self._bounds.memory.check()
-        if principal is None:
-            return
+        request = await self._reader.read(data)
+        if principal is not None:
+            await self._check_message(request, principal)
+        return request
+
+    async def _check_message(self, request: Any, principal: Principal) -> None:
         for model in named_models(request):
             if model != ANY and not principal.may_touch(model):  # of any model only those granted are leased
                 raise PermissionDenied(f"the token of {principal.name} is not for the model {model[:80]}")
@@ -146,15 +214,12 @@ class _Gate:
     def unary(self, behaviour: Any, streams_in: bool) -> Any:
         """Wrap a handler with one response."""
 
-        async def guarded(request: Any, context: Any) -> Any:
+        async def guarded(data: Any, context: Any) -> Any:
             if streams_in:
-                return await behaviour(self._checked(request, context), context)
-            await self.check(request, context)
-            response = await behaviour(request, context)
-            if self._is_patient:
-                await self.admit(
-                    context
-                )  # still; what was leased meanwhile is open again when the lease ends
+                return await behaviour(self._checked(data, context), context)
+            response = await behaviour(await self.check(data, context), context)
+            if self._is_patient:  # still; what was leased meanwhile is open again when the lease ends
+                await self.admit(context)
             return response
 
         return guarded
@@ -162,50 +227,57 @@ class _Gate:
     def stream(self, behaviour: Any, streams_in: bool) -> Any:
         """Wrap a handler with many responses, each of which the caller must still be allowed to see."""
 
-        async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
+        async def guarded(data: Any, context: Any) -> AsyncIterator[Any]:
             principal = await self.admit(context)
             set_caller(principal)
             with self._bounds.streams.opened(_caller_name(principal, context)):
-                if not streams_in:
-                    await self.check(request, context)
-                asked = self._checked(request, context) if streams_in else request
-                async for response in behaviour(asked, context):
-                    await self.admit(context)
-                    yield response
+                asked = self._checked(data, context) if streams_in else await self.check(data, context)
+                async with aclosing(behaviour(asked, context)) as responses:
+                    async for response in responses:
+                        await self.admit(context)
+                        yield response
 
         return guarded
 
-    async def _checked(self, requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
-        async for request in requests:
-            await self.check(request, context)
-            yield request
+    async def _checked(self, messages: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
+        async for data in messages:
+            yield await self.check(data, context)
 
     def audited(self, behaviour: Any) -> Any:
         """Wrap an administrative handler: who did what, and how it ended, goes into the audit log."""
 
-        async def guarded(request: Any, context: Any) -> Any:
+        async def guarded(data: bytes, context: Any) -> Any:
             outcome = "OK"
             try:
-                return await behaviour(request, context)
+                return await behaviour(data, context)
             except BaseException as error:
                 failure = to_failure(error)
                 outcome = failure.code.name if failure is not None else type(error).__name__
                 raise
             finally:
-                await asyncio.shield(self._record(request, context, outcome))
+                await asyncio.shield(self._record(data, context, outcome))
 
         return guarded
 
-    async def _record(self, request: Any, context: Any, outcome: str) -> None:
+    async def _record(self, data: bytes, context: Any, outcome: str) -> None:
         who = await self._who(context)
         if outcome in REFUSED and not self._is_worth_a_line(who):
             return
-        action, target = self._method.rpartition("/")[2], _target(request)
+        action, target = self._method.rpartition("/")[2], await self._about(data, outcome)
         _audit.info("%s %s %s: %s", who, action, target, outcome)
         try:
             await self._core.write(self._core.store.access.record, who, action, target, outcome)
         except Exception as error:  # the call itself has ended; a store that takes nothing is told elsewhere
             _audit.error("the audit log could not be written: %s", error)
+
+    async def _about(self, data: bytes, outcome: str) -> str:
+        """Say what a call is about; a large message of somebody who is refused is not read for it."""
+        if outcome in REFUSED and len(data) > INLINE_BYTES:
+            return UNREAD
+        try:
+            return _target(await self._reader.read(data))
+        except (InvalidInput, DecodeError, MemoryError):
+            return UNREAD
 
     def _is_worth_a_line(self, who: str) -> bool:
         try:

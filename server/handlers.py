@@ -11,6 +11,8 @@ Handler = Any  # grpc.RpcMethodHandler: untyped in grpcio
 Behaviour = Any  # a coroutine function or an asynchronous generator function of request(s) and context
 Wrap = Callable[[Behaviour, bool], Behaviour]
 Deserialize = Callable[[bytes], Any]
+Serialize = Callable[[Any], bytes]
+Codecs = tuple[Deserialize | None, Serialize | None]
 
 
 class Wrapped:
@@ -23,21 +25,28 @@ class Wrapped:
 
     def __init__(self, wrap: Callable[[str, Handler], Handler]) -> None:
         self._wrap = wrap
-        self._made: dict[str, tuple[Handler, Handler]] = {}
+        self._made: dict[tuple[str, bool], tuple[Handler, Handler]] = {}
 
     def of(self, method: str, handler: Handler) -> Handler:
         """Return the wrapped handler; None for None, a method that the server does not have."""
         if handler is None:
             return None
-        made = self._made.get(method)
+        key = method, handler.request_streaming  # one that refuses reads no request
+        made = self._made.get(key)
         if made is None or made[0] is not handler:  # an interceptor further in may make one for every call
-            made = self._made[method] = (handler, self._wrap(method, handler))
+            made = self._made[key] = (handler, self._wrap(method, handler))
         return made[1]
 
 
 def metadata_of(context: Any, key: str) -> str | None:
-    """Return the first value that the caller gave under a key, None where it gave none."""
-    return next((value for name, value in context.invocation_metadata() or () if name == key), None)
+    """Return the first value that the caller gave under a key, None where it gave none.
+
+    Parameters
+    ----------
+    context : of a call, or the details of one that is not let in yet.
+    """
+    given = context.invocation_metadata
+    return next((value for name, value in (given() if callable(given) else given) or () if name == key), None)
 
 
 def rewrap(
@@ -45,7 +54,7 @@ def rewrap(
     *,
     unary: Wrap,
     stream: Wrap,
-    reading: Callable[[Deserialize | None], Deserialize | None] = lambda deserialize: deserialize,
+    codecs: Codecs | None = None,
 ) -> Handler:
     """Return a handler like `handler` with something around its behaviour.
 
@@ -54,10 +63,11 @@ def rewrap(
     handler : of a method.
     unary, stream : wrap the behaviour of a method with one response, or with many; they are told whether requests come
         as a stream.
-    reading : wraps the function that reads a request.
+    codecs : read requests and write responses; None: as the handler does.
     """
     streams_in = handler.request_streaming
-    codecs = (reading(handler.request_deserializer), handler.response_serializer)
+    if codecs is None:
+        codecs = (handler.request_deserializer, handler.response_serializer)
     if handler.response_streaming:
         behaviour = stream(handler.stream_stream or handler.unary_stream, streams_in)
         make: Any = (

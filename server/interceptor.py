@@ -7,15 +7,13 @@ import inspect
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import aclosing
 from typing import Any
 
-from google.protobuf.message import DecodeError
 from google.rpc import code_pb2
 from grpc import aio
 
-from quercus.belief.errors import InvalidInput
-from quercus.server.errors import Failure, failure, to_failure
+from quercus.server.errors import Failure, failure, is_out_of_memory, to_failure
 from quercus.server.handlers import Handler, Wrapped, rewrap
 
 _log = logging.getLogger(__name__)
@@ -24,9 +22,9 @@ _log = logging.getLogger(__name__)
 class CatchAll(aio.ServerInterceptor):
     """Turn every exception of a handler into a status with details.
 
-    Bytes that are no message of the method's type are an invalid argument (gRPC would answer UNKNOWN). An
-    exception that no servicer is expected to raise is a bug: it is logged with its trace under a reference,
-    and the client sees the reference only. Made and used in one event loop.
+    An exception that no servicer is expected to raise is a bug: it is logged with its trace under a reference, and the
+    client sees the reference only. Responses are serialised here, so that one for which there is no memory ends with a
+    status as well. Made and used in one event loop.
     """
 
     def __init__(self) -> None:
@@ -55,13 +53,16 @@ class CatchAll(aio.ServerInterceptor):
         return self._wrapped.of(handler_call_details.method, await continuation(handler_call_details))
 
     def _wrap(self, method: str, handler: Handler) -> Handler:
+        read, write = handler.request_deserializer, handler.response_serializer
+        if inspect.iscoroutinefunction(handler.unary_stream or handler.stream_stream):
+            codecs = read, write  # it writes through the context
+        else:
+            codecs = read, None
         return rewrap(
             handler,
-            unary=lambda behaviour, streams_in: _guard_unary(method, _checked(behaviour, streams_in)),
-            stream=lambda behaviour, streams_in: self._counted(
-                _guard_stream(method, _checked(behaviour, streams_in))
-            ),
-            reading=_lenient,
+            unary=lambda behaviour, _: _guard_unary(method, behaviour, write or bytes),
+            stream=lambda behaviour, _: self._counted(_guard_stream(method, behaviour, write or bytes)),
+            codecs=codecs,
         )
 
     def _counted(self, behaviour: Any) -> Any:
@@ -69,8 +70,9 @@ class CatchAll(aio.ServerInterceptor):
             self._streams += 1
             self._quiet.clear()
             try:
-                async for response in behaviour(request, context):
-                    yield response
+                async with aclosing(behaviour(request, context)) as responses:
+                    async for response in responses:
+                        yield response
             finally:
                 self._streams -= 1
                 if not self._streams:
@@ -79,45 +81,10 @@ class CatchAll(aio.ServerInterceptor):
         return counted
 
 
-@dataclass(frozen=True)
-class _Unreadable:
-    """Stands for a request that could not be read, until somebody is there who can say so."""
-
-    reason: str
-
-
-def _lenient(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
-    if deserialize is None:
-        return None
-
-    def read(data: bytes) -> Any:
-        try:
-            return deserialize(data)
-        except DecodeError as error:
-            return _Unreadable(str(error))
-
-    return read
-
-
-def _checked(behaviour: Any, streaming: bool) -> Any:
-    async def check_all(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        async for request in requests:
-            yield _check(request)
-
-    return lambda request, context: behaviour(check_all(request) if streaming else _check(request), context)
-
-
-def _check(request: Any) -> Any:
-    if isinstance(request, _Unreadable):
-        raise InvalidInput("request", f"cannot be read ({request.reason})")
-    return request
-
-
-def _guard_unary(method: str, behaviour: Any) -> Any:
+def _guard_unary(method: str, behaviour: Any, write: Callable[[Any], bytes]) -> Any:
     async def guarded(request: Any, context: Any) -> Any:
         try:
-            result = behaviour(request, context)
-            return await result if inspect.isawaitable(result) else result
+            return write(await behaviour(request, context))
         except (aio.AbortError, asyncio.CancelledError):
             raise
         except Exception as error:
@@ -126,15 +93,16 @@ def _guard_unary(method: str, behaviour: Any) -> Any:
     return guarded
 
 
-def _guard_stream(method: str, behaviour: Any) -> Any:
+def _guard_stream(method: str, behaviour: Any, write: Callable[[Any], bytes]) -> Any:
     async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
         try:
             result = behaviour(request, context)
             if inspect.isawaitable(result):  # a handler that writes through the context
                 await result
                 return
-            async for response in result:
-                yield response
+            async with aclosing(result) as responses:
+                async for response in responses:
+                    yield write(response)
         except (aio.AbortError, asyncio.CancelledError):
             raise
         except Exception as error:
@@ -145,6 +113,8 @@ def _guard_stream(method: str, behaviour: Any) -> Any:
 
 async def _abort(method: str, error: Exception, context: Any) -> None:
     refused = to_failure(error) or _bug(method, error)
+    if is_out_of_memory(error):
+        _log.warning("%s: %s", method, refused.message)
     await context.abort(
         refused.code, refused.message, (*refused.metadata, *(context.trailing_metadata() or ()))
     )

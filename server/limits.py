@@ -48,6 +48,12 @@ MAX_NAME_CHARACTERS: Final = 100
 MAX_VALUES: Final = 1000
 """Values of one nominal attribute, declared and learned together."""
 
+LEARNING_COST: Final = 10_000
+"""Trees that the learner of a model may grow to learn once, see `quercus.trees.algorithms.learning_cost`,"""
+
+MAX_LEARNING_COST: Final = 1_000_000
+"""unless configured, up to this: more than any algorithm can ask for."""
+
 MAX_BUDGET: Final = 1_000_000
 MAX_COUNT: Final = 1_000_000
 """Largest min_instances, max_depth and warmup_rows."""
@@ -132,6 +138,12 @@ MAX_CACHED_MODELS: Final = 1000
 MAX_WATCHED_TREES: Final = 16
 """Newest trees, decoded, that the server keeps for those who watch them."""
 
+MAX_ENTRIES: Final = MAX_BATCH_ROWS
+"""Of any list of a message received: rows are the longest."""
+
+MAX_PARTS: Final = 1_000_000
+"""Fields of one message received, at all depths, and entries of its lists: 10,000 rows of 24 values by name."""
+
 INLINE_BYTES: Final = 16 * 1024
 """Messages up to this size are converted on the event loop; a larger one in a thread."""
 
@@ -145,6 +157,7 @@ class Sizes:
     max_batch_rows : rows in one push or one classification.
     max_attributes, max_values, max_classes : of a new model; values also of those that rows bring.
     max_name_characters : of the name of a class, an attribute or a nominal value.
+    max_learning_cost : trees that the learner of a new model may grow to learn once.
     """
 
     max_batch_rows: int = MAX_BATCH_ROWS
@@ -152,3 +165,4 @@ class Sizes:
     max_values: int = MAX_VALUES
     max_classes: int = MAX_CLASSES
     max_name_characters: int = MAX_NAME_CHARACTERS
+    max_learning_cost: int = LEARNING_COST

@@ -7,10 +7,12 @@ import binascii
 import re
 from collections.abc import Sequence
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
 from quercus.server.limits import DEFAULT_PAGE, MAX_ID_CHARACTERS, MAX_PAGE
 
 MODEL_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""What steers a terminal or ends a line: control characters, line ends, changes of the direction of writing."""
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
@@ -87,6 +89,28 @@ def are_ids(texts: Sequence[str]) -> bool:
         and "/" not in together
         and together.isprintable()
     )
+
+
+def check_controls(name: str, field: str) -> None:
+    r"""Refuse a name of a class, an attribute or a value that has a control character in it.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the character and where it is.
+
+    Examples
+    --------
+    >>> check_controls("a\x1b[2J", "classes[0]")
+    Traceback (most recent call last):
+    quercus.belief.errors.InvalidInput: classes[0]: has the control character U+001B at position 2 ('a\x1b[2J')
+    """
+    found = CONTROLS.search(name)
+    if found is not None:
+        character = f"U+{ord(found.group()):04X}"
+        raise InvalidInput(
+            field, f"has the control character {character} at position {found.start() + 1} ({shown(name)})"
+        )
 
 
 def page_size(size: int) -> int:

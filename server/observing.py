@@ -8,12 +8,15 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 import grpc
 from grpc import aio
 
+from quercus.server.call import Call
 from quercus.server.handlers import Handler, Wrapped, metadata_of, rewrap
 from quercus.server.logs import set_request_id
 from quercus.server.metrics import Metrics
@@ -55,6 +58,14 @@ class Observer(aio.ServerInterceptor):
         return rewrap(handler, unary=calls.unary, stream=calls.stream)
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A call, and when it began."""
+
+    call: Call
+    at: float
+
+
 class _Calls:
     """The calls of one method, each from its start to its end."""
 
@@ -69,18 +80,21 @@ class _Calls:
         self._handled = cache(lambda code: metrics.handled.labels(*labels, code))
         self._seconds = None if is_stream else metrics.seconds.labels(*labels)
 
-    def _begin(self, context: Any) -> float:
-        given = metadata_of(context, REQUEST_ID)
+    def _begin(self, context: Any) -> _Begun:
+        call = Call(context)
+        given = metadata_of(call, REQUEST_ID)
         request_id = given if given and _SOUND.fullmatch(str(given)) else secrets.token_hex(8)
         set_request_id(request_id)
-        context.set_trailing_metadata(((REQUEST_ID, request_id),))
+        call.set_trailing_metadata(((REQUEST_ID, request_id),))
         self._started.inc()
         self._metrics.begin()
-        return time.perf_counter()
+        return _Begun(call, time.perf_counter())
 
-    def _end(self, context: Any, started: float, error: BaseException | None) -> None:
-        seconds = time.perf_counter() - started
-        code = _code(context, error)
+    def _end(self, begun: _Begun, error: BaseException | None) -> None:
+        seconds = time.perf_counter() - begun.at
+        call = begun.call
+        code = _code(call, error)
+        call.end()
         self._metrics.end()
         self._handled(code).inc()
         if self._seconds is not None:
@@ -88,52 +102,59 @@ class _Calls:
         is_slow = self._seconds is not None and seconds > SLOW_S and not self._is_patient
         level = logging.INFO if is_slow else logging.DEBUG
         if _log.isEnabledFor(level):
-            _log.log(level, "%s %s in %.1f ms from %s", self._method, code, 1000 * seconds, context.peer())
+            _log.log(level, "%s %s in %.1f ms from %s", self._method, code, 1000 * seconds, call.peer())
 
     def unary(self, behaviour: Any, streams_in: bool) -> Any:
         """Wrap a handler with one response."""
 
         async def observed(request: Any, context: Any) -> Any:
-            started, error = self._begin(context), None
+            begun, error = self._begin(context), None
             try:
-                return await behaviour(self._counted(request) if streams_in else request, context)
+                return await behaviour(self._counted(request, begun) if streams_in else request, begun.call)
             except BaseException as caught:
                 error = caught
                 raise
             finally:
-                self._end(context, started, error)
+                self._end(begun, error)
 
         return observed
 
     def stream(self, behaviour: Any, streams_in: bool) -> Any:
-        """Wrap a handler with many responses."""
+        """Wrap a handler with many responses; it is closed before the call ends, however it ends."""
 
-        async def observed(request: Any, context: Any) -> AsyncIterator[Any]:
-            started, error = self._begin(context), None
+        async def observed(request: Any, context: Any) -> None:
+            begun, error = self._begin(context), None
             sent = self._metrics.sent.labels(*self._labels)
+            asked = self._counted(request, begun) if streams_in else request
             try:
-                async for response in behaviour(self._counted(request) if streams_in else request, context):
-                    sent.inc()
-                    yield response
+                async with aclosing(behaviour(asked, begun.call)) as responses:
+                    async for response in responses:
+                        await begun.call.write(response)
+                        sent.inc()
             except BaseException as caught:
                 error = caught
                 raise
             finally:
-                self._end(context, started, error)
+                self._end(begun, error)
 
         return observed
 
-    async def _counted(self, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def _counted(self, requests: AsyncIterator[Any], begun: _Begun) -> AsyncIterator[Any]:
+        """Yield requests until there are no more or the call has ended: a task that reads may outlive it."""
         received = self._metrics.received.labels(*self._labels)
+        if begun.call.has_ended:
+            return
         async for request in requests:
             received.inc()
             yield request
+            if begun.call.has_ended:
+                return
 
 
-def _code(context: Any, error: BaseException | None) -> str:
+def _code(call: Call, error: BaseException | None) -> str:
     if isinstance(error, asyncio.CancelledError | GeneratorExit):
         return "CANCELLED"
-    code = context.code()
+    code = call.code()
     if isinstance(code, grpc.StatusCode):
         return code.name
     if error is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,7 @@ class QueryStream:
         self._opened: asyncio.Future[leasing.Terms] = asyncio.get_running_loop().create_future()
         self._wake = asyncio.Event()  # credits or held queries changed
 
-    async def run(self, requests: AsyncIterator[Request]) -> AsyncIterator[Response]:
+    async def run(self, requests: AsyncIterator[Request]) -> AsyncGenerator[Response]:
         """Yield responses until the client closes its side, the server stops, or something is wrong."""
         tasks = {
             asyncio.create_task(self._guard(self._read(requests))),

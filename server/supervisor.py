@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import os
@@ -12,6 +13,7 @@ from typing import Final
 
 from quercus.proto.v1 import admin_pb2
 from quercus.server.config import Config
+from quercus.server.pulse import Beat
 
 _log = logging.getLogger(__name__)
 FIRST_DELAY_S: Final = 0.1
@@ -20,8 +22,12 @@ HEALTHY_S: Final = 10.0
 """A grower that ran so long makes the next delay the first one again."""
 
 STOP_S: Final = 5.0
-SILENCE_S: Final = 10.0
-"""A grower that was not heard of for so long, ten times what it leaves between two signs of life, is not well."""
+SILENCE_S: Final = 30.0
+"""A grower that was not heard of for so long is not well: it hangs, or is stopped. A step of a model takes a second or
+two at most, ten times as long where the machine is busy."""
+
+LOADING_S: Final = 60.0
+"""A grower that was just started may take so much longer before it is heard of for the first time."""
 
 
 class Supervisor:
@@ -45,7 +51,8 @@ class Supervisor:
         self._stopping = False
         self._wanted = config.grower
         self._restarts = 0
-        self._heard_at = math.inf  # monotonic; infinite: it was not heard of yet, it may still be loading
+        self._beat = Beat()
+        self._heard_at = math.inf  # monotonic
 
     @property
     def pid(self) -> int | None:
@@ -60,12 +67,13 @@ class Supervisor:
 
     @property
     def is_well(self) -> bool:
-        """Whether the grower runs and was heard of; also when none is wanted."""
-        return not self._wanted or (self.pid is not None and not self.is_silent)
+        """Whether the grower runs, was heard of and can grow; also when none is wanted."""
+        well = admin_pb2.GrowerStatus
+        return self.status().state in (well.STATE_OFF, well.STATE_RUNNING)
 
     @property
     def is_silent(self) -> bool:
-        """Whether the process is there and gives no sign of life."""
+        """Whether the process is there and makes no progress."""
         return self.pid is not None and time.monotonic() - self._heard_at > SILENCE_S
 
     def status(self) -> admin_pb2.GrowerStatus:
@@ -75,8 +83,13 @@ class Supervisor:
             return states(state=states.STATE_OFF)
         if self.pid is None:
             return states(state=states.STATE_RESTARTING, restarts=self._restarts)
-        state = states.STATE_SILENT if self.is_silent else states.STATE_RUNNING
-        return states(state=state, pid=self.pid, restarts=self._restarts)
+        state = states.STATE_RUNNING
+        if self._beat.compiling:
+            state = states.STATE_COMPILING
+        elif self.is_silent:
+            state = states.STATE_SILENT
+        at = self._beat.at if self.is_silent else ""
+        return states(state=state, pid=self.pid, restarts=self._restarts, at=at)
 
     def set_log_level(self, level: str) -> None:
         """Have this grower, and those that come after it, log from `level` on."""
@@ -115,15 +128,25 @@ class Supervisor:
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             process_group=0,
         )
-        self._heard_at = math.inf
+        self._heard_at, self._beat = time.monotonic() + LOADING_S, Beat()
         self._listening = asyncio.create_task(self._listen(self._process), name="quercus-heartbeat")
         return self._process
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
-        """Remember when the grower was heard of; ends with it."""
+        """Remember when the grower was heard of, and what it was at; say so when it hangs. Ends with it."""
         assert process.stdout is not None  # noqa: S101 - it was asked for
-        while await process.stdout.read(4096):
-            self._heard_at = time.monotonic()
+        while (line := await self._next_line(process.stdout)).endswith(b"\n"):
+            self._heard_at, self._beat = time.monotonic(), Beat.decode(line)
+
+    async def _next_line(self, stream: asyncio.StreamReader) -> bytes:
+        patience_s = self._heard_at + SILENCE_S - time.monotonic()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                return await stream.readline()
+        if not self._beat.compiling:
+            at = f" at model {self._beat.at}" if self._beat.at else ""
+            _log.warning("the grower makes no progress%s, for %.0f s now", at, patience_s)
+        return await stream.readline()
 
     async def _keep_running(self, process: asyncio.subprocess.Process) -> None:
         delay = FIRST_DELAY_S

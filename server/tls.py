@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from typing import Any
 
 import grpc
 
 from quercus.server.errors import BadStart
 
 
-def server_credentials(cert: str, key: str, client_ca: str) -> grpc.ServerCredentials:
-    """Read the files and make credentials of them.
+class Certificates:
+    """The certificate of the server and its key, which may be renewed while it runs.
 
     Parameters
     ----------
@@ -19,11 +20,40 @@ def server_credentials(cert: str, key: str, client_ca: str) -> grpc.ServerCreden
     key : PEM file with its private key.
     client_ca : PEM file with the authorities of clients, which then must show a certificate; empty: they need none.
 
+    Attributes
+    ----------
+    credentials : of connections: each is made with what was read last.
+
     Raises
     ------
     BadStart
         When a file cannot be read, is no PEM, or key and certificate do not fit.
     """
+
+    def __init__(self, cert: str, key: str, client_ca: str) -> None:
+        self._files = cert, key, client_ca
+        self._renewed: Any = None
+        self.credentials = grpc.dynamic_ssl_server_credentials(
+            _configuration(*self._files), self._take_renewed, require_client_authentication=bool(client_ca)
+        )
+
+    def reload(self) -> None:
+        """Read the files again; connections that are open stay as they are.
+
+        Raises
+        ------
+        BadStart
+            As above; what was read before is used on.
+        """
+        self._renewed = _configuration(*self._files)
+
+    def _take_renewed(self) -> Any:
+        """Tell gRPC, which asks before every handshake from a thread of its own; None: nothing has changed."""
+        renewed, self._renewed = self._renewed, None
+        return renewed
+
+
+def _configuration(cert: str, key: str, client_ca: str) -> Any:
     chain, secret = _read(cert, "tls_cert"), _read(key, "tls_key")
     roots = _read(client_ca, "tls_client_ca") if client_ca else None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # gRPC says nothing of what is wrong
@@ -41,7 +71,7 @@ def server_credentials(cert: str, key: str, client_ca: str) -> grpc.ServerCreden
             raise BadStart(
                 f"tls_client_ca: {client_ca} has no certificate in PEM ({_reason(error)})"
             ) from None
-    return grpc.ssl_server_credentials([(secret, chain)], roots, require_client_auth=roots is not None)
+    return grpc.ssl_server_certificate_configuration([(secret, chain)], roots)
 
 
 def _reason(error: Exception) -> str:

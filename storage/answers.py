@@ -20,7 +20,7 @@ from quercus.storage.records import Event, EventKind
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
-from quercus.storage.transitions import Amend, Say
+from quercus.storage.transitions import Correct, Say, TakeBack
 
 SPENT = {
     Idle.SHARE_SPENT: "what the labelling policy allows one labeller",
@@ -60,7 +60,8 @@ class Amendment:
     """A correction of the answer to a query, or (no label) its taking back.
 
     `said` is what the labeller says; `label` is what then holds of the instance, which differs where several answers
-    are combined. `pending`: the query still wants answers, so nothing holds yet. `permitted`: whatever the policy says.
+    are combined. `among`: the labeller gave one of several answers, the others stay. `pending`: so it is, and the query
+    still wants answers, so nothing holds yet. `permitted`: whatever the policy says.
     """
 
     labeller: str
@@ -69,6 +70,7 @@ class Amendment:
     reliability: float = 1.0
     conflict: bool = False
     comment: str = ""
+    among: bool = False
     pending: bool = False
     permitted: bool = False
 
@@ -114,30 +116,33 @@ def amend(connection: Connection, name: str, number: int, change: Amendment, now
     events = [event for event in said if event.query == number]
     own = _own_words(events, change.labeller)
     if own is not None and (own.label, own.reliability) == (change.said, change.reliability):
-        return Answered(own.sequence, repeated=True, conflict=own.conflict)
+        return _done_before(events, own)
     if not change.permitted:
         _check_may_amend(policies.of(connection, row.id).corrections, change.labeller, events)
-    undo = change.said is None if change.pending else change.label is None
     settled = found.state in (QueryState.ANSWERED, QueryState.REFUSED)
     if change.pending == settled:
         raise FailedPrecondition(
             "it was settled at this moment: look again" if settled else "it is not answered"
         )
-    if not undo and found.state == QueryState.REFUSED:
-        raise FailedPrecondition(
-            "it was refused, there is no answer to correct: undo the refusal, and it is asked again"
-        )
-    life = claims.after(life_of(found), Amend(undo), now)
+    life = claims.after(life_of(found), _event(change, own), now)
     sequence = _append_amendment(connection, row, found, change, now)
     where = claims.named(query, row.id, number)
-    if undo:
-        connection.execute(update(query).where(*where).values(values_of(life, found.labeller)))
+    connection.execute(update(query).where(*where).values(values_of(life, found.labeller)))
     step = Step.UNDONE if change.said is None else Step.CORRECTED
     note = Note(
         number, found.instance, step, life.state, change.labeller, sequence=sequence, why=change.comment[:200]
     )
     history.write(connection, row.id, [note], now)
-    return Answered(sequence, repeated=False, conflict=change.conflict, settled=not undo)
+    return Answered(
+        sequence, repeated=False, conflict=change.conflict, settled=life.state is QueryState.ANSWERED
+    )
+
+
+def _event(change: Amendment, own: Event | None) -> Correct | TakeBack:
+    """What becomes of the query; `own` is what the labeller said of it last."""
+    if change.said is not None:
+        return Correct(again=own is not None and own.label is None)
+    return TakeBack(every=not change.pending and change.label is None)
 
 
 def _acknowledge_again(connection: Connection, held: Held, said: Statement) -> Answered:
@@ -204,11 +209,21 @@ def _count(connection: Connection, held: Held, said: Statement, sequence: int) -
 
 
 def _own_words(events: list[Event], labeller: str) -> Event | None:
-    """What a labeller says of a query by now: the newest of its answers and corrections."""
-    several = any(event.kind is EventKind.OPINION for event in events)
-    kinds = (EventKind.OPINION,) if several else (EventKind.ANSWER, EventKind.CORRECTION)
-    mine = [event for event in events if event.author == labeller and event.kind in kinds]
-    return mine[-1] if mine else None
+    """What a labeller says of a query by now: the newest of its answers and corrections.
+
+    Where it gave one of several answers these are its opinions; what follows from all of them bears its name too.
+    """
+    mine = [event for event in events if event.author == labeller]
+    opinions = [event for event in mine if event.kind is EventKind.OPINION]
+    others = [event for event in mine if event.kind in (EventKind.ANSWER, EventKind.CORRECTION)]
+    return next(reversed(opinions or others), None)
+
+
+def _done_before(events: list[Event], own: Event) -> Answered:
+    """As it was answered the first time: by the event of what holds since, where the query was settled then."""
+    together = (event for event in events if (event.sequence, event.author) == (own.sequence + 1, own.author))
+    last = next((event for event in together if event.kind is EventKind.CORRECTION), own)
+    return Answered(last.sequence, repeated=True, conflict=last.conflict)
 
 
 def _check_may_amend(who: Corrections, labeller: str, events: list[Event]) -> None:
@@ -225,9 +240,7 @@ def _append_amendment(
     about: dict[str, Any] = {"instance": found.instance, "query": found.number, "created_at": now.wall}
     words = {"author": change.labeller, "comment": change.comment or None, "model_id": row.id}
     sequence = int(row.sequence_committed)
-    if (
-        change.pending or change.said != change.label
-    ):  # one of several: the labeller's own words, then what holds
+    if change.pending or change.among:  # one of several: the labeller's own words, then what holds
         sequence += 1
         log.insert_event(
             connection, sequence=sequence, kind=int(EventKind.OPINION), label=change.said,
@@ -240,7 +253,7 @@ def _append_amendment(
     sequence += 1
     log.insert_event(
         connection, sequence=sequence, kind=int(EventKind.CORRECTION), label=change.label,
-        reliability=change.reliability if change.said == change.label else 1.0, conflict=change.conflict,
+        reliability=1.0 if change.among else change.reliability, conflict=change.conflict,
         **words, **about,
     )  # fmt: skip
     counts = {"sequence_committed": sequence, "conflicts": row.conflicts + int(change.conflict)}

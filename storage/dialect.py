@@ -82,6 +82,11 @@ class SqliteDialect:
         )
 
     @property
+    def url(self) -> str:
+        """The store as a URL."""
+        return file_url(self.path)
+
+    @property
     def store_name(self) -> str:
         """What messages call the store."""
         return str(self.path)

@@ -142,5 +142,9 @@ class StoreBusy(StoreError):  # noqa: N818 - a name that says what is wrong
     """Another process held the write lock longer than the busy timeout; trying again is sound."""
 
 
+class Questionable(StoreError):  # noqa: N818 - a name that says what is wrong
+    """A store that is whole, but whose history of queries shows what should not have happened."""
+
+
 class CorruptStore(StoreError):  # noqa: N818 - a name that says what is wrong
     """The file is not a database, not a store of Quercus, or damaged."""

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, func, insert, or_, select
 
 from quercus.storage import checks
 from quercus.storage.clocks import Moment
@@ -77,11 +77,13 @@ def given(connection: Connection, model_id: int, number: int, token: str) -> Giv
     steps = {Step(row.step) for row in rows}
     ends = max(row.until for row in rows if row.step in (Step.LEASED, Step.EXPIRED))
     said = next((row.sequence for row in reversed(rows) if row.step in SAID), 0)
-    other = select(query_history.c.id).where(
-        *mine,
-        query_history.c.labeller == rows[0].labeller,
-        query_history.c.step == int(Step.ANSWERED),
-        query_history.c.token != token,
+    past = query_history.alias("past")
+    other = select(past.c.id).where(
+        past.c.model_id == model_id,
+        past.c.number == number,
+        past.c.labeller == rows[0].labeller,
+        past.c.token != token,
+        _still_answered(past),
     )
     # one who answered by another lease has no second voice
     used = bool(steps & SAID) or connection.execute(other.limit(1)).first() is not None
@@ -89,11 +91,19 @@ def given(connection: Connection, model_id: int, number: int, token: str) -> Giv
 
 
 def passed_over(model_id: ColumnElement[int], labeller: ColumnElement[str]) -> ColumnElement[bool]:
-    """Condition on `query`: this labeller skipped its instance, or gave one of its answers."""
+    """Condition on `query`: this labeller skipped its instance, or gave one of the answers that it has."""
     past = query_history.alias("past")
     mine = and_(past.c.model_id == model_id, past.c.instance == query.c.instance, past.c.labeller == labeller)
-    answered = and_(past.c.number == query.c.number, past.c.step == int(Step.ANSWERED))
+    answered = and_(past.c.number == query.c.number, _still_answered(past))
     return exists(select(1).where(mine, or_(past.c.step == int(Step.SKIPPED), answered)))
+
+
+def _still_answered(past: FromClause) -> ColumnElement[bool]:
+    """Condition on a step: it is an answer, and who gave it did not take it back since."""
+    later = query_history.alias("later")
+    same = [later.c[name] == past.c[name] for name in ("model_id", "number", "labeller")]
+    undone = select(1).where(*same, later.c.id > past.c.id, later.c.step == int(Step.UNDONE))
+    return and_(past.c.step == int(Step.ANSWERED), ~exists(undone))
 
 
 def answers_since(connection: Connection, model_id: int, clock: float) -> list[float]:

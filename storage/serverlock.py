@@ -1,20 +1,35 @@
 """One growing server a store: a lock of the operating system, which ends with the process however it ends.
 
-It lies on a file of its own beside the store, `NAME-server`, because locks on SQLite's own files are SQLite's. The file
-stays when the server is gone; only the lock counts, and what is in it is for messages.
+It lies on the store's own file, so nobody can delete it without deleting the store, which a server notices at every
+call (`SqliteDialect.check_in_place`). SQLite locks its file too, at other bytes of it, and with locks of another kind:
+those of a process; this one is of an open file. Who holds it is written in words into a file beside the store,
+`NAME-server`. That file is for messages alone: it may be deleted, and stays when the server is gone. Only where the
+system knows no locks of open files (outside Linux) does the lock lie on that file, as it did once.
 """
 
 import fcntl
 import os
+import struct
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from quercus.storage.errors import StoreBusy, StoreError
 
-SUFFIX = "-server"
-PATIENCE_S = 1.0  # a process that was killed may take a moment to be gone
-RETRY_S = 0.05
+SUFFIX: Final = "-server"
+PATIENCE_S: Final = 1.0  # a process that was killed may take a moment to be gone
+RETRY_S: Final = 0.05
+PLACE: Final = 2**62  # of the byte that is locked: far behind any that SQLite locks or writes
+FLOCK: Final = "hhqqi4x"  # struct flock of the C library, on 64 bits: type, whence, start, length, process
+
+# The system drops all of SQLite's locks on a file as soon as its process closes any descriptor of that file. So one
+# descriptor a file is opened, used again, and never closed. By device and number of the file.
+_descriptors: dict[tuple[int, int], int] = {}
+_held: set[tuple[int, int]] = set()  # by this process, to which the system would grant it twice
+_opening = threading.Lock()
+_HAS_FILE_LOCKS: Final = hasattr(fcntl, "F_OFD_SETLK")
 
 
 class ServerLock:
@@ -22,7 +37,7 @@ class ServerLock:
 
     Parameters
     ----------
-    store : file of the store.
+    store : file of the store, which must be there.
     holder : who takes it, in words for whoever comes second.
 
     Raises
@@ -30,44 +45,73 @@ class ServerLock:
     StoreBusy
         Another server has it.
     StoreError
-        The file cannot be made.
+        The file cannot be opened or locked.
     """
 
     def __init__(self, store: Path, holder: str) -> None:
-        path = store.resolve().with_name(store.resolve().name + SUFFIX)
-        try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise StoreError(f"{path} cannot be opened: {error.strerror}") from error
-        try:
-            _wait_for(self._descriptor, store)
-            with suppress(OSError):  # on a full disk the lock counts, and who has it cannot be told
-                os.ftruncate(self._descriptor, 0)
-                os.pwrite(self._descriptor, holder.encode(), 0)
-        except BaseException:
-            os.close(self._descriptor)
-            raise
+        real = store.resolve()
+        words = real.with_name(real.name + SUFFIX)
+        self._file: tuple[int, int] | None = _take(real if _HAS_FILE_LOCKS else words, store, words)
+        with suppress(OSError):  # on a full disk the lock counts, and who has it cannot be told
+            words.write_text(holder)
 
     def close(self) -> None:
         """Let the next have it; a second call does nothing."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        file, self._file = self._file, None
+        if file is not None:
+            with _opening:
+                _lock(_descriptors[file], fcntl.F_UNLCK)
+                _held.discard(file)
 
 
-def _wait_for(descriptor: int, store: Path) -> None:
+def _take(place: Path, store: Path, words: Path) -> tuple[int, int]:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                holder = os.pread(descriptor, 500, 0).decode(errors="replace") or "another process"
-                raise StoreBusy(
-                    f"{store} is served by {holder} already, and two servers would both grow its trees: "
-                    "stop that one first, or set QUERCUS_GROWER=false for this one to share the store"
-                ) from None
+            if (file := _try(place)) is not None:
+                return file
         except OSError as error:
             raise StoreError(f"{store} cannot be locked: {error.strerror}") from error
+        if time.monotonic() >= deadline:
+            raise StoreBusy(
+                f"{store} is served by {_holder(words)} already, and two servers would both grow its trees: "
+                "stop that one first, or set QUERCUS_GROWER=false for this one to share the store"
+            )
         time.sleep(RETRY_S)
+
+
+def _try(place: Path) -> tuple[int, int] | None:
+    """The file that is locked now; None when somebody else has its lock."""
+    with _opening:
+        if not _HAS_FILE_LOCKS:
+            place.touch()
+        file = _identity(place.stat())
+        if file not in _descriptors:
+            descriptor = os.open(place, os.O_RDWR | os.O_CLOEXEC)
+            file = _identity(os.fstat(descriptor))  # it may have been replaced at this moment
+            _descriptors.setdefault(file, descriptor)
+        if file in _held:
+            return None
+        try:
+            _lock(_descriptors[file], fcntl.F_WRLCK)
+        except BlockingIOError:
+            return None
+        _held.add(file)
+        return file
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _lock(descriptor: int, kind: int) -> None:
+    if not _HAS_FILE_LOCKS:
+        fcntl.flock(descriptor, fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, struct.pack(FLOCK, kind, os.SEEK_SET, PLACE, 1, 0))
+
+
+def _holder(words: Path) -> str:
+    with suppress(OSError):
+        return words.read_bytes()[:500].decode(errors="replace") or "another process"
+    return "another process"

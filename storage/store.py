@@ -115,6 +115,11 @@ class Store(QueryCalls):
         return self._database.dialect.read_only
 
     @property
+    def url(self) -> str:
+        """Where it is, for another process to open it."""
+        return self._database.dialect.url
+
+    @property
     def revision(self) -> str:
         """Revision of the store's schema."""
         return HEAD

@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import IO, Any
 
 from sqlalchemy import Boolean, Double, LargeBinary, String
 
@@ -17,6 +17,8 @@ from quercus.storage.schema import log
 FORMAT = "quercus-log"
 VERSION = 1
 MAY_BE_NONE = ("per_labeller", "per_hour")  # of a policy
+MAX_LINE_CHARACTERS = 2**25
+"""Of a line: a specification as large as a message may be, in base 64, and the values that were learned."""
 MAX_COUNT = 2**53  # of what is counted; what JSON numbers carry without loss
 MAX_TIME = 253_402_300_799  # seconds: the end of the year 9999
 COLUMNS = [column for column in log.columns if column.name != "model_id"]
@@ -60,6 +62,24 @@ class Head:
     events: int
     vocabulary: list[tuple[int, str]]
     policy: Policy | None
+
+
+def lines_of(stream: IO[str]) -> Iterator[str]:
+    """Yield the lines of a file; one that is too long is refused before it is read whole.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the line.
+    """
+    number = 0
+    while line := stream.readline(MAX_LINE_CHARACTERS + 1):
+        number += 1
+        if len(line) > MAX_LINE_CHARACTERS:
+            raise InvalidInput(
+                f"line {number}", f"has more than {MAX_LINE_CHARACTERS:,} characters, as no line of a log has"
+            )
+        yield line
 
 
 def line_of(content: dict[str, Any]) -> str:

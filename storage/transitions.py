@@ -7,7 +7,7 @@ Everything that happens to a query goes through `step`; the SQL around it only r
     open -> leased -> answered | refused        settled by its holder (or late, while nobody else holds it)
     leased -> open                              released, skipped, postponed, expired, or more answers are wanted
     open | leased -> withdrawn                  growth does not want it any more (a leased one: when it comes back)
-    answered | refused -> withdrawn             taken back by who said it
+    answered | refused -> withdrawn             taken back by who said it; of several answers, the last one
 """
 
 from dataclasses import dataclass, replace
@@ -36,7 +36,8 @@ class Life:
     wanted : bool
         The newest agenda names it.
     answers : int
-        How many it has of several that are wanted; with some it is not withdrawn, whatever the agenda says.
+        How many it has and still counts with, one by one where several are wanted; an open one with some is not
+        withdrawn, whatever the agenda says.
     """
 
     state: QueryState = OPEN
@@ -95,13 +96,20 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Amend:
-    """What settled it is corrected, or taken back (`undo`)."""
+class Correct:
+    """Another answer comes into the place of one that was given; `again`: of one that was taken back."""
 
-    undo: bool
+    again: bool = False
 
 
-Event: TypeAlias = Take | Extend | GiveBack | Say | Drop | Amend
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """One of its answers is taken back, or all that was said (`every`): answers and refusals alike."""
+
+    every: bool
+
+
+Event: TypeAlias = Take | Extend | GiveBack | Say | Drop | Correct | TakeBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +138,33 @@ def step(life: Life, event: Event, now: float) -> Life | Refusal:  # noqa: PLR09
                     life, wanted=False
                 )  # its holder may go on; when it comes back, it is withdrawn
             return Life(WITHDRAWN) if life.state is OPEN and not life.answers else life
-        case Amend(undo):
-            if life.state in SETTLED:
-                return Life(WITHDRAWN) if undo else life
-            if not life.answers:
-                return Refusal("it is not answered")
-            return replace(
-                life, answers=life.answers - undo
-            )  # one of several answers, before they are combined
+        case Correct(again):
+            return _correct(life, again)
+        case TakeBack(every):
+            return _take_back(life, every)
         case _:
             return _by_holder(life, event)
+
+
+def _correct(life: Life, again: bool) -> Life | Refusal:
+    if life.state is QueryState.REFUSED:
+        return Refusal(
+            "it was refused, there is no answer to correct: undo the refusal, and it is asked again"
+        )
+    if not life.answers:
+        return Refusal("it is not answered")
+    if again and life.state is not QueryState.ANSWERED:
+        return Refusal("that answer was taken back: answer the query again")
+    return replace(life, answers=life.answers + again)
+
+
+def _take_back(life: Life, every: bool) -> Life | Refusal:
+    if life.state is not QueryState.REFUSED and not life.answers:
+        return Refusal("it is not answered")
+    left = 0 if every or life.state is QueryState.REFUSED else life.answers - 1
+    if left or life.state is LEASED or (life.state is OPEN and life.wanted):
+        return replace(life, answers=left)  # what the others said holds, or may still be asked
+    return Life(WITHDRAWN)
 
 
 def _by_holder(life: Life, event: Extend | GiveBack | Say) -> Life | Refusal:
@@ -157,7 +182,7 @@ def _by_holder(life: Life, event: Extend | GiveBack | Say) -> Life | Refusal:
         case Say(lease, into):
             if into is OPEN:
                 return Life(OPEN, wanted=life.wanted, answers=life.answers + 1)
-            return Life(into, lease.token, answers=life.answers + 1)
+            return Life(into, lease.token, answers=life.answers + 1 if into is QueryState.ANSWERED else 0)
 
 
 def _why_lost(life: Life, lease: Lease) -> str | None:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,29 @@ from quercus.storage.verify_history import history_faults
 MAX_FAULTS = 100
 
 
-def verify(url: str) -> list[str]:
-    """Return what is wrong with a store, in words; nothing when it holds together.
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is wrong with a store.
+
+    Attributes
+    ----------
+    text : str
+        In words.
+    is_damage : bool
+        The file or the evidence is not whole: what was stored is lost, or cannot be told from what is wrong. Else it is
+        a remark on the history of the queries (who held what, what was spent): no evidence, and so no tree, follows
+        from it.
+    """
+
+    text: str
+    is_damage: bool = True
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def verify(url: str) -> list[Fault]:
+    """Return what is wrong with a store, damage first; nothing when it holds together.
 
     Reads everything and writes nothing, so it may run on a backup, and while servers use the store. Of a store with an
     older schema only the file and its references are looked at.
@@ -37,7 +59,9 @@ def verify(url: str) -> list[str]:
     try:
         with engine.connect() as connection:
             current = stored_revision(connection, dialect.store_name) == HEAD
-            return list(islice(_faults(connection, current), MAX_FAULTS))
+            damage = [Fault(text) for text in islice(_damage(connection, current), MAX_FAULTS)]
+            remarks = islice(_remarks(connection), MAX_FAULTS) if current else ()
+            return damage + [Fault(text, is_damage=False) for text in remarks]
     except DRIVER_ERRORS as error:
         raise dialect.translate(error) from error
     finally:
@@ -49,20 +73,28 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0)
 
 
-def _faults(connection: Connection, current: bool) -> Iterator[str]:
+def _damage(connection: Connection, current: bool) -> Iterator[str]:
     for (said,) in connection.exec_driver_sql(f"PRAGMA integrity_check({MAX_FAULTS})"):
         if said != "ok":
             yield f"the file is damaged: {said}"
     for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check"):
         yield f"row {row} of table {table} refers to a row of {parent} that is not there"
-    if not current:
-        return
-    for row in connection.execute(select(model).order_by(model.c.name)).all():
-        for said in _faults_of_model(connection, row):
+    for row in _models(connection) if current else ():
+        for said in _damage_of_model(connection, row):
             yield f"model {row.name}: {said}"
 
 
-def _faults_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
+def _remarks(connection: Connection) -> Iterator[str]:
+    for row in _models(connection):
+        for said in _remarks_on_model(connection, row):
+            yield f"model {row.name}: {said}"
+
+
+def _models(connection: Connection) -> list[AnyRow]:
+    return list(connection.execute(select(model).order_by(model.c.name)))
+
+
+def _damage_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
     mine = log.c.model_id == row.id
     first, last, count = connection.execute(
         select(func.min(log.c.sequence), func.max(log.c.sequence), func.count()).where(mine)
@@ -76,6 +108,9 @@ def _faults_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
     kinds = _counts(connection, select(log.c.kind, func.count()).where(mine).group_by(log.c.kind))
     if kinds.get(EventKind.INSTANCE, 0) != row.instance_count:
         yield f"it counts {row.instance_count} instances, its log has {kinds.get(EventKind.INSTANCE, 0)}"
+
+
+def _remarks_on_model(connection: Connection, row: AnyRow) -> Iterator[str]:
     asked = query.c.model_id == row.id
     states = _counts(connection, select(query.c.state, func.count()).where(asked).group_by(query.c.state))
     spent = row.queries_answered + states.get(QueryState.LEASED, 0)

@@ -1,7 +1,7 @@
 """Whether the history of a model's queries holds together: steps that may follow each other, one holder at a time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, select
 
@@ -24,16 +24,29 @@ MAY: dict[Step, tuple[set[QueryState], set[QueryState]]] = {
     Step.REFUSED: ({OPEN, LEASED}, {REFUSED}),
     Step.WITHDRAWN: ({OPEN}, {WITHDRAWN}),
     Step.CORRECTED: ({ANSWERED, OPEN, LEASED}, {ANSWERED, OPEN, LEASED}),
-    Step.UNDONE: ({ANSWERED, REFUSED, OPEN, LEASED}, {WITHDRAWN, OPEN, LEASED}),
+    # of several answers one: the query stays as it is
+    Step.UNDONE: ({ANSWERED, REFUSED, OPEN, LEASED}, {WITHDRAWN, ANSWERED, OPEN, LEASED}),
 }
+AMENDED = {Step.CORRECTED, Step.UNDONE}
 
 
 @dataclass(slots=True)
 class _Query:
-    """Where a query stands after the steps so far; `token` of the lease that holds it, empty when nobody does."""
+    """Where a query stands after the steps so far.
+
+    Attributes
+    ----------
+    state : QueryState
+    token : str
+        Of the lease that holds it, empty when nobody does.
+    voices, all_voices : set of str
+        Whose answers count, and who ever gave one.
+    """
 
     state: QueryState
     token: str = ""
+    voices: set[str] = field(default_factory=set)
+    all_voices: set[str] = field(default_factory=set)
 
 
 def history_faults(connection: Connection, model_id: int) -> Iterator[str]:
@@ -52,21 +65,28 @@ def history_faults(connection: Connection, model_id: int) -> Iterator[str]:
             known[row.number] = _Query(QueryState(row.state))
         elif row.number in known:
             yield from _faults_of_step(known[row.number], row)
-    states = select(query.c.number, query.c.state, query.c.token).where(query.c.model_id == model_id)
-    for number, state, token in connection.execute(states):
-        if (found := known.get(number)) is None:
-            continue
-        if found.state != state:
-            yield f"query {number} is {QueryState(state).name}, its history ends with {found.state.name}"
-        elif state == LEASED and token != found.token:
-            yield f"query {number} is held under another lease than its history says"
+    columns = (query.c.number, query.c.state, query.c.token, query.c.answers)
+    for row in connection.execute(select(*columns).where(query.c.model_id == model_id)):
+        if (found := known.get(row.number)) is not None:
+            yield from _faults_of_end(found, row)
+
+
+def _faults_of_end(of: _Query, row: AnyRow) -> Iterator[str]:
+    """Yield how a query differs from what its history ends with."""
+    if of.state != row.state:
+        yield f"query {row.number} is {QueryState(row.state).name}, its history ends with {of.state.name}"
+    elif row.state == LEASED and row.token != of.token:
+        yield f"query {row.number} is held under another lease than its history says"
+    if row.answers != len(of.voices):
+        yield f"query {row.number} counts {row.answers} answers, by its history {len(of.voices)} count"
 
 
 def _faults_of_step(of: _Query, row: AnyRow) -> Iterator[str]:
     """Take a step; yield what is wrong with it."""
     step, state, what = Step(row.step), QueryState(row.state), f"step {row.id}: query {row.number}"
     before, after = MAY.get(step, (set(), set()))
-    if of.state not in before or state not in after:
+    stays = step not in AMENDED or state in {of.state, WITHDRAWN}
+    if of.state not in before or state not in after or not stays:
         yield f"{what} was {of.state.name}, {step.name} and then {state.name}, which cannot be"
     if step in GIVEN_BACK | SAID and of.token and row.token != of.token:
         yield f"{what} was {step.name} by one while another held it"
@@ -77,3 +97,19 @@ def _faults_of_step(of: _Query, row: AnyRow) -> Iterator[str]:
     elif state != LEASED:
         of.token = ""
     of.state = state
+    yield from _faults_of_voices(of, row, step, what)
+
+
+def _faults_of_voices(of: _Query, row: AnyRow, step: Step, what: str) -> Iterator[str]:
+    """Count whose answers the query has after a step."""
+    if step is Step.ANSWERED or (step is Step.CORRECTED and row.labeller in of.all_voices):
+        of.voices.add(row.labeller)
+        of.all_voices.add(row.labeller)
+    elif step is Step.UNDONE and of.state != WITHDRAWN:
+        if row.labeller not in of.voices:
+            yield f"{what} has no answer of {row.labeller} that could be UNDONE"
+        of.voices.discard(row.labeller)
+    if of.state in {WITHDRAWN, REFUSED}:
+        of.voices.clear()
+    if of.state == ANSWERED and not of.voices:
+        yield f"{what} is ANSWERED, and all its answers were taken back"

@@ -23,6 +23,9 @@ MAX_TREES = 1_000
 MAX_FOLDS = 1_000
 MAX_MASS_CLASSES = 16  # 65,536 sets of classes
 
+LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""λ that cross-validation tries. At 0 only the size of a node counts, and no split gains."""
+
 
 def _check_limits(min_instances: object, max_depth: object) -> None:
     check_count(min_instances, "min_instances", 1)
@@ -357,6 +360,25 @@ def check_classes(algorithm: Algorithm, size: int) -> None:
         raise InvalidInput("combine", f"is 'dempster', {over} take 'mean'")
     if isinstance(algorithm, Forest) and algorithm.vote == "mass":
         raise InvalidInput("vote", f"is 'mass', {over} take 'label'")
+
+
+def learning_cost(algorithm: Algorithm, size: int) -> Mapping[str, int]:
+    """Return how many trees are grown to learn once, from rows of `size` classes, by the parameter that asks for them.
+
+    A fold of a cross-validation counts as many as there are λ to try, though they are grown together.
+
+    Examples
+    --------
+    >>> dict(learning_cost(Forest(TotalUncertainty(), trees=30), 3))
+    {'trees': 90, 'folds': 300}
+    """
+    base = algorithm.base if isinstance(algorithm, Forest) else algorithm
+    count = algorithm.trees if isinstance(algorithm, Forest) else 1
+    if not isinstance(base, TotalUncertainty):
+        return {"trees": count}
+    each = size if size > 2 else 1
+    folds = 0 if base.lam is not None else base.folds * len(LAMBDAS) * each
+    return {"trees": count * each, "folds": folds}
 
 
 def with_rules(algorithm: Algorithm, **rules: object) -> Algorithm:

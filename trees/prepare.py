@@ -1,13 +1,47 @@
 """Have all compiled code ready: processes that must answer in time call `prepare` first; nobody else needs to."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import numpy as np
+from numba.core import event
 
 from quercus.belief.frame import Frame
 from quercus.trees import interval
 from quercus.trees.query import Asked
+from quercus.trees.solver.problem import heirs
 from quercus.trees.specification import Nominal, Specification
 from quercus.trees.strategies.names import RECOMMENDED
 from quercus.trees.stream import Answered, GrowthState, Observed, grow
+
+
+def kernel_cache() -> str | None:
+    """Return the folder of compiled kernels, one of several; None when no folder for them may be written."""
+    path: str | None = heirs.stats.cache_path  # type: ignore[attr-defined]  # of Numba's dispatcher
+    return path
+
+
+class _Noticed(event.Listener):
+    """Tells once that something is compiled, where it could not be loaded."""
+
+    def __init__(self, tell: Callable[[], object]) -> None:
+        self._tell: Callable[[], object] | None = tell
+
+    def on_start(self, event: Any) -> None:
+        tell, self._tell = self._tell, None
+        if tell is not None:
+            tell()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@contextmanager
+def noticing_compilation(tell: Callable[[], object]) -> Iterator[None]:
+    """Call `tell` when a kernel is compiled inside, the first time; not when all are loaded."""
+    with event.install_listener("numba:compile", _Noticed(tell)):
+        yield
 
 
 def prepare() -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import csv
 import itertools
-import sys
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table as RichTable
 
 from quercus.client.client import Client
@@ -22,6 +20,7 @@ from quercus.client.commands.common import (
     MissingOption,
     ModelArgument,
     ServerOption,
+    StandardOutput,
     bar,
     connect,
     err,
@@ -35,6 +34,7 @@ from quercus.client.files.schema import Binding, class_of
 from quercus.client.results import Classifications
 
 CHUNK_ROWS = 5000
+_Stream = IO[str] | StandardOutput
 
 
 class Form(StrEnum):
@@ -130,9 +130,9 @@ def _mass_text(mass: Mapping[tuple[str, ...], float] | None) -> str:
 class _opened:  # noqa: N801  (a context manager used like a function)
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._stream: IO[str] = sys.stdout
+        self._stream: _Stream = StandardOutput()
 
-    def __enter__(self) -> IO[str]:
+    def __enter__(self) -> _Stream:
         if self._path is not None:
             try:
                 self._stream = self._path.open("w", encoding="utf-8", newline="")
@@ -141,12 +141,12 @@ class _opened:  # noqa: N801  (a context manager used like a function)
         return self._stream
 
     def __exit__(self, *_: object) -> None:
-        if self._path is not None:
+        if not isinstance(self._stream, StandardOutput):
             self._stream.close()
 
 
 class _CsvWriter:
-    def __init__(self, stream: IO[str], classes: tuple[str, ...], masses: bool) -> None:
+    def __init__(self, stream: _Stream, classes: tuple[str, ...], masses: bool) -> None:
         self._writer = csv.writer(stream, lineterminator="\n")
         self._masses = masses
         bounds = [f"{kind}:{name}" for kind in ("theta", "belief", "plausibility") for name in classes]
@@ -164,7 +164,7 @@ class _CsvWriter:
 
 
 class _JsonWriter:
-    def __init__(self, _stream: IO[str], classes: tuple[str, ...], masses: bool) -> None:
+    def __init__(self, _stream: _Stream, classes: tuple[str, ...], masses: bool) -> None:
         self._classes = classes
         self._masses = masses
 
@@ -183,7 +183,7 @@ class _JsonWriter:
 
 
 class _TableWriter:
-    def __init__(self, _stream: IO[str], classes: tuple[str, ...], masses: bool) -> None:
+    def __init__(self, _stream: _Stream, classes: tuple[str, ...], masses: bool) -> None:
         own = ["mass"] if masses else []
         self._table = RichTable(
             "row", "class", "", "theta", "[belief, plausibility]", "classes left", *own, box=None
@@ -195,15 +195,15 @@ class _TableWriter:
         for row, each in enumerate(answers, start):
             k = each.classes.index(each.label)
             low, high = each.belief[k], each.plausibility[k]
-            interval = f"\\[{low:.3f}, {high:.3f}]"
+            interval = f"[{low:.3f}, {high:.3f}]"
             self._table.add_row(
                 str(row),
-                escape(each.label),
+                each.label,
                 bar(each.theta[k], 12),
                 f"{each.theta[k]:.3f}",
                 interval,
-                escape("|".join(each.label_set)),
-                *([escape(_mass_text(each.mass))] if self._masses else []),
+                "|".join(each.label_set),
+                *([_mass_text(each.mass)] if self._masses else []),
             )
         self._versions.update(answers.versions.tolist())
 

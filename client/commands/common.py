@@ -52,6 +52,16 @@ def harmless(text: str) -> str:
 
 
 _STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+class StandardOutput:
+    """Standard output for text that is laid out already: harmless on a terminal, as it is anywhere else."""
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        return sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
+
+
 out = Paper()
 err = Paper(stderr=True)
 
@@ -134,12 +144,12 @@ def connect(server: str) -> Client:
 
 def print_json(value: object) -> None:
     """One JSON document on standard output, unstyled."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    StandardOutput().write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
 def print_json_line(value: object) -> None:
     """One JSON document a line, at once: for programs that read as it goes."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    StandardOutput().write(json.dumps(value, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
 

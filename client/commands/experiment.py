@@ -12,7 +12,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -355,7 +354,7 @@ def list_names(data: DataOption = None) -> None:
         for heading, known in (("learners", LEARNERS), ("strategies (queries)", STRATEGIES)):
             drawn = RichTable(heading, "", box=None, pad_edge=False)
             for name, method in known.items():
-                drawn.add_row(name, escape(method.title))
+                drawn.add_row(name, method.title)
             out.print(drawn, "")
         out.print("data sets", style="bold")
         out.print(", ".join(BUILT_IN if data is None else files_in(data)), markup=False)

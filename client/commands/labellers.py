@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
@@ -44,21 +45,30 @@ def labellers(
     if not found:
         out.print(f"nobody has labelled {model} yet; begin with: quercus label {model}", soft_wrap=True)
         return
-    table = RichTable("labeller", box=None)
-    for name in (*COUNTS, "agreement", "reliability", "median"):
-        table.add_column(name, justify="right")
+    _print_labellers(found)
+
+
+COUNTS = ("answered", "refused", "held")
+RARE = ("skipped", "postponed", "expired", "corrected", "undone")
+
+
+def _print_labellers(found: Sequence[Labeller]) -> None:
+    """What all have in columns that 60 characters hold, what happens rarely in words below."""
+    table = RichTable(box=None, pad_edge=False)
+    table.add_column("labeller", overflow="fold")
+    for head in (*COUNTS, "agree", "reliable", "median"):
+        table.add_column(head, justify="right", no_wrap=True)
     for each in found:
-        table.add_row(each.name, *_cells(each))
+        shares = ["-" if share is None else f"{share:.2f}" for share in (each.agreement, each.reliability)]
+        median = "-" if each.median_s is None else f"{each.median_s:.1f} s"
+        table.add_row(each.name, *(f"{getattr(each, name):,}" for name in COUNTS), *shares, median)
     out.print(table)
-
-
-COUNTS = ("answered", "refused", "skipped", "postponed", "expired", "corrected", "undone", "held")
-
-
-def _cells(each: Labeller) -> list[str]:
-    shares = ["-" if share is None else f"{share:.2f}" for share in (each.agreement, each.reliability)]
-    median = "-" if each.median_s is None else f"{each.median_s:.1f} s"
-    return [*(f"{getattr(each, name):,}" for name in COUNTS), *shares, median]
+    rare = {each.name: [f"{getattr(each, n):,} {n}" for n in RARE if getattr(each, n)] for each in found}
+    if any(rare.values()):
+        out.print()
+    for name, counts in rare.items():
+        if counts:
+            out.print(f"{name}: also {', '.join(counts)}", style="dim")
 
 
 def policy(
@@ -174,4 +184,4 @@ def _line(step: QueryStep) -> str:
     who = f" by {step.labeller}" if step.labeller else ""
     why = f": {' '.join(step.why.split())}" if step.why else ""
     state = f" ({step.state})" if step.state != step.kind else ""
-    return f"{step.at:%Y-%m-%d %H:%M:%S}  query {step.query}  {step.kind}{state}{who}{why}"
+    return f"{step.at:%Y-%m-%d %H:%M:%S} UTC  query {step.query}  {step.kind}{state}{who}{why}"

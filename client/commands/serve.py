@@ -60,7 +60,7 @@ def serve(
     metrics_port: Annotated[
         int | None,
         typer.Option(
-            "--metrics-port", min=1, max=65535, help="Answer Prometheus at 127.0.0.1:PORT/metrics (off)."
+            "--metrics-port", min=0, max=65535, help="Answer Prometheus at 127.0.0.1:PORT/metrics (0: off)."
         ),
     ] = None,
     grace_s: Annotated[
@@ -74,7 +74,7 @@ def serve(
             metavar="KEY=VALUE",
             help="Set a bound; again for another. Keys: max_message_bytes, max_batch_rows, push_window, max_calls, "
             "max_streams, max_leases, calls_per_s, max_models, max_attributes, max_values, max_classes, "
-            "max_name_characters, max_memory_bytes, keep_trees.",
+            "max_name_characters, max_learning_cost, max_memory_bytes, keep_trees.",
         ),
     ] = None,
     snapshot_interval_s: Annotated[

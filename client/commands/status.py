@@ -55,6 +55,10 @@ def status(
 def _print(address: str, found: Status) -> None:
     grid = RichTable(box=None, show_header=False, pad_edge=False)
     grower = found.grower
+    if found.grower_at:
+        grower += f" at model {found.grower_at}"
+    if found.grower == "compiling":
+        grower += " the numerical kernels; trees wait a minute or two for it"
     if found.grower_restarts:
         grower += f", started again {found.grower_restarts} time{'' if found.grower_restarts == 1 else 's'}"
     if found.lag_s:

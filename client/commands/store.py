@@ -50,10 +50,18 @@ def restore(
     ],
     store: StoreOption = None,
     force: ForceOption = False,
+    despite_remarks: Annotated[
+        bool,
+        typer.Option(
+            "--despite-remarks",
+            help="Also when check has remarks on the history of its queries, but no damage.",
+        ),
+    ] = False,
 ) -> None:
     """Put a backup in the place of a store that no server uses.
 
-    The backup is checked before anything is replaced. Where there is no store yet, name the one to make with --store.
+    The backup is checked before anything is replaced; one that is damaged is never restored. Where there is no store
+    yet, name the one to make with --store.
 
     Try:
 
@@ -64,14 +72,15 @@ def restore(
 
         url = store_url(store, create="" if is_named(store) else "quercus restore FILE --store NEW.db")
         with _progress("copying") as told:
-            size = put_back(source, url, force=force, progress=told)
+            size = put_back(source, url, force=force, despite_remarks=despite_remarks, progress=told)
     out.print(f"restored {size / 1e6:,.1f} MB")
 
 
 def check(store: StoreOption = None) -> None:
     """Look whether a store holds together: file, references, logs without gaps, counts, budgets, queries.
 
-    Reads everything and writes nothing; a server may be using it. Exit code 1 when something is wrong.
+    Reads everything and writes nothing; a server may be using it. Exit code 1 when something is wrong: damage, which
+    takes a backup, or remarks on the history of the queries, from which no evidence and no tree follows.
 
     Try:
 
@@ -85,10 +94,15 @@ def check(store: StoreOption = None) -> None:
         with err.status("reading the store"):
             faults = verify(url)
     for fault in faults:
-        err.print(fault, style="red", markup=False, soft_wrap=True)
+        said, style = ("damage", "red") if fault.is_damage else ("remark", "yellow")
+        err.print(f"{said}: {fault}", style=style, markup=False, soft_wrap=True)
+    damage = sum(fault.is_damage for fault in faults)
+    if damage:
+        fail(f"the store is damaged ({damage} found); restore a backup with: quercus restore FILE")
     if faults:
         fail(
-            f"{len(faults)} fault{'' if len(faults) == 1 else 's'}; restore a backup with: quercus restore FILE"
+            f"nothing is damaged; remarks on the history of the queries: {len(faults)}; "
+            "a copy is restored with: quercus restore FILE --despite-remarks"
         )
     out.print("the store holds together")
 
@@ -171,9 +185,10 @@ def import_log(
     may = "" if create else "--create"
     with opened_store("import", store, create=may) as opened, _text(file, file.name, "rt") as lines:
         from quercus.server.importing import Meaning  # noqa: PLC0415  (the server extra)
+        from quercus.storage.transfer_lines import lines_of  # noqa: PLC0415
 
         try:
-            count = opened.load(lines, name, Meaning())
+            count = opened.load(lines_of(lines), name, Meaning())
         except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             fail(f"{file} cannot be read: {error}")
     out.print(f"read {count:,} events")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from quercus.client.commands.common import (
     JsonOption,
     ModelArgument,
     ServerOption,
+    StandardOutput,
     connect,
     err,
     fail,
@@ -71,7 +71,7 @@ def tree(
                 _write(path, client.render(model, form, version, member))  # type: ignore[arg-type]
         if not as_json and dot is None and svg is None:
             text = client.render(model, "text", version, member)
-            sys.stdout.write(text if text.endswith("\n") else text + "\n")
+            StandardOutput().write(text if text.endswith("\n") else text + "\n")
 
 
 def _write(path: Path, content: str) -> None:

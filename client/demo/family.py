@@ -183,8 +183,8 @@ class Family:
         self._changed.clear()
         return False
 
-    def end(self, member: Member) -> None:
-        """Ask one process to end and wait for it.
+    def end(self, member: Member, until: float) -> None:
+        """Ask one process to end and wait for it, up to ``until`` (of ``time.monotonic``).
 
         Raises
         ------
@@ -192,8 +192,8 @@ class Family:
             When it does not, or ends with an error.
         """
         member.terminate()
-        if not member.join(TERMINATE_S):
-            raise member.failure(f"did not end within {TERMINATE_S:g} s")
+        if not member.join(max(0.0, until - time.monotonic())):
+            raise member.failure("did not end when it was asked to")
         member.check()
 
 

@@ -24,9 +24,8 @@ ALPHA = 0.8
 STORE = "quercus.db"
 LABELLERS = {"ann": 1.0, "bob": 1.3}
 """The labellers, and how long each thinks, as a multiple of the delay."""
-IDLE_S = 20.0
-"""A labeller that has nothing to answer for so long goes home."""
-START_S = 60.0
+IDLE_S = 60.0
+"""A labeller that has nothing to answer for so long goes home; on a busy machine the first rows take their time."""
 _PARTS = "quercus.client.demo"
 
 
@@ -153,7 +152,7 @@ class Play:
         )
         self._start_comparison()
         server = self._start_server()
-        with Client(self._heard.address) as client:
+        with Client(self._heard.address, timeout_s=self._settings.timeout_s) as client:
             try:
                 self._create_model(client)
                 self._learn(client)
@@ -162,7 +161,7 @@ class Play:
                 server.join(LAST_WORDS_S)
                 self._family.check()
                 raise server.failure(f"answered with an error: {error}") from error
-        self._family.end(server)
+        self._family.end(server, self._until)
         return outcome
 
     def _start_comparison(self) -> None:
@@ -196,7 +195,7 @@ class Play:
             attributes, tables.CLASSES, alpha=ALPHA, budget=split.budget, warmup_rows=len(split.ids)
         )
         client.create_model(MODEL, specification)
-        client.wait_grown(MODEL, timeout_s=START_S)
+        self._wait(lambda: client.get_model(MODEL).tree_version > 0)
         self._screen.say(f"model {MODEL!r} created; starting a sensor, two labellers and a classifier")
 
     def _learn(self, client: Client) -> None:

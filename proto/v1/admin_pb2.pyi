@@ -115,7 +115,9 @@ class GrowerStatus(_message.Message):
         STATE_RESTARTING: GrowerStatus._State.ValueType  # 3
         """It ended and is started again in a moment."""
         STATE_SILENT: GrowerStatus._State.ValueType  # 4
-        """The process is there and gives no sign of life."""
+        """The process is there and makes no progress: it hangs, or is stopped."""
+        STATE_COMPILING: GrowerStatus._State.ValueType  # 5
+        """It compiles the numerical kernels, which takes a minute or two; trees wait for it."""
 
     class State(_State, metaclass=_StateEnumTypeWrapper): ...
     STATE_UNSPECIFIED: GrowerStatus.State.ValueType  # 0
@@ -125,16 +127,21 @@ class GrowerStatus(_message.Message):
     STATE_RESTARTING: GrowerStatus.State.ValueType  # 3
     """It ended and is started again in a moment."""
     STATE_SILENT: GrowerStatus.State.ValueType  # 4
-    """The process is there and gives no sign of life."""
+    """The process is there and makes no progress: it hangs, or is stopped."""
+    STATE_COMPILING: GrowerStatus.State.ValueType  # 5
+    """It compiles the numerical kernels, which takes a minute or two; trees wait for it."""
 
     STATE_FIELD_NUMBER: _builtins.int
     PID_FIELD_NUMBER: _builtins.int
     RESTARTS_FIELD_NUMBER: _builtins.int
     LAG_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
     state: Global___GrowerStatus.State.ValueType
     pid: _builtins.int
     restarts: _builtins.int
     """How often it had to be started again."""
+    at: _builtins.str
+    """The model that it was at when it was last heard of, while it is silent."""
     @_builtins.property
     def lag(self) -> _duration_pb2.Duration:
         """Longest time an event of any model has waited to get into a tree."""
@@ -146,10 +153,11 @@ class GrowerStatus(_message.Message):
         pid: _builtins.int = ...,
         restarts: _builtins.int = ...,
         lag: _duration_pb2.Duration | None = ...,
+        at: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["lag", b"lag"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["lag", b"lag", "pid", b"pid", "restarts", b"restarts", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "lag", b"lag", "pid", b"pid", "restarts", b"restarts", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

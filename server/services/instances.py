@@ -102,7 +102,8 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
     async def _store(self, model: str, key: int, request: _Batch) -> Awaitable[Appended]:
         """Queue one batch. One with new nominal values is awaited: others may have given the same numbers."""
         schema = await self._core.catalogue.schema(model)
-        generated, sizes = uuid.uuid4().hex, self._core.config.sizes
+        generated = request.batch_id or ("" if request.ids else uuid.uuid4().hex)
+        sizes = self._core.config.sizes
         for _ in range(NEW_VALUE_ATTEMPTS):
             if schema.key != key or request.model_uid not in {"", schema.uid}:
                 raise FailedPrecondition(f"model {model} was deleted, and another has its name: begin anew")
@@ -169,8 +170,7 @@ def _decode(request: _Batch, schema: Schema, generated: str, sizes: Sizes) -> Pu
 
 def _ids(request: _Batch, count: int, generated: str) -> tuple[str, ...]:
     if not request.ids:
-        base = request.batch_id or generated
-        ids = tuple(f"{base}-{i}" for i in range(count))
+        ids = tuple(f"{generated}-{i}" for i in range(count))
         check_id(ids[-1], "batch_id")
         return ids
     if len(request.ids) != count:

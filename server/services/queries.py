@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from quercus.belief.errors import InvalidInput
@@ -72,8 +73,9 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         self, request_iterator: Any, context: Any
     ) -> AsyncIterator[query_pb2.StreamQueriesResponse]:
         """Send queries as credits allow; take answers and refusals."""
-        async for response in QueryStream(self._core).run(request_iterator):
-            yield response
+        async with aclosing(QueryStream(self._core).run(request_iterator)) as responses:
+            async for response in responses:
+                yield response
 
     async def AnswerQuery(  # noqa: N802
         self, request: query_pb2.AnswerQueryRequest, context: Any

@@ -242,6 +242,19 @@ def test_a_demo_that_takes_too_long_gives_up(tmp_path: Path) -> None:
         assert not processes(tmp_path)
 
 
+@pytest.mark.timeout(150)
+def test_the_time_for_all_is_the_only_time_there_is(tmp_path: Path) -> None:
+    """A grower that is slow to start, here one that is stopped, is waited for as long as there is time."""
+    with demo(tmp_path, "--timeout-s", "40") as running:
+        running.read_until("server listens on")
+        grower = victim(tmp_path, b"quercus.server.grower")
+        os.kill(grower, signal.SIGSTOP)
+        code, errors = running.end()
+        assert code == 1
+        assert f"the demo ran out of time; the logs of its processes are in {tmp_path}" in errors
+        assert not processes(tmp_path)
+
+
 def test_output_must_be_a_folder(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()

@@ -1,13 +1,15 @@
-"""A server that is pushed to, labelled and asked all at once, while it and its grower are killed again and again.
+"""A server that is pushed to, labelled and asked all at once, while it, its grower and a learner are killed, often.
 
     python tests/support/torture.py 200
 
 Afterwards everything that was acknowledged must be there once, no query may have answers from two holders, the budget
-must hold, and the tree must be the one that batch induction grows from the same evidence.
+must hold, and the tree must be the one that batch induction grows from the same evidence; so must the forest of a
+second model, which learns again from the same rows in a process of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -33,11 +35,16 @@ from quercus.storage import file_url
 from quercus.storage.verify import verify
 from quercus.trees import specification as offline
 from quercus.trees.abc45 import induce
+from quercus.trees.algorithms import C45, Forest
 from quercus.trees.encoding import Encoder
+from quercus.trees.learners.model import fit
+from quercus.trees.learners.table import Table
 from quercus.trees.prepare import prepare
 from support.processes import children
 
 MODEL = "m"
+FOREST = "forest"  # the second model
+TREES = 20
 VALUES = ("a", "b", "c")
 CLASSES = ("o", "s", "x")
 ATTRIBUTES = 4
@@ -48,21 +55,26 @@ OUTAGE_S = 120.0
 SETTLE_S = 120.0
 LONGEST_CALM_S = 1.5
 PROGRESS_S = 90.0
-TARGETS = ("server", "grower")
+TARGETS = ("server", "grower", "learner")
 assert access.ROLES  # the server's package is there: this is no client-only installation
 
 
 def specification(budget: int) -> Specification:
     """What the tortured model learns."""
-    attributes = [Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)]
     return Specification(
-        attributes,
+        [Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)],
         CLASSES,
         alpha=ALPHA,
         budget=budget,
         min_instances=MIN_INSTANCES,
         strategy="published",
     )
+
+
+def forest() -> Specification:
+    """What the second model learns."""
+    algorithm = {"name": "forest", "base": "c45", "trees": TREES}
+    return Specification([Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)], CLASSES, algorithm=algorithm)
 
 
 def truth(row: np.ndarray) -> int:
@@ -103,6 +115,7 @@ class Torture:
         self._stop = threading.Event()
         with Client(self.address) as client:
             client.create_model(MODEL, specification(budget))
+            client.create_model(FOREST, forest())
 
     def run(self, kills: int, on_kill: Callable[[Outcome], object] | None = None) -> Outcome:
         """Kill so many times, then check; raises AssertionError when something is not as it was told."""
@@ -127,8 +140,10 @@ class Torture:
         try:
             with Client(self.address, outage_s=OUTAGE_S) as client:
                 client.wait_ready(OUTAGE_S)
-                client.wait_grown(MODEL, timeout_s=SETTLE_S)
+                for model in (MODEL, FOREST):
+                    client.wait_grown(model, timeout_s=SETTLE_S)
                 self._check(client)
+                self._check_forest(client)
         finally:
             self.serving.stop()
         assert verify(file_url(self.folder / "quercus.db")) == []
@@ -160,6 +175,7 @@ class Torture:
         rows = [[VALUES[code] for code in row] for row in codes]
         client.push(MODEL, rows, labels, ids)
         self.outcome.pushed += ids
+        client.push(FOREST, rows, labels, ids)
 
     def _source_label(self, row: np.ndarray) -> Any:
         known = CLASSES[truth(row)]
@@ -219,10 +235,22 @@ class Torture:
             self._wait(lambda: children(server), "there is no grower")
             for pid in children(server):
                 os.kill(pid, signal.SIGKILL)
+        elif target == "learner":
+            self._wait(self._learners, "no learner is there")
+            for pid in self._learners():
+                with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                    os.kill(pid, signal.SIGKILL)
         else:
             self.serving.kill()
             self.serving = Serving(self.folder, int(self.address.rpartition(":")[2]))
         self.outcome.kills[target] += 1
+
+    def _learners(self) -> list[int]:
+        """Processes of the grower that learn."""
+        try:
+            return [pid for grower in children(self.serving.process.pid) for pid in children(grower)]
+        except FileNotFoundError:  # a grower that has just ended
+            return []
 
     def _check(self, client: Client) -> None:
         told = self.outcome
@@ -258,6 +286,20 @@ class Torture:
             assert (node.class_name, node.count) == (CLASSES[other.klass], other.count)
             np.testing.assert_allclose(node.theta, other.theta, atol=1e-9)
             np.testing.assert_allclose(node.belief, other.belief, atol=1e-6)
+
+    def _check_forest(self, client: Client) -> None:
+        instances = list(client.instances(FOREST))
+        ids = [instance.id for instance in instances]
+        assert len(set(ids)) == len(ids)
+        assert set(self.outcome.pushed[:-BATCH_ROWS]) <= set(ids), "an acknowledged row is gone"
+        rows = [[i.values[f"x{k}"] for k in range(ATTRIBUTES)] for i in instances]
+        values = np.array([[VALUES.index(str(value)) for value in row] for row in rows], dtype=float)
+        attributes = tuple(offline.Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES))
+        contours = np.array([instance.contour for instance in instances])
+        learned = fit(Forest(C45(), trees=TREES), Table.of_contours(values, attributes, contours))
+        some = slice(0, 200)
+        served = client.classify(FOREST, rows[some])
+        assert served.theta.tolist() == learned.predict(values[some]).theta.tolist()
 
 
 def _show(outcome: Outcome) -> None:

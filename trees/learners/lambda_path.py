@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from quercus.belief.errors import InvalidInput
+from quercus.trees.algorithms import LAMBDAS
 from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Branch, Method, Place, Verdict, grow_tree
 from quercus.trees.learners.one_against_rest import Combine, check_combine, pignistic_together
@@ -31,9 +32,6 @@ from quercus.trees.splits import ABOVE, BELOW
 from quercus.trees.tree import Stop
 
 NO_SPLIT = -1
-
-LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-"""What cross-validation tries. At 0 only the size of a node counts, and no split gains."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

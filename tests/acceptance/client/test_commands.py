@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -190,6 +191,8 @@ def test_classify_in_every_form(server: str, grown: str, table_t: Path, tmp_path
     assert (tmp_path / "o.csv").read_text().splitlines()[1].startswith("0,x,")
     table = quercus("classify", grown, str(table_t), "--format", "table", server=server)
     assert "by tree version" in table.stdout
+    assert re.search(r" \[\d\.\d{3}, \d\.\d{3}\] ", table.stdout)
+    assert "\\" not in table.stdout
     unwritable = quercus("classify", grown, str(table_t), "--out", "/nowhere/o.csv", server=server)
     assert (unwritable.returncode, "cannot write /nowhere/o.csv" in unwritable.stderr) == (1, True)
 
@@ -317,7 +320,7 @@ MISTAKES = [
     (("models", "create", "m", "plain.csv"), 2, "--class COLUMN"),
     (("models", "create", "m", "t.csv", "--class", "kind"), 1, "no column 'kind'"),
     (("models", "create", "Bad Name", "t.csv"), 1, "1 to 63 characters"),
-    (("models", "create", "m", "t.csv", "--classes", "o,s,o"), 1, "classes"),
+    (("models", "create", "m", "t.csv", "--classes", "o,s,o", "--class", "class"), 1, "classes"),
     (("models", "create", "m", "t.csv", "--alpha", "2"), 2, "alpha"),
     (("models", "create", "m", "spec.toml", "--class", "x"), 2, "describe a data file"),
     (("models", "create", "m", "spec.toml"), 1, "attributes is not given"),
@@ -489,7 +492,7 @@ def test_labelling_by_several_and_what_became_of_it(
         ("ann", 1, 1.0),
         ("bob", 1, 1.0),
     ]
-    assert "agreement" in quercus("labellers", name, server=server).stdout
+    assert "agree" in quercus("labellers", name, server=server).stdout
     steps = [
         json.loads(line)
         for line in quercus("history", name, "1", "--json", server=server).stdout.splitlines()

@@ -312,3 +312,22 @@ def test_push_shows_its_progress(server: str, model: str, tmp_path: Path) -> Non
         assert screen.ended() == 0
     finally:
         screen.close()
+
+
+def test_a_terminal_without_utf_8_gets_ascii(
+    server: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    for command, ends in (("label", PROMPT), ("tree", "\n"), ("--help", "Commands")):
+        screen = Screen(*((command, model) if command in ("label", "tree") else (command,)), server=server)
+        try:
+            shown = screen.expect(ends)
+        finally:
+            screen.close()
+        if command == "label":
+            assert "instance 0  |  query 1  |  answer 1 of 6" in shown
+            assert re.search(r"1 +o +#+ +0\.80", shown)
+            assert re.search(r"X +\+-+\+ +gain ratio 0\.\d+ to 0\.\d+", shown)
+            shown = shown.replace("class?", "").replace("? help", "")
+        assert "?" not in shown
+        assert shown.isascii()

@@ -99,19 +99,22 @@ def test_a_table_has_what_is_believed(serving: Serving, tmp_path: Path) -> None:
 def test_cells_that_a_spreadsheet_would_run(serving: Serving, tmp_path: Path) -> None:
     evil = "=cmd|'C calc'!A0"
     with Client(serving.address) as client:
-        client.create_model("t", Specification([Nominal("-X", ["+a", "b-c"]), Numeric("n")], ["@o", "s"]))
-        client.push("t", [["+a", -1.5], ["b-c", 2.0]], ["@o", "s"], ids=[evil, "i"])
+        client.create_model(
+            "t", Specification([Nominal("-X", ["+a", "b-c", "＝2"]), Numeric("n")], ["@o", "s"])
+        )
+        client.push("t", [["+a", -1.5], ["b-c", 2.0], ["＝2", 0.0]], ["@o", "s", "s"], ids=[evil, "i", "＠j"])
     store, file = str(tmp_path / "quercus.db"), tmp_path / "t.csv"
     run("export", "t", str(file), "--store", store)
     assert [list(row.values())[:4] for row in read(file)] == [
         [evil, "+a", "-1.5", "@o"],
         ["i", "b-c", "2.0", "s"],
+        ["＠j", "＝2", "0.0", "s"],
     ]
     run("export", "t", str(file), "--store", store, "--force", "--for-spreadsheets")
     rows = read(file)
     assert list(rows[0])[:4] == ["id", "'-X", "n", "label"]
     assert [list(row.values())[:4] for row in rows] == [
-        [f"'{evil}", "'+a", "-1.5", "'@o"], ["i", "b-c", "2.0", "s"],
+        [f"'{evil}", "'+a", "-1.5", "'@o"], ["i", "b-c", "2.0", "s"], ["'＠j", "'＝2", "0.0", "s"],
     ]  # fmt: skip
     said = run("export", "t", str(tmp_path / "t.jsonl"), "--store", store, "--for-spreadsheets", code=2)
     assert "is for .csv files" in said

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import CorruptStore, Store, StoreBusy, StoreError, file_url
+from quercus.storage import CorruptStore, Questionable, Store, StoreBusy, StoreError, file_url
 from quercus.storage.backup import back_up, restore
 from quercus.storage.verify import verify
 
@@ -145,6 +145,69 @@ def test_nothing_is_replaced_unasked(path: Path, tmp_path: Path) -> None:
         back_up(file_url(tmp_path / "nowhere.db"), target, force=True)
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal", "-server"])
+def test_no_backup_takes_the_place_of_what_belongs_to_a_store(
+    path: Path, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whatever name; the server of the store goes on, and nothing of it is lost."""
+    owned = path.with_name(path.name + suffix)
+    (tmp_path / "folder").symlink_to(tmp_path)
+    links = [tmp_path / "folder" / owned.name]
+    with Store.open(file_url(path)) as store:
+        store.claim("a server")
+        store.append_instances("a", ["more"], np.ones((1, 2)), [b"?"])
+        if owned.exists():
+            links += [tmp_path / "soft.db", tmp_path / "hard.db"]
+            links[1].symlink_to(owned)
+            links[2].hardlink_to(owned)
+        monkeypatch.chdir(tmp_path)
+        for target in (owned, Path(owned.name), *links):
+            with pytest.raises(InvalidInput, match=rf"^target: {target} belongs to "):
+                back_up(file_url(path), target, force=True)
+            with pytest.raises(InvalidInput, match="belongs to"):
+                restore(path, file_url(target), force=True)
+        store.append_instances("a", ["last"], np.ones((1, 2)), [b"?"])
+        with pytest.raises(StoreBusy, match="is served by a server already"):
+            Store.open(file_url(path)).claim("another")
+    assert counts(path)[0] == ("a", 102)
+    assert verify(file_url(path)) == []
+
+
+def test_no_backup_takes_the_place_of_another_store_that_is_in_use(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with Store.open(file_url(other)) as store:
+        store.create_model("x", b"specification", budget=3)
+        with pytest.raises(StoreBusy, match="in use"):
+            back_up(file_url(path), other, force=True)
+        with pytest.raises(InvalidInput, match="belongs to"):
+            back_up(file_url(path), tmp_path / "other.db-wal", force=True)
+        store.create_model("y", b"specification", budget=3)
+    assert [name for name, _ in counts(other)] == ["x", "y"]
+    path.rename(tmp_path / "copy.db.part")  # the name that is written on the way
+    with pytest.raises(InvalidInput, match=r"copy.db.part is the store itself"):
+        back_up(file_url(tmp_path / "copy.db.part"), tmp_path / "copy.db")
+    assert counts(tmp_path / "copy.db.part")[0] == ("a", 100)
+
+
+def test_damage_is_told_from_remarks_and_only_these_may_be_overridden(path: Path, tmp_path: Path) -> None:
+    copy, url = tmp_path / "copy.db", file_url(tmp_path / "new.db")
+    back_up(file_url(path), copy)
+    with sqlite3.connect(copy) as raw:
+        raw.execute("UPDATE model SET queries_answered = 4 WHERE name = 'c'")
+    raw.close()
+    assert [(fault.is_damage, "budget" in fault.text) for fault in verify(file_url(copy))] == [(False, True)]
+    with pytest.raises(Questionable, match=r"not damaged.*1 remark.*its budget is 3; say --despite-remarks"):
+        restore(copy, url, force=True)
+    assert not (tmp_path / "new.db").exists()
+    restore(copy, url, despite_remarks=True)
+    assert counts(tmp_path / "new.db") == counts(path)
+    with sqlite3.connect(copy) as raw:
+        raw.execute("DELETE FROM log WHERE model_id = 1 AND sequence = 50")
+    raw.close()
+    with pytest.raises(CorruptStore, match=r"is damaged: model a: its log has 99 events"):
+        restore(copy, url, force=True, despite_remarks=True)
+
+
 def test_a_store_comes_back_as_it_was(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     back_up(file_url(path), copy)
@@ -201,7 +264,7 @@ def test_what_does_not_add_up_is_found(path: Path) -> None:
         with sqlite3.connect(path) as raw:  # foreign keys are off here
             raw.execute(statement)
         raw.close()
-        faults = "\n".join(verify(file_url(path)))
+        faults = "\n".join(map(str, verify(file_url(path))))
         assert all(words in faults for words in expected), (statement, faults)
     with pytest.raises(StoreError, match="does not exist"):
         verify(file_url(path.with_name("nowhere.db")))

@@ -68,5 +68,5 @@ def test_what_cannot_be_is_named(path: Path, tampered: str, words: str | None) -
     ):  # a late answer, after a lease that is not in the history, cannot be told from a sound one
         assert faults == []
         return
-    assert any(words in fault for fault in faults), faults
-    assert all(fault.startswith("model m: ") for fault in faults)
+    assert any(words in fault.text for fault in faults), faults
+    assert all(fault.text.startswith("model m: ") and not fault.is_damage for fault in faults)

@@ -257,6 +257,14 @@ def test_administrative_calls_are_audited(guarded: Guarded) -> None:
     assert found[3] == ("the-operator", "DeleteModel", "models/m", "OK")
 
 
+def test_only_an_operator_of_all_models_sets_the_log_level_of_all(guarded: Guarded) -> None:
+    request = admin_pb2.SetLogLevelRequest(level="info")
+    restricted = guarded.issue("of-one", "operator", models=["m"])
+    method = "AdminService/SetLogLevel"
+    assert guarded.call(method, restricted, request) is grpc.StatusCode.PERMISSION_DENIED
+    assert guarded.call(method, guarded.issued["operator"], request) is grpc.StatusCode.OK
+
+
 def test_without_tokens_anyone_on_this_machine_may_call_and_is_audited(api: Any, live: Any) -> None:
     api.create("open-door")
     last = live.server.core.store.access.newest_audit(1)[0]

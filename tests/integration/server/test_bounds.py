@@ -109,6 +109,52 @@ def test_what_a_model_holds_is_bounded(start_live: Callable[..., Any], tmp_path:
             client.push("m", [["abcde", 1.0]])
 
 
+TOTAL = {"name": "total-uncertainty", "folds": 1000}
+FOREST = {"name": "forest", "trees": 1000}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "classes", "words"),
+    [
+        (
+            FOREST | {"base": TOTAL},
+            2,
+            r"base\.total_uncertainty\.folds: makes the learner grow 11,000 trees to learn once .1,000 for its trees",
+        ),
+        (
+            TOTAL,
+            3,
+            r"specification\.algorithm\.total_uncertainty\.folds: .* 30,003 trees .*\(max_learning_cost\)",
+        ),
+        (
+            FOREST | {"base": TOTAL | {"lam": 0.5}},
+            11,
+            r"specification\.algorithm\.forest\.trees: .* 11,000 trees to learn once \(11,000 for its trees\)",
+        ),
+        (FOREST | {"base": "total-uncertainty"}, 3, ""),  # large, and not too large
+        ({"name": "forest", "base": "total-uncertainty"}, 64, ""),
+    ],
+)
+def test_what_a_learner_may_cost_is_bounded(algorithm: Any, classes: int, words: str, live: Any) -> None:
+    specification = Specification(
+        [Numeric("a")], [f"c{k}" for k in range(classes)], algorithm=_combining_means(algorithm)
+    )
+    if words:
+        _refused(live, specification, words)
+        return
+    with Client(live.server.address) as client:
+        client.create_model("costly", specification)
+        client.delete_model("costly")
+
+
+def _combining_means(algorithm: Any) -> Any:
+    """Above 16 classes Dempster's rule is refused."""
+    if algorithm["name"] == "total-uncertainty":
+        return algorithm | {"combine": "mean"}
+    base = algorithm["base"] if isinstance(algorithm["base"], dict) else {"name": algorithm["base"]}
+    return algorithm | {"base": _combining_means(base)}
+
+
 def test_rows_of_a_batch_are_bounded(start_live: Callable[..., Any], tmp_path: Path) -> None:
     live = start_live(tmp_path / "store.db", max_batch_rows=5)
     with Client(live.server.address) as client:

@@ -5,9 +5,11 @@ import logging
 import os
 import signal
 import socket
+import sqlite3
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +210,50 @@ def test_a_grower_that_gives_no_sign_of_life_is_told(
     until(lambda: live.server.supervisor.pid not in (None, pid) and said() == status.SERVING)
     with Client(live.server.address) as client:
         assert client.status().grower_restarts == 1
+
+
+def test_a_grower_that_hangs_is_told_with_the_model_that_it_is_at(
+    start_live: Callable[..., Any], tmp_path: Path, tools: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process runs, and its other threads: no progress is made, and that counts."""
+    monkeypatch.setattr(supervisor, "SILENCE_S", 2.0)
+    live = start_live(tmp_path / "store.db")
+    health = health_pb2_grpc.HealthStub(live.api.channel)
+    request = health_pb2.HealthCheckRequest(service=GROWER_HEALTH)
+    live.api.create("wine")
+    live.api.grown("wine", 0)
+    pid = live.server.supervisor.pid
+    os.kill(pid, signal.SIGSTOP)
+    live.api.push(tools.table_t("wine"))
+    with closing(sqlite3.connect(tmp_path / "store.db")) as other, Client(live.server.address) as client:
+        other.execute("BEGIN IMMEDIATE")  # whoever publishes waits
+        os.kill(pid, signal.SIGCONT)
+        until(lambda: client.status().grower_at == "wine")
+        assert client.status().grower == "silent"
+        until(lambda: health.Check(request).status == health_pb2.HealthCheckResponse.NOT_SERVING)
+        other.rollback()
+        until(lambda: health.Check(request).status == health_pb2.HealthCheckResponse.SERVING)
+        live.api.grown("wine", 21)
+        assert (client.status().grower, client.status().grower_at) == ("running", "")
+
+
+def test_kernels_that_no_folder_keeps_are_compiled_and_that_is_told(
+    start_child: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "folder"))
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_LOCATOR_CLASSES", "UserProvidedCacheLocator")  # no other place
+    child = start_child(tmp_path / "store.db")
+    with Client(child.api.address) as client:
+        until(lambda: client.status().grower == "compiling")
+        assert not client.status().well
+    request = health_pb2.HealthCheckRequest(service=GROWER_HEALTH)
+    health = health_pb2_grpc.HealthStub(child.api.channel)
+    until(lambda: health.Check(request).status == health_pb2.HealthCheckResponse.NOT_SERVING)
+    assert health.Check(health_pb2.HealthCheckRequest()).status == health_pb2.HealthCheckResponse.SERVING
+    _, logged = child.finish(signal.SIGTERM)
+    assert "at every start again: no folder for them may be written, set NUMBA_CACHE_DIR to one" in logged
+    assert "once on this machine" not in logged
 
 
 def test_spans_go_to_opentelemetry_where_it_is_asked_for(

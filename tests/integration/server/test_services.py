@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2
 
 from quercus.client import Client, Filter, Nominal, Specification
 from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
@@ -613,15 +613,24 @@ def test_health(api: Any, tools: Any) -> None:
         stub.Check(health_pb2.HealthCheckRequest(service="nothing"))
 
 
-def test_reflection_lists_every_service(api: Any) -> None:
-    stub = reflection_pb2_grpc.ServerReflectionStub(api.channel)
-
-    def requests() -> Iterator[reflection_pb2.ServerReflectionRequest]:
-        yield reflection_pb2.ServerReflectionRequest(list_services="")
-
-    (response,) = stub.ServerReflectionInfo(requests())
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+def test_reflection_describes_every_service(version: str, api: Any) -> None:
+    """Both versions are the same on the wire."""
+    own = f"grpc.reflection.{version}.ServerReflection"
+    ask = api.channel.stream_stream(
+        f"/{own}/ServerReflectionInfo",
+        reflection_pb2.ServerReflectionRequest.SerializeToString,
+        reflection_pb2.ServerReflectionResponse.FromString,
+    )
+    (response,) = ask(iter([reflection_pb2.ServerReflectionRequest(list_services="")]))
     names = {each.name for each in response.list_services_response.service}
-    assert {f"quercus.v1.{name}" for name in RPCS} <= names
+    assert {own, *(f"quercus.v1.{name}" for name in RPCS)} <= names
+    asked = [reflection_pb2.ServerReflectionRequest(file_containing_symbol=name) for name in sorted(names)]
+    described = b"".join(
+        b"".join(each.file_descriptor_response.file_descriptor_proto) for each in ask(iter(asked))
+    )
+    for name in names:
+        assert name.rpartition(".")[2].encode() in described
 
 
 def test_no_rpc_is_missing(api: Any) -> None:

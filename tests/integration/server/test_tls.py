@@ -1,5 +1,6 @@
 """TLS, also with certificates of clients; what a client is told when it does not fit."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import pytest
 import trustme
 
-from quercus.client import Client, InvalidArgument, Unavailable
+from quercus.client import Client, InvalidArgument, Unauthenticated, Unavailable
 from quercus.client.aio import Client as AioClient
+from quercus.server import access
 from quercus.server.errors import BadStart
+from quercus.storage import Store, file_url
 
 
 class Papers:
@@ -116,3 +119,48 @@ def test_unfit_files_are_named(
     files = {name: str(getattr(papers, value, value)) for name, value in fields.items()}
     with pytest.raises(BadStart, match=said):
         start_live(tmp_path / "store.db", **(papers.server | files))
+
+
+def fails(call: Callable[[], Any]) -> bool:
+    try:
+        call()
+    except (Unavailable, Unauthenticated):
+        return True
+    return False
+
+
+def test_a_hangup_renews_certificates_and_tokens(
+    start_child: Callable[..., Any], tmp_path: Path, papers: Papers, strangers: Papers, tools: Any
+) -> None:
+    child = start_child(tmp_path / "store.db", access="tokens", grower=False, **papers.server)
+    with Store.open(file_url(tmp_path / "store.db")) as store:
+        token, _ = access.issue(store.access, "op", ["operator"])
+    address = f"tls://{child.api.address}"
+    before = Client(address, ca=papers.ca, token=token)
+    assert list(before.models()) == []
+    for mine, new in ((papers.cert, strangers.cert), (papers.key, strangers.key)):
+        mine.write_bytes(new.read_bytes())
+    child.process.send_signal(tools.signals.SIGHUP)
+    deadline = time.monotonic() + 30
+    with Client(address, ca=strangers.ca, token=token, outage_s=0) as after:
+        while fails(lambda: list(after.models())):
+            assert time.monotonic() < deadline
+    assert list(before.models()) == []  # its connection is as it was
+    before.close()
+    papers.key.write_text("no key")
+    child.process.send_signal(tools.signals.SIGHUP)
+    with Client(address, ca=strangers.ca, token=token) as still:
+        assert list(still.models()) == []
+    code, logged = child.finish(tools.signals.SIGTERM)
+    assert code == 0
+    assert "certificates are read again" in logged
+
+
+def test_a_hangup_without_tls_kills_nobody(
+    start_child: Callable[..., Any], tmp_path: Path, tools: Any
+) -> None:
+    child = start_child(tmp_path / "store.db", grower=False)
+    for _ in range(5):
+        child.process.send_signal(tools.signals.SIGHUP)
+    child.api.create("m")
+    assert child.finish(tools.signals.SIGTERM)[0] == 0

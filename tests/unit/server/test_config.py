@@ -52,10 +52,13 @@ def test_every_bound_comes_from_any_source_and_is_bounded(key: str, tmp_path: Pa
     file.write_text(f"[server]\n{key} = {value}\n")
     assert getattr(Config.load(environ={}, file=file), key) == value
     for beyond in ("-1", str(2**64)):
-        with pytest.raises(
-            BadConfiguration, match=rf"{key}: is .*, must lie in .*from flag --{key.replace('_', '-')}"
-        ):
+        with pytest.raises(BadConfiguration, match=rf"{key}: is .*, must lie in .*from flag --limit\)"):
             Config.load(read_limits([f"{key}={beyond}"]), environ={})
+
+
+def test_a_bound_that_is_no_number_is_told_with_the_flag_that_gave_it() -> None:
+    with pytest.raises(BadConfiguration, match=r"max_models: is 'abc', must be .* \(from flag --limit\)"):
+        Config.load(read_limits(["max_models=abc"]), environ={})
 
 
 @pytest.mark.parametrize("text", ["max_models", "port=1", "=3"])
@@ -94,7 +97,7 @@ def test_a_path_may_have_any_characters(name: str, tmp_path: Path) -> None:
     ("flags", "environ", "text"),
     [
         ({"port": 70_000}, {}, "port: is 70000, must lie in [0, 65535] (from flag --port)"),
-        ({"keep_trees": 0}, {}, "keep_trees: is 0, must lie in [1, 1000000000] (from flag --keep-trees)"),
+        ({"keep_trees": 0}, {}, "keep_trees: is 0, must lie in [1, 1000000000] (from flag --limit)"),
         (
             {},
             {"QUERCUS_SNAPSHOT_INTERVAL_S": "61"},

@@ -1,5 +1,6 @@
 """Every exception of the domain has one status, with details; a bug has none."""
 
+import errno
 from base64 import b64encode
 from urllib.parse import quote
 
@@ -34,10 +35,39 @@ def test_codes(error: Exception, code: grpc.StatusCode) -> None:
     failure = to_failure(error)
     assert failure is not None
     assert failure.code is code
-    ((key, data),) = failure.metadata
+    (key, data), *_ = failure.metadata
     status = status_pb2.Status.FromString(data)
     assert (key, status.message) == ("grpc-status-details-bin", failure.message)
     assert status.code == code.value[0]
+
+
+NO_ARENA = "Error parsing message with type 'quercus.v1.Tree': Arena alloc failed"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        DecodeError(NO_ARENA),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        RuntimeError("can't start new thread"),
+        storage.NoSpace("disk full"),
+    ],
+)
+def test_what_there_is_no_room_for_may_be_tried_again(error: Exception) -> None:
+    failure = to_failure(error)
+    assert failure is not None
+    assert failure.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    retry = error_details_pb2.RetryInfo()
+    assert status_pb2.Status.FromString(failure.metadata[0][1]).details[0].Unpack(retry)
+    assert retry.retry_delay.ToSeconds() == 1
+
+
+def test_a_store_that_may_not_be_written_is_tried_again_too() -> None:
+    failure = to_failure(storage.ReadOnlyStore("read-only"))
+    assert failure is not None
+    retry = error_details_pb2.RetryInfo()
+    assert status_pb2.Status.FromString(failure.metadata[0][1]).details[0].Unpack(retry)
 
 
 def test_every_storage_error_is_mapped() -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from quercus.server import folding, snapshots
 from quercus.server.convert_instances import known_contour
 from quercus.server.convert_models import complete
 from quercus.server.grower import Grower
+from quercus.server.learners import Learners
 from quercus.server.limits import AGENDA_SAVED_S, AGENDA_SHARE, LAG_NOTICE_S, LARGE_LAG_S, PUBLISH_SHARE
 from quercus.storage import Amendment, Combined, QueryState
 from quercus.storage.records import Rows, Snapshot, Stretch
@@ -189,43 +191,59 @@ def test_an_opinion_changes_no_tree(grower: Grower, store: Watched, clock: Clock
     assert known_contour(history, 2).tolist() == [0.0, 1.0]
 
 
-def test_a_model_that_learns_again_keeps_to_its_share_of_time(
-    grower: Grower, store: Watched, clock: Clock
-) -> None:
-    """Nothing else is to do, and yet rows that trickle in do not have it learn without a pause."""
+@pytest.fixture
+def learners(store: Watched) -> Iterator[Learners]:
+    made = Learners(store.url)
+    yield made
+    made.close()
+
+
+def learns_again(rows: model_pb2.C45Tree) -> bytes:
     specification = model_pb2.Specification(
         attributes=[
             model_pb2.Attribute(name=name, nominal=model_pb2.NominalAttribute(values=["a", "b"]))
             for name in ("X", "Y")
         ],
         classes=["p", "q"],
-        algorithm=model_pb2.Algorithm(c45=model_pb2.C45Tree()),
+        algorithm=model_pb2.Algorithm(c45=rows),
     )
-    complete_one = complete(specification).SerializeToString(deterministic=True)
-    store.create_model("again", complete_one, budget=0)
-    store.publishing = lambda: setattr(clock, "now", clock.now + COST_S)
+    return complete(specification).SerializeToString(deterministic=True)
+
+
+def test_a_model_that_learns_again_keeps_to_its_share_of_time(
+    store: Watched, clock: Clock, learners: Learners, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing else is to do, and yet rows that trickle in do not have it learn without a pause."""
+    caplog.set_level(logging.DEBUG, "quercus.server.folding")
+    running = Grower(store, interval_s=INTERVAL_S, learners=learners)
+    store.create_model("again", learns_again(model_pb2.C45Tree()), budget=0)
+    push(store, 3, "again")
 
     def learned() -> tuple[int, int]:
         model = store.get_model("again")
         return model.tree_version, model.sequence_grown
 
-    rounds(grower)
-    assert learned() == (1, 0)
-    published_at = clock.now
+    def learn() -> None:
+        """As `grower.run` does until the learning under way has ended."""
+        rounds(running)
+        assert learners.wait(60.0)
+        rounds(running)
+
+    learn()
+    assert learned() == (1, 3)
+    cost_s = float(re.findall(r"learned in (\d+) ms of CPU time", caplog.text)[-1]) / 1000
     push(store, 3, "again")
-    clock.now += 2 * INTERVAL_S  # for a tree that follows the log it would be time
-    rounds(grower)
-    assert learned() == (1, 0)
-    assert grower.wake_at == pytest.approx(published_at + PUBLISH_SHARE * COST_S)
-    clock.now = grower.wake_at
+    rounds(running)
+    assert learned() == (1, 3)
+    assert running.wake_at - clock.now == pytest.approx(max(INTERVAL_S, PUBLISH_SHARE * cost_s), abs=0.003)
+    clock.now = running.wake_at
     push(store, 2, "again")
-    rounds(grower)
-    assert learned() == (2, 5)  # all at once
-    changed = model_pb2.Specification.FromString(store.get_model("again").specification)
-    changed.algorithm.c45.min_branch = 1
-    store.respecify("again", complete(changed).SerializeToString(deterministic=True), budget=0)
-    rounds(grower)
-    assert learned() == (3, 6)  # somebody waits for that
+    learn()
+    assert learned() == (2, 8)  # all at once
+    respecified = learns_again(model_pb2.C45Tree(min_branch=1))
+    store.respecify("again", respecified, budget=0)
+    learn()
+    assert learned() == (3, 9)  # somebody waits for that
 
 
 def test_a_new_specification_is_published_at_once(grower: Grower, store: Watched) -> None:

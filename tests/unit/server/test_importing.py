@@ -1,6 +1,7 @@
 """What comes in with `quercus import` can be grown, and what cannot is named: line, field, value and bound."""
 
 import base64
+import io
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from quercus.proto.v1 import model_pb2
 from quercus.server.convert_models import complete
 from quercus.server.grower import Grower
 from quercus.server.importing import Meaning
-from quercus.storage import Amendment, NewValue, NotFound
+from quercus.storage import Amendment, NewValue, NotFound, transfer_lines
 from quercus.storage.store import Store
 
 SPECIFICATION = complete(
@@ -232,3 +233,26 @@ def test_whatever_comes_in_can_be_grown(store: Store, lines: Lines) -> None:
             assert list(store.dump(f"m{number}"))[1:]
             store.delete_model(f"m{number}")
     assert taken >= 20, "hardly anything was right"
+
+
+def test_a_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer_lines, "MAX_LINE_CHARACTERS", 10)
+    assert list(transfer_lines.lines_of(io.StringIO("123456789\n{}\n"))) == ["123456789\n", "{}\n"]
+    endless = Endless()
+    lines = transfer_lines.lines_of(endless)
+    with pytest.raises(InvalidInput, match=r"line 2: has more than 10 characters"):
+        list(lines)
+    assert endless.read == 13
+
+
+class Endless(io.StringIO):
+    """A file whose second line never ends; tells how much of it was read."""
+
+    read = 0
+
+    def readline(self, size: int | None = -1, /) -> str:
+        assert size is not None
+        assert size >= 0
+        line = "1\n" if not self.read else "1" * size
+        self.read += len(line)
+        return line

@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
-from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import EncodeError
 
 from quercus.belief.errors import InvalidInput
 from quercus.server.interceptor import CatchAll
@@ -19,21 +19,30 @@ SECRET = "the password is swordfish"
 class Handlers(grpc.GenericRpcHandler):
     """Calls that fail; the method says how and the request when."""
 
+    def __init__(self, error: Exception | None = None, write: Any = None) -> None:
+        self._error = error
+        self._write = write
+
     def service(self, details: Any) -> Any:
-        error: Exception = RuntimeError(SECRET) if "bug" in details.method else InvalidInput("x", "is bad")
+        found = RuntimeError(SECRET) if "bug" in details.method else InvalidInput("x", "is bad")
+        error = None if self._write is not None else self._error or found
 
         async def unary(request: Any, context: Any) -> bytes:
-            raise error
+            if error is not None:
+                raise error
+            return b""
 
         async def stream(request: Any, context: Any) -> AsyncIterator[bytes]:
             yield b"first"
-            raise error
+            if error is not None:
+                raise error
 
+        write = self._write
         return {
-            "unary_unary": grpc.unary_unary_rpc_method_handler(unary),
-            "stream_unary": grpc.stream_unary_rpc_method_handler(unary),
-            "unary_stream": grpc.unary_stream_rpc_method_handler(stream),
-            "stream_stream": grpc.stream_stream_rpc_method_handler(stream),
+            "unary_unary": grpc.unary_unary_rpc_method_handler(unary, None, write),
+            "stream_unary": grpc.stream_unary_rpc_method_handler(unary, None, write),
+            "unary_stream": grpc.unary_stream_rpc_method_handler(stream, None, write),
+            "stream_stream": grpc.stream_stream_rpc_method_handler(stream, None, write),
         }.get(details.method.rpartition("/")[2])
 
 
@@ -86,41 +95,24 @@ def test_domain_error(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     assert not logged(caplog)
 
 
-class Readers(grpc.GenericRpcHandler):
-    """Calls that read every request, of type Duration, and answer nothing."""
-
-    def service(self, details: Any) -> Any:
-        async def unary(request: Any, context: Any) -> bytes:
-            return b""
-
-        async def read_all(requests: AsyncIterator[Any], context: Any) -> bytes:
-            async for _ in requests:
-                pass
-            return b""
-
-        async def stream(request: Any, context: Any) -> AsyncIterator[bytes]:
-            yield b""
-
-        async def stream_all(requests: AsyncIterator[Any], context: Any) -> AsyncIterator[bytes]:
-            async for _ in requests:
-                yield b""
-
-        read = Duration.FromString
-        return {
-            "unary_unary": grpc.unary_unary_rpc_method_handler(unary, read),
-            "stream_unary": grpc.stream_unary_rpc_method_handler(read_all, read),
-            "unary_stream": grpc.unary_stream_rpc_method_handler(stream, read),
-            "stream_stream": grpc.stream_stream_rpc_method_handler(stream_all, read),
-        }[details.method.rpartition("/")[2]]
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_bytes_that_are_no_message(kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    error = asyncio.run(call(kind, "reader", Readers()))  # the one request is b"a": half a field
-    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert (error.details() or "").startswith("request: cannot be read (")
-    assert "google.protobuf.Duration" in (error.details() or "")
-    assert not logged(caplog)
+def test_a_lack_of_memory_is_told_with_a_time_to_try_again(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    error = asyncio.run(call(kind, "full", Handlers(MemoryError())))
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "no memory left" in (error.details() or "")
+    assert ("grpc-retry-pushback-ms", "1000") in list(error.trailing_metadata() or ())
+    assert [line for line in logged(caplog) if "no memory left" in line]
+
+
+@pytest.mark.parametrize("kind", ["unary_unary", "unary_stream"])
+def test_a_response_that_cannot_be_written_ends_with_a_status(kind: str) -> None:
+    def write(response: bytes) -> bytes:
+        raise EncodeError("Failed to serialize proto: Out of memory")
+
+    error = asyncio.run(call(kind, "sound", Handlers(write=write)))
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 def test_unknown_method() -> None:

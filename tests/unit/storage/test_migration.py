@@ -3,6 +3,7 @@
 import sqlite3
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.histories import check_history
 
@@ -11,7 +12,18 @@ from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
 from quercus.server.convert_models import decode_specification
 from quercus.server.folding import Folding
-from quercus.storage import Amendment, EventKind, FailedPrecondition, Policy, QueryState, Step, Store
+from quercus.storage import (
+    AgendaEntry,
+    Amendment,
+    Combined,
+    EventKind,
+    FailedPrecondition,
+    Policy,
+    QueryState,
+    Step,
+    Store,
+)
+from quercus.storage.verify import verify
 
 FIXTURE = Path(__file__).with_name("fixtures") / "store_0001.sql"
 SAVED_AT = 1_700_000_050.0  # by its wall clock
@@ -114,22 +126,51 @@ def test_opened_twice_it_is_the_same(path):
     assert look() == look()
 
 
-def test_down_and_up_again_the_leases_stay(path):
+def test_answers_that_were_taken_back_count_no_more(tmp_path):
+    """An earlier version went on counting one of two, and counted refusals; its history said so all along."""
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with Store.open(url) as store:
+        store.create_model("m", b"", budget=9)
+        store.append_instances("m", ["a", "b"], np.ones((2, 1)), [b""] * 2)
+        store.publish("m", as_of=2, snapshot=b"", agenda=[AgendaEntry(i, b"", b"") for i in (1, 2)])
+        for labeller, settles in (("ann", False), ("bob", True)):
+            (query,) = store.lease("m", labeller, 1, 60.0).queries
+            words = {"settles": settles, "combined": Combined(b"both", "ann + bob") if settles else None}
+            store.answer("m", query.number, query.token, labeller.encode(), 1.0, False, **words)
+        store.amend("m", 1, Amendment("ann", None, b"bob", among=True))
+        (query,) = store.lease("m", "cleo", 1, 60.0).queries
+        store.refuse("m", query.number, query.token)
+    assert verify(url) == []
+    downgrade(tmp_path / "store.db", "0004")
+    with sqlite3.connect(tmp_path / "store.db") as raw:
+        raw.execute("UPDATE query SET answers = 3 - number")
+    raw.close()
+    assert verify(url) == []  # of an earlier schema nothing else is looked at
+    with Store.open(url) as store:
+        assert [query.answers for query in store.list_queries("m")] == [1, 0]
+    assert verify(url) == []
+
+
+def downgrade(path, revision):
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import create_engine
 
     from quercus.storage.migrate import SCRIPTS
 
-    Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b").close()
     config = Config()
     config.set_main_option("script_location", SCRIPTS)
     config.set_main_option("path_separator", "os")
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
         config.attributes["connection"] = connection
-        command.downgrade(config, "0002")
+        command.downgrade(config, revision)
     engine.dispose()
+
+
+def test_down_and_up_again_the_leases_stay(path):
+    Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b").close()
+    downgrade(path, "0002")
     with Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b") as store:
         assert store.get_query("wine", 5).state is QueryState.LEASED
         assert store.answer("wine", *CLEO, b"x", 1.0, False).sequence == 27

@@ -1,0 +1,55 @@
+"""What a stream cannot show, in characters that it can: lines, bars, arrows and signs have an ASCII form.
+
+It stands in for each character alone that the stream's encoding lacks, so a terminal in Latin-1 keeps its ``·`` and
+``±``. Whatever else is lacking, of a name for instance, is a ``?``.
+"""
+
+from __future__ import annotations
+
+import codecs
+import unicodedata
+
+HANDLER = "quercus-ascii"
+"""The name of the error handler, for ``errors=`` of a stream."""
+
+_SIGNS = {
+    "·": "|", "…": "...", "→": "->", "←": "<-", "↑": "^", "↓": "v", "≥": ">=", "≤": "<=", "±": "+/-", "×": "x",
+    "–": "-", "—": "-", "−": "-", "‘": "'", "’": "'", "“": '"', "”": '"', "α": "alpha", "•": "*", "✓": "v",
+}  # fmt: skip
+_BLOCKS = dict(zip("▁▂▃▄▅▆▇", "_.-=+*%", strict=True)) | dict(zip("░▒▓", ".:%", strict=True))
+_HALF = dict.fromkeys("▏▎▍", " ")
+"""Less than half a character of a bar."""
+
+
+def ascii_form(character: str) -> str:
+    """The ASCII form of a character; ``?`` where it has none.
+
+    Examples
+    --------
+    >>> "".join(map(ascii_form, "├─ ≥ 1  ╭┃╯ ██▌▎ → …  観"))
+    '+- >= 1  +|+ ###  -> ...  ?'
+    """
+    if character.isascii():
+        return character
+    known = _SIGNS.get(character) or _BLOCKS.get(character) or _HALF.get(character)
+    if known is not None:
+        return known
+    if "\u2500" <= character <= "\u257f":  # box drawing
+        words = set(unicodedata.name(character).split())
+        across, upright = {"HORIZONTAL", "LEFT", "RIGHT"} & words, {"VERTICAL", "UP", "DOWN"} & words
+        return "+" if across and upright else "|" if upright else "-"
+    if "\u2580" <= character <= "\u259f":  # blocks
+        return "#"
+    return "*" if "\u2800" <= character <= "\u28ff" else "?"  # a spinner's dots
+
+
+def register() -> None:
+    """Make the handler known to Python's codecs."""
+
+    def replace(error: UnicodeError) -> tuple[str, int]:
+        if not isinstance(error, UnicodeEncodeError):
+            raise error
+        lacking = error.object[error.start : error.end]
+        return "".join(map(ascii_form, lacking)), error.end
+
+    codecs.register_error(HANDLER, replace)

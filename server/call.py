@@ -1,0 +1,81 @@
+"""What handlers may know of a call and do with it, also when it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from grpc import aio
+
+
+class Call:
+    """Stands for the context of ``grpc.aio`` in all that the outermost interceptor calls.
+
+    ``grpc.aio`` frees a call when its task ends, and whoever asks the context then (a task that outlived the call, an
+    asynchronous generator that is closed late) reads freed memory. So everything that lies there is read when the call
+    begins, and nothing is sent once it has ended.
+
+    Parameters
+    ----------
+    context : of ``grpc.aio``, of a call that has just begun.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._peer: str = context.peer()
+        self._metadata = tuple(context.invocation_metadata() or ())
+        self.has_ended = False
+
+    def end(self) -> None:
+        """From now on nothing is sent."""
+        self.has_ended = True
+
+    def peer(self) -> str:
+        """Return the address of the caller, as gRPC writes it: ``ipv4:127.0.0.1:40001``."""
+        return self._peer
+
+    def invocation_metadata(self) -> tuple[Any, ...]:
+        """Return what the caller sent beside its messages."""
+        return self._metadata
+
+    def trailing_metadata(self) -> tuple[Any, ...]:
+        """Return what goes out beside the status."""
+        return tuple(self._context.trailing_metadata() or ())
+
+    def set_trailing_metadata(self, metadata: tuple[Any, ...]) -> None:
+        """Say what goes out beside the status."""
+        self._context.set_trailing_metadata(metadata)
+
+    def code(self) -> Any:
+        """Return the status as far as it is set."""
+        return self._context.code()
+
+    def set_code(self, code: Any) -> None:
+        """Set the status."""
+        self._context.set_code(code)
+
+    def details(self) -> str:
+        """Return the text of the status as far as it is set."""
+        return str(self._context.details())
+
+    def set_details(self, details: str) -> None:
+        """Set the text of the status."""
+        self._context.set_details(details)
+
+    async def write(self, response: Any) -> None:
+        """Send a message."""
+        await self._sent(self._context.write, response)
+
+    async def abort(self, code: Any, details: str = "", trailing_metadata: tuple[Any, ...] = ()) -> None:
+        """End the call with a status; raises always."""
+        await self._sent(self._context.abort, code, details, trailing_metadata)
+
+    async def _sent(self, send: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+        """Send; where nobody is there any more, the call is cancelled, as it is a moment later anyway."""
+        if self.has_ended:
+            raise asyncio.CancelledError
+        try:
+            await send(*arguments)
+        except aio.InternalError:
+            raise asyncio.CancelledError from None

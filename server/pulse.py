@@ -1,0 +1,70 @@
+"""Signs of life of the grower: lines of JSON on its standard output, which its server reads.
+
+The loop that makes progress writes them: before each step what it is at, and while there is nothing to do one a second.
+So whoever hangs has said at what.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from typing import Final
+
+BEAT_S: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Beat:
+    """A sign of life.
+
+    Attributes
+    ----------
+    at : the model that a step is taken of; empty between two steps.
+    compiling : whether the numerical kernels are being compiled, which no tree can do without.
+    """
+
+    at: str = ""
+    compiling: bool = False
+
+    def encode(self) -> bytes:
+        """Return it as a line."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def decode(cls, line: bytes) -> Beat:
+        """Read a line."""
+        return cls(**json.loads(line))
+
+
+class Pulse:
+    """Writes signs of life.
+
+    Parameters
+    ----------
+    descriptor : where to; a reader that does not read delays nothing.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._last = Beat()
+        self._written_at = 0.0
+        os.set_blocking(descriptor, False)
+
+    def at(self, model: str) -> None:
+        """Say what is begun now, as often as it changes and once a second."""
+        now = time.monotonic()
+        if model != self._last.at or now - self._written_at >= BEAT_S:
+            self._written_at = now
+            self._write(Beat(model, self._last.compiling))
+
+    def compiling(self, whether: bool) -> None:
+        """Say that the kernels are compiled from now on, or that they are ready."""
+        self._write(Beat(self._last.at, whether))
+
+    def _write(self, beat: Beat) -> None:
+        self._last = beat
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._descriptor, beat.encode())

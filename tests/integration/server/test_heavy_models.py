@@ -1,0 +1,108 @@
+"""A model that takes minutes to learn holds up no other, and stops when it is not wanted any more."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support.processes import children, cpu_s
+
+from quercus.proto.v1 import model_pb2
+from quercus.server.app import GROWER_HEALTH
+
+ROWS = 600
+END_S = 90.0
+BEGUN_S = 0.5  # of CPU time: a learner that has spent it learns
+
+
+def create_heavy(api: Any, tools: Any, model: str) -> None:
+    """A forest of total-uncertainty trees with cross-validation."""
+    base = model_pb2.Algorithm(total_uncertainty=model_pb2.TotalUncertaintyTree())
+    forest = model_pb2.Forest(trees=1000, base=base)
+    numbers = [tools.numeric(f"x{k}") for k in range(4)]
+    api.create(model, attributes=numbers, algorithm=model_pb2.Algorithm(forest=forest), budget=0)
+    values = np.random.default_rng(0).normal(size=(ROWS, 4))
+    push = tools.batch(model, values)
+    push.labels.sets.masks.extend(int(1 << k) for k in (values[:, :2] > 0).sum(axis=1))
+    api.push(push)
+
+
+def until(done: Callable[[], Any]) -> Any:
+    end = time.monotonic() + END_S
+    while not (found := done()):
+        assert time.monotonic() < end, "it did not come true"
+        time.sleep(0.01)
+    return found
+
+
+def command(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def learner(grower: int) -> int:
+    """The one process of a grower that learns."""
+
+    def learning() -> list[int]:
+        mine = [pid for pid in children(grower) if b"quercus.server.learner" in command(pid)]
+        return [pid for pid in mine if cpu_s(pid) > BEGUN_S]
+
+    (pid,) = until(learning)
+    return int(pid)
+
+
+def test_a_heavy_model_holds_up_no_other(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    live = start_live(tmp_path / "store.db")
+    api, grower = live.api, live.server.supervisor.pid
+    create_heavy(api, tools, "heavy")
+    first = learner(grower)
+    api.create("light")
+    api.push(tools.table_t("light"))
+    assert api.grown("light", 21).nodes.counts[0] == 21  # within the deadline of its call
+    request = health_pb2.HealthCheckRequest(service=GROWER_HEALTH)
+    said = health_pb2_grpc.HealthStub(api.channel).Check(request, timeout=END_S)
+    assert said.status == health_pb2.HealthCheckResponse.SERVING
+    assert (tools.alive(first), api.get("heavy").sequence_grown) == (True, 0)  # it learns on
+
+    leaf = model_pb2.Specification(max_depth=0)
+    update = model_pb2.UpdateModelRequest(name="models/heavy", specification=leaf)
+    update.update_mask.paths.append("max_depth")
+    api.models.UpdateModel(update)
+    until(lambda: not tools.alive(first))  # what it learns nobody wants any more
+
+    second = learner(grower)
+    api.models.DeleteModel(model_pb2.DeleteModelRequest(name="models/heavy"))
+    until(lambda: not tools.alive(second))
+
+    create_heavy(api, tools, "heavy")
+    third = learner(grower)
+    tools.kill(grower, tools.signals.SIGKILL)
+    until(lambda: not tools.alive(third))
+    assert learner(until(lambda: live.server.supervisor.pid)) != third  # the next grower begins anew
+
+
+def test_a_learner_ends_with_its_server(start_child: Any, tools: Any, tmp_path: Path) -> None:
+    child = start_child(tmp_path / "store.db")
+    create_heavy(child.api, tools, "heavy")
+    (grower,) = children(child.process.pid)
+    pid = learner(grower)
+    tools.kill(pid, tools.signals.SIGSTOP)  # it cannot notice anything by itself
+    child.process.kill()
+    until(lambda: not tools.alive(pid))
+
+
+def test_what_happens_to_a_learner_holds_up_nobody(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    """Stopped, its model waits alone; killed, it is started again."""
+    live = start_live(tmp_path / "store.db")
+    api, grower = live.api, live.server.supervisor.pid
+    create_heavy(api, tools, "heavy")
+    pid = learner(grower)
+    tools.kill(pid, tools.signals.SIGSTOP)
+    api.create("light")
+    api.push(tools.table_t("light"))
+    assert api.grown("light", 21).nodes.counts[0] == 21
+    tools.kill(pid, tools.signals.SIGKILL)
+    until(lambda: not tools.alive(pid))
+    assert learner(grower) != pid
+    assert live.server.supervisor.pid == grower

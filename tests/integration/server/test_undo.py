@@ -1,0 +1,120 @@
+"""Several answers, some taken back, on a live server: the store checks clean, and its backup can be restored."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from quercus.proto.v1 import query_pb2, values_pb2
+from quercus.storage import file_url
+from quercus.storage.backup import back_up, restore
+from quercus.storage.verify import verify
+
+State = query_pb2.QueryState
+
+
+class Several:
+    """A model of table T that wants two answers a query, on a server of its own.
+
+    Parameters
+    ----------
+    live : the server.
+    tools : of the tests.
+    """
+
+    def __init__(self, live: Any, tools: Any) -> None:
+        self.api = live.api
+        self.api.create("m", budget=12)
+        self.api.push(tools.table_t("m"))
+        self.api.grown("m", 21)
+        policy = query_pb2.LabellingPolicy(answers_per_query=2, max_conflict=1.0)
+        self.api.queries.UpdateLabellingPolicy(
+            query_pb2.UpdateLabellingPolicyRequest(model="models/m", policy=policy)
+        )
+
+    def say(self, labeller: str, name: str = "s") -> query_pb2.Query:
+        (query,) = self.api.lease("m", labeller).queries
+        self.api.answer(query, label=values_pb2.Label(class_name=name), reliability=0.9)
+        return query
+
+    def undo(self, query: query_pb2.Query, labeller: str) -> int:
+        request = query_pb2.UndoAnswerRequest(name=query.name, labeller=labeller)
+        return self.api.queries.UndoAnswer(request).committed_sequence
+
+    def correct(self, query: query_pb2.Query, labeller: str, name: str) -> int:
+        request = query_pb2.CorrectAnswerRequest(
+            name=query.name, labeller=labeller, label=values_pb2.Label(class_name=name), reliability=0.9
+        )
+        return self.api.queries.CorrectAnswer(request).committed_sequence
+
+    def stands(self, query: query_pb2.Query) -> tuple[str, int]:
+        listed = self.api.queries.ListQueries(query_pb2.ListQueriesRequest(model="models/m")).queries
+        (found,) = (each for each in listed if each.name == query.name)
+        return State.Name(found.state).removeprefix("QUERY_STATE_"), found.answers
+
+
+@pytest.fixture
+def several(start_live: Callable[..., Any], tools: Any, tmp_path: Path) -> Any:
+    """Yields the model; afterwards the store must check clean, and come back from a backup as it was."""
+    live = start_live(tmp_path / "store.db")
+    yield Several(live, tools)
+    url, copy = file_url(tmp_path / "store.db"), tmp_path / "copy.db"
+    assert verify(url) == []
+    back_up(url, copy)
+    live.close()
+    restore(copy, file_url(tmp_path / "restored.db"))
+    restore(copy, url, force=True)
+    assert verify(url) == []
+
+
+def test_one_of_two_answers_is_taken_back(several: Several) -> None:
+    query = several.say("ann", "x")
+    assert several.say("bob").name == query.name
+    assert several.stands(query) == ("ANSWERED", 2)
+    done = several.undo(query, "ann")
+    assert several.stands(query) == ("ANSWERED", 1)  # what bob said holds
+    assert several.undo(query, "ann") == done
+    several.undo(query, "bob")
+    assert several.stands(query) == ("WITHDRAWN", 0)
+
+
+def test_who_took_an_answer_back_gives_another_and_overrules_nobody(several: Several) -> None:
+    query = several.say("ann", "x")
+    several.say("bob")
+    several.undo(query, "ann")
+    done = several.correct(query, "ann", "s")
+    assert several.correct(query, "ann", "s") == done
+    assert several.stands(query) == ("ANSWERED", 2)
+    listed = several.api.queries.ListQueries(query_pb2.ListQueriesRequest(model="models/m")).queries
+    (found,) = (each for each in listed if each.name == query.name)
+    # the source said .8 and .3 of o and s, each answer leaves .1 for o: both count, not the last alone
+    assert found.contour.plausibilities[0] == pytest.approx(0.8 * 0.1 * 0.1 / 0.3)
+
+
+def test_taken_back_before_the_second_answer_it_may_be_answered_by_both(several: Several) -> None:
+    query = several.say("ann", "x")
+    several.undo(query, "ann")
+    assert several.stands(query) == ("OPEN", 0)
+    again = several.say("ann")  # else two labellers alone could never settle it
+    assert again.name == query.name
+    assert several.stands(query) == ("OPEN", 1)
+    several.say("bob")
+    assert several.stands(query) == ("ANSWERED", 2)
+    assert {several.undo(query, "bob"), several.undo(query, "ann")}
+    last = several.undo(query, "ann")
+    assert several.undo(query, "ann") == last  # sent again after all was taken back
+    with pytest.raises(grpc.RpcError, match="not answered"):
+        several.correct(query, "ann", "s")
+
+
+def test_refused_after_an_answer_was_taken_back(several: Several) -> None:
+    query = several.say("ann")
+    several.undo(query, "ann")
+    (mine,) = several.api.lease("m", "bob").queries
+    assert mine.name == query.name
+    several.api.refuse(mine)
+    assert several.stands(query) == ("REFUSED", 0)
+    several.undo(query, "bob")
+    assert several.stands(query) == ("WITHDRAWN", 0)

@@ -1,0 +1,226 @@
+"""Queries that want several answers, as a state machine: answers, refusals, corrections, undoing, in any order.
+
+The model below knows only whose answers stand. After each step `verify` must find nothing, the counts must be those of
+the model, and nobody who has a voice in a query may be asked again.
+"""
+
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from support.histories import check_history
+
+from quercus.storage import (
+    AgendaEntry,
+    Amendment,
+    Combined,
+    FailedPrecondition,
+    Policy,
+    QueryRecord,
+    QueryState,
+    Store,
+)
+from quercus.storage.verify import verify
+
+OPEN, LEASED, ANSWERED, REFUSED, WITHDRAWN = QueryState
+SETTLED = (ANSWERED, REFUSED)
+LABELLERS = st.sampled_from(("ann", "bob", "cleo"))
+PLACES = st.integers(0, 3)
+LABELS = st.sampled_from((b"x", b"y"))
+INSTANCES = 4
+
+
+@dataclass
+class Query:
+    """Whose answers stand, who ever gave one, and whether a correction or a refusal settled it."""
+
+    voices: dict[str, bytes] = field(default_factory=dict)
+    ever: set[str] = field(default_factory=set)
+    state: QueryState = OPEN  # LEASED is the store's to say
+    wanted: bool = True
+
+
+class SeveralAnswers(RuleBasedStateMachine):
+    """A model that wants two or three answers a query, and asks of four instances."""
+
+    template: Path
+
+    @initialize(answers=st.integers(2, 3))
+    def begin(self, answers: int) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        path = Path(self.folder.name) / "store.db"
+        shutil.copyfile(self.template, path)
+        self.now, self.answers = 1000.0, answers
+        self.url = f"sqlite:///{path}"
+        self.store = Store.open(self.url, clock=lambda: self.now, steady=lambda: self.now)
+        self.store.create_model("m", b"", budget=10**6)
+        self.store.set_policy("m", Policy(answers_per_query=answers))
+        self.store.append_instances(
+            "m", [str(i) for i in range(INSTANCES)], np.ones((INSTANCES, 1)), [b""] * 4
+        )
+        self.queries: dict[int, Query] = {}
+        self.leases: list[tuple[str, QueryRecord]] = []
+        self.publish({1, 2})
+
+    def teardown(self) -> None:
+        if hasattr(self, "store"):
+            self.store.close()
+            self.folder.cleanup()
+
+    @rule(agenda=st.sets(st.integers(1, INSTANCES), min_size=1))
+    def publish(self, agenda: set[int]) -> None:
+        entries = [AgendaEntry(instance, b"", b"") for instance in sorted(agenda)]
+        end = self.store.get_model("m").sequence_committed
+        self.store.publish("m", as_of=end, snapshot=b"", agenda=entries)
+        for record in self.store.list_queries("m"):
+            mine = self.queries.setdefault(record.number, Query())
+            if mine.state is OPEN:
+                mine.wanted = record.instance in agenda
+                if not mine.wanted and not mine.voices and record.state is not LEASED:
+                    mine.state = WITHDRAWN
+
+    @rule(labeller=LABELLERS, label=LABELS)
+    def say(self, labeller: str, label: bytes) -> None:
+        """Lease and answer at once, which happens most."""
+        before = len(self.leases)
+        self.lease(labeller, 1)
+        if len(self.leases) > before:
+            self.answer(0, label, 1.0)
+
+    @rule(labeller=LABELLERS, limit=st.integers(1, 2))
+    def lease(self, labeller: str, limit: int) -> None:
+        for query in self.store.lease("m", labeller, limit, 20.0).queries:
+            mine = self.queries[query.number]
+            assert mine.state is OPEN
+            assert labeller not in mine.voices, "who has a voice is asked again"
+            self.leases.append((labeller, query))
+
+    @rule(place=PLACES, label=LABELS, reliability=st.sampled_from((1.0, 0.5)))
+    def answer(self, place: int, label: bytes, reliability: float) -> None:
+        if not self.leases:
+            return
+        labeller, query = self.leases[-1 - place % len(self.leases)]
+        mine = self.queries[query.number]
+        settles = len(mine.voices.keys() | {labeller}) >= self.answers
+        combined = Combined(b"all", "all") if settles else None
+        try:
+            done = self.store.answer(
+                "m", query.number, query.token, label, reliability, False, settles=settles, combined=combined
+            )
+        except FailedPrecondition:
+            return
+        if done.repeated:
+            return
+        assert mine.state is OPEN
+        assert labeller not in mine.voices, "two voices"
+        mine.voices[labeller] = label
+        mine.ever.add(labeller)
+        mine.state = ANSWERED if settles else OPEN
+
+    @rule(place=PLACES)
+    def refuse(self, place: int) -> None:
+        if not self.leases:
+            return
+        _, query = self.leases[-1 - place % len(self.leases)]
+        mine = self.queries[query.number]
+        if mine.voices:  # then the service says an answer without content
+            return
+        try:
+            done = self.store.refuse("m", query.number, query.token)
+        except FailedPrecondition:
+            return
+        mine.state = mine.state if done.repeated else REFUSED
+
+    @rule(place=PLACES, labeller=LABELLERS, label=st.one_of(st.none(), LABELS))
+    def amend(self, place: int, labeller: str, label: bytes | None) -> None:
+        """Correct, or take back, as the service does: among several, or (who never answered) over all of them."""
+        numbers = [number for number, query in self.queries.items() if query.ever] or list(self.queries)
+        number = numbers[-1 - place % len(numbers)]
+        mine = self.queries[number]
+        pending, among = mine.state not in SETTLED, labeller in mine.ever
+        after = {name: said for name, said in mine.voices.items() if name != labeller}
+        if label is not None:
+            after[labeller] = label
+        holds = (b"all" if after else None) if among else label
+        change = Amendment(
+            labeller,
+            label,
+            None if pending else holds,
+            among=among,
+            pending=pending and among,
+            permitted=True,
+        )
+        try:
+            done = self.store.amend("m", number, change)
+        except FailedPrecondition:
+            return
+        if done.repeated:
+            return
+        if not among:  # a corrector: what was said together is overruled, or all of it taken back
+            mine.state, mine.voices = (mine.state, mine.voices) if label is not None else (WITHDRAWN, {})
+            return
+        mine.voices = after
+        held = self.store.get_query("m", number).state is LEASED
+        if not after and not (pending and (held or mine.wanted)):
+            mine.state = WITHDRAWN
+
+    @rule(place=PLACES)
+    def release(self, place: int) -> None:
+        if self.leases:
+            _, query = self.leases[-1 - place % len(self.leases)]
+            try:
+                self.store.release("m", query.number, query.token)
+            except FailedPrecondition:
+                return
+            self.notice(query.number)
+
+    @rule(seconds=st.sampled_from((5.0, 30.0)))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        for number in self.queries:
+            self.notice(number)
+
+    def notice(self, number: int) -> None:
+        """What came back, has no answer and is not wanted any more is withdrawn."""
+        mine = self.queries[number]
+        held = self.store.get_query("m", number).state is LEASED
+        if mine.state is OPEN and not (held or mine.voices or mine.wanted):
+            mine.state = WITHDRAWN
+
+    @invariant()
+    def the_store_is_sound_and_says_the_same(self) -> None:
+        if not hasattr(self, "store"):
+            return
+        assert [str(fault) for fault in verify(self.url)] == []
+        check_history(self.store.query_history("m"))
+        for query in self.store.list_queries("m"):
+            mine = self.queries[query.number]
+            state = OPEN if query.state is LEASED else query.state
+            assert (state, query.answers) == (mine.state, len(mine.voices)), query.number
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "store.db"
+    Store.open(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.mark.timeout(300)
+def test_several_answers_in_any_order(template: Path) -> None:
+    SeveralAnswers.template = template
+    run_state_machine_as_test(
+        SeveralAnswers,
+        settings=settings(
+            max_examples=8,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        ),
+    )

@@ -1,0 +1,122 @@
+"""Processes that learn: in turn, as many as allowed, ended at once when nobody wants what they learn."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quercus.belief.codec import encode_sets
+from quercus.proto.v1 import model_pb2
+from quercus.server import snapshots
+from quercus.server.convert_models import complete
+from quercus.server.learners import Learners, Learning, LearningFailedError
+from quercus.server.relearning import Task
+from quercus.storage.store import Store
+
+ROWS = 400
+WAIT_S = 60.0
+SLOW = model_pb2.Algorithm(
+    forest=model_pb2.Forest(
+        trees=1000, base=model_pb2.Algorithm(total_uncertainty=model_pb2.TotalUncertaintyTree())
+    )
+)
+QUICK = model_pb2.Algorithm(c45=model_pb2.C45Tree())
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{tmp_path / 'a store.db'}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def learners(store: Store) -> Iterator[Learners]:
+    made = Learners(store.url, most=1)
+    yield made
+    made.close()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in made.pids)
+
+
+def task(store: Store, model: str, algorithm: model_pb2.Algorithm) -> Task:
+    """Make a model, with rows; the task to learn all but the last of them."""
+    attributes = [model_pb2.Attribute(name=f"x{k}", numeric=model_pb2.NumericAttribute()) for k in range(3)]
+    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=algorithm)
+    store.create_model(model, complete(message).SerializeToString(deterministic=True), budget=0)
+    values = np.random.default_rng(1).normal(size=(ROWS, 3))
+    labels = encode_sets((1 << (values[:, 0] > 0)).astype(np.uint64))
+    store.append_instances(model, [f"{i}" for i in range(ROWS)], values, labels)
+    return Task(model, store.get_model(model).key, ROWS - 1)
+
+
+def end(learners: Learners, learning: Learning) -> None:
+    """Wait until a learning has ended."""
+    while learning.outcome is None:
+        assert learners.wait(WAIT_S)
+        learners.ended()
+
+
+def test_what_is_learned_is_that_of_the_log_up_to_the_event(store: Store, learners: Learners) -> None:
+    quick = task(store, "quick", QUICK)
+    learning = learners.begin(quick)
+    end(learners, learning)
+    learnt = learning.result()
+    stored = snapshots.read(learnt.snapshot)
+    assert stored.columns["count"][0] == ROWS - 1
+    assert len(stored.columns["count"]) == learnt.nodes == 3
+    assert learnt.cost_s > 0
+
+
+def test_one_that_is_killed_says_so_and_another_takes_its_place(store: Store, learners: Learners) -> None:
+    slow, quick = (task(store, name, each) for name, each in (("slow", SLOW), ("quick", QUICK)))
+    killed, waiting = learners.begin(slow), learners.begin(quick)
+    (pid,) = learners.pids  # one at a time
+    os.kill(pid, signal.SIGKILL)
+    end(learners, killed)
+    with pytest.raises(LearningFailedError, match="the learner ended with code -9"):
+        killed.result()
+    end(learners, waiting)
+    assert waiting.result().nodes == 3
+    assert pid not in learners.pids
+
+
+def test_one_that_nobody_wants_any_more_ends_at_once(store: Store, learners: Learners) -> None:
+    slow, quick = (task(store, name, each) for name, each in (("slow", SLOW), ("quick", QUICK)))
+    learning, waiting = learners.begin(slow), learners.begin(quick)
+    learners.cancel(learning)
+    end(learners, waiting)
+    assert waiting.result().nodes == 3
+    assert learning.outcome is None
+
+
+def test_one_that_waits_and_is_not_wanted_any_more_never_begins(store: Store, learners: Learners) -> None:
+    quick = task(store, "quick", QUICK)
+    first, second, third = (learners.begin(quick) for _ in range(3))
+    learners.cancel(second)
+    end(learners, third)
+    assert (first.outcome is None, second.outcome, third.result().nodes) == (False, None, 3)
+
+
+def test_a_model_that_is_gone_or_replaced(store: Store, learners: Learners) -> None:
+    quick = task(store, "quick", QUICK)
+    store.delete_model("quick")
+    for replaced in (False, True):
+        if replaced:
+            task(store, "quick", QUICK)
+        learning = learners.begin(quick)
+        end(learners, learning)
+        with pytest.raises(LearningFailedError, match="model quick is gone"):
+            learning.result()
+
+
+def test_what_cannot_be_learned_is_told(
+    store: Store, learners: Learners, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store.create_model("poisoned", b"\xff\xff\xff", budget=0)
+    learning = learners.begin(Task("poisoned", store.get_model("poisoned").key, 0))
+    end(learners, learning)
+    with pytest.raises(LearningFailedError, match="DecodeError"):
+        learning.result()
+    assert "model poisoned cannot be learned" in capfd.readouterr().err

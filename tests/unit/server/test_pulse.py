@@ -1,0 +1,51 @@
+"""Signs of life are written by who makes progress: what is begun, and once a second that nothing is to do."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from quercus.server import pulse
+from quercus.server.pulse import Beat, Pulse
+
+
+class Reader:
+    def __init__(self) -> None:
+        self.read_end, self.write_end = os.pipe()
+
+    def beats(self) -> list[Beat]:
+        return [Beat.decode(line) for line in os.read(self.read_end, 1 << 20).splitlines()]
+
+
+@pytest.fixture
+def reader() -> Iterator[Reader]:
+    made = Reader()
+    yield made
+    os.close(made.read_end)
+    os.close(made.write_end)
+
+
+def test_what_is_begun_is_told_at_once_and_rest_once_a_second(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(pulse.time, "monotonic", lambda: now[0])
+    beating = Pulse(reader.write_end)
+    for model in ("", "", "wine", "wine", "", "iris"):
+        beating.at(model)
+    assert [beat.at for beat in reader.beats()] == ["", "wine", "", "iris"]
+    now[0] += pulse.BEAT_S
+    beating.at("iris")
+    beating.at("iris")
+    assert reader.beats() == [Beat("iris")]
+    beating.compiling(True)
+    beating.at("wine")
+    beating.compiling(False)
+    assert reader.beats() == [Beat("iris", True), Beat("wine", True), Beat("wine")]
+
+
+def test_a_reader_that_does_not_read_delays_nothing(reader: Reader) -> None:
+    beating = Pulse(reader.write_end)
+    for number in range(20_000):  # more than a pipe holds
+        beating.at(f"model-{number}")
+    assert reader.beats()[0] == Beat("model-0")
