@@ -383,7 +383,7 @@ def stacked(counts: Sequence[NDArray[Any]], used: NDArray[np.int32] | None = Non
     return Cells(start, ids if used is None else used[ids], np.concatenate([part.counts for part in parts]))
 
 
-def _labels(table: Table, weights: Floats | None) -> Sample:
+def _labels(table: Table, weights: Floats | None = None) -> Sample:
     """Return the labels of the rows, as far as the pieces of ABC4.5 look at them; values stay in the table."""
     distinct = ContourTable(table.size)
     return Sample(
