@@ -6,49 +6,56 @@ A library (:class:`Client`, :class:`quercus.client.aio.Client`) and the command 
 if __name__ != "quercus.client":  # by another name every class would exist twice
     raise ImportError(f"import quercus.client, not {__name__}")
 
-from quercus.client.client import Client
-from quercus.client.errors import (
-    AlreadyExists,
-    BufferFull,
-    Cancelled,
-    DeadlineExceeded,
-    FailedPrecondition,
-    FieldViolation,
-    InvalidArgument,
-    NotFound,
-    PermissionDenied,
-    QuercusError,
-    ResourceExhausted,
-    ServerError,
-    Unauthenticated,
-    Unavailable,
-)
-from quercus.client.labelling_results import ANY, Filter, Labeller, LabellingPolicy, QueryStep
-from quercus.client.outbox import Outbox
-from quercus.client.results import (
-    AnswerReport,
-    Between,
-    Classification,
-    Classifications,
-    Evidence,
-    Instance,
-    Lease,
-    Model,
-    Nominal,
-    Numeric,
-    Pruning,
-    PushReport,
-    Query,
-    Reason,
-    Rival,
-    Specification,
-    Status,
-)
-from quercus.client.treeview import Tree, TreeNode, TreeUpdate
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quercus.client.answers import Answer, AnswerFilter, Statement, StatementReport
+    from quercus.client.client import Client
+    from quercus.client.errors import (
+        AlreadyExists,
+        BufferFull,
+        Cancelled,
+        DeadlineExceeded,
+        FailedPrecondition,
+        FieldViolation,
+        InvalidArgument,
+        NotFound,
+        PermissionDenied,
+        QuercusError,
+        ResourceExhausted,
+        ServerError,
+        Unauthenticated,
+        Unavailable,
+    )
+    from quercus.client.labelling_results import ANY, Filter, Labeller, LabellingPolicy, QueryStep
+    from quercus.client.outbox import Outbox
+    from quercus.client.results import (
+        AnswerReport,
+        Between,
+        Classification,
+        Classifications,
+        Evidence,
+        Instance,
+        Lease,
+        Model,
+        Nominal,
+        Numeric,
+        Pruning,
+        PushReport,
+        Query,
+        Reason,
+        Rival,
+        Specification,
+        Status,
+    )
+    from quercus.client.treeview import Tree, TreeNode, TreeUpdate
 
 __all__ = [
     "ANY",
     "AlreadyExists",
+    "Answer",
+    "AnswerFilter",
     "AnswerReport",
     "Between",
     "BufferFull",
@@ -82,6 +89,8 @@ __all__ = [
     "Rival",
     "ServerError",
     "Specification",
+    "Statement",
+    "StatementReport",
     "Status",
     "Tree",
     "TreeNode",
@@ -89,3 +98,70 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
 ]
+
+_HOMES = {
+    "answers": ("Answer", "AnswerFilter", "Statement", "StatementReport"),
+    "client": ("Client",),
+    "errors": (
+        "AlreadyExists",
+        "BufferFull",
+        "Cancelled",
+        "DeadlineExceeded",
+        "FailedPrecondition",
+        "FieldViolation",
+        "InvalidArgument",
+        "NotFound",
+        "PermissionDenied",
+        "QuercusError",
+        "ResourceExhausted",
+        "ServerError",
+        "Unauthenticated",
+        "Unavailable",
+    ),
+    "labelling_results": (
+        "ANY",
+        "Filter",
+        "Labeller",
+        "LabellingPolicy",
+        "QueryStep",
+    ),
+    "outbox": ("Outbox",),
+    "results": (
+        "AnswerReport",
+        "Between",
+        "Classification",
+        "Classifications",
+        "Evidence",
+        "Instance",
+        "Lease",
+        "Model",
+        "Nominal",
+        "Numeric",
+        "Pruning",
+        "PushReport",
+        "Query",
+        "Reason",
+        "Rival",
+        "Specification",
+        "Status",
+    ),
+    "treeview": (
+        "Tree",
+        "TreeNode",
+        "TreeUpdate",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the library, imported when it is asked for: gRPC and NumPy cost half a second."""
+    home = next((module for module, names in _HOMES.items() if name in names), None)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

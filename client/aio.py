@@ -19,7 +19,15 @@ from quercus.client import asks, convert, pushing, requests, transport
 from quercus.client.aio_labelling import LabellingCalls
 from quercus.client.aio_streaming import AsyncQueryStream
 from quercus.client.classifying import Form, Forms, Wanted
-from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, Unavailable, from_rpc
+from quercus.client.comparing import same_model
+from quercus.client.errors import (
+    AlreadyExists,
+    DeadlineExceeded,
+    FailedPrecondition,
+    QuercusError,
+    Unavailable,
+    from_rpc,
+)
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.results import (
     Classifications,
@@ -122,14 +130,35 @@ class Client(LabellingCalls):
 
     # Models
 
-    async def create_model(self, name: str, specification: Specification) -> Model:
-        """Create a model."""
+    async def create_model(self, name: str, specification: Specification, *, exist_ok: bool = False) -> Model:
+        """Create a model.
+
+        Parameters
+        ----------
+        name
+            1 to 63 of ``a-z 0-9 _ -``, a letter first.
+        specification
+            What is known of the data, and how to learn.
+        exist_ok
+            Where the name is taken by a model of the same specification, return that one.
+
+        Raises
+        ------
+        AlreadyExists
+            The name is taken; with ``exist_ok``: by a model of another specification, whose differences it names.
+        """
         request = model_pb2.CreateModelRequest(
             model_id=name, specification=requests.specification(specification)
         )
+        try:
+            made = convert.model(await self._call(self._stubs.models.CreateModel, request))
+        except AlreadyExists:
+            if not exist_ok:
+                raise
+            return same_model(await self.get_model(name), specification)
         self._sequences.forget(name)
         self._forms.forget(name)
-        return convert.model(await self._call(self._stubs.models.CreateModel, request))
+        return made
 
     async def get_model(self, name: str) -> Model:
         """The model as it is now."""

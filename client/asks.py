@@ -89,6 +89,12 @@ def give_back(
     return Ask("ReturnQuery", request, _nothing)
 
 
+def end_lease(name: str, labeller: str, comment: str) -> Ask[None]:
+    """End the lease of a query, as an operator."""
+    request = query_pb2.ReleaseLeaseRequest(name=name, labeller=labeller, comment=comment)
+    return Ask("ReleaseLease", request, _nothing)
+
+
 def correct(
     query: Query, label: LabelLike, labeller: str | None, reliability: float | None, comment: str
 ) -> Ask[AnswerReport]:
@@ -202,6 +208,7 @@ def _labeller(message: query_pb2.LabellerStatistics) -> Labeller:
         agreement=message.agreement if message.HasField("agreement") else None,
         reliability=message.reliability if message.HasField("reliability") else None,
         median_s=message.median_time.ToNanoseconds() / 1e9 if message.HasField("median_time") else None,
+        stated=message.stated,
     )
 
 

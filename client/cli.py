@@ -15,64 +15,108 @@ import typer
 import typer.core
 import typer.main
 
-from quercus.client.commands import (
-    ascii_form,
-    classify,
-    experiment,
-    induce,
-    label,
-    labellers,
-    models,
-    push,
-    serve,
-    status,
-    store,
-    tokens,
-    tree,
-    watch,
-)
-from quercus.client.commands.common import Failure, err
-from quercus.client.errors import NotFound, QuercusError, Unavailable
-from quercus.client.files.errors import FileError
+from quercus.client.commands import ascii_form
 
-_DEMO = "quercus.client.commands.demo"
-_ORDER = (
-    "serve",
-    "models",
-    "push",
-    "label",
-    "labellers",
-    "policy",
-    "history",
-    "classify",
-    "tree",
-    "watch",
-    "status",
-    "tokens",
-    "backup",
-    "restore",
-    "check",
-    "export",
-    "import",
-    "demo",
-    "induce",
-    "experiment",
-)
+_FOLDER = "quercus.client.commands"
+COMMANDS = {
+    "serve": ("serve", "serve", "Run a server until Ctrl-C or SIGTERM."),
+    "models": ("models", "app", "List, show, create, change and delete models."),
+    "push": ("push", "push", "Push the rows of a CSV or ARFF file."),
+    "label": (
+        "label",
+        "label",
+        "Answer the queries of a model: at the terminal with single keys, or from a file.",
+    ),
+    "answers": (
+        "answers",
+        "answers",
+        "Show what labellers said of a model's rows: by whom, when, and what became of it.",
+    ),
+    "labellers": ("labellers", "app", "Show what each labeller did, or end what one holds."),
+    "policy": ("labellers", "policy", "Show how a model is labelled, or change it."),
+    "history": (
+        "labellers",
+        "history",
+        "Show what happened to the queries of a model: who held them when, and how they ended.",
+    ),
+    "classify": ("classify", "classify", "Classify the rows of a CSV or ARFF file."),
+    "tree": ("tree", "tree", "Print a tree, or write it as Graphviz or SVG."),
+    "watch": (
+        "watch",
+        "watch",
+        "Watch a model's trees as they grow: version, lag behind the log, size, answers spent.",
+    ),
+    "status": ("status", "status", "Show how a server is: its store, its grower, what waits."),
+    "tokens": ("tokens", "app", "Create, list and revoke the tokens of a server's store."),
+    "backup": ("store", "backup", "Copy a store while servers use it."),
+    "restore": ("store", "restore", "Put a backup in the place of a store that no server uses."),
+    "check": (
+        "store",
+        "check",
+        "Look whether a store holds together: file, references, logs without gaps, counts, budgets, queries.",
+    ),
+    "export": ("store", "export", "Write a model's evidence to a file."),
+    "import": (
+        "store",
+        "import_log",
+        "Make a model of an exported log: all of it, or nothing when a line is wrong.",
+    ),
+    "demo": (
+        "demo",
+        "demo",
+        "See the whole thing work: a server, a sensor, two labellers and a classifier, each a process.",
+    ),
+    "induce": (
+        "induce",
+        "induce",
+        "Grow an active belief decision tree (ABC4.5) from files, without a server.",
+    ),
+    "experiment": (
+        "experiment",
+        "app",
+        "Compare learners and query strategies, as the papers do, on your data.",
+    ),
+}
+"""The commands in order: module, what it has there (a function, or an app of its own), the first line of its help.
+
+A module is imported when its command is run: gRPC and NumPy cost half a second, and help and completion need neither.
+"""
+
+
+class _Later(typer.core.TyperCommand):
+    """Stands for a command in help and completion; the command itself is imported when it is to run."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        return command(str(self.name)).make_context(info_name, args, parent, **extra)
 
 
 class _Commands(typer.core.TyperGroup):
-    """The commands, with ``demo`` imported only when it is asked for: it needs the server extra."""
+    """The commands, each imported when it is asked for; ``demo`` is not part of the base install."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [name for name in _ORDER if name != "demo" or importlib.util.find_spec(_DEMO)]
+        return [name for name, (module, _, _) in COMMANDS.items() if _is_there(module)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name != "demo" or importlib.util.find_spec(_DEMO) is None:
-            return super().get_command(ctx, cmd_name)
-        lazy = typer.Typer(add_completion=False)
-        demo = importlib.import_module(_DEMO).demo
-        lazy.command("demo", help=unwrapped(demo.__doc__ or ""))(demo)
-        return typer.main.get_command(lazy)
+        if cmd_name not in COMMANDS or not _is_there(COMMANDS[cmd_name][0]):
+            return None
+        return _Later(cmd_name, callback=lambda: None, help=COMMANDS[cmd_name][2])
+
+
+def _is_there(module: str) -> bool:
+    return module != "demo" or importlib.util.find_spec(f"{_FOLDER}.{module}") is not None
+
+
+def command(name: str) -> Any:
+    """The command of a name, imported."""
+    module, attribute, _ = COMMANDS[name]
+    found = getattr(importlib.import_module(f"{_FOLDER}.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        for each in found.registered_commands:
+            each.help = unwrapped((each.callback and each.callback.__doc__) or "")
+        return typer.main.get_group(found)
+    alone = typer.Typer(add_completion=False)
+    alone.command(name, help=unwrapped(found.__doc__ or ""))(found)
+    return typer.main.get_command(alone)
 
 
 app = typer.Typer(
@@ -82,25 +126,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-app.command("serve")(serve.serve)
-app.add_typer(models.app, name="models")
-app.command("push")(push.push)
-app.command("label")(label.label)
-app.command("labellers")(labellers.labellers)
-app.command("policy")(labellers.policy)
-app.command("history")(labellers.history)
-app.command("classify")(classify.classify)
-app.command("tree")(tree.tree)
-app.command("watch")(watch.watch)
-app.command("status")(status.status)
-app.add_typer(tokens.app, name="tokens")
-app.command("backup")(store.backup)
-app.command("restore")(store.restore)
-app.command("check")(store.check)
-app.command("export")(store.export)
-app.command("import")(store.import_log)
-app.command("induce")(induce.induce)
-app.add_typer(experiment.app, name="experiment")
 
 
 def _version(wanted: bool) -> None:
@@ -166,14 +191,6 @@ def unwrapped(text: str) -> str:
     return "\n\n".join(p if p.startswith(" ") else p.replace("\n", " ") for p in paragraphs)
 
 
-for _command in (
-    *app.registered_commands,
-    *models.app.registered_commands,
-    *tokens.app.registered_commands,
-    *experiment.app.registered_commands,
-):
-    if _command.callback is not None:
-        _command.help = unwrapped(_command.callback.__doc__ or "")
 if app.registered_callback is not None:
     app.registered_callback.help = unwrapped(quercus.__doc__ or "")
 
@@ -198,12 +215,20 @@ def main() -> None:
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
         )  # else the exit flushes into the pipe again
         sys.exit(1)
-    except (QuercusError, FileError, Failure) as error:
+    except Exception as error:
+        if not _is_told(error):
+            raise
         _report(error)
         sys.exit(1)
-    except OSError as error:
-        _report(error)
-        sys.exit(1)
+
+
+def _is_told(error: Exception) -> bool:
+    """Whether an error is for the user, in words, and no fault of the program."""
+    from quercus.client.commands.common import Failure  # noqa: PLC0415  (gRPC comes with it)
+    from quercus.client.errors import QuercusError  # noqa: PLC0415
+    from quercus.client.files.errors import FileError  # noqa: PLC0415
+
+    return isinstance(error, QuercusError | FileError | Failure | OSError)
 
 
 def _encode(stream: TextIO) -> None:
@@ -222,6 +247,9 @@ def _encode(stream: TextIO) -> None:
 
 
 def _report(error: Exception) -> None:
+    from quercus.client.commands.common import err  # noqa: PLC0415  (gRPC comes with it)
+    from quercus.client.errors import NotFound, Unavailable  # noqa: PLC0415
+
     err.print("error:", style="bold red", end=" ")
     err.print(str(error), markup=False, soft_wrap=True)
     for note in getattr(error, "__notes__", ()):

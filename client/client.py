@@ -13,7 +13,15 @@ import grpc
 
 from quercus.client import asks, convert, pushing, requests, transport
 from quercus.client.classifying import Form, Forms, Wanted
-from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, Unavailable, from_rpc
+from quercus.client.comparing import same_model
+from quercus.client.errors import (
+    AlreadyExists,
+    DeadlineExceeded,
+    FailedPrecondition,
+    QuercusError,
+    Unavailable,
+    from_rpc,
+)
 from quercus.client.holding import Holding
 from quercus.client.labelling import LabellingCalls
 from quercus.client.labelling_results import ANY, Filter
@@ -120,6 +128,16 @@ class Client(LabellingCalls):
                 trial.succeeded()
                 return answer
 
+    def on_outage(self, tell: Callable[[float], None]) -> None:
+        """Have somebody told, once an outage, that a server which answered before is away.
+
+        Parameters
+        ----------
+        tell
+            Takes the seconds for which calls wait; may be called by a thread of the client.
+        """
+        self._outage.tell = tell
+
     def wait_ready(self, timeout_s: float = 10.0) -> None:
         """Wait until the server answers; :class:`Unavailable` when it does not within ``timeout_s``."""
         try:
@@ -142,14 +160,35 @@ class Client(LabellingCalls):
 
     # Models
 
-    def create_model(self, name: str, specification: Specification) -> Model:
-        """Create a model; :class:`AlreadyExists` when the name is taken."""
+    def create_model(self, name: str, specification: Specification, *, exist_ok: bool = False) -> Model:
+        """Create a model.
+
+        Parameters
+        ----------
+        name
+            1 to 63 of ``a-z 0-9 _ -``, a letter first.
+        specification
+            What is known of the data, and how to learn.
+        exist_ok
+            Where the name is taken by a model of the same specification, return that one.
+
+        Raises
+        ------
+        AlreadyExists
+            The name is taken; with ``exist_ok``: by a model of another specification, whose differences it names.
+        """
         request = model_pb2.CreateModelRequest(
             model_id=name, specification=requests.specification(specification)
         )
+        try:
+            made = convert.model(self._call(self._stubs.models.CreateModel, request))
+        except AlreadyExists:
+            if not exist_ok:
+                raise
+            return same_model(self.get_model(name), specification)
         self._sequences.forget(name)
         self._forms.forget(name)
-        return convert.model(self._call(self._stubs.models.CreateModel, request))
+        return made
 
     def get_model(self, name: str) -> Model:
         """The model as it is now."""

@@ -44,6 +44,7 @@ _EVIDENCE_KINDS = {
     instance_pb2.Evidence.KIND_UNSPECIFIED: "statement",
     instance_pb2.Evidence.KIND_CORRECTION: "correction",
     instance_pb2.Evidence.KIND_OPINION: "opinion",
+    instance_pb2.Evidence.KIND_STATEMENT: "stated",
 }
 RenderFormat = Literal["text", "dot", "svg"]
 UPDATABLE = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning", "prediction_level")
@@ -194,7 +195,8 @@ def status(message: admin_pb2.GetStatusResponse) -> Status:
     )
 
 
-def _values(row: values_pb2.NamedRow) -> dict[str, Value]:
+def row_values(row: values_pb2.NamedRow) -> dict[str, Value]:
+    """Values of a row by attribute."""
     values: dict[str, Value] = {}
     for name, value in row.values.items():
         kind = value.WhichOneof("kind")
@@ -226,7 +228,7 @@ def query(message: query_pb2.Query) -> Query:
         number=int(leaf(message.name)),
         state=query_pb2.QueryState.Name(message.state).removeprefix("QUERY_STATE_").lower(),
         instance=message.instance.split("/instances/", 1)[-1],
-        values=_values(message.values),
+        values=row_values(message.values),
         contour=tuple(message.contour.plausibilities),
         classes=tuple(message.classes),
         reason=_reason(message.reason),
@@ -278,7 +280,7 @@ def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instan
         Evidence(
             e.sequence,
             e.author,
-            None if e.refused else label_from_proto(e.label, classes),
+            label_from_proto(e.label, classes) if e.HasField("label") else None,
             e.refused,
             e.reliability,
             moment(e.create_time),
@@ -291,7 +293,7 @@ def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instan
     )
     contour = tuple(message.contour.plausibilities)
     name = message.name.split("/instances/", 1)[-1]
-    return Instance(name, _values(message.values), history, contour, message.conflict)
+    return Instance(name, row_values(message.values), history, contour, message.conflict)
 
 
 def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:

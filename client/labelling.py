@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import grpc
+
 from quercus.client import asks, convert
+from quercus.client.answers import (
+    Amendment,
+    Answer,
+    AnswerFilter,
+    AnswerReader,
+    Statement,
+    StatementReport,
+    amendment,
+    report,
+    statement_requests,
+    taking_back,
+    together,
+)
 from quercus.client.asks import Ask
+from quercus.client.errors import Unavailable, from_rpc
 from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
 from quercus.client.labels import LabelLike
 from quercus.client.results import AnswerReport, Query
 from quercus.client.stubs import Stubs
-from quercus.client.transport import Sequences
+from quercus.client.transport import Outage, Sequences
+from quercus.proto.v1 import model_pb2
 
 T = TypeVar("T")
 
@@ -21,6 +39,8 @@ class LabellingCalls:
 
     _stubs: Stubs
     _sequences: Sequences
+    _outage: Outage
+    address: str
 
     if TYPE_CHECKING:  # what the client itself has
 
@@ -83,6 +103,16 @@ class LabellingCalls:
         """Give a query back to whoever asks next."""
         self._ask(asks.give_back(query))
 
+    def end_lease(self, name: str, labeller: str = "", *, comment: str = "") -> None:
+        """End the lease of the query ``models/{model}/queries/{number}``, whoever holds it; for operators.
+
+        Parameters
+        ----------
+        labeller : only if this one holds it.
+        comment : why; it stands in the history.
+        """
+        self._ask(asks.end_lease(name, labeller, comment))
+
     def extend_lease(self, query: Query, lease_s: float) -> None:
         """Hold a query for ``lease_s`` seconds from now."""
         self._ask(asks.extend(query, lease_s))
@@ -112,6 +142,120 @@ class LabellingCalls:
     def undo(self, query: Query, *, labeller: str | None = None, comment: str = "") -> AnswerReport:
         """Take your answer, or your refusal, back: the instance may be asked again. The budget stays spent."""
         return self._say(query.model, asks.undo(query, labeller, comment))
+
+    def answers(
+        self,
+        model: str,
+        wanted: AnswerFilter | None = None,
+        *,
+        limit: int | None = None,
+        newest_first: bool = False,
+        after: int = 0,
+        with_values: bool = False,
+    ) -> Iterator[Answer]:
+        """What labellers said of a model's rows, asked or not, in the order of the log, read as it comes.
+
+        When the connection breaks, the stream goes on where it was.
+
+        Parameters
+        ----------
+        model
+            Whose rows.
+        wanted
+            Which answers; ``None``: all.
+        limit
+            At most so many; ``None``: all.
+        newest_first
+            The newest one first.
+        after
+            Only those behind the answer of this number, in the order asked for.
+        with_values
+            With the values of each row.
+        """
+        trial = self._outage.trial()
+        reader = AnswerReader(model, self._classes(model), wanted, limit, newest_first, with_values)
+        reader.request.after_sequence = after
+        while True:
+            call = self._stubs.queries.StreamAnswers(reader.request)
+            try:
+                for message in call:
+                    trial.succeeded()
+                    yield reader.take(message)
+            except grpc.RpcError as error:
+                failed = from_rpc(error, self.address)
+                pause_s = trial.pause_s(failed.retry_s) if isinstance(failed, Unavailable) else None
+                if pause_s is None:
+                    raise failed from None
+            else:
+                return
+            finally:
+                call.cancel()
+            if reader.is_over:
+                return
+            time.sleep(pause_s)
+
+    def state(
+        self,
+        model: str,
+        statements: Iterable[Statement],
+        *,
+        labeller: str = "",
+        request_id: str | None = None,
+    ) -> StatementReport:
+        """Say the labels of rows that are there already, without having been asked. No budget is spent.
+
+        Parameters
+        ----------
+        model
+            Whose rows.
+        statements
+            Of up to 10,000 all are stored or none; more go in as many requests.
+        labeller
+            Of statements that name none; with a token: its name unless told.
+        request_id
+            Makes the call idempotent over restarts of the caller; made up unless given.
+        """
+        classes, method = self._classes(model), self._stubs.instances.StateEvidence
+        requests = statement_requests(model, classes, statements, labeller, request_id)
+        done = together([report(self._call(method, request)) for request in requests])
+        if done.model_uid:
+            self._sequences.saw(model, done.model_uid, done.committed_sequence)
+        return done
+
+    def correct_answer(
+        self,
+        model: str,
+        answer: Answer,
+        label: LabelLike,
+        reliability: float | None = None,
+        *,
+        labeller: str | None = None,
+        comment: str = "",
+    ) -> int:
+        """Put another label in the place of an answer that :meth:`answers` gave; returns the newest event.
+
+        Who did not answer may where the policy, or a token with the role corrector, lets it; what was stated unasked is
+        its labeller's alone.
+        """
+        words = Amendment(answer.labeller if labeller is None else labeller, reliability, comment)
+        request = amendment(model, self._classes(model), answer, label, words)
+        if isinstance(request, Statement):
+            return (self.state(model, [request])).committed_sequence
+        return int((self._call(self._stubs.queries.CorrectAnswer, request)).committed_sequence)
+
+    def undo_answer(
+        self, model: str, answer: Answer, *, labeller: str | None = None, comment: str = ""
+    ) -> int:
+        """Take an answer that :meth:`answers` gave back; returns the newest event."""
+        words = Amendment(answer.labeller if labeller is None else labeller, comment=comment)
+        request = taking_back(model, answer, words)
+        if isinstance(request, Statement):
+            return (self.state(model, [request])).committed_sequence
+        return int((self._call(self._stubs.queries.UndoAnswer, request)).committed_sequence)
+
+    def _classes(self, model: str) -> tuple[str, ...]:
+        request = model_pb2.GetModelRequest(name=convert.model_resource(model))
+        return tuple(self._call(self._stubs.models.GetModel, request).specification.classes)
 
     def labellers(self, model: str) -> list[Labeller]:
         """What each labeller of a model did, in order of name."""

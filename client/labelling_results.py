@@ -68,7 +68,7 @@ class Labeller:
 
     ``agreement``: chance that this labeller and another who answered the same query bet on the same class;
     ``reliability``: estimated from that (Dawid & Skene 1979). Both are ``None`` where no query was shared.
-    ``median_s``: of the newest 1,000 answers.
+    ``median_s``: of the newest 1,000 answers. ``stated``: what was said unasked.
     """
 
     name: str
@@ -83,6 +83,7 @@ class Labeller:
     agreement: float | None
     reliability: float | None
     median_s: float | None
+    stated: int = 0
 
 
 @dataclass(frozen=True)

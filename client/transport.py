@@ -8,6 +8,7 @@ import os
 import random
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 from quercus.client.errors import FailedPrecondition, QuercusError, invalid
@@ -155,6 +156,18 @@ class Outage:
             raise invalid("outage_s", f"is {outage_s}, must be at least 0")
         self.outage_s = outage_s
         self.reached = False
+        self.tell: Callable[[float], None] | None = None
+        self._is_told = False
+
+    def begin(self, left_s: float) -> None:
+        """The server is away: tell it, once an outage."""
+        if self.tell is not None and not self._is_told:
+            self._is_told = True
+            self.tell(left_s)
+
+    def end(self) -> None:
+        """The server answered."""
+        self.reached, self._is_told = True, False
 
     def trial(self) -> Trial:
         """What one call may try."""
@@ -171,7 +184,7 @@ class Trial:
 
     def succeeded(self) -> None:
         """The server answered; the next outage is another one."""
-        self._outage.reached = True
+        self._outage.end()
         self._since, self._attempts = None, 0
 
     def pause_s(self, retry_s: float | None = None) -> float | None:
@@ -189,6 +202,8 @@ class Trial:
         left = self._outage.outage_s - (now - self._since)
         if not self._outage.reached or left <= 0:
             return None
+        if retry_s is None:
+            self._outage.begin(left)
         return min(max(backoff_s(self._attempts), retry_s or 0.0), left)
 
 

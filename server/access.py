@@ -50,16 +50,19 @@ PERMISSIONS: Final[dict[str, frozenset[str]]] = {
     "InstanceService/PushBatch": _WRITE,
     "InstanceService/ListInstances": _READ,
     "InstanceService/GetInstance": _READ,
+    "InstanceService/StateEvidence": _LABEL,
     "QueryService/LeaseQueries": _LABEL,
     "QueryService/StreamQueries": _LABEL,
     "QueryService/AnswerQuery": _LABEL,
     "QueryService/RefuseQuery": _LABEL,
     "QueryService/ExtendLease": _LABEL,
     "QueryService/ReturnQuery": _LABEL,
+    "QueryService/ReleaseLease": _OPERATE,
     "QueryService/CorrectAnswer": _CORRECT,
     "QueryService/UndoAnswer": _CORRECT,
     "QueryService/ListQueries": _READ | _CORRECT,
     "QueryService/ListQueryHistory": _READ | {CORRECTOR},
+    "QueryService/StreamAnswers": _READ | _CORRECT,
     "QueryService/ListLabellers": _READ,
     "QueryService/GetLabellingPolicy": _ANYONE,
     "QueryService/UpdateLabellingPolicy": _OPERATE,
@@ -80,6 +83,7 @@ ADMINISTRATIVE: Final = frozenset(
         "ModelService/DeleteModel",
         "AdminService/SetLogLevel",
         "QueryService/UpdateLabellingPolicy",
+        "QueryService/ReleaseLease",
     }
 )
 """RPCs that the audit log keeps."""
@@ -100,11 +104,13 @@ class Principal:
     name : for whom the token speaks; labellers label under it.
     roles : what it may do.
     models : the models it may touch; None: all.
+    token_id : public part of the token; what it leases is given back when it counts no more.
     """
 
     name: str
     roles: frozenset[str]
     models: frozenset[str] | None
+    token_id: str = ""
 
     @property
     def is_operator(self) -> bool:
@@ -274,7 +280,7 @@ class Authority:
         if not record.is_live(self._clock()):
             how = "expired" if record.revoked_at is None else "was revoked"
             raise Unauthenticated(f"the token of {record.name} {how}: ask the operator for another")
-        return Principal(record.name, record.roles, record.models)
+        return Principal(record.name, record.roles, record.models, record.id)
 
     async def _find(self, token_id: str) -> TokenRecord | None:
         asked_at = time.monotonic()

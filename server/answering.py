@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from quercus.belief import agreement, evidence
-from quercus.belief.agreement import Consensus
+from quercus.belief import evidence
 from quercus.belief.codec import decode, encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import Label, Masses, contour, vacuous
-from quercus.belief.mass import MassFunction
-from quercus.proto.v1 import query_pb2
+from quercus.proto.v1 import instance_pb2, query_pb2
 from quercus.server.access import corrects_all
 from quercus.server.checks import check_labeller, took_s
 from quercus.server.convert_instances import known_contour
@@ -24,19 +22,19 @@ from quercus.server.leasing import check_token
 from quercus.server.names import parse_query
 from quercus.server.reliability import estimated
 from quercus.server.schema import Schema
+from quercus.server.voices import MAX_AUTHOR, consensus, joining
 from quercus.storage.answers import Amendment, Combined
 from quercus.storage.query_records import Answered, Policy, QueryState, Reliability
 from quercus.storage.records import Event, EventKind
 from quercus.storage.store import Store
-from quercus.trees.learners.table import consonant
 
-MAX_AUTHOR = 200
 T = TypeVar(
     "T",
     query_pb2.AnswerQueryResponse,
     query_pb2.RefuseQueryResponse,
     query_pb2.CorrectAnswerResponse,
     query_pb2.UndoAnswerResponse,
+    instance_pb2.StateEvidenceResponse,
 )
 
 
@@ -53,7 +51,7 @@ async def answer(core: Core, request: query_pb2.AnswerQueryRequest) -> query_pb2
         said = _Said(number, request.lease_token, label, declared, request.comment, took)
         return await core.write(_answer, core.store, schema, said, request.name)
 
-    return await _with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt)
 
 
 async def refuse(core: Core, request: query_pb2.RefuseQueryRequest) -> query_pb2.RefuseQueryResponse:
@@ -66,7 +64,7 @@ async def refuse(core: Core, request: query_pb2.RefuseQueryRequest) -> query_pb2
         said = _Said(number, request.lease_token, vacuous(schema.frame), 1.0, request.comment, took)
         return await core.write(_refuse, core.store, schema, said, request.name)
 
-    return await _with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt)
 
 
 async def correct(
@@ -90,7 +88,7 @@ async def correct(
             )
         )
 
-    return await _with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt)
 
 
 async def undo(
@@ -109,7 +107,7 @@ async def undo(
             else query_pb2.UndoAnswerResponse(name=request.name, committed_sequence=done.sequence)
         )
 
-    return await _with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt)
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ class _Change:
     permitted: bool  # whatever the policy says
 
 
-async def _with_schema(core: Core, model: str, attempt: Callable[[Schema], Awaitable[T | None]]) -> T:
+async def with_schema(core: Core, model: str, attempt: Callable[[Schema], Awaitable[T | None]]) -> T:
     """Try with the schema that is known, and once more when it was of a former model of this name."""
     schema = await core.catalogue.schema(model)
     done: T | None
@@ -178,7 +176,7 @@ def _answer_alone(
     conflict = evidence.update(known, contour(said.label, size), reliability).conflict
     done = store.answer(
         schema.model, said.number, said.token, encode(said.label), reliability, conflict,
-        comment=said.comment, took_s=said.took_s, declared=said.declared is not None,
+        comment=said.comment, took_s=said.took_s, declared=said.declared is not None, join=joining(size),
     )  # fmt: skip
     return query_pb2.AnswerQueryResponse(
         name=name, committed_sequence=done.sequence, conflict=done.conflict, reliability=reliability
@@ -208,6 +206,7 @@ def _answer_among(
     done = store.answer(
         model, said.number, said.token, encode(said.label), reliability, conflict, comment=said.comment,
         took_s=said.took_s, settles=settles, combined=combined, declared=said.declared is not None,
+        join=joining(size),
     )  # fmt: skip
     return query_pb2.AnswerQueryResponse(
         name=name,
@@ -259,7 +258,7 @@ def _amend(store: Store, schema: Schema, change: _Change) -> Answered | None:
                 known_contour(history[:1], size), contour(change.label, size), reliability
             ).conflict
         )
-        return store.amend(model, number, make(label=said, conflict=conflict))
+        return store.amend(model, number, make(label=said, conflict=conflict), joining(size))
     given = opinions(history, number, size)
     given.pop(change.labeller, None)
     if change.label is not None:
@@ -268,10 +267,10 @@ def _amend(store: Store, schema: Schema, change: _Change) -> Answered | None:
     if query.state not in (QueryState.ANSWERED, QueryState.REFUSED):
         return store.amend(model, number, make(label=None, pending=True))
     if not given:
-        return store.amend(model, number, make(label=None))
+        return store.amend(model, number, make(label=None), joining(size))
     mass = Masses(consensus(list(given.values()), size).mass)
     conflict = evidence.update(known_contour(history[:1], size), contour(mass, size), 1.0).conflict
-    return store.amend(model, number, make(label=encode(mass), conflict=conflict))
+    return store.amend(model, number, make(label=encode(mass), conflict=conflict), joining(size))
 
 
 def voices(history: Sequence[Event], number: int) -> set[str]:
@@ -291,19 +290,15 @@ def opinions(history: Sequence[Event], number: int, size: int) -> dict[str, tupl
     return said
 
 
-def consensus(answers: Sequence[tuple[Label, float]], size: int) -> Consensus:
-    """What several answers say together; plausibilities count as their consonant mass function."""
-    return agreement.combine([(_mass(label, size), reliability) for label, reliability in answers])
-
-
-def _mass(label: Label, size: int) -> MassFunction:
-    return label.mass if isinstance(label, Masses) else consonant(contour(label, size))
+def check_declared(reliability: float | None) -> None:
+    """Raise ``InvalidInput`` for a reliability that was sent and is none."""
+    if reliability is not None and not 0.0 < reliability <= 1.0:
+        raise InvalidInput("reliability", f"is {reliability!r}, must lie in (0, 1]")
 
 
 def _reliability(store: Store, schema: Schema, declared: float | None, labeller: str) -> float:
+    check_declared(declared)
     if declared is not None:
-        if not 0.0 < declared <= 1.0:
-            raise InvalidInput("reliability", f"is {declared!r}, must lie in (0, 1]")
         return declared
     if store.policy(schema.model).reliability is Reliability.DECLARED:
         return 1.0

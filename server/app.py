@@ -41,6 +41,7 @@ from quercus.server.logs import set_up_logging
 from quercus.server.metrics import Metrics
 from quercus.server.observing import Observer
 from quercus.server.reflecting import enable_reflection
+from quercus.server.revocation import give_back_revoked
 from quercus.server.services.admin import AdminService
 from quercus.server.services.classify import ClassifyService
 from quercus.server.services.instances import InstanceService
@@ -173,6 +174,9 @@ class Server:
             asyncio.create_task(self._follow_store(), name="quercus-health"),
             asyncio.create_task(self._follow_parts(), name="quercus-health-parts"),
         ]
+        if self._config.needs_tokens and not self._store.is_read_only:
+            revoked = give_back_revoked(self.core)
+            self._watches.append(asyncio.create_task(revoked, name="quercus-revocation"))
 
     async def _follow_store(self) -> None:
         """Say NOT_SERVING for as long as the store cannot be read. Runs until cancelled."""

@@ -18,9 +18,13 @@ from quercus.server.names import instance_name, query_name
 from quercus.server.schema import Schema
 from quercus.storage.records import Event, EventKind
 
+APART = frozenset({EventKind.OPINION, EventKind.STATEMENT})
+"""Words of one labeller, which count in what all say together: the event that follows."""
+
 _KINDS = {
     EventKind.CORRECTION: instance_pb2.Evidence.KIND_CORRECTION,
     EventKind.OPINION: instance_pb2.Evidence.KIND_OPINION,
+    EventKind.STATEMENT: instance_pb2.Evidence.KIND_STATEMENT,
 }
 
 
@@ -38,7 +42,7 @@ def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
             known = contour(
                 decode(history[0].label or b"", size), size
             )  # as pushed: no answer counts any more
-        if event.label is None or event.kind is EventKind.OPINION:
+        if event.label is None or event.kind in APART:
             continue
         said = contour(decode(event.label, size), size)
         known = said if known is None else evidence.update(known, said, event.reliability).contour

@@ -58,9 +58,9 @@ def encode_policy(model: str, policy: Policy) -> query_pb2.LabellingPolicy:
 
 
 def encode_labeller(
-    counts: LabellerCounts, standings: Mapping[str, Standing]
+    counts: LabellerCounts, standings: Mapping[str, Standing], stated: int
 ) -> query_pb2.LabellerStatistics:
-    """Convert what a labeller did, and how it stands among the others, to the wire."""
+    """Convert what a labeller did, how it stands among the others, and how often it spoke unasked, to the wire."""
     found = query_pb2.LabellerStatistics(
         labeller=counts.labeller,
         answered=counts.answered,
@@ -71,6 +71,7 @@ def encode_labeller(
         corrected=counts.corrected,
         undone=counts.undone,
         held=counts.held,
+        stated=stated,
     )
     standing = standings.get(counts.labeller)
     if standing is not None:

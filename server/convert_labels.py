@@ -26,6 +26,9 @@ from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import values_pb2
 from quercus.server.errors import within
 
+NOTHING = "?"
+"""A label that says nothing, in words."""
+
 
 def decode_label(label: values_pb2.Label, frame: Frame, field: str = "label") -> Label:
     """Convert one label, checking it against the frame.
@@ -146,6 +149,22 @@ def encode_label(data: bytes, frame: Frame) -> values_pb2.Label:
             return values_pb2.Label(
                 mass=values_pb2.MassFunction(focal_sets=sets, masses=[value for _, value in mass.focal])
             )
+
+
+def label_text(label: Label, frame: Frame) -> str:
+    """Return a label in words, as files of labels have it.
+
+    A class, a set ``a|b``, plausibilities ``a:1 b:0.4``, masses ``{a|b}:0.7 {a}:0.3``; ``?`` where nothing is known.
+    """
+    match label:
+        case ClassSet():
+            return NOTHING if label.mask == frame.full else "|".join(frame.names(label.mask))
+        case Plausibilities():
+            pairs = zip(frame.classes, label.values, strict=True)
+            return " ".join(f"{name}:{value!r}" for name, value in pairs)
+        case Masses():
+            parts = (f"{{{'|'.join(frame.names(mask))}}}:{mass!r}" for mask, mass in label.mass.focal)
+            return " ".join(parts)
 
 
 def encode_contour(contour: NDArray[np.float64]) -> values_pb2.Contour:

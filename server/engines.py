@@ -16,6 +16,7 @@ from typing import Protocol
 from quercus.belief.codec import decode, decode_contours
 from quercus.belief.label import contour
 from quercus.server.convert_agenda import decode_asked
+from quercus.server.convert_instances import APART
 from quercus.server.grown import Grown, specification_of
 from quercus.storage.records import Event, EventKind, Rows
 from quercus.trees import algorithms, stream
@@ -133,8 +134,8 @@ class Incremental:
         if event.kind is EventKind.SPECIFICATION:
             self._specification = specification_of(event.specification or b"")
             return stream.Respecified(self._followed(self._specification))
-        if event.kind is EventKind.OPINION:
-            return None  # the answer that several make together comes later
+        if event.kind in APART:
+            return None  # what several say together comes later
         ordinal = bisect_left(self._instances, event.instance)
         if event.kind is EventKind.CORRECTION:
             known = None if event.label is None else contour(decode(event.label, size), size)

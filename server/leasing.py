@@ -18,18 +18,17 @@ from quercus.server.checks import check_labeller, check_sequence, delay_s, lease
 from quercus.server.convert_instances import known_contour, stored_values
 from quercus.server.convert_queries import encode_queries
 from quercus.server.core import Core
-from quercus.server.names import parse_model, parse_query
+from quercus.server.limits import MAX_FILTER
+from quercus.server.names import absent, parse_model, parse_query
 from quercus.server.schema import Schema
 from quercus.server.turns import share
+from quercus.storage.leases import Eviction
 from quercus.storage.query_records import Leased, QueryRecord
 from quercus.storage.records import Event
 from quercus.storage.store import Store
 
 ANY: Final = "-"
 """As the id of a model: any model."""
-
-MAX_FILTER: Final = 1000
-"""Entries of each part of a filter."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,26 @@ class Filter:
     classes: frozenset[str] = frozenset()
     values: dict[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a filter that nothing of one model can pass, because it names what the model does not have.
+
+        Raises
+        ------
+        InvalidInput
+            Naming the attribute, value or class, and those there are.
+        """
+        columns = {column.name: column for column in schema.columns}
+        for name in sorted(self.classes - set(schema.frame.classes)):
+            raise InvalidInput("filter.classes", absent("class", name, schema.frame.classes))
+        for name, value in self.values.items():
+            if name not in columns:
+                raise InvalidInput("filter.values", absent("attribute", name, list(columns)))
+            if columns[name].values is None:
+                raise InvalidInput("filter.values", f"{shown(name)} is numeric, a filter takes names")
+            if value not in columns[name].index:
+                known = absent(f"value of {name}", value, list(columns[name].index))
+                raise InvalidInput("filter.values", known)
 
     def accept(self, schema: Schema) -> Callable[[QueryRecord, Sequence[Event]], bool] | None:
         """Return what the store is to ask of each query of a model; None: it takes all."""
@@ -119,7 +138,10 @@ async def lease_of(core: Core, terms: Terms, model: str, limit: int) -> Hand:
     async with core.turns.turn(model, terms.labeller) as others:
         accept = None
         if terms.filter != Filter():
-            accept = terms.filter.accept(await core.catalogue.reload_schema(model))
+            schema = await core.catalogue.reload_schema(model)
+            if terms.model != ANY:
+                terms.filter.check(schema)
+            accept = terms.filter.accept(schema)
         if others:
             limit = share(limit, (await core.read(core.store.get_model, model)).queries_open, others)
         taken = core.writer.submit(
@@ -131,6 +153,7 @@ async def lease_of(core: Core, terms: Terms, model: str, limit: int) -> Hand:
                 terms.lease_s,
                 min_sequence=terms.min_sequence if terms.model != ANY else 0,
                 accept=accept,
+                credential=terms.principal.token_id if terms.principal is not None else "",
             )
         )
         try:
@@ -161,6 +184,18 @@ async def take_back(core: Core, request: query_pb2.ReturnQueryRequest) -> query_
         case _:
             raise InvalidInput("how", f"is {request.how}, must be 0 (release), 1 (skip) or 2 (postpone)")
     return query_pb2.ReturnQueryResponse(name=request.name)
+
+
+async def end_lease(core: Core, request: query_pb2.ReleaseLeaseRequest) -> query_pb2.ReleaseLeaseResponse:
+    """End a lease for its holder; the history says who did and why."""
+    model, number = parse_query(request.name)
+    if request.labeller:
+        check_labeller(request.labeller)
+    operator = caller()
+    by = f"by {operator.name}" if operator is not None else "by an operator"
+    why = f"{by}: {request.comment}" if request.comment else by
+    await core.write(core.store.evict, model, number, Eviction(why, request.labeller))
+    return query_pb2.ReleaseLeaseResponse(name=request.name)
 
 
 def check_token(token: str) -> None:

@@ -58,6 +58,15 @@ MAX_BUDGET: Final = 1_000_000
 MAX_COUNT: Final = 1_000_000
 """Largest min_instances, max_depth and warmup_rows."""
 
+MAX_STATEMENTS: Final = 10_000
+"""Statements in one request."""
+
+MAX_FILTER: Final = 1000
+"""Entries of each part of a filter."""
+
+ANSWER_PAGE: Final = 500
+"""Events that a stream of answers reads at once."""
+
 MIN_LEASE_S: Final = 1.0
 MAX_LEASE_S: Final = 3600.0
 DEFAULT_LEASE_S: Final = 60.0

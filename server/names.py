@@ -6,11 +6,13 @@ import base64
 import binascii
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.limits import DEFAULT_PAGE, MAX_ID_CHARACTERS, MAX_PAGE
 
 MODEL_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+MOST_LISTED = 12
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What steers a terminal or ends a line: control characters, line ends, changes of the direction of writing."""
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
@@ -111,6 +113,20 @@ def check_controls(name: str, field: str) -> None:
         raise InvalidInput(
             field, f"has the control character {character} at position {found.start() + 1} ({shown(name)})"
         )
+
+
+def absent(kind: str, name: str, known: Sequence[str]) -> str:
+    """Say that there is nothing of a name, what was perhaps meant, and what there is.
+
+    Examples
+    --------
+    >>> absent("attribute", "colr", ["size", "color"])
+    "'colr' is no attribute; did you mean 'color'? There are size, color"
+    """
+    near = get_close_matches(name, known, n=1)
+    meant = f"; did you mean {shown(near[0])}?" if near else ";"
+    more = f", ... ({len(known):,} in all)" if len(known) > MOST_LISTED else ""
+    return f"{shown(name)} is no {kind}{meant} There are {', '.join(known[:MOST_LISTED])}{more}"
 
 
 def page_size(size: int) -> int:

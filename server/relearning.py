@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from quercus.belief.codec import decode
+from quercus.server.convert_instances import APART
 from quercus.server.grown import Grown, Names, specification_of
 from quercus.server.limits import GROWTH_BYTES, GROWTH_ROWS
 from quercus.storage.records import Event, EventKind, Rows
@@ -94,7 +95,7 @@ class Relearning:
         if event.kind is EventKind.CORRECTION:
             label = None if event.label is None else decode(event.label, size)
             self._evidence.correct(ordinal, label, event.reliability)
-        elif event.label is not None and event.kind is not EventKind.OPINION:
+        elif event.label is not None and event.kind not in APART:
             self._evidence.answer(ordinal, decode(event.label, size), event.reliability)
 
 

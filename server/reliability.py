@@ -43,24 +43,24 @@ def estimated(store: Store, model: str, size: int, labeller: str) -> float:
 
 
 def standings(events: Sequence[Event], size: int) -> Mapping[str, Standing]:
-    """Return how labellers stand who share a query with another, by name.
+    """Return how labellers stand who share an instance with another, by name.
 
     Parameters
     ----------
-    events : opinions, oldest first; what a labeller says later of the same query counts.
+    events : opinions and statements, oldest first; what a labeller says later of the same instance counts.
     size : number of classes.
     """
-    said = {(event.query, event.author): event.label for event in events}
+    said = {(event.instance, event.author): event.label for event in events}
     words = {key: label for key, label in said.items() if label is not None}
-    by_query: dict[int, list[int]] = {}
-    for place, (query, _) in enumerate(words):
-        by_query.setdefault(query, []).append(place)
-    pairs = [pair for places in by_query.values() for pair in combinations(places, 2)]
+    by_instance: dict[int, list[int]] = {}
+    for place, (instance, _) in enumerate(words):
+        by_instance.setdefault(instance, []).append(place)
+    pairs = [pair for places in by_instance.values() for pair in combinations(places, 2)]
     if not pairs:
         return {}
     contours = decode_contours(list(words.values()), size)
-    queries, oracles = (np.unique([key[side] for key in words], return_inverse=True) for side in (0, 1))
-    found = agreement.estimate(queries[1], oracles[1], contours)
+    instances, oracles = (np.unique([key[side] for key in words], return_inverse=True) for side in (0, 1))
+    found = agreement.estimate(instances[1], oracles[1], contours)
     same = _agreement(np.array(pairs), oracles[1], contours, len(oracles[0]))
     return {
         str(name): Standing(float(found.reliability[i]), float(same[i]))

@@ -7,11 +7,11 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import expiry, history, snapshots
-from quercus.storage.clocks import Moment
+from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.history import Note
 from quercus.storage.lives import life_of, values_of
-from quercus.storage.log import CHUNK
+from quercus.storage.log import CHUNK, stated_since
 from quercus.storage.query_records import QueryState, Step
 from quercus.storage.records import AgendaEntry, EventKind, Snapshot
 from quercus.storage.rows import lock
@@ -42,11 +42,12 @@ class Agenda:
     version: int
 
 
-def publish(connection: Connection, name: str, published: Publication, now: Moment) -> int:
+def publish(connection: Connection, name: str, published: Publication, clock: Clock) -> int:
     """Insert the next tree version and make the queries follow its agenda."""
     row = _held(connection, name, published.key)
     if row is None:
         return 0
+    now = clock()
     as_of = published.as_of
     if not 0 <= as_of <= row.sequence_committed:
         raise FailedPrecondition(f"a tree as of event {as_of} of a log with {row.sequence_committed} events")
@@ -61,12 +62,13 @@ def publish(connection: Connection, name: str, published: Publication, now: Mome
 
 
 def follow(
-    connection: Connection, name: str, as_of: int, entries: Sequence[AgendaEntry], *, key: int, now: Moment
+    connection: Connection, name: str, as_of: int, entries: Sequence[AgendaEntry], *, key: int, clock: Clock
 ) -> None:
     """Make the queries follow an agenda that comes after its tree."""
     row = _held(connection, name, key)
     if row is None or as_of < row.sequence_grown:  # gone, or a tree that knows more came
         return
+    now = clock()
     expiry.write_expired(connection, row.id, now)
     _reconcile(connection, row, Agenda(as_of, entries, row.tree_version), now)
 
@@ -94,10 +96,13 @@ def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Moment)
     wanted = {int(entry.instance): (position, entry) for position, entry in enumerate(agenda.entries)}
     if len(wanted) != len(agenda.entries):
         raise InvalidInput("agenda", "names an instance twice")
+    for instance in stated_since(connection, row.id, agenda.as_of) & set(wanted):
+        del wanted[instance]  # the tree does not know yet what was stated of it
     live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
     there: dict[int, AnyRow] = {found.instance: found for found in connection.execute(live)}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
-    _drop(connection, row, [found for instance, found in there.items() if instance not in wanted], now)
+    unnamed = [found for instance, found in there.items() if instance not in wanted]
+    drop(connection, row, unnamed, UNNAMED, now)
     _want_again(connection, row, [found for instance, found in there.items() if instance in wanted])
     _update(connection, row, waiting, wanted, version)
     # Settled after the tree looked: the tree does not know yet that it has its answer.
@@ -107,7 +112,7 @@ def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Moment)
     _insert(connection, row, fresh, version, now)
 
 
-def _drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], now: Moment) -> None:
+def drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, now: Moment) -> None:
     """Withdraw what is open; of what is leased, remember that it is not wanted any more."""
     notes: list[Note] = []
     for found in unnamed:
@@ -118,7 +123,7 @@ def _drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], now: Momen
         mine = (query.c.model_id == row.id, query.c.number == found.number)
         connection.execute(update(query).where(*mine).values(values_of(after, found.labeller)))
         if after.state is QueryState.WITHDRAWN:
-            notes.append(Note(found.number, found.instance, Step.WITHDRAWN, after.state, why=UNNAMED))
+            notes.append(Note(found.number, found.instance, Step.WITHDRAWN, after.state, why=why))
     history.write(connection, row.id, notes, now)
     if notes:
         _remove_old_withdrawn(connection, row)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select, update
 
 from quercus.storage import budgets, checks, claims, expiry, history, log, policies
 from quercus.storage.claims import Claim, Held
-from quercus.storage.clocks import Moment
+from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.history import Note
 from quercus.storage.lives import life_of, values_of
@@ -20,6 +20,7 @@ from quercus.storage.records import Event, EventKind
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
+from quercus.storage.statements import Join, append_joint
 from quercus.storage.transitions import Correct, Say, TakeBack
 
 SPENT = {
@@ -75,12 +76,18 @@ class Amendment:
     permitted: bool = False
 
 
-def settle(connection: Connection, claim: Claim, said: Statement, now: Moment) -> Answered:
-    """Append the statement to the log and settle the query, or open it again for the next answer."""
+def settle(
+    connection: Connection, claim: Claim, said: Statement, clock: Clock, join: Join | None = None
+) -> Answered:
+    """Append the statement to the log and settle the query, or open it again for the next answer.
+
+    `join` says what all say together, where something was stated of the instance.
+    """
     checks.reliability(said.reliability)
     checks.comment(said.comment)
     checks.took(said.took_s)
-    held = claims.look_up(connection, claim, now)
+    held = claims.look_up(connection, claim, clock)
+    now = held.now
     if held.given.sequence:
         return _acknowledge_again(connection, held, said)
     refused = said.label is None
@@ -91,6 +98,8 @@ def settle(connection: Connection, claim: Claim, said: Statement, now: Moment) -
     sequence = _append(connection, held, said, now)
     own = sequence - (said.combined is not None)  # the labeller's own words stand before what is combined
     _count(connection, held, said, sequence)
+    if said.settles and not refused:
+        _join(connection, held.model, held.query.instance, sequence, join, now)
     where = claims.named(query, held.model.id, claim.number)
     over = life.state is not QueryState.OPEN
     values = values_of(life, held.given.labeller if over else None) | {"sequence": sequence if over else None}
@@ -104,12 +113,20 @@ def settle(connection: Connection, claim: Claim, said: Statement, now: Moment) -
     return Answered(own, repeated=False, conflict=said.conflict, settled=over)
 
 
-def amend(connection: Connection, name: str, number: int, change: Amendment, now: Moment) -> Answered:
+def amend(  # noqa: PLR0917 - one step of one query
+    connection: Connection,
+    name: str,
+    number: int,
+    change: Amendment,
+    clock: Clock,
+    join: Join | None = None,
+) -> Answered:
     """Append a correction; who may is said by the policy. The same again is acknowledged again."""
     checks.text("labeller", change.labeller)
     checks.reliability(change.reliability)
     checks.comment(change.comment)
     row = lock(connection, name)
+    now = clock()
     expiry.write_expired(connection, row.id, now)
     found = claims.find_query(connection, row, number)
     said = log.history(connection, name, [found.instance])[found.instance]
@@ -126,6 +143,8 @@ def amend(connection: Connection, name: str, number: int, change: Amendment, now
         )
     life = claims.after(life_of(found), _event(change, own), now)
     sequence = _append_amendment(connection, row, found, change, now)
+    if not change.pending:
+        _join(connection, row, found.instance, sequence, join, now)
     where = claims.named(query, row.id, number)
     connection.execute(update(query).where(*where).values(values_of(life, found.labeller)))
     step = Step.UNDONE if change.said is None else Step.CORRECTED
@@ -206,6 +225,15 @@ def _count(connection: Connection, held: Held, said: Statement, sequence: int) -
     else:
         counts["queries_answered"] = row.queries_answered + 1
     connection.execute(update(model).where(model.c.id == row.id).values(counts))
+
+
+def _join(  # noqa: PLR0917 - one event and what follows from it
+    connection: Connection, row: AnyRow, instance: int, sequence: int, join: Join | None, now: Moment
+) -> None:
+    last, conflict = append_joint(connection, row, instance, sequence, join, now)
+    if last > sequence:
+        counts = {"sequence_committed": last, "conflicts": model.c.conflicts + int(conflict)}
+        connection.execute(update(model).where(model.c.id == row.id).values(counts))
 
 
 def _own_words(events: list[Event], labeller: str) -> Event | None:

@@ -50,17 +50,19 @@ def append_all(
     ----------
     transaction : opens one that writes.
     pushes : in order.
-    now : the time, asked once the transaction has begun.
+    now : the time, asked once the model is held.
     """
     try:
         with transaction() as connection:
-            return _append(connection, pushes, now(), look=False)
+            return _append(connection, pushes, now, look=False)
     except _ThereAlreadyError:
         with transaction() as connection:
-            return _append(connection, pushes, now(), look=True)
+            return _append(connection, pushes, now, look=True)
 
 
-def _append(connection: Connection, pushes: Sequence[Push], now: float, look: bool) -> list[Outcome]:
+def _append(
+    connection: Connection, pushes: Sequence[Push], now: Callable[[], float], look: bool
+) -> list[Outcome]:
     outcomes: dict[int, Outcome] = {}
     by_model: defaultdict[str, list[int]] = defaultdict(list)
     for place, push in enumerate(pushes):
@@ -70,26 +72,29 @@ def _append(connection: Connection, pushes: Sequence[Push], now: float, look: bo
             outcomes[place] = error
         else:
             by_model[push.model].append(place)
-    for name, places in by_model.items():
+    for name, places in sorted(
+        by_model.items()
+    ):  # two who hold several models wait for each other in one order
         mine = [pushes[place] for place in places]
         outcomes.update(zip(places, _append_to_model(connection, name, mine, now, look), strict=True))
     return [outcomes[place] for place in range(len(pushes))]
 
 
 def _append_to_model(
-    connection: Connection, name: str, pushes: Sequence[Push], now: float, look: bool
+    connection: Connection, name: str, pushes: Sequence[Push], now: Callable[[], float], look: bool
 ) -> list[Outcome]:
     try:
         appender = _Appender(connection, name, pushes, look)
     except NotFound as error:
         return [error] * len(pushes)
+    held_at = now()
     outcomes: list[Outcome] = []
     for push in pushes:
         try:
             outcomes.append(appender.add(push))
         except (AlreadyExists, FailedPrecondition, InvalidInput, Stale) as error:
             outcomes.append(error)
-    appender.write(now)
+    appender.write(held_at)
     return outcomes
 
 

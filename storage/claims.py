@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from sqlalchemy import ColumnElement, Connection, Table, select
 
 from quercus.storage import expiry, history, queries
-from quercus.storage.clocks import Moment
+from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.history import Given
 from quercus.storage.lives import life_of
@@ -56,9 +56,10 @@ class Held:
         return after(self.life, event, self.now, self.expired)
 
 
-def look_up(connection: Connection, claim: Claim, now: Moment) -> Held:
+def look_up(connection: Connection, claim: Claim, clock: Clock) -> Held:
     """Lock the model, write down what has expired, and find query and lease."""
     row = lock(connection, claim.model)
+    now = clock()
     expiry.write_expired(connection, row.id, now)
     found = find_query(connection, row, claim.number)
     given = history.given(connection, row.id, claim.number, claim.token)

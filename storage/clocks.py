@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from sqlalchemy import Connection, delete, func, insert, select
 
@@ -30,6 +31,10 @@ class Moment:
     def on_wall(self, clock: float) -> float:
         """Wall time of a moment of the lease clock, as far as today's wall clock can tell."""
         return self.wall + (clock - self.clock)
+
+
+Clock: TypeAlias = Callable[[], Moment]
+"""Tells the moment. Whoever writes asks it when the model is held: who held it before asked earlier."""
 
 
 def since_boot() -> float:

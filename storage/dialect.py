@@ -40,6 +40,8 @@ EXPECTED_ROWS = (
     ("log", "ix_log_id", "1000000 100000 1"),
     ("log", "ix_log_instance", "10000 1000 1"),
     ("log", "ix_log_said", "10000 1000 300 1"),
+    ("log", "ix_log_spoken", "10000 1000 1"),
+    ("log", "ix_log_request", "10000 1000 100 1"),
     ("query", "sqlite_autoindex_query_1", "10000 1000 1"),
     ("query", "ix_query_agenda", "10000 1000 200 1"),
     ("query", "ix_query_settled", "10000 1000 1"),

@@ -15,7 +15,7 @@ from quercus.storage.schema import AnyRow, log, query, query_history
 from quercus.storage.transitions import Lease
 
 NEWEST_TIMES = 1000
-GIVEN_UP = {Step.RELEASED, Step.SKIPPED, Step.POSTPONED}
+GIVEN_UP = {Step.RELEASED, Step.SKIPPED, Step.POSTPONED, Step.EVICTED}
 SAID = {Step.ANSWERED, Step.REFUSED}
 
 

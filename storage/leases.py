@@ -14,18 +14,19 @@ from sqlalchemy import Connection, Double, Integer, Select, String, and_, bindpa
 
 from quercus.storage import budgets, checks, claims, expiry, history, policies, queries
 from quercus.storage.claims import Claim
-from quercus.storage.clocks import Moment
-from quercus.storage.errors import BeyondLog
+from quercus.storage.clocks import Clock, Moment
+from quercus.storage.errors import BeyondLog, FailedPrecondition
 from quercus.storage.history import Note
 from quercus.storage.lives import life_of, values_of
 from quercus.storage.log import history as evidence
 from quercus.storage.query_records import Idle, Leased, QueryRecord, QueryState, Step
 from quercus.storage.records import Event
 from quercus.storage.rows import lock
-from quercus.storage.schema import AnyRow, query
-from quercus.storage.transitions import NEVER, Extend, GiveBack, Take
+from quercus.storage.schema import AnyRow, model, query, token
+from quercus.storage.transitions import NEVER, Evict, Extend, GiveBack, Take
 
 TOKEN_BYTES = 16
+LONGEST_HOLD_S = 14_400.0  # that extensions can make of a lease, from when it was given
 Accept = Callable[[QueryRecord, Sequence[Event]], bool]
 
 
@@ -38,6 +39,15 @@ class Wish:
     duration_s: float
     min_sequence: int
     accept: Accept | None = None
+    credential: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """Why a lease is ended by another than its holder, in words; of which labeller alone (empty: of any)."""
+
+    why: str
+    labeller: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +59,13 @@ class Return:
     why: str = ""
 
 
-def hand_out(connection: Connection, name: str, wish: Wish, now: Moment) -> Leased:
+def hand_out(connection: Connection, name: str, wish: Wish, clock: Clock) -> Leased:
     """Lease open queries in the order of the agenda."""
     checks.text("labeller", wish.labeller)
     checks.at_least("limit", wish.limit, 1)
     checks.duration("duration_s", wish.duration_s)
     row = lock(connection, name)
+    now = clock()
     BeyondLog.check(wish.min_sequence, name, row.sequence_committed)
     expiry.write_expired(connection, row.id, now)
     room = budgets.room(connection, row, policies.of(connection, row.id), wish.labeller, now)
@@ -72,20 +83,74 @@ def hand_out(connection: Connection, name: str, wish: Wish, now: Moment) -> Leas
     return Leased(held, Idle.NOT_IDLE, room.total - len(held))
 
 
-def extend(connection: Connection, claim: Claim, duration_s: float, now: Moment) -> float:
-    """Let a lease that is alive last `duration_s` from now at least; returns its end, by the wall clock."""
+def extend(connection: Connection, claim: Claim, duration_s: float, clock: Clock) -> float:
+    """Let a lease that is alive last `duration_s` from now at least; returns its end, by the wall clock.
+
+    However often it is extended, it ends `LONGEST_HOLD_S` after it was given, unless it was given for longer.
+    """
     checks.duration("duration_s", duration_s)
-    held = claims.look_up(connection, claim, now)
-    life = held.after(Extend(held.lease, now.clock + duration_s))
+    held = claims.look_up(connection, claim, clock)
+    now = held.now
+    life = held.after(Extend(held.lease, min(now.clock + duration_s, held.given.since + LONGEST_HOLD_S)))
     where = claims.named(query, held.model.id, claim.number)
     connection.execute(update(query).where(*where).values(ends=life.ends))
     return now.on_wall(life.ends)
 
 
-def give_back(connection: Connection, claim: Claim, back: Return, now: Moment) -> None:
+def evict(connection: Connection, name: str, number: int, end: Eviction, clock: Clock) -> None:
+    """End the lease of a query, whoever holds it; `FailedPrecondition` when nobody does, or another than was named."""
+    checks.comment(end.why)
+    row = lock(connection, name)
+    now = clock()
+    expiry.write_expired(connection, row.id, now)
+    _evict(connection, row, claims.find_query(connection, row, number), end, now)
+
+
+def evict_revoked(connection: Connection, clock: Clock) -> int:
+    """End the leases that were taken with access tokens which count no more; returns how many."""
+    names = sorted({found.name for found in connection.execute(_of_dead_tokens(clock())).all()})
+    count = 0
+    for name in names:
+        row = lock(connection, name)
+        now = clock()
+        expiry.write_expired(connection, row.id, now)
+        for found in connection.execute(_of_dead_tokens(now).where(query.c.model_id == row.id)).all():
+            how = "was revoked" if found.revoked_at is not None else "expired"
+            held = claims.find_query(connection, row, found.number)
+            _evict(connection, row, held, Eviction(f"the access token of {held.labeller} {how}"), now)
+            count += 1
+    return count
+
+
+def has_revoked(connection: Connection, clock: Clock) -> bool:
+    """Whether a query is held by an access token that counts no more."""
+    return connection.execute(_of_dead_tokens(clock()).limit(1)).first() is not None
+
+
+def _of_dead_tokens(now: Moment) -> Select[Any]:
+    dead = or_(token.c.revoked_at.is_not(None), token.c.expires_at <= now.wall)
+    both = query.join(token, token.c.id == query.c.credential).join(model, model.c.id == query.c.model_id)
+    # Of what has an end there are as many as leases, and an index.
+    held = and_(query.c.ends.is_not(None), query.c.state == QueryState.LEASED)
+    return select(model.c.name, query.c.number, token.c.revoked_at).select_from(both).where(held, dead)
+
+
+def _evict(connection: Connection, row: AnyRow, held: AnyRow, end: Eviction, now: Moment) -> None:
+    life = claims.after(life_of(held), Evict(), now)
+    if end.labeller not in {"", held.labeller}:
+        raise FailedPrecondition(f"it is not leased to {end.labeller}, but to {held.labeller}")
+    where = claims.named(query, row.id, held.number)
+    connection.execute(update(query).where(*where).values(values_of(life)))
+    who = (held.labeller, held.token, held.ends)
+    note = Note(held.number, held.instance, Step.EVICTED, life.state, *who, why=end.why)
+    history.write(connection, row.id, [note], now)
+
+
+def give_back(connection: Connection, claim: Claim, back: Return, clock: Clock) -> None:
     """Give a query back. What has ended already needs no giving back; it may still be skipped."""
     how = back.how
-    held = claims.look_up(connection, claim, now)
+    held = claims.look_up(connection, claim, clock)
+    now = held.now
     before = held.life
     life = held.after(GiveBack(held.lease, now.clock + back.delay_s if how is Step.POSTPONED else NEVER))
     if life == before and (how is not Step.SKIPPED or held.lease.given_up):
@@ -108,17 +173,18 @@ def give_back(connection: Connection, claim: Claim, back: Return, now: Moment) -
 
 
 def _take(connection: Connection, row: AnyRow, free: AnyRow, wish: Wish, now: Moment) -> QueryRecord:
-    token = secrets.token_urlsafe(TOKEN_BYTES)
-    life = claims.after(life_of(free), Take(token, now.clock + wish.duration_s), now)
+    mine = secrets.token_urlsafe(TOKEN_BYTES)
+    life = claims.after(life_of(free), Take(mine, now.clock + wish.duration_s), now)
     where = claims.named(query, row.id, free.number)
-    connection.execute(update(query).where(*where).values(values_of(life, wish.labeller)))
-    note = Note(free.number, free.instance, Step.LEASED, life.state, wish.labeller, token, life.ends)
+    taken = values_of(life, wish.labeller) | {"credential": wish.credential or None}
+    connection.execute(update(query).where(*where).values(taken))
+    note = Note(free.number, free.instance, Step.LEASED, life.state, wish.labeller, mine, life.ends)
     history.write(connection, row.id, [note], now)
     return replace(
         queries.record(free, now),
         state=life.state,
         labeller=wish.labeller,
-        token=token,
+        token=mine,
         left_s=wish.duration_s,
         expires_at=now.on_wall(life.ends),
     )
@@ -151,8 +217,8 @@ def _open(connection: Connection, row: AnyRow, wish: Wish, now: Moment) -> list[
 
 @cache  # to make it takes longer than to run it
 def _in_order() -> Select[Any]:
-    model, now = bindparam("model", type_=Integer), bindparam("now", type_=Double)
+    asked, now = bindparam("model", type_=Integer), bindparam("now", type_=Double)
     ready = or_(query.c.not_before.is_(None), query.c.not_before <= now)
-    passed_over = history.passed_over(model, bindparam("asking", type_=String))
-    mine = and_(query.c.model_id == model, query.c.state == QueryState.OPEN, ready, ~passed_over)
+    passed_over = history.passed_over(asked, bindparam("asking", type_=String))
+    mine = and_(query.c.model_id == asked, query.c.state == QueryState.OPEN, ready, ~passed_over)
     return queries.records().where(mine).order_by((query.c.answers == 0), query.c.position, query.c.number)

@@ -9,11 +9,12 @@ from sqlalchemy import Column, Connection, Select, bindparam, func, insert, sele
 
 from quercus.storage import checks
 from quercus.storage.errors import NotFound
-from quercus.storage.records import Event, EventKind
+from quercus.storage.records import Event, EventKind, Look
 from quercus.storage.rows import find
 from quercus.storage.schema import AnyRow, log, vocabulary
 
 SOURCE = "source"
+MAX_SEQUENCE = 2**62
 CHUNK = 500  # bound parameters of one IN (...)
 
 
@@ -90,12 +91,51 @@ def history(connection: Connection, name: str, instances: Sequence[int]) -> dict
 
 
 def opinions(connection: Connection, name: str, limit: int) -> list[Event]:
-    """The newest OPINION events, oldest first."""
+    """The newest OPINION and STATEMENT events, oldest first."""
     checks.at_least("limit", limit, 1)
-    by_labellers = log.c["query"].is_not(None)  # so that the index of what was said serves
-    mine = (log.c.model_id == find(connection, name).id, log.c.kind == EventKind.OPINION, by_labellers)
-    newest = _events().where(*mine).order_by(log.c.sequence.desc()).limit(limit)
-    return _as_events(connection.execute(newest))[::-1]
+    model_id = find(connection, name).id
+    found: list[Event] = []
+    for kind in (EventKind.OPINION, EventKind.STATEMENT):  # by one each the index of what was said serves
+        mine = (log.c.model_id == model_id, log.c.kind == kind, log.c.instance.is_not(None))
+        newest = _events().where(*mine).order_by(log.c.sequence.desc()).limit(limit)
+        found += _as_events(connection.execute(newest))
+    return sorted(found, key=lambda event: event.sequence)[-limit:]
+
+
+def places(connection: Connection, model_id: int, ids: Sequence[str]) -> dict[str, int]:
+    """Sequence of the INSTANCE event of each id that is there."""
+    found: dict[str, int] = {}
+    for start in range(0, len(ids), CHUNK):
+        mine = (log.c.model_id == model_id, log.c.id.in_(ids[start : start + CHUNK]))
+        rows = connection.execute(select(log.c.id, log.c.sequence).where(*mine))
+        found.update((identifier, sequence) for identifier, sequence in rows)
+    return found
+
+
+def stated_since(connection: Connection, model_id: int, after: int) -> set[int]:
+    """Instances of which something was stated unasked behind an event."""
+    mine = (log.c.model_id == model_id, log.c.kind == EventKind.STATEMENT)
+    behind = (log.c.instance.is_not(None), log.c.sequence > after)
+    return set(connection.execute(select(log.c.instance).where(*mine, *behind)).scalars())
+
+
+def said(connection: Connection, name: str, look: Look) -> list[Event]:
+    """What labellers said, in the order that is asked for."""
+    checks.at_least("limit", look.limit, 1)
+    wanted = _events().where(log.c.model_id == find(connection, name).id, log.c.instance.is_not(None))
+    if look.newest_first:
+        wanted = wanted.where(log.c.sequence < (look.after or MAX_SEQUENCE)).order_by(log.c.sequence.desc())
+    else:
+        wanted = wanted.where(log.c.sequence > look.after).order_by(log.c.sequence)
+    if look.authors:
+        wanted = wanted.where(log.c.author.in_(look.authors))
+    if look.since is not None:
+        wanted = wanted.where(log.c.created_at >= look.since)
+    if look.until is not None:
+        wanted = wanted.where(log.c.created_at < look.until)
+    if look.instances is not None:
+        wanted = wanted.where(log.c.instance.in_(look.instances))
+    return _as_events(connection.execute(wanted.limit(look.limit)))
 
 
 def insert_event(connection: Connection, **columns: object) -> None:

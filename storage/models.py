@@ -1,14 +1,15 @@
 """Models: create, read, change, delete."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Double, Select, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from quercus.storage import changes, checks
-from quercus.storage.clocks import Moment
+from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
 from quercus.storage.expiry import count_leased, write_expired
 from quercus.storage.log import CHUNK
@@ -17,15 +18,17 @@ from quercus.storage.records import EventKind, ModelRecord
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, log, model, query
 
+INSERTS: dict[str, Callable[..., Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
-def create(connection: Connection, name: str, specification: bytes, budget: int, now: Moment) -> ModelRecord:
+
+def create(connection: Connection, name: str, specification: bytes, budget: int, clock: Clock) -> ModelRecord:
     """Insert a model with an empty log."""
     checks.text("name", name)
     checks.at_least("budget", budget, 0)
-    if connection.execute(select(model.c.id).where(model.c.name == name)).one_or_none() is not None:
-        raise AlreadyExists("model", name)
+    now = clock()
     made = connection.execute(
-        insert(model).values(
+        INSERTS[connection.dialect.name](model)
+        .values(
             name=name,
             uid=new_uid(),
             initial_specification=specification,
@@ -41,7 +44,10 @@ def create(connection: Connection, name: str, specification: bytes, budget: int,
             queries_refused=0,
             conflicts=0,
         )
+        .on_conflict_do_nothing(index_elements=[model.c.name])  # of several who create it at once one does
     )
+    if not made.rowcount:
+        raise AlreadyExists("model", name)
     (key,) = made.inserted_primary_key or (0,)
     changes.introduce(connection, int(key), name)
     return get(connection, name, now)
@@ -98,11 +104,12 @@ def remove(connection: Connection, name: str) -> None:
 
 
 def respecify(
-    connection: Connection, name: str, specification: bytes, budget: int, now: Moment
+    connection: Connection, name: str, specification: bytes, budget: int, clock: Clock
 ) -> ModelRecord:
     """Change the specification, as an event of the log."""
     checks.at_least("budget", budget, 0)
     row = lock(connection, name)
+    now = clock()
     write_expired(connection, row.id, now)
     leased = count_leased(connection, row.id, now)
     if budget < row.queries_answered + leased:

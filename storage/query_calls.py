@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Sequence
 
-from quercus.storage import answers, checks, history, leases, log, policies, queries, rows
+from quercus.storage import answers, checks, history, leases, log, policies, queries, rows, statements
 from quercus.storage.answers import Amendment, Combined, Statement
 from quercus.storage.claims import Claim
 from quercus.storage.clocks import Clocks, Moment
 from quercus.storage.engine import Database
-from quercus.storage.leases import Accept, Return, Wish
+from quercus.storage.leases import Accept, Eviction, Return, Wish
 from quercus.storage.query_records import (
     Answered,
     HistoryRow,
@@ -18,7 +18,8 @@ from quercus.storage.query_records import (
     QueryState,
     Step,
 )
-from quercus.storage.records import Event
+from quercus.storage.records import Event, Look
+from quercus.storage.statements import Join, StatedBatch, StatedReport
 
 
 class QueryCalls:
@@ -42,6 +43,7 @@ class QueryCalls:
         *,
         min_sequence: int = 0,
         accept: Accept | None = None,
+        credential: str = "",
     ) -> Leased:
         """Lease up to `limit` open queries, in the order of the agenda, within the budgets.
 
@@ -53,10 +55,12 @@ class QueryCalls:
         ----------
         accept : callable, optional
             Takes a query and everything said about its instance; False: not for this labeller.
+        credential : str
+            Id of the access token that asks, empty where there is none; see `evict_revoked`.
         """
-        wish = Wish(labeller, limit, duration_s, min_sequence, accept)
+        wish = Wish(labeller, limit, duration_s, min_sequence, accept, credential)
         with self._database.write() as connection:
-            return leases.hand_out(connection, model, wish, self._now())
+            return leases.hand_out(connection, model, wish, self._now)
 
     def answer(  # noqa: PLR0917 - one statement, spelled out
         self,
@@ -72,6 +76,7 @@ class QueryCalls:
         settles: bool = True,
         combined: Combined | None = None,
         declared: bool = True,
+        join: Join | None = None,
     ) -> Answered:
         """Settle a query with a label, as an ANSWER event.
 
@@ -90,6 +95,8 @@ class QueryCalls:
 
         declared : bool
             False: the reliability is an estimate, and another one does not make another answer.
+        join : callable, optional
+            Says what all say together, where something was stated of the instance; see `state`.
 
         Raises
         ------
@@ -98,7 +105,7 @@ class QueryCalls:
         """
         said = Statement(label, reliability, conflict, comment, took_s, settles, combined, declared)
         with self._database.write() as connection:
-            return answers.settle(connection, Claim(model, number, token), said, self._now())
+            return answers.settle(connection, Claim(model, number, token), said, self._now, join)
 
     def refuse(
         self, model: str, number: int, token: str, *, comment: str = "", took_s: float | None = None
@@ -106,9 +113,9 @@ class QueryCalls:
         """Settle a query without a label, as a REFUSAL event; rules as for `answer`; it spends no budget."""
         said = Statement(None, comment=comment, took_s=took_s)
         with self._database.write() as connection:
-            return answers.settle(connection, Claim(model, number, token), said, self._now())
+            return answers.settle(connection, Claim(model, number, token), said, self._now)
 
-    def amend(self, model: str, number: int, change: Amendment) -> Answered:
+    def amend(self, model: str, number: int, change: Amendment, join: Join | None = None) -> Answered:
         """Correct the answer to a query, or take it back, as a CORRECTION event; who may is said by the policy.
 
         The same again succeeds with the same sequence. What is taken back may be asked again, as another query;
@@ -120,15 +127,71 @@ class QueryCalls:
             When the query is not answered, or this labeller may not.
         """
         with self._database.write() as connection:
-            return answers.amend(connection, model, number, change, self._now())
+            return answers.amend(connection, model, number, change, self._now, join)
+
+    def state(self, model: str, batch: StatedBatch, join: Join) -> StatedReport:
+        """Append statements about instances that are there, of labellers who were not asked: all or none.
+
+        Behind them stands, for each instance, what all its labellers say together, as `join` makes it of everything
+        said about the instance. Open queries about these instances are withdrawn; leased ones stay with their holders.
+        What a labeller states again in the same words is not stored again.
+
+        Raises
+        ------
+        NotFound
+            When an instance is not there; the first few are named.
+        AlreadyExists
+            When the request was used for other statements.
+        FailedPrecondition
+            When there is nothing to take back, or the policy allows no corrections.
+        """
+        with self._database.write() as connection:
+            return statements.state(connection, model, batch, join, self._now)
+
+    def said(self, model: str, look: Look) -> list[Event]:
+        """What labellers said of instances: events in order."""
+        with self._database.read() as connection:
+            return log.said(connection, model, look)
+
+    def places(self, model: str, ids: Sequence[str]) -> dict[str, int]:
+        """Sequence of the INSTANCE event of each id that is there."""
+        with self._database.read() as connection:
+            return log.places(connection, rows.find(connection, model).id, ids)
+
+    def stated(self, model: str) -> dict[str, int]:
+        """How many statements each labeller made."""
+        with self._database.read() as connection:
+            return statements.counts(connection, rows.find(connection, model).id)
 
     def extend(self, model: str, number: int, token: str, duration_s: float) -> float:
         """Let a live lease last `duration_s` from now; returns its end by the wall clock.
 
-        It never ends sooner for that. An expired one stays expired.
+        It never ends sooner for that, and by extensions no later than `leases.LONGEST_HOLD_S` after it was given. An
+        expired one stays expired.
         """
         with self._database.write() as connection:
-            return leases.extend(connection, Claim(model, number, token), duration_s, self._now())
+            return leases.extend(connection, Claim(model, number, token), duration_s, self._now)
+
+    def evict(self, model: str, number: int, end: Eviction) -> None:
+        """End the lease of a query, whoever holds it; the query is open again.
+
+        Raises
+        ------
+        FailedPrecondition
+            Nobody holds it, or another labeller than the one that is named.
+        """
+        with self._database.write() as connection:
+            leases.evict(connection, model, number, end, self._now)
+
+    def has_revoked_leases(self) -> bool:
+        """Whether `evict_revoked` would find anything; takes no write."""
+        with self._database.read() as connection:
+            return leases.has_revoked(connection, self._now)
+
+    def evict_revoked(self) -> int:
+        """End all leases that were taken with access tokens which are revoked or expired; returns how many."""
+        with self._database.write() as connection:
+            return leases.evict_revoked(connection, self._now)
 
     def release(self, model: str, number: int, token: str) -> None:
         """Give a query back; it is open again. A second call does nothing."""
@@ -146,7 +209,7 @@ class QueryCalls:
     def _give_back(self, claim: Claim, how: Return) -> None:
         checks.comment(how.why)
         with self._database.write() as connection:
-            leases.give_back(connection, claim, how, self._now())
+            leases.give_back(connection, claim, how, self._now)
 
     def get_query(self, model: str, number: int) -> QueryRecord:
         """One query, as it stands now."""

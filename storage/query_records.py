@@ -46,6 +46,8 @@ class Step(IntEnum):
     WITHDRAWN = 9
     CORRECTED = 10
     UNDONE = 11
+    EVICTED = 12
+    """The lease was ended by an operator, or because the access token that took it counts no more."""
 
 
 class Corrections(IntEnum):

@@ -22,6 +22,9 @@ class EventKind(IntEnum):
     """Stands in the place of all answers to the instance; without a label they are taken back."""
     OPINION = 6
     """One of several answers to a query; what they say together is the ANSWER that follows. Trees ignore it."""
+    STATEMENT = 7
+    """What somebody says unasked; without a label it is taken back. Trees ignore it: the CORRECTION that follows, which
+    is of no query, has what all say together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,33 @@ class Event:
     query: int = 0
     comment: str = ""
     took_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Which of the events that say something of an instance are read.
+
+    Attributes
+    ----------
+    after : int
+        Behind this sequence number, or before it where the newest come first (0: from the end).
+    limit : int
+    newest_first : bool
+    authors : tuple of str
+        Empty: all.
+    since, until : float or None
+        Seconds since 1970: from, and before.
+    instances : tuple of int or None
+        Sequences of INSTANCE events; None: all.
+    """
+
+    after: int = 0
+    limit: int = 1000
+    newest_first: bool = False
+    authors: tuple[str, ...] = ()
+    since: float | None = None
+    until: float | None = None
+    instances: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,7 +29,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0005"
+HEAD = "0007"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -95,7 +95,7 @@ log = Table(
     Column("kind", SmallInteger, nullable=False),
     # Only in INSTANCE rows, so that the unique index needs no condition on the kind.
     Column("id", String(200)),
-    # Only in ANSWER and REFUSAL rows: the sequence of the instance they speak of.
+    # Only in rows that say something of an instance: its sequence.
     Column("instance", BigInteger),
     Column("values", LargeBinary),
     Column("label", LargeBinary),
@@ -108,6 +108,8 @@ log = Table(
     Column("query", BigInteger),
     Column("comment", String),
     Column("took_s", Double),
+    # Only in STATEMENT rows: the request that brought them, so that it counts once.
+    Column("request", String(200)),
     sqlite_with_rowid=False,
 )
 Index(
@@ -126,13 +128,19 @@ Index(
     postgresql_where=log.c.instance.is_not(None),
 )
 
-# What labellers said, by kind; instances are not in it.
+# What labellers said, by kind and in order; instances are not in it.
+for _name, _columns in (
+    ("ix_log_said", (log.c.model_id, log.c.kind)),
+    ("ix_log_spoken", (log.c.model_id, log.c.sequence)),
+):
+    _speaks = log.c.instance.is_not(None)
+    Index(_name, *_columns, sqlite_where=_speaks, postgresql_where=_speaks)
 Index(
-    "ix_log_said",
+    "ix_log_request",
     log.c.model_id,
-    log.c.kind,
-    sqlite_where=log.c["query"].is_not(None),
-    postgresql_where=log.c["query"].is_not(None),
+    log.c.request,
+    sqlite_where=log.c.request.is_not(None),
+    postgresql_where=log.c.request.is_not(None),
 )
 
 vocabulary = Table(
@@ -176,6 +184,8 @@ query = Table(
     # How many of several answers there are, and whether the newest agenda names it.
     Column("answers", Integer, nullable=False, server_default="0"),
     Column("wanted", Boolean, nullable=False, server_default="1"),
+    # Id of the access token by which it was leased last; NULL where none was asked for.
+    Column("credential", String(32)),
     Column("created_at", Double, nullable=False),
 )
 Index("ix_query_agenda", query.c.model_id, query.c.state, query.c.position)

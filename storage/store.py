@@ -196,7 +196,7 @@ class Store(QueryCalls):
     def create_model(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
         """Create a model with an empty log; `AlreadyExists` when the name is taken."""
         with self._database.write() as connection:
-            return models.create(connection, name, specification, budget, self._now())
+            return models.create(connection, name, specification, budget, self._now)
 
     def get_model(self, name: str) -> ModelRecord:
         """The model and where it stands."""
@@ -237,7 +237,7 @@ class Store(QueryCalls):
             When more queries are answered or leased already than the new budget allows.
         """
         with self._database.write() as connection:
-            return models.respecify(connection, name, specification, budget, self._now())
+            return models.respecify(connection, name, specification, budget, self._now)
 
     # The log
 
@@ -369,7 +369,7 @@ class Store(QueryCalls):
         checks.at_least("keep", keep, 1)
         published = Publication(as_of, snapshot, agenda, key, keep)
         with self._database.write() as connection:
-            return agendas.publish(connection, model, published, self._now())
+            return agendas.publish(connection, model, published, self._now)
 
     def publish_agenda(self, model: str, *, as_of: int, agenda: Sequence[AgendaEntry], key: int) -> None:
         """Make the queries follow the agenda of the newest tree, as `publish` does; nothing when the model is gone.
@@ -377,7 +377,7 @@ class Store(QueryCalls):
         Nor when a tree was published meanwhile that was grown further than `as_of`.
         """
         with self._database.write() as connection:
-            agendas.follow(connection, model, as_of, agenda, key=key, now=self._now())
+            agendas.follow(connection, model, as_of, agenda, key=key, clock=self._now)
 
     def has_queries(self, model: str) -> bool:
         """Whether anything is asked of labellers that the newest agenda named, leased or not."""

@@ -157,6 +157,11 @@ def _check_end(head: Head, reading: Reading) -> None:
         raise InvalidInput(
             "file", f"ends after {reading.sequence} events, its first line promises {head.events}"
         )
+    if reading.apart:
+        raise InvalidInput(
+            "file",
+            f"has statements about instance {min(reading.apart)}, and no event behind them that joins them",
+        )
     if reading.answered > head.budget:
         raise InvalidInput(
             "line 1", f"has budget {head.budget}, but {reading.answered} answers are in the file"

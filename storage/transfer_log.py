@@ -20,6 +20,7 @@ FIELDS: Mapping[EventKind, tuple[set[str], set[str]]] = {
     EventKind.SPECIFICATION: ({"specification"}, set()),
     EventKind.CORRECTION: ({"instance"}, _ABOUT),
     EventKind.OPINION: ({"instance"}, _ABOUT),
+    EventKind.STATEMENT: ({"instance", "request"}, {"label", "comment"}),
 }
 _OF_SOME = frozenset().union(*(needed | allowed for needed, allowed in FIELDS.values()))
 
@@ -39,6 +40,7 @@ class Reading:
         self._asked: dict[int, int] = {}  # instance of each query
         self._opinions: set[tuple[int, str]] = set()  # one of several answers each: query and labeller
         self._settled: list[int] = []  # query of each answer
+        self._apart: set[int] = set()  # instances with statements behind which nothing says what they come to
 
     def take(self, event: dict[str, Any], where: str) -> None:
         """Check the next event and count it.
@@ -69,6 +71,11 @@ class Reading:
         """Answers that count against the budget: of several to a query each one, and not what they say together."""
         several = {query for query, _ in self._opinions}
         return len(self._opinions) + sum(query not in several for query in self._settled)
+
+    @property
+    def apart(self) -> set[int]:
+        """Instances with statements behind which no event has what all say together."""
+        return self._apart
 
     def counts(self) -> dict[str, int]:
         """Return the counters of the model."""
@@ -103,6 +110,10 @@ class Reading:
             self._opinions.add((query or 0, event["author"]))
         elif kind is EventKind.ANSWER:
             self._settled.append(query or 0)
+        elif kind is EventKind.STATEMENT:
+            self._apart.add(instance)
+        elif kind is EventKind.CORRECTION and query is None:
+            self._apart.discard(instance)
 
 
 def _check_fields(event: dict[str, Any], kind: EventKind, where: str) -> None:
@@ -123,8 +134,9 @@ def _check_bounds(event: dict[str, Any], where: str) -> None:
         checks.comment(event.get("comment") or "")
         checks.took(event.get("took_s"))
         checks.encodable("author", event["author"])
-        if event.get("id") is not None:
-            checks.text("id", event["id"])
+        for name in ("id", "request"):
+            if event.get(name) is not None:
+                checks.text(name, event[name])
     except InvalidInput as error:
         raise InvalidInput(where, str(error)) from None
     is_nobody = event["kind"] == EventKind.SPECIFICATION

@@ -5,7 +5,8 @@
 Everything that happens to a query goes through `step`; the SQL around it only reads and writes lives. The states:
 
     open -> leased -> answered | refused        settled by its holder (or late, while nobody else holds it)
-    leased -> open                              released, skipped, postponed, expired, or more answers are wanted
+    leased -> open                              released, skipped, postponed, expired, ended by an operator, or more
+                                                answers are wanted
     open | leased -> withdrawn                  growth does not want it any more (a leased one: when it comes back)
     answered | refused -> withdrawn             taken back by who said it; of several answers, the last one
 """
@@ -109,7 +110,12 @@ class TakeBack:
     every: bool
 
 
-Event: TypeAlias = Take | Extend | GiveBack | Say | Drop | Correct | TakeBack
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """The lease is ended by another than its holder."""
+
+
+Event: TypeAlias = Take | Extend | GiveBack | Evict | Say | Drop | Correct | TakeBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +144,8 @@ def step(life: Life, event: Event, now: float) -> Life | Refusal:  # noqa: PLR09
                     life, wanted=False
                 )  # its holder may go on; when it comes back, it is withdrawn
             return Life(WITHDRAWN) if life.state is OPEN and not life.answers else life
+        case Evict():
+            return _back(life) if life.state is LEASED else Refusal("nobody holds it")
         case Correct(again):
             return _correct(life, again)
         case TakeBack(every):
@@ -192,7 +200,7 @@ def _why_lost(life: Life, lease: Lease) -> str | None:
     if lease.used:  # the query is open again, because it wants more answers
         return "already answered"
     if lease.given_up:
-        return "the lease was released: lease the query again"
+        return "the lease was released, or ended by an operator: lease the query again"
     if life.state is WITHDRAWN:
         return "withdrawn: {expired}, and growth does not want this label any more"
     if life.state is LEASED and life.token != lease.token:

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, NullPool, Select, create_engine, func, select
+from sqlalchemy import Connection, NullPool, Select, create_engine, exists, func, select
 
 from quercus.storage.dialect import DRIVER_ERRORS, dialect_for
 from quercus.storage.errors import StoreError
@@ -18,6 +18,7 @@ from quercus.storage.schema import HEAD, AnyRow, log, model, query
 from quercus.storage.verify_history import history_faults
 
 MAX_FAULTS = 100
+SPEAKS = log.c.instance.is_not(None)  # so that the index of what was said serves
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ def _damage_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
     kinds = _counts(connection, select(log.c.kind, func.count()).where(mine).group_by(log.c.kind))
     if kinds.get(EventKind.INSTANCE, 0) != row.instance_count:
         yield f"it counts {row.instance_count} instances, its log has {kinds.get(EventKind.INSTANCE, 0)}"
+    yield from _faults_of_statements(connection, row)
 
 
 def _remarks_on_model(connection: Connection, row: AnyRow) -> Iterator[str]:
@@ -117,6 +119,21 @@ def _remarks_on_model(connection: Connection, row: AnyRow) -> Iterator[str]:
     if spent > row.budget:
         yield f"{spent} queries are answered or leased, its budget is {row.budget}"
     yield from history_faults(connection, row.id)
+
+
+def _faults_of_statements(connection: Connection, row: AnyRow) -> Iterator[str]:
+    """Behind the statements about an instance stands what all say together."""
+    joint, mine = log.alias("joint"), (log.c.model_id == row.id, log.c.kind == EventKind.STATEMENT, SPEAKS)
+    same = (joint.c.model_id == row.id, joint.c.instance == log.c.instance, joint.c.query.is_(None))
+    follows = exists().where(*same, joint.c.kind == EventKind.CORRECTION, joint.c.sequence > log.c.sequence)
+    for (sequence,) in connection.execute(select(log.c.sequence).where(*mine, ~follows)):
+        yield f"event {sequence} states a label, and no event behind it says what all say together"
+    of = log.alias("of")
+    there = exists().where(
+        of.c.model_id == row.id, of.c.sequence == log.c.instance, of.c.kind == EventKind.INSTANCE
+    )
+    for (sequence,) in connection.execute(select(log.c.sequence).where(*mine, ~there)):
+        yield f"event {sequence} states a label of what is no instance"
 
 
 def _counts(connection: Connection, wanted: Select[Any]) -> dict[int, int]:

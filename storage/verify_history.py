@@ -11,7 +11,7 @@ from quercus.storage.schema import AnyRow, query, query_history
 OPEN, LEASED, WITHDRAWN = QueryState.OPEN, QueryState.LEASED, QueryState.WITHDRAWN
 ANSWERED, REFUSED = QueryState.ANSWERED, QueryState.REFUSED
 BACK = {OPEN, WITHDRAWN}
-GIVEN_BACK = {Step.RELEASED, Step.EXPIRED, Step.POSTPONED}
+GIVEN_BACK = {Step.RELEASED, Step.EXPIRED, Step.POSTPONED, Step.EVICTED}
 SAID = {Step.ANSWERED, Step.REFUSED}
 # Step: from which states, to which. Skipping, correcting and undoing may also leave the state as it is.
 MAY: dict[Step, tuple[set[QueryState], set[QueryState]]] = {
@@ -19,6 +19,7 @@ MAY: dict[Step, tuple[set[QueryState], set[QueryState]]] = {
     Step.RELEASED: ({LEASED}, BACK),
     Step.EXPIRED: ({LEASED}, BACK),
     Step.POSTPONED: ({LEASED}, BACK),
+    Step.EVICTED: ({LEASED}, BACK),
     Step.SKIPPED: ({OPEN, LEASED, WITHDRAWN}, {OPEN, LEASED, WITHDRAWN}),
     Step.ANSWERED: ({OPEN, LEASED}, {ANSWERED, OPEN}),
     Step.REFUSED: ({OPEN, LEASED}, {REFUSED}),

@@ -20,6 +20,7 @@ from quercus.client.client import Client
 from quercus.client.commands.common import (
     DEFAULT_SERVER,
     DelimiterOption,
+    Failure,
     JsonOption,
     MissingOption,
     ServerOption,
@@ -32,7 +33,7 @@ from quercus.client.commands.common import (
     words_of,
 )
 from quercus.client.commands.label_person import Answer, Back, Person, Postpone, Quit, Refusal, Skip
-from quercus.client.errors import FailedPrecondition, Unavailable
+from quercus.client.errors import FailedPrecondition, InvalidArgument, Unavailable
 from quercus.client.files.labels import truth
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.labels import LabelLike
@@ -190,12 +191,25 @@ def label(
             _filter(can_tell, where or [], tag or []),
             comment,
         )
+        if session.is_person:
+            client.on_outage(session.tell_outage)
         try:
             _run(session, answerer, tally)
+        except InvalidArgument as error:
+            raise _by_flag(error) from None
         except KeyboardInterrupt:
             err.print("\nstopped", style="dim")
         finally:  # also before an error is told: what was answered is answered
             _report(tally, as_json)
+
+
+def _by_flag(error: InvalidArgument) -> Exception:
+    """What is wrong with a filter, by the name that the command line has for it."""
+    flags = {"filter.values": "--where", "filter.classes": "--can-tell", "filter.tags": "--tag"}
+    for each in error.violations:
+        if each.field in flags:
+            return Failure(f"{flags[each.field]}: {each.reason}")
+    return error
 
 
 def _report(tally: _Tally, as_json: bool) -> None:
@@ -227,6 +241,14 @@ class _Session:
     def words(self) -> str:
         """The comment of the next answer."""
         return (self.person.comment() if self.person is not None else "") or self.comment
+
+    def tell_outage(self, left_s: float) -> None:
+        """Tell a person why nothing happens, and that nothing is lost."""
+        self.say(
+            f"the server at {self.client.address} does not answer; your answer is kept and sent when it does. "
+            f"Waiting for {left_s:.0f} s, then asking again (Ctrl-C stops)",
+            "yellow",
+        )
 
     def say(self, text: str, style: str = "dim") -> None:
         """Tell the labeller something."""

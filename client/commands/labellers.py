@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+import typer.core
 from rich.table import Table as RichTable
 
 from quercus.client.commands.common import (
@@ -19,11 +20,67 @@ from quercus.client.commands.common import (
     print_json,
     print_json_line,
 )
+from quercus.client.errors import FailedPrecondition
 from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
+
+if TYPE_CHECKING:
+    from quercus.client import Client
 
 NO_BOUND = 0
 
 
+class _ShowsUnlessTold(typer.core.TyperGroup):
+    """``quercus labellers MODEL`` shows; a model that is called like a command is shown by ``labellers show``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        helps = {"--help", "-h"}
+        if args and args[0] not in self.commands and args[0] not in helps:
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_ShowsUnlessTold, no_args_is_help=True, help="Show what each labeller did, or end what one holds."
+)
+
+
+@app.command("evict")
+def evict(
+    name: Annotated[str, typer.Argument(metavar="LABELLER", help="Whose leases end.", show_default=False)],
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="Only of this model; all unless given.")
+    ] = None,
+    comment: Annotated[str, typer.Option("--comment", help="Why; it stands in the history.")] = "",
+    server: ServerOption = DEFAULT_SERVER,
+) -> None:
+    """End all leases of a labeller: what it holds is open again, and its answers to that are refused.
+
+    It may lease again; who must not is kept out by quercus tokens revoke, which gives back what the token held.
+
+    Try:
+
+        quercus labellers evict ann
+        quercus labellers evict ann --model wine --comment "on holiday"
+    """
+    ended = 0
+    with connect(server) as client:
+        names = [model] if model is not None else [each.name for each in client.models()]
+        for each in names:
+            for query in client.list_queries(each, ["leased"]):
+                if query.labeller == name:
+                    ended += _ended(client, query.name, name, comment)
+    out.print(f"ended {ended:,} lease{'' if ended == 1 else 's'} of {name}", markup=False)
+
+
+def _ended(client: Client, query: str, labeller: str, comment: str) -> int:
+    try:
+        client.end_lease(query, labeller, comment=comment)
+    except FailedPrecondition:  # it was answered or given back at this moment
+        return 0
+    return 1
+
+
+@app.command("show")
 def labellers(
     model: ModelArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False
 ) -> None:

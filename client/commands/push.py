@@ -24,14 +24,17 @@ from quercus.client.commands.common import (
     ModelArgument,
     ServerOption,
     connect,
+    default_labeller,
     err,
     fail,
     out,
     print_json,
     words_of,
 )
+from quercus.client.commands.push_answers import Given, is_answer_file, push_answers
 from quercus.client.errors import AlreadyExists
 from quercus.client.files import FileError, Record, Table, open_labels, open_table
+from quercus.client.files.answers import Columns
 from quercus.client.files.labels import column_cells, label_of
 from quercus.client.files.leaks import refuse_second
 from quercus.client.files.schema import Binding, class_column
@@ -44,7 +47,11 @@ def push(
     model: ModelArgument,
     file: FileArgument,
     labels: Annotated[
-        bool, typer.Option("--labels", help="Send the class column as labels. Default: nothing is known.")
+        bool,
+        typer.Option(
+            "--labels",
+            help="Send the class column as labels, or a file of answers. Default: nothing is known.",
+        ),
     ] = False,
     class_name: Annotated[
         str | None, typer.Option("--class", metavar="COLUMN", help="Class column for --labels.")
@@ -59,6 +66,19 @@ def push(
         str,
         typer.Option("--id-prefix", metavar="TEXT", help="Put before each row number: for a second file."),
     ] = "",
+    item: Annotated[
+        str | None, typer.Option("--item", metavar="COLUMN", help="Of a file of answers: the row's id.")
+    ] = None,
+    labeller_column: Annotated[
+        str | None, typer.Option("--labeller-column", metavar="COLUMN", help="Of answers: who said it.")
+    ] = None,
+    answer_column: Annotated[
+        str | None, typer.Option("--answer-column", metavar="COLUMN", help="Of answers: what was said.")
+    ] = None,
+    labeller: Annotated[
+        str | None,
+        typer.Option("--labeller", metavar="NAME", help="Who said it all, where no column tells: you."),
+    ] = None,
     batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, max=MAX_BATCH_ROWS)] = 1000,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
@@ -75,12 +95,20 @@ def push(
     A label file has a line for each row: a column for each class (plausibilities), or one for each set of
     classes and one for all of them (masses; headers such as cat|dog), or one column of classes and sets.
 
+    With --labels a file without the model's attributes is one of answers to rows that are there: a line
+    for each, with columns for item, labeller and answer, or a line for each item and a column for each
+    labeller. What several say of a row is combined (quercus policy). The same file again changes nothing.
+
     Try:
 
         quercus push wine wine.csv
         quercus push wine known.csv --labels --class cultivar --id-prefix known-
         quercus push dogs dogs.arff --label-file opinions.csv
+        quercus push birds crowd.csv --labels --item picture
     """
+    columns = Columns(item, labeller_column, answer_column)
+    if (columns.is_given or labeller is not None) and not labels:
+        raise typer.BadParameter("--item, --labeller-column, --answer-column and --labeller are for --labels")
     if labels and label_file is not None:
         raise typer.BadParameter("--labels and --label-file are two ways to give labels: choose one")
     if label_column is not None and label_file is None:
@@ -89,6 +117,10 @@ def push(
     table = open_table(file, delimiter=delimiter, missing=words)
     with connect(server) as client:
         specification = client.get_model(model).specification
+        if labels and is_answer_file(table, specification, columns):
+            said = Given(columns, default_labeller() if labeller is None else labeller)
+            push_answers(client, model, table, said, as_json=as_json)
+            return
         binding = Binding(table, specification)
         classes = list(specification.classes)
         records = iter(table)

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from quercus.client.commands.common import err, fail, out
 from quercus.client.commands.stores import StoreOption, is_named, opened_store, store_errors, store_url
+from quercus.client.files import writing
 
 if TYPE_CHECKING:
     from quercus.storage.store import Store
@@ -206,14 +207,14 @@ def _write_log(opened: Store, name: str, part: Path, file: Path) -> int:
 def _write_table(opened: Store, name: str, part: Path, file: Path, *, for_spreadsheets: bool) -> int:
     from quercus.server.exporting import table  # noqa: PLC0415  (the server extra)
 
-    if file.suffix.lower() == ".parquet":
-        from quercus.server.exporting import write_parquet  # noqa: PLC0415
-
-        return write_parquet(table(opened, name), part)
-    from quercus.server.exporting import write_csv  # noqa: PLC0415
-
-    with _text(part, file.name, "wt") as stream:
-        return write_csv(table(opened, name), stream, for_spreadsheets=for_spreadsheets)
+    found = table(opened, name)
+    output = writing.Output(found.header, found.kinds, found.rows)
+    form: writing.Format = "parquet" if file.suffix.lower() == ".parquet" else "csv"
+    packed = file.name.lower().endswith(".gz")
+    try:
+        return writing.write(output, part, form, packed=packed, for_spreadsheets=for_spreadsheets)
+    except writing.CannotWrite as error:
+        fail(str(error))
 
 
 def _text(path: Path, name: str, mode: str) -> IO[Any]:

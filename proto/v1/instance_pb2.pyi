@@ -23,6 +23,117 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class Statement(_message.Message):
+    """What a labeller says of one instance. What all labellers say of it, asked or not, is combined as several answers are."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    LABELLER_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    RETRACT_FIELD_NUMBER: _builtins.int
+    RELIABILITY_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    instance_id: _builtins.str
+    """Id of an instance that is there."""
+    labeller: _builtins.str
+    """Who says it, 1 to 100 characters; empty: the labeller of the request. With tokens: the token's name."""
+    retract: _builtins.bool
+    """Takes back what this labeller stated; without a label."""
+    reliability: _builtins.float
+    """Chance that the labeller is right, in (0, 1]; absent: 1, or estimated (see LabellingPolicy)."""
+    comment: _builtins.str
+    """At most 2,000 characters."""
+    @_builtins.property
+    def label(self) -> _values_pb2.Label:
+        """Takes the place of what this labeller said of the instance before."""
+
+    def __init__(
+        self,
+        *,
+        instance_id: _builtins.str = ...,
+        labeller: _builtins.str = ...,
+        label: _values_pb2.Label | None = ...,
+        retract: _builtins.bool = ...,
+        reliability: _builtins.float | None = ...,
+        comment: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "label", b"label", "reliability", b"reliability"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "comment", b"comment", "instance_id", b"instance_id", "label", b"label", "labeller", b"labeller", "reliability", b"reliability", "retract", b"retract"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__reliability: _TypeAlias = _typing.Literal["reliability"]  # noqa: Y015
+    _WhichOneofArgType__reliability: _TypeAlias = _typing.Literal["_reliability", b"_reliability"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reliability) -> _WhichOneofReturnType__reliability | None: ...
+
+Global___Statement: _TypeAlias = Statement  # noqa: Y015
+
+@_typing.final
+class StateEvidenceRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    STATEMENTS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    LABELLER_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """models/{model}"""
+    request_id: _builtins.str
+    """1 to 200 characters: the same request again stores nothing twice."""
+    labeller: _builtins.str
+    """Of statements that name none."""
+    @_builtins.property
+    def statements(self) -> _containers.RepeatedCompositeFieldContainer[Global___Statement]:
+        """1 to 10,000."""
+
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        statements: _abc.Iterable[Global___Statement] | None = ...,
+        request_id: _builtins.str = ...,
+        labeller: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labeller", b"labeller", "model", b"model", "request_id", b"request_id", "statements", b"statements"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StateEvidenceRequest: _TypeAlias = StateEvidenceRequest  # noqa: Y015
+
+@_typing.final
+class StateEvidenceResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
+    STATEMENTS_STORED_FIELD_NUMBER: _builtins.int
+    STATEMENTS_KNOWN_FIELD_NUMBER: _builtins.int
+    MODEL_UID_FIELD_NUMBER: _builtins.int
+    committed_sequence: _builtins.int
+    """Newest committed sequence number of the model after these statements."""
+    statements_stored: _builtins.int
+    statements_known: _builtins.int
+    """Of the same labeller in the same words, there already."""
+    model_uid: _builtins.str
+    """Of the model that they were stored in."""
+    def __init__(
+        self,
+        *,
+        committed_sequence: _builtins.int = ...,
+        statements_stored: _builtins.int = ...,
+        statements_known: _builtins.int = ...,
+        model_uid: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "model_uid", b"model_uid", "statements_known", b"statements_known", "statements_stored", b"statements_stored"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StateEvidenceResponse: _TypeAlias = StateEvidenceResponse  # noqa: Y015
+
+@_typing.final
 class PushInstancesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -193,6 +304,10 @@ class Evidence(_message.Message):
         """Takes the place of all answers so far; without a label they are taken back."""
         KIND_OPINION: Evidence._Kind.ValueType  # 2
         """One of several answers to a query; what they say together is the answer that follows."""
+        KIND_STATEMENT: Evidence._Kind.ValueType  # 3
+        """Of a labeller who was not asked, without a label a taking back; what all say together is the correction that
+        follows, which names no query.
+        """
 
     class Kind(_Kind, metaclass=_KindEnumTypeWrapper): ...
     KIND_UNSPECIFIED: Evidence.Kind.ValueType  # 0
@@ -201,6 +316,10 @@ class Evidence(_message.Message):
     """Takes the place of all answers so far; without a label they are taken back."""
     KIND_OPINION: Evidence.Kind.ValueType  # 2
     """One of several answers to a query; what they say together is the answer that follows."""
+    KIND_STATEMENT: Evidence.Kind.ValueType  # 3
+    """Of a labeller who was not asked, without a label a taking back; what all say together is the correction that
+    follows, which names no query.
+    """
 
     SEQUENCE_FIELD_NUMBER: _builtins.int
     AUTHOR_FIELD_NUMBER: _builtins.int

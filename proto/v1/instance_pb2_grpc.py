@@ -54,6 +54,11 @@ class InstanceServiceStub:
                 request_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.GetInstanceRequest.SerializeToString,
                 response_deserializer=quercus_dot_proto_dot_v1_dot_instance__pb2.Instance.FromString,
                 _registered_method=True)
+        self.StateEvidence = channel.unary_unary(
+                '/quercus.v1.InstanceService/StateEvidence',
+                request_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.StateEvidenceRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_instance__pb2.StateEvidenceResponse.FromString,
+                _registered_method=True)
 
 
 class InstanceServiceServicer:
@@ -85,6 +90,15 @@ class InstanceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StateEvidence(self, request, context):
+        """Labels for rows that are there already, by labellers who were not asked: stored whole or not at all, at no cost of
+        the budget. Open queries about these rows are withdrawn; a query that somebody holds stays with its holder, whose
+        answer counts beside what was stated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_InstanceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -107,6 +121,11 @@ def add_InstanceServiceServicer_to_server(servicer, server):
                     servicer.GetInstance,
                     request_deserializer=quercus_dot_proto_dot_v1_dot_instance__pb2.GetInstanceRequest.FromString,
                     response_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.Instance.SerializeToString,
+            ),
+            'StateEvidence': grpc.unary_unary_rpc_method_handler(
+                    servicer.StateEvidence,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_instance__pb2.StateEvidenceRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.StateEvidenceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -217,6 +236,33 @@ class InstanceService:
             '/quercus.v1.InstanceService/GetInstance',
             quercus_dot_proto_dot_v1_dot_instance__pb2.GetInstanceRequest.SerializeToString,
             quercus_dot_proto_dot_v1_dot_instance__pb2.Instance.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StateEvidence(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.InstanceService/StateEvidence',
+            quercus_dot_proto_dot_v1_dot_instance__pb2.StateEvidenceRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_instance__pb2.StateEvidenceResponse.FromString,
             options,
             channel_credentials,
             insecure,

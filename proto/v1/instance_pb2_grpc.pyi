@@ -37,6 +37,11 @@ class InstanceServiceStub:
     """One batch and its acknowledgement: for whoever has a few rows and waits. Of many batches a stream takes more a second."""
     ListInstances: _grpc.UnaryUnaryMultiCallable[_instance_pb2.ListInstancesRequest, _instance_pb2.ListInstancesResponse]
     GetInstance: _grpc.UnaryUnaryMultiCallable[_instance_pb2.GetInstanceRequest, _instance_pb2.Instance]
+    StateEvidence: _grpc.UnaryUnaryMultiCallable[_instance_pb2.StateEvidenceRequest, _instance_pb2.StateEvidenceResponse]
+    """Labels for rows that are there already, by labellers who were not asked: stored whole or not at all, at no cost of
+    the budget. Open queries about these rows are withdrawn; a query that somebody holds stays with its holder, whose
+    answer counts beside what was stated.
+    """
 
 @_typing.type_check_only
 class InstanceServiceAsyncStub(InstanceServiceStub):
@@ -47,6 +52,11 @@ class InstanceServiceAsyncStub(InstanceServiceStub):
     """One batch and its acknowledgement: for whoever has a few rows and waits. Of many batches a stream takes more a second."""
     ListInstances: _aio.UnaryUnaryMultiCallable[_instance_pb2.ListInstancesRequest, _instance_pb2.ListInstancesResponse]  # type: ignore[assignment]
     GetInstance: _aio.UnaryUnaryMultiCallable[_instance_pb2.GetInstanceRequest, _instance_pb2.Instance]  # type: ignore[assignment]
+    StateEvidence: _aio.UnaryUnaryMultiCallable[_instance_pb2.StateEvidenceRequest, _instance_pb2.StateEvidenceResponse]  # type: ignore[assignment]
+    """Labels for rows that are there already, by labellers who were not asked: stored whole or not at all, at no cost of
+    the budget. Open queries about these rows are withdrawn; a query that somebody holds stays with its holder, whose
+    answer counts beside what was stated.
+    """
 
 class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -78,5 +88,16 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _instance_pb2.GetInstanceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_instance_pb2.Instance, _abc.Awaitable[_instance_pb2.Instance]]: ...
+
+    @_abc_1.abstractmethod
+    def StateEvidence(
+        self,
+        request: _instance_pb2.StateEvidenceRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_instance_pb2.StateEvidenceResponse, _abc.Awaitable[_instance_pb2.StateEvidenceResponse]]:
+        """Labels for rows that are there already, by labellers who were not asked: stored whole or not at all, at no cost of
+        the budget. Open queries about these rows are withdrawn; a query that somebody holds stays with its holder, whose
+        answer counts beside what was stated.
+        """
 
 def add_InstanceServiceServicer_to_server(servicer: InstanceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

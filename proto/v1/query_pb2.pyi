@@ -65,6 +65,8 @@ class _QueryStepKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_QuerySt
     QUERY_STEP_KIND_WITHDRAWN: _QueryStepKind.ValueType  # 9
     QUERY_STEP_KIND_CORRECTED: _QueryStepKind.ValueType  # 10
     QUERY_STEP_KIND_UNDONE: _QueryStepKind.ValueType  # 11
+    QUERY_STEP_KIND_EVICTED: _QueryStepKind.ValueType  # 12
+    """The lease was ended by an operator, or because the token that took it was revoked or expired; `why` says so."""
 
 class QueryStepKind(_QueryStepKind, metaclass=_QueryStepKindEnumTypeWrapper): ...
 
@@ -80,7 +82,78 @@ QUERY_STEP_KIND_REFUSED: QueryStepKind.ValueType  # 8
 QUERY_STEP_KIND_WITHDRAWN: QueryStepKind.ValueType  # 9
 QUERY_STEP_KIND_CORRECTED: QueryStepKind.ValueType  # 10
 QUERY_STEP_KIND_UNDONE: QueryStepKind.ValueType  # 11
+QUERY_STEP_KIND_EVICTED: QueryStepKind.ValueType  # 12
+"""The lease was ended by an operator, or because the token that took it was revoked or expired; `why` says so."""
 Global___QueryStepKind: _TypeAlias = QueryStepKind  # noqa: Y015
+
+class _AnswerKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AnswerKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ANSWER_KIND_UNSPECIFIED: _AnswerKind.ValueType  # 0
+    ANSWER_KIND_ANSWERED: _AnswerKind.ValueType  # 1
+    ANSWER_KIND_REFUSED: _AnswerKind.ValueType  # 2
+    """"Nobody can tell"; without a label."""
+    ANSWER_KIND_CORRECTED: _AnswerKind.ValueType  # 3
+    """In the place of an earlier answer."""
+    ANSWER_KIND_UNDONE: _AnswerKind.ValueType  # 4
+    """Takes an answer or a refusal back; without a label."""
+    ANSWER_KIND_STATED: _AnswerKind.ValueType  # 5
+    """Said unasked (StateEvidence)."""
+    ANSWER_KIND_RETRACTED: _AnswerKind.ValueType  # 6
+    """Takes back what was stated; without a label."""
+
+class AnswerKind(_AnswerKind, metaclass=_AnswerKindEnumTypeWrapper): ...
+
+ANSWER_KIND_UNSPECIFIED: AnswerKind.ValueType  # 0
+ANSWER_KIND_ANSWERED: AnswerKind.ValueType  # 1
+ANSWER_KIND_REFUSED: AnswerKind.ValueType  # 2
+""""Nobody can tell"; without a label."""
+ANSWER_KIND_CORRECTED: AnswerKind.ValueType  # 3
+"""In the place of an earlier answer."""
+ANSWER_KIND_UNDONE: AnswerKind.ValueType  # 4
+"""Takes an answer or a refusal back; without a label."""
+ANSWER_KIND_STATED: AnswerKind.ValueType  # 5
+"""Said unasked (StateEvidence)."""
+ANSWER_KIND_RETRACTED: AnswerKind.ValueType  # 6
+"""Takes back what was stated; without a label."""
+Global___AnswerKind: _TypeAlias = AnswerKind  # noqa: Y015
+
+class _AnswerState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AnswerStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ANSWER_STATE_UNSPECIFIED: _AnswerState.ValueType  # 0
+    ANSWER_STATE_COUNTS: _AnswerState.ValueType  # 1
+    """It is part of what is known of the instance."""
+    ANSWER_STATE_PENDING: _AnswerState.ValueType  # 2
+    """Its query wants more answers before they count together."""
+    ANSWER_STATE_REPLACED: _AnswerState.ValueType  # 3
+    """Another stands in its place."""
+    ANSWER_STATE_UNDONE: _AnswerState.ValueType  # 4
+    """It was taken back."""
+    ANSWER_STATE_EMPTY: _AnswerState.ValueType  # 5
+    """It has no label: a refusal or a taking back."""
+
+class AnswerState(_AnswerState, metaclass=_AnswerStateEnumTypeWrapper):
+    """What became of an answer."""
+
+ANSWER_STATE_UNSPECIFIED: AnswerState.ValueType  # 0
+ANSWER_STATE_COUNTS: AnswerState.ValueType  # 1
+"""It is part of what is known of the instance."""
+ANSWER_STATE_PENDING: AnswerState.ValueType  # 2
+"""Its query wants more answers before they count together."""
+ANSWER_STATE_REPLACED: AnswerState.ValueType  # 3
+"""Another stands in its place."""
+ANSWER_STATE_UNDONE: AnswerState.ValueType  # 4
+"""It was taken back."""
+ANSWER_STATE_EMPTY: AnswerState.ValueType  # 5
+"""It has no label: a refusal or a taking back."""
+Global___AnswerState: _TypeAlias = AnswerState  # noqa: Y015
 
 class _CorrectionPermission:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -794,7 +867,7 @@ class ExtendLeaseRequest(_message.Message):
     lease_token: _builtins.str
     @_builtins.property
     def lease_duration(self) -> _duration_pb2.Duration:
-        """From now; a lease that lasts longer anyway is left as it is."""
+        """From now; a lease that lasts longer anyway is left as it is. Extensions end 4 h after it was given."""
 
     def __init__(
         self,
@@ -904,6 +977,53 @@ class ReturnQueryResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReturnQueryResponse: _TypeAlias = ReturnQueryResponse  # noqa: Y015
+
+@_typing.final
+class ReleaseLeaseRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    LABELLER_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """models/{model}/queries/{number}"""
+    labeller: _builtins.str
+    """Only if this labeller holds it; empty: whoever does."""
+    comment: _builtins.str
+    """Why; kept in the history. At most 1,900 characters."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        labeller: _builtins.str = ...,
+        comment: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "labeller", b"labeller", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseLeaseRequest: _TypeAlias = ReleaseLeaseRequest  # noqa: Y015
+
+@_typing.final
+class ReleaseLeaseResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseLeaseResponse: _TypeAlias = ReleaseLeaseResponse  # noqa: Y015
 
 @_typing.final
 class CorrectAnswerRequest(_message.Message):
@@ -1182,6 +1302,179 @@ class ListQueryHistoryResponse(_message.Message):
 Global___ListQueryHistoryResponse: _TypeAlias = ListQueryHistoryResponse  # noqa: Y015
 
 @_typing.final
+class StreamAnswersRequest(_message.Message):
+    """Filters; what is left empty passes, and an answer must pass all."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    LABELLERS_FIELD_NUMBER: _builtins.int
+    CLASSES_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
+    STATES_FIELD_NUMBER: _builtins.int
+    INSTANCES_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    NEWEST_FIRST_FIELD_NUMBER: _builtins.int
+    INCLUDE_VALUES_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """models/{model}"""
+    after_sequence: _builtins.int
+    """To go on where a stream broke: the number of the last answer that came."""
+    limit: _builtins.int
+    """At most so many; 0: all."""
+    newest_first: _builtins.bool
+    include_values: _builtins.bool
+    """With the values of each instance."""
+    @_builtins.property
+    def labellers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """A caller who is a labeller alone gets its own."""
+
+    @_builtins.property
+    def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Answers for which one of these classes is most plausible; those that say nothing are left out."""
+
+    @_builtins.property
+    def kinds(self) -> _containers.RepeatedScalarFieldContainer[Global___AnswerKind.ValueType]: ...
+    @_builtins.property
+    def states(self) -> _containers.RepeatedScalarFieldContainer[Global___AnswerState.ValueType]: ...
+    @_builtins.property
+    def instances(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of instances."""
+
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """Given at this time or later, and before this time."""
+
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        labellers: _abc.Iterable[_builtins.str] | None = ...,
+        classes: _abc.Iterable[_builtins.str] | None = ...,
+        kinds: _abc.Iterable[Global___AnswerKind.ValueType] | None = ...,
+        states: _abc.Iterable[Global___AnswerState.ValueType] | None = ...,
+        instances: _abc.Iterable[_builtins.str] | None = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        after_sequence: _builtins.int = ...,
+        limit: _builtins.int = ...,
+        newest_first: _builtins.bool = ...,
+        include_values: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["since", b"since", "until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "classes", b"classes", "include_values", b"include_values", "instances", b"instances", "kinds", b"kinds", "labellers", b"labellers", "limit", b"limit", "model", b"model", "newest_first", b"newest_first", "since", b"since", "states", b"states", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamAnswersRequest: _TypeAlias = StreamAnswersRequest  # noqa: Y015
+
+@_typing.final
+class Answer(_message.Message):
+    """What a labeller said of an instance."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    INSTANCE_FIELD_NUMBER: _builtins.int
+    LABELLER_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    RELIABILITY_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    TOOK_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    FORMER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    FORMER_LABEL_FIELD_NUMBER: _builtins.int
+    FORMER_TEXT_FIELD_NUMBER: _builtins.int
+    LATER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    CONFLICT_FIELD_NUMBER: _builtins.int
+    CONTOUR_FIELD_NUMBER: _builtins.int
+    CLASS_NAME_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Of its event in the log: the number of the answer."""
+    instance: _builtins.str
+    """models/{model}/instances/{id}"""
+    labeller: _builtins.str
+    kind: Global___AnswerKind.ValueType
+    state: Global___AnswerState.ValueType
+    text: _builtins.str
+    """The label in words: a class, a set `a|b`, plausibilities `a:1 b:0.4`, masses `{a|b}:0.7 {a}:0.3`, `?` for nothing."""
+    reliability: _builtins.float
+    """What it counts with."""
+    comment: _builtins.str
+    query: _builtins.str
+    """models/{model}/queries/{number}; empty for what was said unasked."""
+    former_sequence: _builtins.int
+    """The answer that it took the place of or took back: its number (0: none), and its label."""
+    former_text: _builtins.str
+    later_sequence: _builtins.int
+    """The answer that took its place or took it back; 0: none."""
+    conflict: _builtins.bool
+    """It contradicted totally what was known."""
+    class_name: _builtins.str
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def label(self) -> _values_pb2.Label:
+        """Absent where kind says so."""
+
+    @_builtins.property
+    def took(self) -> _duration_pb2.Duration:
+        """Absent where it is not known."""
+
+    @_builtins.property
+    def former_label(self) -> _values_pb2.Label: ...
+    @_builtins.property
+    def contour(self) -> _values_pb2.Contour:
+        """What is known of the instance by now, and its class where only one is left."""
+
+    @_builtins.property
+    def values(self) -> _values_pb2.NamedRow:
+        """On request."""
+
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        instance: _builtins.str = ...,
+        labeller: _builtins.str = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        kind: Global___AnswerKind.ValueType = ...,
+        state: Global___AnswerState.ValueType = ...,
+        label: _values_pb2.Label | None = ...,
+        text: _builtins.str = ...,
+        reliability: _builtins.float = ...,
+        comment: _builtins.str = ...,
+        took: _duration_pb2.Duration | None = ...,
+        query: _builtins.str = ...,
+        former_sequence: _builtins.int = ...,
+        former_label: _values_pb2.Label | None = ...,
+        former_text: _builtins.str = ...,
+        later_sequence: _builtins.int = ...,
+        conflict: _builtins.bool = ...,
+        contour: _values_pb2.Contour | None = ...,
+        class_name: _builtins.str = ...,
+        values: _values_pb2.NamedRow | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "create_time", b"create_time", "former_label", b"former_label", "label", b"label", "took", b"took", "values", b"values"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["class_name", b"class_name", "comment", b"comment", "conflict", b"conflict", "contour", b"contour", "create_time", b"create_time", "former_label", b"former_label", "former_sequence", b"former_sequence", "former_text", b"former_text", "instance", b"instance", "kind", b"kind", "label", b"label", "labeller", b"labeller", "later_sequence", b"later_sequence", "query", b"query", "reliability", b"reliability", "sequence", b"sequence", "state", b"state", "text", b"text", "took", b"took", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Answer: _TypeAlias = Answer  # noqa: Y015
+
+@_typing.final
 class ListLabellersRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1238,6 +1531,7 @@ class LabellerStatistics(_message.Message):
     AGREEMENT_FIELD_NUMBER: _builtins.int
     RELIABILITY_FIELD_NUMBER: _builtins.int
     MEDIAN_TIME_FIELD_NUMBER: _builtins.int
+    STATED_FIELD_NUMBER: _builtins.int
     labeller: _builtins.str
     answered: _builtins.int
     refused: _builtins.int
@@ -1253,6 +1547,8 @@ class LabellerStatistics(_message.Message):
     """Chance that this labeller and another who answered the same query bet on the same class; absent: there is no other."""
     reliability: _builtins.float
     """Estimated from the agreement (Dawid & Skene 1979); absent: nobody shared a query with this labeller."""
+    stated: _builtins.int
+    """What this labeller said unasked (StateEvidence)."""
     @_builtins.property
     def median_time(self) -> _duration_pb2.Duration:
         """Of the newest 1,000 answers; absent: none."""
@@ -1272,10 +1568,11 @@ class LabellerStatistics(_message.Message):
         agreement: _builtins.float | None = ...,
         reliability: _builtins.float | None = ...,
         median_time: _duration_pb2.Duration | None = ...,
+        stated: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_reliability", b"_reliability", "agreement", b"agreement", "median_time", b"median_time", "reliability", b"reliability"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_reliability", b"_reliability", "agreement", b"agreement", "answered", b"answered", "corrected", b"corrected", "expired", b"expired", "held", b"held", "labeller", b"labeller", "median_time", b"median_time", "postponed", b"postponed", "refused", b"refused", "reliability", b"reliability", "skipped", b"skipped", "undone", b"undone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_reliability", b"_reliability", "agreement", b"agreement", "answered", b"answered", "corrected", b"corrected", "expired", b"expired", "held", b"held", "labeller", b"labeller", "median_time", b"median_time", "postponed", b"postponed", "refused", b"refused", "reliability", b"reliability", "skipped", b"skipped", "stated", b"stated", "undone", b"undone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__agreement: _TypeAlias = _typing.Literal["agreement"]  # noqa: Y015
     _WhichOneofArgType__agreement: _TypeAlias = _typing.Literal["_agreement", b"_agreement"]  # noqa: Y015

@@ -64,6 +64,11 @@ class QueryServiceStub:
                 request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryRequest.SerializeToString,
                 response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryResponse.FromString,
                 _registered_method=True)
+        self.ReleaseLease = channel.unary_unary(
+                '/quercus.v1.QueryService/ReleaseLease',
+                request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReleaseLeaseRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReleaseLeaseResponse.FromString,
+                _registered_method=True)
         self.CorrectAnswer = channel.unary_unary(
                 '/quercus.v1.QueryService/CorrectAnswer',
                 request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.CorrectAnswerRequest.SerializeToString,
@@ -83,6 +88,11 @@ class QueryServiceStub:
                 '/quercus.v1.QueryService/ListQueryHistory',
                 request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryRequest.SerializeToString,
                 response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryResponse.FromString,
+                _registered_method=True)
+        self.StreamAnswers = channel.unary_stream(
+                '/quercus.v1.QueryService/StreamAnswers',
+                request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.StreamAnswersRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.Answer.FromString,
                 _registered_method=True)
         self.ListLabellers = channel.unary_unary(
                 '/quercus.v1.QueryService/ListLabellers',
@@ -145,6 +155,13 @@ class QueryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReleaseLease(self, request, context):
+        """Ends the lease of a query, whoever holds it; for operators. The query is open again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CorrectAnswer(self, request, context):
         """Another answer in the place of one's own; a new event of the log, which supersedes. Sent again, it succeeds again.
         """
@@ -167,6 +184,13 @@ class QueryServiceServicer:
 
     def ListQueryHistory(self, request, context):
         """Every step of a query, or of all queries of a model, in the order they were taken.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StreamAnswers(self, request, context):
+        """What labellers said, asked or not, in words: an item each, in the order of the log, up to its newest event.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -225,6 +249,11 @@ def add_QueryServiceServicer_to_server(servicer, server):
                     request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryRequest.FromString,
                     response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReturnQueryResponse.SerializeToString,
             ),
+            'ReleaseLease': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseLease,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReleaseLeaseRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ReleaseLeaseResponse.SerializeToString,
+            ),
             'CorrectAnswer': grpc.unary_unary_rpc_method_handler(
                     servicer.CorrectAnswer,
                     request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.CorrectAnswerRequest.FromString,
@@ -244,6 +273,11 @@ def add_QueryServiceServicer_to_server(servicer, server):
                     servicer.ListQueryHistory,
                     request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryRequest.FromString,
                     response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryResponse.SerializeToString,
+            ),
+            'StreamAnswers': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamAnswers,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.StreamAnswersRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.Answer.SerializeToString,
             ),
             'ListLabellers': grpc.unary_unary_rpc_method_handler(
                     servicer.ListLabellers,
@@ -434,6 +468,33 @@ class QueryService:
             _registered_method=True)
 
     @staticmethod
+    def ReleaseLease(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/ReleaseLease',
+            quercus_dot_proto_dot_v1_dot_query__pb2.ReleaseLeaseRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_query__pb2.ReleaseLeaseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def CorrectAnswer(request,
             target,
             options=(),
@@ -531,6 +592,33 @@ class QueryService:
             '/quercus.v1.QueryService/ListQueryHistory',
             quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryRequest.SerializeToString,
             quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamAnswers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/quercus.v1.QueryService/StreamAnswers',
+            quercus_dot_proto_dot_v1_dot_query__pb2.StreamAnswersRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_query__pb2.Answer.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,8 @@ class QueryServiceStub:
     ExtendLease: _grpc.UnaryUnaryMultiCallable[_query_pb2.ExtendLeaseRequest, _query_pb2.ExtendLeaseResponse]
     ReturnQuery: _grpc.UnaryUnaryMultiCallable[_query_pb2.ReturnQueryRequest, _query_pb2.ReturnQueryResponse]
     """Gives a query back: to whoever asks next, to others only, or to anybody later."""
+    ReleaseLease: _grpc.UnaryUnaryMultiCallable[_query_pb2.ReleaseLeaseRequest, _query_pb2.ReleaseLeaseResponse]
+    """Ends the lease of a query, whoever holds it; for operators. The query is open again."""
     CorrectAnswer: _grpc.UnaryUnaryMultiCallable[_query_pb2.CorrectAnswerRequest, _query_pb2.CorrectAnswerResponse]
     """Another answer in the place of one's own; a new event of the log, which supersedes. Sent again, it succeeds again."""
     UndoAnswer: _grpc.UnaryUnaryMultiCallable[_query_pb2.UndoAnswerRequest, _query_pb2.UndoAnswerResponse]
@@ -50,6 +52,8 @@ class QueryServiceStub:
     ListQueries: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListQueriesRequest, _query_pb2.ListQueriesResponse]
     ListQueryHistory: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListQueryHistoryRequest, _query_pb2.ListQueryHistoryResponse]
     """Every step of a query, or of all queries of a model, in the order they were taken."""
+    StreamAnswers: _grpc.UnaryStreamMultiCallable[_query_pb2.StreamAnswersRequest, _query_pb2.Answer]
+    """What labellers said, asked or not, in words: an item each, in the order of the log, up to its newest event."""
     ListLabellers: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]
     """What each labeller of a model did."""
     GetLabellingPolicy: _grpc.UnaryUnaryMultiCallable[_query_pb2.GetLabellingPolicyRequest, _query_pb2.LabellingPolicy]
@@ -71,6 +75,8 @@ class QueryServiceAsyncStub(QueryServiceStub):
     ExtendLease: _aio.UnaryUnaryMultiCallable[_query_pb2.ExtendLeaseRequest, _query_pb2.ExtendLeaseResponse]  # type: ignore[assignment]
     ReturnQuery: _aio.UnaryUnaryMultiCallable[_query_pb2.ReturnQueryRequest, _query_pb2.ReturnQueryResponse]  # type: ignore[assignment]
     """Gives a query back: to whoever asks next, to others only, or to anybody later."""
+    ReleaseLease: _aio.UnaryUnaryMultiCallable[_query_pb2.ReleaseLeaseRequest, _query_pb2.ReleaseLeaseResponse]  # type: ignore[assignment]
+    """Ends the lease of a query, whoever holds it; for operators. The query is open again."""
     CorrectAnswer: _aio.UnaryUnaryMultiCallable[_query_pb2.CorrectAnswerRequest, _query_pb2.CorrectAnswerResponse]  # type: ignore[assignment]
     """Another answer in the place of one's own; a new event of the log, which supersedes. Sent again, it succeeds again."""
     UndoAnswer: _aio.UnaryUnaryMultiCallable[_query_pb2.UndoAnswerRequest, _query_pb2.UndoAnswerResponse]  # type: ignore[assignment]
@@ -78,6 +84,8 @@ class QueryServiceAsyncStub(QueryServiceStub):
     ListQueries: _aio.UnaryUnaryMultiCallable[_query_pb2.ListQueriesRequest, _query_pb2.ListQueriesResponse]  # type: ignore[assignment]
     ListQueryHistory: _aio.UnaryUnaryMultiCallable[_query_pb2.ListQueryHistoryRequest, _query_pb2.ListQueryHistoryResponse]  # type: ignore[assignment]
     """Every step of a query, or of all queries of a model, in the order they were taken."""
+    StreamAnswers: _aio.UnaryStreamMultiCallable[_query_pb2.StreamAnswersRequest, _query_pb2.Answer]  # type: ignore[assignment]
+    """What labellers said, asked or not, in words: an item each, in the order of the log, up to its newest event."""
     ListLabellers: _aio.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]  # type: ignore[assignment]
     """What each labeller of a model did."""
     GetLabellingPolicy: _aio.UnaryUnaryMultiCallable[_query_pb2.GetLabellingPolicyRequest, _query_pb2.LabellingPolicy]  # type: ignore[assignment]
@@ -134,6 +142,14 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
         """Gives a query back: to whoever asks next, to others only, or to anybody later."""
 
     @_abc_1.abstractmethod
+    def ReleaseLease(
+        self,
+        request: _query_pb2.ReleaseLeaseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.ReleaseLeaseResponse, _abc.Awaitable[_query_pb2.ReleaseLeaseResponse]]:
+        """Ends the lease of a query, whoever holds it; for operators. The query is open again."""
+
+    @_abc_1.abstractmethod
     def CorrectAnswer(
         self,
         request: _query_pb2.CorrectAnswerRequest,
@@ -163,6 +179,14 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_query_pb2.ListQueryHistoryResponse, _abc.Awaitable[_query_pb2.ListQueryHistoryResponse]]:
         """Every step of a query, or of all queries of a model, in the order they were taken."""
+
+    @_abc_1.abstractmethod
+    def StreamAnswers(
+        self,
+        request: _query_pb2.StreamAnswersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_query_pb2.Answer], _abc.AsyncIterator[_query_pb2.Answer]]:
+        """What labellers said, asked or not, in words: an item each, in the order of the log, up to its newest event."""
 
     @_abc_1.abstractmethod
     def ListLabellers(

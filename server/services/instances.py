@@ -9,6 +9,7 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc
+from quercus.server import stating
 from quercus.server.checks import empty_stream
 from quercus.server.convert_instances import encode_instance
 from quercus.server.convert_labels import decode_labels
@@ -134,6 +135,12 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         size = page_size(request.page_size)
         after = read_number_token("instances", request.page_token)
         return await self._core.read(_list, self._core.store, model, after, size)
+
+    async def StateEvidence(  # noqa: N802
+        self, request: instance_pb2.StateEvidenceRequest, context: Any
+    ) -> instance_pb2.StateEvidenceResponse:
+        """Store what labellers say unasked."""
+        return await stating.state(self._core, request)
 
     async def GetInstance(  # noqa: N802
         self, request: instance_pb2.GetInstanceRequest, context: Any

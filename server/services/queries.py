@@ -9,8 +9,8 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2, query_pb2_grpc
-from quercus.server import answering, leasing
-from quercus.server.access import OPERATOR, READER, caller, speaker
+from quercus.server import answer_stream, answering, leasing
+from quercus.server.access import CORRECTOR, OPERATOR, READER, caller, speaker
 from quercus.server.checks import check_count, lease_s, wait_s
 from quercus.server.convert_labelling import decode_policy, encode_labeller, encode_policy, encode_step
 from quercus.server.convert_models import timestamp
@@ -21,7 +21,7 @@ from quercus.server.names import make_token, page_size, parse_model, parse_query
 from quercus.server.query_stream import QueryStream
 from quercus.server.reliability import NEWEST, standings
 from quercus.server.searching import Search
-from quercus.storage.query_records import Idle, QueryState
+from quercus.storage.query_records import Idle, LabellerCounts, QueryState
 from quercus.storage.store import Store
 
 _FINAL = (Idle.BUDGET_SPENT, Idle.SHARE_SPENT)
@@ -107,6 +107,12 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         """Give a query back."""
         return await leasing.take_back(self._core, request)
 
+    async def ReleaseLease(  # noqa: N802
+        self, request: query_pb2.ReleaseLeaseRequest, context: Any
+    ) -> query_pb2.ReleaseLeaseResponse:
+        """End a lease, whoever holds it."""
+        return await leasing.end_lease(self._core, request)
+
     async def CorrectAnswer(  # noqa: N802
         self, request: query_pb2.CorrectAnswerRequest, context: Any
     ) -> query_pb2.CorrectAnswerResponse:
@@ -142,6 +148,13 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         after = read_number_token("steps", request.page_token)
         return await self._core.read(_history, self._core.store, model, number, after, size)
 
+    async def StreamAnswers(  # noqa: N802
+        self, request: query_pb2.StreamAnswersRequest, context: Any
+    ) -> AsyncIterator[query_pb2.Answer]:
+        """Send what labellers said, an item each."""
+        async for answer in answer_stream.stream(self._core, request, _only()):
+            yield answer
+
     async def ListLabellers(  # noqa: N802
         self, request: query_pb2.ListLabellersRequest, context: Any
     ) -> query_pb2.ListLabellersResponse:
@@ -171,7 +184,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
 def _only() -> str | None:
     """Return the labeller who may see no other's queries, None for a caller who may see all."""
     principal = caller()
-    if principal is None or principal.roles & {OPERATOR, READER}:
+    if principal is None or principal.roles & {OPERATOR, READER, CORRECTOR}:
         return None
     return principal.name
 
@@ -209,6 +222,11 @@ def _history(
 
 def _labellers(store: Store, model: str, size: int) -> query_pb2.ListLabellersResponse:
     found = standings(store.opinions(model, NEWEST), size)
+    stated = store.stated(model)
+    asked = {counts.labeller: counts for counts in store.labellers(model)}
     return query_pb2.ListLabellersResponse(
-        labellers=[encode_labeller(counts, found) for counts in store.labellers(model)]
+        labellers=[
+            encode_labeller(asked.get(name) or LabellerCounts(name), found, stated.get(name, 0))
+            for name in sorted({*asked, *stated})
+        ]
     )

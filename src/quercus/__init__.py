@@ -3,11 +3,17 @@
 The parts live in subpackages (``quercus.client``, ``quercus.server``, ...); importing this package imports none of them.
 """
 
-from importlib.metadata import PackageNotFoundError, version
-
-try:
-    __version__ = version("quercus")
-except PackageNotFoundError:  # a checkout that was never installed
-    __version__ = "0+unknown"
-
 __all__ = ["__version__"]
+__version__: str
+
+
+def __getattr__(name: str) -> str:
+    """The version, looked up when it is asked for: reading metadata costs a tenth of a second."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+    try:
+        return version("quercus")
+    except PackageNotFoundError:  # a checkout that was never installed
+        return "0+unknown"

@@ -62,6 +62,22 @@ def test_the_script_prints_what_the_readme_says(printed: str) -> None:
 
 
 @pytest.mark.usefixtures("printed")
+def test_the_script_runs_twice(environment: dict[str, str], tmp_path: Path) -> None:
+    script = tmp_path / "tour.py"
+    script.write_text(block("python"))
+    again = subprocess.run(
+        [sys.executable, str(script)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert again.returncode == 0, again.stderr
+    assert [line.rstrip() for line in again.stdout.strip().splitlines()] == block("text").strip().splitlines()
+
+
+@pytest.mark.usefixtures("printed")
 def test_the_shell_commands_work(environment: dict[str, str], tmp_path: Path) -> None:
     commands = [
         line.split("  #")[0].strip() for line in block("sh").splitlines() if line.startswith("quercus ")

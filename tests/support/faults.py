@@ -13,9 +13,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +28,7 @@ import grpc
 import pytest
 from integration.client.serving import Serving
 
-from quercus.client import Client, Nominal, QuercusError, Specification
+from quercus.client import Client, DeadlineExceeded, Nominal, Outbox, QuercusError, Specification
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, tree_pb2, tree_pb2_grpc
 from quercus.storage import EventKind, Store, file_url
 from quercus.storage.verify import verify
@@ -36,6 +37,9 @@ from support.processes import children, resident_bytes
 
 MODEL: Final = "m"
 WAIT_S: Final = 120.0
+SENSOR_S: Final = 0.1
+"""Between two rows of the outbox that runs through every fault."""
+
 HELD_S: Final = 3600
 SLOW_GROWTH_BYTES: Final = 64 * 1024 * 1024
 """By which the server may grow while readers do not read: what gRPC and the sockets hold, and pieces of free memory."""
@@ -84,6 +88,8 @@ class Trial:
     pushed: list[str] = field(default_factory=list)
     answered: list[int] = field(default_factory=list)
     saw: list[str] = field(default_factory=list)
+    sensed: list[str] = field(default_factory=list)
+    left: bytes = b""
 
     @contextmanager
     def server(self) -> Iterator[Client]:
@@ -97,7 +103,49 @@ class Trial:
                 rows = [["abc"[k % 3], "abc"[k // 3 % 3], "abc"[k // 9 % 3]] for k in range(60)]
                 self.push(client, rows, ["os"[k * k % 5 % 2] if k % 3 else None for k in range(60)])
                 client.wait_grown(MODEL, timeout_s=WAIT_S)
-                yield client
+                with self._sensor():
+                    yield client
+        finally:
+            self.serving.stop()
+
+    @contextmanager
+    def _sensor(self) -> Iterator[None]:
+        """Put row after row into an outbox while the fault strikes; in the end the server has all of them, once."""
+        ended = threading.Event()
+        with tempfile.TemporaryDirectory() as folder, Client(self.serving.address) as sensor:
+            file = Path(folder) / "rows.buffer"
+            outbox = sensor.outbox(MODEL, file)
+            feeder = threading.Thread(target=self._feed, args=(outbox, ended), name="sensor")
+            feeder.start()
+            try:
+                yield
+            finally:
+                ended.set()
+                feeder.join()
+                if self.serving.process.poll() is None:
+                    outbox.close(WAIT_S)
+                else:
+                    self._deliver_later(outbox, file)
+
+    def _feed(self, outbox: Outbox, ended: threading.Event) -> None:
+        while not ended.wait(SENSOR_S):
+            self.sensed.append(f"sensed-{len(self.sensed)}")
+            outbox.put([["a", "b", "c"]], ids=self.sensed[-1:])
+
+    def _deliver_later(self, outbox: Outbox, file: Path) -> None:
+        """Keep the buffer of an outbox whose server is gone, for the next one."""
+        with suppress(DeadlineExceeded):
+            outbox.close(0.1)
+        self.left = file.read_bytes() if file.exists() else b""
+
+    def deliver(self) -> None:
+        """Send what was left to a server that is started anew."""
+        self.serving = Serving(self.folder, 0, "--log-level", "error", *self.flags)
+        try:
+            with tempfile.TemporaryDirectory() as folder, Client(self.serving.address) as sensor:
+                file = Path(folder) / "rows.buffer"
+                file.write_bytes(self.left)
+                sensor.outbox(MODEL, file).close(WAIT_S)
         finally:
             self.serving.stop()
 
@@ -131,6 +179,7 @@ class Trial:
         ids = [event.id for event in events if event.kind is EventKind.INSTANCE]
         assert len(ids) == len(set(ids)), "a row is stored twice"
         assert set(self.pushed) <= set(ids), "an acknowledged row is gone"
+        assert set(self.sensed) <= set(ids), "a row of the outbox is gone"
         assert set(self.answered) <= {e.sequence for e in events if e.kind is EventKind.ANSWER}, (
             "an answer is gone"
         )
@@ -148,7 +197,7 @@ def _until(true: Callable[[], object], what: str) -> float:
 def disk_full(folder: Path) -> Trial:
     """The disk fills, and is emptied again."""
     with small_disk(folder / "disk", megabytes=8) as disk:
-        trial = Trial(disk)
+        trial = Trial(disk, outage_s=2.0)
         with trial.server() as client:
             trial.answer(client)
             filler = fill(disk, left_bytes=400_000)
@@ -184,6 +233,7 @@ def read_only(folder: Path) -> Trial:
             trial.refused("get model", lambda: client.get_model(MODEL))
             trial.serving.kill()  # nothing can be written any more, so nothing is there to be waited for
         mount_again()
+        trial.deliver()
         trial.check()
     return trial
 
@@ -361,7 +411,10 @@ def main() -> None:
                 failed += 1
                 print(f"{name:28} | FAILED: {error}", flush=True)
                 continue
-            kept = f"{len(trial.pushed):,} rows and {len(trial.answered)} answers acknowledged, none lost"
+            kept = (
+                f"{len(trial.pushed):,} rows and {len(trial.answered)} answers acknowledged, {len(trial.sensed)} rows "
+                "through an outbox, none lost"
+            )
             print(f"{name:28} | {'; '.join(trial.saw)} | {kept}", flush=True)
     sys.exit(failed)
 

@@ -4,7 +4,8 @@
 
 Whatever comes, a server answers with a status that says what is wrong with the message, and goes on. Most messages are
 right ones of which a few fields were changed, so that they get past the door; others are made of nothing but their
-type, and of some the bytes are spoilt.
+type, and of some the bytes are spoilt. One call in ten is left in the middle, and storms of callers that leave follow:
+the server logs at level debug, since once it asked calls that were gone.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from quercus.client import Client, Nominal, Numeric, Specification
 from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 from quercus.trees.prepare import prepare
 from support.right import Labelling, Queries, right_messages
+from support.storm import LONGEST_S, Storm
 
 FILES: Final = (model_pb2, instance_pb2, query_pb2, classify_pb2, tree_pb2, admin_pb2)
 METHODS: Final = {
@@ -61,6 +63,9 @@ SPECIFICATION: Final = Specification(
 )  # fmt: skip
 AGAIN: Final = 250
 """After so many messages names and lease tokens are looked up anew."""
+
+LEAVING: Final = 0.1
+"""Of the calls so many are cancelled, or their connection is dropped, before or while they are answered."""
 
 PARTS: Final = 4
 """Memory is looked at after each; the first ones load and fill caches."""
@@ -307,6 +312,9 @@ class Fuzz:
         kind = f"{'stream' if streams_in else 'unary'}_{'stream' if streams_out else 'unary'}"
         waits = method.endswith(WAITING)
         deadline_s = DEADLINE_S if not waits else 10 * WAITING_S if as_it_is else WAITING_S
+        if not as_it_is and self.maker.rng.random() < LEAVING:
+            await self._leave(method, kind, sent)
+            return
         call = getattr(channel, kind)(f"/{method}")(iter(sent) if streams_in else sent[0], timeout=deadline_s)
         heard = False
         try:
@@ -325,6 +333,18 @@ class Fuzz:
             if heard and code == "DEADLINE_EXCEEDED":
                 code = "OK"  # answered, and went on: this client left
         self.codes[method, code] += 1
+
+    async def _leave(self, method: str, kind: str, sent: list[bytes]) -> None:
+        """Make a call, and cancel it or drop its connection before or while it is answered."""
+        rng = self.maker.rng
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        async with grpc.aio.insecure_channel(self.address, options=options) as channel:
+            asked: Any = iter(sent) if kind.startswith("stream") else sent[0]
+            call = getattr(channel, kind)(f"/{method}")(asked, timeout=DEADLINE_S)
+            await asyncio.sleep(rng.uniform(0, LONGEST_S))
+            if rng.random() < 0.5:
+                call.cancel()
+        self.codes[method, "LEFT"] += 1
 
 
 def _came_from_the_server(error: grpc.aio.AioRpcError) -> bool:
@@ -353,7 +373,11 @@ def _part(address: str, seed: int, model: str, count: int) -> tuple[Counter[tupl
     fuzz = Fuzz(address, seed, model)
     fuzz.run(count)
     garbage(address, count, seed)
-    return fuzz.codes, fuzz.bugs
+    fuzz.prepare(anew=True)
+    storm = Storm(address, model, seed)
+    asyncio.run(storm.blow(count))
+    codes = fuzz.codes + Counter({("storm", code): number for code, number in storm.codes.items()})
+    return codes, fuzz.bugs
 
 
 def main() -> None:
@@ -366,7 +390,7 @@ def main() -> None:
     memory = []
     models = ("m", "n")
     with tempfile.TemporaryDirectory() as folder, get_context("spawn").Pool(len(models)) as pool:
-        serving = Serving(Path(folder), 0, "--log-level", "error")
+        serving = Serving(Path(folder), 0, "--log-level", "debug")
         try:
             with Client(serving.address) as client:
                 for part in range(PARTS):

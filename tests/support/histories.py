@@ -14,6 +14,7 @@ MAY = {
     Step.RELEASED: ({LEASED}, COMES_BACK),
     Step.EXPIRED: ({LEASED}, COMES_BACK),
     Step.POSTPONED: ({LEASED}, COMES_BACK),
+    Step.EVICTED: ({LEASED}, COMES_BACK),
     Step.SKIPPED: ({OPEN, LEASED, WITHDRAWN}, {OPEN, LEASED, WITHDRAWN}),
     Step.ANSWERED: ({OPEN, LEASED}, {QueryState.ANSWERED, OPEN}),
     Step.REFUSED: ({OPEN, LEASED}, {QueryState.REFUSED}),
@@ -53,7 +54,7 @@ def check_history(rows: Sequence[HistoryRow]) -> dict[str, int]:
             assert row.lease
             assert ends[number] > row.clock
             counts["holdings"] += 1
-        elif row.step in {Step.RELEASED, Step.EXPIRED, Step.POSTPONED}:
+        elif row.step in {Step.RELEASED, Step.EXPIRED, Step.POSTPONED, Step.EVICTED}:
             assert holder.pop(number) == row.lease, "given back by who did not hold it"
             if row.step is Step.EXPIRED:
                 assert (row.until or 0.0) >= ends[number], "a lease got shorter"

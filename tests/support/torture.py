@@ -2,9 +2,10 @@
 
     python tests/support/torture.py 200
 
-Afterwards everything that was acknowledged must be there once, no query may have answers from two holders, the budget
-must hold, and the tree must be the one that batch induction grows from the same evidence; so must the forest of a
-second model, which learns again from the same rows in a process of its own.
+After every kill the store is backed up while all goes on, and the backup is checked and restored. At the end everything
+that was acknowledged must be there once, no query may have answers from two holders, the budget must hold, and the tree
+must be the one that batch induction grows from the same evidence; so must the forest of a second model, which learns
+again from the same rows in a process of its own.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from quercus.belief.frame import Frame
 from quercus.client import Client, FailedPrecondition, Nominal, QuercusError, Specification, Unavailable
 from quercus.server import access
 from quercus.storage import file_url
+from quercus.storage.backup import back_up, restore
 from quercus.storage.verify import verify
 from quercus.trees import specification as offline
 from quercus.trees.abc45 import induce
@@ -146,6 +148,7 @@ class Torture:
                 self._check_forest(client)
         finally:
             self.serving.stop()
+        self._back_up()
         assert verify(file_url(self.folder / "quercus.db")) == []
         return self.outcome
 
@@ -244,6 +247,7 @@ class Torture:
             self.serving.kill()
             self.serving = Serving(self.folder, int(self.address.rpartition(":")[2]))
         self.outcome.kills[target] += 1
+        self._back_up()
 
     def _learners(self) -> list[int]:
         """Processes of the grower that learn."""
@@ -251,6 +255,13 @@ class Torture:
             return [pid for grower in children(self.serving.process.pid) for pid in children(grower)]
         except FileNotFoundError:  # a grower that has just ended
             return []
+
+    def _back_up(self) -> None:
+        """Copy the store while all goes on; the copy must check clean and come back as a store that does."""
+        copy, restored = self.folder / "copy.db", self.folder / "restored.db"
+        back_up(file_url(self.folder / "quercus.db"), copy, force=True)
+        restore(copy, file_url(restored), force=True)
+        assert verify(file_url(restored)) == []
 
     def _check(self, client: Client) -> None:
         told = self.outcome

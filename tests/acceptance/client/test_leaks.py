@@ -62,3 +62,32 @@ def test_words_for_what_is_missing(server: str, name: str, tmp_path: Path) -> No
             {"c": "q"},
             {"x": 2.0},
         ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (
+            ("--where", "colr=red"),
+            "--where: 'colr' is no attribute; did you mean 'color'? There are color, x",
+        ),
+        (
+            ("--where", "color=rad"),
+            "--where: 'rad' is no value of color; did you mean 'red'? There are red, blue",
+        ),
+        (("--where", "x=1"), "--where: 'x' is numeric, a filter takes names"),
+        (("--can-tell", "cat"), "--can-tell: 'cat' is no class; There are a, b"),
+    ],
+)
+def test_filters_of_what_does_not_exist(
+    server: str, name: str, tmp_path: Path, flags: tuple[str, ...], words: str
+) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_text("class\na\nb\n")
+    with Client(server) as client:
+        client.create_model(
+            name, Specification([Nominal("color", ["red", "blue"]), Numeric("x")], ["a", "b"], budget=2)
+        )
+        client.push(name, [["red", 1.0], ["blue", 2.0]])
+    done = quercus("label", name, "--truth", str(path), "--idle-s", "1", *flags, server=server)
+    assert (done.returncode, words in done.stderr) == (1, True), done.stderr

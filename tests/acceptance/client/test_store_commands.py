@@ -87,9 +87,11 @@ def test_a_table_has_what_is_believed(serving: Serving, tmp_path: Path) -> None:
     assert "21 rows" in run("export", "t", str(file), "--store", str(tmp_path / "quercus.db"))
     rows = read(file)
     assert list(rows[0]) == ["id", "X", "Y", "label", "pl(o)", "pl(s)", "pl(x)", "answers", "conflict"]
-    assert (rows[0]["X"], rows[0]["Y"], rows[0]["label"]) == ("a", "e", "o:0.8 s:0.3 x:0.3")
+    assert (rows[0]["X"], rows[0]["Y"], rows[0]["label"]) == ("a", "e", "s")  # answered
+    assert rows[1]["label"] == "o:0.2 s:1.0 x:0.7"  # as it was pushed
     spoken = [row for row in rows if row["answers"] == "1"]
     assert len(spoken) == 2
+    assert "s" in [row["label"] for row in spoken]
     assert [row["pl(s)"] for row in spoken if (row["pl(o)"], row["pl(x)"]) == ("0.0", "0.0")] == ["1.0"]
     said = run("export", "t", str(file), "--store", str(tmp_path / "quercus.db"), code=2)
     assert "say --force" in said

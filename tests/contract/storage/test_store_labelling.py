@@ -18,6 +18,7 @@ from quercus.storage import (
     Step,
     Store,
 )
+from quercus.storage.leases import LONGEST_HOLD_S
 
 
 @pytest.fixture
@@ -413,3 +414,16 @@ def test_nobody_has_two_voices_by_two_leases(asking, clock):
         answer(asking, first, b"?", settles=False)
     assert answer(asking, second, settles=False).repeated
     assert asking.get_model("m").queries_answered == 1
+
+
+def test_however_often_it_is_extended_a_lease_ends(asking, clock):
+    (mine,) = take(asking, duration_s=600.0)
+    given_at = clock.now
+    ends = given_at + 600
+    while clock.now < ends:
+        ends = asking.extend("m", mine.number, mine.token, 3600.0)
+        clock.now += 1800
+    assert ends == given_at + LONGEST_HOLD_S
+    assert asking.get_query("m", mine.number).state is QueryState.OPEN
+    (long,) = take(asking, "bob", duration_s=LONGEST_HOLD_S + 100)  # given for longer, it lasts for longer
+    assert asking.extend("m", long.number, long.token, 60.0) == clock.now + LONGEST_HOLD_S + 100

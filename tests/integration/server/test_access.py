@@ -10,7 +10,15 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from quercus.client import Client, FailedPrecondition, LabellingPolicy, PermissionDenied, Unauthenticated
+from quercus.client import (
+    AnswerFilter,
+    Client,
+    FailedPrecondition,
+    LabellingPolicy,
+    PermissionDenied,
+    Statement,
+    Unauthenticated,
+)
 from quercus.proto.v1 import (
     admin_pb2,
     classify_pb2,
@@ -209,6 +217,26 @@ def test_a_labeller_labels_under_the_name_of_the_token(guarded: Guarded, tools: 
         first.answer(query, "s")
     nameless = query_pb2.LeaseQueriesRequest(model="models/m")
     assert guarded.call("QueryService/LeaseQueries", ann, nameless) is grpc.StatusCode.OK
+
+
+def test_a_labeller_states_under_the_name_of_the_token_and_sees_its_own_answers(
+    guarded: Guarded, tools: Any
+) -> None:
+    asked(guarded, tools)
+    (row, *_) = (each.id for each in guarded.operator.instances("m"))
+    ann, bob = guarded.issue("ann", "labeller"), guarded.issue("bob", "labeller")
+    with Client(guarded.address, token=ann) as first, Client(guarded.address, token=bob) as second:
+        first.state("m", [Statement(row, "s")])
+        with pytest.raises(PermissionDenied, match="speaks for 'bob'"):
+            second.state("m", [Statement(row, "x", labeller="ann")])
+        second.state("m", [Statement(row, "x")])
+        assert [each.labeller for each in second.answers("m")] == ["bob"]
+        with pytest.raises(PermissionDenied, match="labellers: has 'ann', but the token speaks for 'bob'"):
+            list(second.answers("m", AnswerFilter(labellers=["ann"])))
+    for role in ("reader", "corrector", "operator"):
+        with Client(guarded.address, token=guarded.issued[role]) as other:
+            assert [each.labeller for each in other.answers("m")] == ["ann", "bob"]
+    guarded.operator.state("m", [Statement(row, "o", labeller="cleo")])
 
 
 def asked(guarded: Guarded, tools: Any) -> None:

@@ -178,11 +178,11 @@ def test_filters(api: Any, tools: Any, asking: str) -> None:
     able = query_pb2.QueryFilter(classes=["s", "x"])
     told = lease(api, asking, "bob", max_queries=12, filter=able)
     assert all(each.contour.plausibilities[0] == 0.0 for each in told.queries)
-    for nothing in ({"Z": "d"}, {"Y": "no such value"}):
-        request = query_pb2.LeaseQueriesRequest(
-            model=f"models/{asking}", labeller="cleo", filter=query_pb2.QueryFilter(values=nothing)
-        )
-        assert api.queries.LeaseQueries(request).idle == Idle.IDLE_NOT_FOR_YOU
+    for nothing, words in (({"Z": "d"}, "'Z' is no attribute"), ({"Y": "so"}, "'so' is no value of Y")):
+        with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, words, field="filter.values"):
+            lease(api, asking, "cleo", filter=query_pb2.QueryFilter(values=nothing))
+    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "'nobody' is no class", field="filter.classes"):
+        lease(api, asking, "cleo", filter=query_pb2.QueryFilter(classes=["nobody"]))
     with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "models/-", field="filter.tags"):
         lease(api, asking, "ann", filter=query_pb2.QueryFilter(tags=["a"]))
 

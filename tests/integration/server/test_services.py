@@ -20,10 +20,10 @@ from quercus.trees.strategies.names import DEFAULT
 
 RPCS = {
     "ModelService": {"CreateModel", "GetModel", "ListModels", "UpdateModel", "DeleteModel"},
-    "InstanceService": {"PushInstances", "PushBatch", "ListInstances", "GetInstance"},
+    "InstanceService": {"PushInstances", "PushBatch", "ListInstances", "GetInstance", "StateEvidence"},
     "QueryService": {
         *("LeaseQueries", "StreamQueries", "AnswerQuery", "RefuseQuery", "ExtendLease", "ReturnQuery"),
-        *("CorrectAnswer", "UndoAnswer", "ListQueries", "ListQueryHistory", "ListLabellers"),
+        *("CorrectAnswer", "UndoAnswer", "ListQueries", "ListQueryHistory", "ListLabellers", "StreamAnswers"),
         *("GetLabellingPolicy", "UpdateLabellingPolicy"),
     },
     "ClassifyService": {"Classify", "ClassifyStream"},

@@ -8,6 +8,7 @@ from quercus.storage.transitions import (
     NEVER,
     Correct,
     Drop,
+    Evict,
     Extend,
     GiveBack,
     Lease,
@@ -31,6 +32,7 @@ events = st.one_of(
     st.builds(GiveBack, leases, st.sampled_from((NEVER, 25.0))),
     st.builds(Say, leases, st.sampled_from((OPEN, ANSWERED, REFUSED))),
     st.just(Drop()),
+    st.just(Evict()),
     st.builds(Correct, st.booleans()),
     st.builds(TakeBack, st.booleans()),
 )
@@ -66,8 +68,8 @@ def test_a_step_follows_the_rules(before: Life, event: object, now: float) -> No
     assert after.not_before == NEVER or after.state is OPEN
     # nobody loses a live lease but by the own word
     if life.state is LEASED and after.token != life.token:
-        assert isinstance(event, GiveBack | Say)
-        assert event.lease.token == life.token
+        assert isinstance(event, GiveBack | Say | Evict)
+        assert isinstance(event, Evict) or event.lease.token == life.token
     # what is settled stays so, but for being taken back
     if life.state in SETTLED and after != life:
         assert isinstance(event, Correct | TakeBack)
@@ -90,7 +92,7 @@ def counts(event: object, life: Life) -> set[int]:
             return {int(again)}
         case TakeBack(every):
             return {-life.answers} if every or life.state is REFUSED else {-1}
-        case Drop() | GiveBack():
+        case Drop() | GiveBack() | Evict():
             return {0, -life.answers}
     return {0}
 
@@ -101,6 +103,8 @@ def may(life: Life, event: object, now: float) -> bool:  # noqa: PLR0911 - a tab
             return life.state is OPEN and life.not_before <= now
         case Drop():
             return True
+        case Evict():
+            return life.state is LEASED
         case TakeBack():
             return life.state is REFUSED or life.answers > 0
         case Correct(again):

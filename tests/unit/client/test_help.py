@@ -3,10 +3,11 @@
 import pytest
 import typer.testing
 
+from quercus.client import cli
 from quercus.client.cli import app
 
 STORE = ("backup", "restore", "check", "export", "import")
-LABELLING = ("label", "labellers", "policy", "history")
+LABELLING = ("label", "policy", "history")
 COMMANDS = ("serve", "push", *LABELLING, "classify", "tree", "watch", "status", "demo", "induce", *STORE)
 VERBS = ("list", "show", "create", "update", "delete")
 TOKEN_VERBS = ("create", "list", "revoke", "audit")
@@ -28,6 +29,7 @@ def shown(*arguments: str) -> str:
         *COMMANDS,
         *(f"models {verb}" for verb in VERBS),
         *(f"tokens {verb}" for verb in TOKEN_VERBS),
+        "labellers evict",
         *(f"experiment {protocol}" for protocol in PROTOCOLS),
     ],
 )
@@ -43,7 +45,7 @@ def test_each_example_is_on_an_indented_line_of_its_own(command: str) -> None:
 
 
 def test_groups_name_their_commands() -> None:
-    assert all(f"│ {command} " in shown() for command in (*COMMANDS, "models", "tokens"))
+    assert all(f"│ {command} " in shown() for command in (*COMMANDS, "models", "tokens", "labellers"))
     assert all(f"│ {verb} " in shown("models") for verb in VERBS)
     assert all(f"│ {verb} " in shown("tokens") for verb in TOKEN_VERBS)
     assert all(f"│ {protocol} " in shown("experiment") for protocol in PROTOCOLS)
@@ -51,3 +53,8 @@ def test_groups_name_their_commands() -> None:
 
 def test_brackets_are_shown_as_they_are() -> None:
     assert "a table [server]" in " ".join(shown("serve").replace("│", " ").split())
+
+
+def test_the_list_of_commands_says_what_each_command_says() -> None:
+    for name, (_, _, line) in cli.COMMANDS.items():
+        assert cli.command(name).help.split("\n\n")[0] == line

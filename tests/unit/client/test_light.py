@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = ("scipy", "numba", "sqlalchemy", "pandas", "sklearn", "matplotlib")
 PARTS = ("quercus.server", "quercus.storage", "quercus.trees", "quercus.belief", "quercus.experiments")
 
@@ -21,3 +23,27 @@ def test_the_library() -> None:
 def test_the_command_line() -> None:
     modules = imported_by("import quercus.client.cli")
     assert not modules.intersection(HEAVY + PARTS)
+
+
+HELP = "sys.argv[1:] = ['--help']"
+COMPLETION = (
+    "import os; os.environ |= dict(_QUERCUS_COMPLETE='complete_bash', COMP_WORDS='quercus p', COMP_CWORD='1')"
+)
+
+
+@pytest.mark.parametrize(("asked", "shows"), [(HELP, "serve"), (COMPLETION, "push")])
+def test_help_and_completion_import_no_command(asked: str, shows: str) -> None:
+    ends = "import atexit; atexit.register(lambda: print(*sys.modules))"
+    start = "sys.argv[:] = ['quercus']; from quercus.client.cli import main"
+    code = f"import sys; {ends}; {start}; {asked}; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    shown, _, modules = done.stdout.strip().rpartition("\n")
+    assert done.returncode == 0, done.stderr
+    assert shows in shown
+    loaded = set(modules.split())
+    assert "quercus.client.cli" in loaded
+    assert not loaded.intersection(
+        (*HEAVY, *PARTS, "grpc", "google.protobuf", "numpy", "quercus.client.client")
+    )
+    commands = {name for name in loaded if name.startswith("quercus.client.commands.")}
+    assert commands == {"quercus.client.commands.ascii_form"}

@@ -382,7 +382,7 @@ def test_a_damaged_store_is_read_only(path):
             "m", [f"i{n}" for n in range(2000)], np.random.default_rng(0).random((2000, 4)), [b"?"] * 2000
         )
     data = bytearray(path.read_bytes())
-    data[40 * 4096 : 41 * 4096] = b"\x5a" * 4096  # of the log
+    data[50 * 4096 : 51 * 4096] = b"\x5a" * 4096  # of the log
     path.write_bytes(data)
     with Store.open(url_of(path)) as store:
         store.append_instances("other", ["a"], np.zeros((1, 2)), [b"?"])

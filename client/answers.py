@@ -1,0 +1,305 @@
+"""What labellers said, as the client gives it, and what they state unasked, as the client takes it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from quercus.client import convert
+from quercus.client.errors import invalid
+from quercus.client.labels import LabelEncoder, LabelLike, label_from_proto
+from quercus.client.results import Value
+from quercus.proto.v1 import instance_pb2, query_pb2
+
+AnswerKind = Literal["answered", "refused", "corrected", "undone", "stated", "retracted"]
+AnswerState = Literal["counts", "pending", "replaced", "undone", "empty"]
+MAX_STATEMENTS = 10_000
+"""In one request."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a labeller said of an instance.
+
+    Attributes
+    ----------
+    number
+        Of its event in the log.
+    instance, labeller, at
+        Of what, who, when (UTC).
+    kind
+        What was done: ``answered``, ``refused``, ``corrected``, ``undone``; unasked ``stated`` and ``retracted``.
+    state
+        What became of it: it ``counts``, is ``pending`` until its query has all its answers, was ``replaced`` or
+        ``undone``; or it has no label (``empty``).
+    label, text
+        As it would be given, and in words (``?``: nothing known; empty: no label).
+    reliability, comment, took_s
+        What it counts with, and what came along.
+    query
+        Its number; ``None`` for what was said unasked.
+    former, former_label, former_text
+        The answer that it took the place of or took back; ``None`` where there is none.
+    later
+        Number of the answer that took its place or took it back.
+    conflict
+        It contradicted totally what was known.
+    known, class_name
+        Plausibility of each class by now, and the class where only one is left, else ``None``.
+    values
+        Of the instance by attribute, where they were asked for.
+    """
+
+    number: int
+    instance: str
+    labeller: str
+    at: datetime
+    kind: AnswerKind
+    state: AnswerState
+    label: LabelLike
+    text: str
+    reliability: float
+    comment: str
+    took_s: float | None
+    query: int | None
+    former: int | None
+    former_label: LabelLike
+    former_text: str
+    later: int | None
+    conflict: bool
+    known: Mapping[str, float]
+    class_name: str | None
+    values: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a labeller says of an instance unasked.
+
+    ``labeller`` may be left out where the request or the token names one. ``retract`` takes back what this labeller
+    stated, without a label.
+    """
+
+    instance: str
+    label: LabelLike = None
+    labeller: str = ""
+    reliability: float | None = None
+    comment: str = ""
+    retract: bool = False
+
+
+@dataclass(frozen=True)
+class StatementReport:
+    """What became of statements: newest event of the log, how many were stored, how many were there already."""
+
+    committed_sequence: int
+    stored: int
+    known: int
+    model_uid: str = ""
+
+
+@dataclass(frozen=True)
+class AnswerFilter:
+    """Which answers are wanted; what is left empty passes.
+
+    ``classes``: answers for which one of these is most plausible. ``since``, ``until``: from, and before; times without
+    a zone are UTC.
+    """
+
+    labellers: Sequence[str] = ()
+    classes: Sequence[str] = ()
+    kinds: Sequence[AnswerKind] = ()
+    states: Sequence[AnswerState] = ()
+    instances: Sequence[str] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Amendment:
+    """Who corrects an answer or takes it back, and what is said with it."""
+
+    labeller: str
+    reliability: float | None = None
+    comment: str = ""
+
+
+class AnswerReader:
+    """Asks for a stream of answers, reads it, and goes on where it broke.
+
+    Parameters
+    ----------
+    model
+        Whose answers.
+    classes
+        Its frame.
+    wanted
+        Which of them.
+    limit
+        At most so many; ``None``: all.
+    newest_first, with_values
+        The order, and whether the values of the instances come along.
+    """
+
+    def __init__(  # noqa: PLR0917 - fields of one message
+        self,
+        model: str,
+        classes: Sequence[str],
+        wanted: AnswerFilter | None,
+        limit: int | None,
+        newest_first: bool,
+        with_values: bool,
+    ) -> None:
+        wanted = wanted or AnswerFilter()
+        if limit is not None and limit < 1:
+            raise invalid("limit", f"is {limit}, must be at least 1")
+        self._classes = tuple(classes)
+        self.request = query_pb2.StreamAnswersRequest(
+            model=convert.model_resource(model),
+            labellers=wanted.labellers,
+            classes=wanted.classes,
+            kinds=_numbers(query_pb2.AnswerKind, "ANSWER_KIND", "kinds", wanted.kinds),
+            states=_numbers(query_pb2.AnswerState, "ANSWER_STATE", "states", wanted.states),
+            instances=wanted.instances,
+            since=_stamp(wanted.since),
+            until=_stamp(wanted.until),
+            limit=limit or 0,
+            newest_first=newest_first,
+            include_values=with_values,
+        )
+
+    def take(self, message: query_pb2.Answer) -> Answer:
+        """Read an answer; the request then asks for those behind it."""
+        self.request.after_sequence = message.sequence
+        if self.request.limit:
+            self.request.limit -= 1
+            self.is_over = self.request.limit == 0
+        return answer(message, self._classes)
+
+    is_over = False
+    """As many as were asked for have come."""
+
+
+def answer(message: query_pb2.Answer, classes: Sequence[str]) -> Answer:
+    """Read an answer."""
+
+    def read(field: Literal["label", "former_label"]) -> LabelLike:
+        return label_from_proto(getattr(message, field), classes) if message.HasField(field) else None
+
+    return Answer(
+        number=message.sequence,
+        instance=message.instance.split("/instances/", 1)[-1],
+        labeller=message.labeller,
+        at=convert.moment(message.create_time),
+        kind=_word(query_pb2.AnswerKind, message.kind, "ANSWER_KIND"),
+        state=_word(query_pb2.AnswerState, message.state, "ANSWER_STATE"),
+        label=read("label"),
+        text=message.text,
+        reliability=message.reliability,
+        comment=message.comment,
+        took_s=message.took.ToNanoseconds() / 1e9 if message.HasField("took") else None,
+        query=int(convert.leaf(message.query)) if message.query else None,
+        former=message.former_sequence or None,
+        former_label=read("former_label"),
+        former_text=message.former_text,
+        later=message.later_sequence or None,
+        conflict=message.conflict,
+        known=dict(zip(classes, message.contour.plausibilities, strict=True)),
+        class_name=message.class_name or None,
+        values=convert.row_values(message.values),
+    )
+
+
+def amendment(
+    model: str, classes: Sequence[str], given: Answer, label: LabelLike, words: Amendment
+) -> query_pb2.CorrectAnswerRequest | Statement:
+    """Ask for another answer in the place of one: a correction, or of what was stated unasked a new statement."""
+    if given.query is None:
+        return Statement(given.instance, label, words.labeller, words.reliability, words.comment)
+    return query_pb2.CorrectAnswerRequest(
+        name=f"{convert.model_resource(model)}/queries/{given.query}",
+        labeller=words.labeller,
+        label=LabelEncoder(classes).one(label),
+        reliability=words.reliability,
+        comment=words.comment,
+    )
+
+
+def taking_back(model: str, given: Answer, words: Amendment) -> query_pb2.UndoAnswerRequest | Statement:
+    """Ask to take an answer, or a statement, back."""
+    if given.query is None:
+        return Statement(given.instance, labeller=words.labeller, comment=words.comment, retract=True)
+    name = f"{convert.model_resource(model)}/queries/{given.query}"
+    return query_pb2.UndoAnswerRequest(name=name, labeller=words.labeller, comment=words.comment)
+
+
+def statement_requests(
+    model: str, classes: Sequence[str], statements: Iterable[Statement], labeller: str, request_id: str | None
+) -> Iterator[instance_pb2.StateEvidenceRequest]:
+    """Ask to store statements, in as many requests as they need; the numbers of requests make their ids differ."""
+    encoder, given = LabelEncoder(classes), list(statements)
+    base = request_id or uuid.uuid4().hex
+    for number, start in enumerate(range(0, len(given), MAX_STATEMENTS)):
+        part = given[start : start + MAX_STATEMENTS]
+        yield instance_pb2.StateEvidenceRequest(
+            model=convert.model_resource(model),
+            statements=[_statement(encoder, each, start + i) for i, each in enumerate(part)],
+            request_id=f"{base}-{number}" if number else base,
+            labeller=labeller,
+        )
+
+
+def _statement(encoder: LabelEncoder, given: Statement, i: int) -> instance_pb2.Statement:
+    return instance_pb2.Statement(
+        instance_id=given.instance,
+        labeller=given.labeller,
+        label=None if given.retract else encoder.one(given.label, f"statements[{i}].label"),
+        retract=given.retract,
+        reliability=given.reliability,
+        comment=given.comment,
+    )
+
+
+def together(reports: Sequence[StatementReport]) -> StatementReport:
+    """Add up what became of the requests of one call."""
+    return StatementReport(
+        max((each.committed_sequence for each in reports), default=0),
+        sum(each.stored for each in reports),
+        sum(each.known for each in reports),
+        reports[-1].model_uid if reports else "",
+    )
+
+
+def report(message: instance_pb2.StateEvidenceResponse) -> StatementReport:
+    """Read what became of a request."""
+    return StatementReport(
+        message.committed_sequence, message.statements_stored, message.statements_known, message.model_uid
+    )
+
+
+def _numbers(kind: Any, prefix: str, field: str, words: Sequence[str]) -> list[Any]:
+    found = []
+    for word in words:
+        try:
+            found.append(kind.Value(f"{prefix}_{word.upper()}"))
+        except ValueError:
+            known = ", ".join(name.removeprefix(f"{prefix}_").lower() for name in kind.keys()[1:])
+            raise invalid(field, f"{word!r} is none of {known}") from None
+    return found
+
+
+def _word(kind: Any, number: int, prefix: str) -> Any:
+    return kind.Name(number).removeprefix(f"{prefix}_").lower()
+
+
+def _stamp(at: datetime | None) -> Timestamp | None:
+    if at is None:
+        return None
+    stamp = Timestamp()
+    stamp.FromDatetime(at.astimezone(UTC) if at.tzinfo else at)
+    return stamp

@@ -1,0 +1,155 @@
+"""Tables written for other programs: CSV, JSON lines, Parquet."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final, Literal, cast
+
+Format = Literal["csv", "jsonl", "parquet"]
+FORMATS: Final = ("csv", "jsonl", "parquet")
+CHUNK: Final = 10_000  # rows written to Parquet at once
+FORMULA_STARTS: Final = frozenset("=+-@\N{MINUS SIGN}")
+"""Of cells that a spreadsheet takes for a formula; also in their full-width and other compatible forms."""
+Row = list[Any]
+
+
+class CannotWrite(Exception):  # noqa: N818 - a name that says what is wrong
+    """A table cannot be written in this form here; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """Rows under names.
+
+    Attributes
+    ----------
+    header
+        Names of the columns.
+    kinds
+        Of the cells of each: str, float, int or bool.
+    rows
+        Each as long as the header; ``None`` where nothing is known.
+    """
+
+    header: list[str]
+    kinds: Sequence[type]
+    rows: Iterator[Row]
+
+
+def format_of(file: Path) -> Format | None:
+    """The format that a file's name ends in; ``None``: none of them."""
+    ending = file.name.lower().removesuffix(".gz").rpartition(".")[2]
+    return cast(Format, ending) if ending in FORMATS else None
+
+
+def write(found: Output, path: Path, form: Format, *, packed: bool, for_spreadsheets: bool = False) -> int:
+    """Write a table to a file; return how many rows. ``packed``: with gzip."""
+    if form == "parquet":
+        return write_parquet(found, path)
+    with _text(path, packed=packed) as stream:
+        if form == "csv":
+            return write_csv(found, stream, for_spreadsheets=for_spreadsheets)
+        return write_jsonl(found, stream)
+
+
+def _text(path: Path, *, packed: bool) -> IO[str]:
+    if packed:
+        return cast(IO[str], gzip.open(path, "wt", encoding="utf-8", newline=""))
+    return path.open("w", encoding="utf-8", newline="")
+
+
+def write_csv(found: Output, stream: IO[str], *, for_spreadsheets: bool = False) -> int:
+    """Write a table as CSV, numbers in full precision and unknown cells empty; return how many rows.
+
+    Parameters
+    ----------
+    found
+        What is written.
+    stream
+        Where to.
+    for_spreadsheets
+        Put an apostrophe before text that a spreadsheet would take for a formula, and run.
+    """
+    shield = shielded if for_spreadsheets else _as_it_is
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(map(shield, found.header))
+    count = 0
+    for row in found.rows:
+        writer.writerow(["" if cell is None else shield(cell) for cell in row])
+        count += 1
+    return count
+
+
+def write_jsonl(found: Output, stream: IO[str]) -> int:
+    """Write a table as lines of JSON, an object a row, unknown cells null; return how many rows."""
+    count = 0
+    for row in found.rows:
+        line = json.dumps(dict(zip(found.header, row, strict=True)), ensure_ascii=False)
+        stream.write(line + "\n")
+        count += 1
+    return count
+
+
+def write_parquet(found: Output, path: Path) -> int:
+    """Write a table as Parquet; return how many rows.
+
+    Raises
+    ------
+    CannotWrite
+        When pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - not everybody's
+        from pyarrow import parquet  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise CannotWrite("Parquet needs pyarrow: pip install pyarrow; or name the file .csv") from None
+    types = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
+    schema = pa.schema([(name, types[kind]) for name, kind in zip(found.header, found.kinds, strict=True)])
+    count = 0
+    with parquet.ParquetWriter(path, schema) as writer:
+        for rows in _chunks(found.rows):
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            writer.write_table(pa.table(columns, schema=schema))
+            count += len(rows)
+    return count
+
+
+def _as_it_is(cell: Any) -> Any:
+    return cell
+
+
+def shielded(cell: Any) -> Any:
+    """Return a cell that is no formula.
+
+    Examples
+    --------
+    >>> shielded("=HYPERLINK(1)"), shielded(" \uff1d1"), shielded("a=b"), shielded(-1.5)
+    ("'=HYPERLINK(1)", "' ＝1", 'a=b', -1.5)
+    """
+    return f"'{cell}" if isinstance(cell, str) and _may_run(cell) else cell
+
+
+def _may_run(text: str) -> bool:
+    """Whether a text begins like a formula, or with a tab or a line end; what cannot be seen is passed over."""
+    if text.startswith(("\t", "\r", "\n")):
+        return True
+    seen = (each for each in text if not (each.isspace() or unicodedata.category(each) in ("Cc", "Cf")))
+    first = unicodedata.normalize("NFKC", next(seen, " "))
+    return first[0] in FORMULA_STARTS
+
+
+def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    chunk: list[Row] = []
+    for row in rows:
+        chunk.append(row)
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

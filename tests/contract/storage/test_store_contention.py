@@ -1,0 +1,249 @@
+"""Many threads and processes write to one store at once; what they did is verified, and a store without locks fails."""
+
+import random
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import event
+
+from quercus.storage import (
+    AgendaEntry,
+    AlreadyExists,
+    Amendment,
+    EventKind,
+    FailedPrecondition,
+    NotFound,
+    Push,
+    StorageError,
+    Store,
+)
+from quercus.storage.verify import verify
+
+THREADS, PROCESSES, TURNS = 12, 4, 3
+MODELS = ("a", "b")
+
+
+class Busy:
+    """One of many who use a store: leases, answers, releases, undoes, pushes, publishes, changes and deletes models.
+
+    Parameters
+    ----------
+    store : shared, or of its own.
+    name : of the labeller.
+    """
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.store, self.name = store, name
+        self.chance = random.Random(name)  # noqa: S311
+        self.did: Counter[str] = Counter()
+
+    def run(self, turns: int = TURNS) -> None:
+        """Take so many turns; what loses against others is no fault, an error of the store is."""
+        steps: list[Callable[[str], None]] = [
+            self.label,
+            self.label,
+            self.label,
+            self.push,
+            self.grow,
+            self.change,
+        ]
+        for _ in range(turns):
+            for step in (*self.chance.sample(steps, len(steps)), self.come_and_go):
+                try:
+                    step(self.chance.choice(MODELS))
+                    self.did[step.__name__] += 1
+                except (FailedPrecondition, NotFound, AlreadyExists):
+                    self.did["lost"] += 1
+
+    def label(self, model: str) -> None:
+        for query in self.store.lease(model, self.name, 2, 60.0).queries:
+            if self.chance.random() < 0.3:
+                self.store.release(model, query.number, query.token)
+                continue
+            self.store.answer(model, query.number, query.token, b"!", 1.0, False)
+            if self.chance.random() < 0.2:
+                self.store.amend(model, query.number, Amendment(self.name, None, None))
+
+    def push(self, model: str) -> None:
+        ids = [f"{self.name}-{self.chance.random()}" for _ in range(2)]
+        others = [Push(each, ids, np.ones((2, 1)), [b"?"] * 2, ()) for each in (model, *MODELS)]
+        for outcome in self.store.append_group(others):
+            if isinstance(outcome, Exception):
+                raise outcome
+
+    def grow(self, model: str) -> None:
+        record = self.store.get_model(model)
+        events = self.store.read_events(model, limit=10**6)
+        settled = {e.instance for e in events if e.kind in (EventKind.ANSWER, EventKind.REFUSAL)}
+        asked = [e.sequence for e in events if e.kind is EventKind.INSTANCE and e.sequence not in settled]
+        agenda = [AgendaEntry(instance, b"", b"") for instance in asked[:10]]
+        self.store.publish(model, as_of=len(events), snapshot=b"", agenda=agenda, key=record.key, keep=2)
+
+    def change(self, model: str) -> None:
+        self.store.respecify(model, self.name.encode(), budget=10**6)
+
+    def come_and_go(self, _: str) -> None:
+        """Create a model that all others create as well, and delete it."""
+        try:
+            self.store.create_model("shared", b"", budget=3)
+        finally:
+            if self.chance.random() < 0.5:
+                self.store.delete_model("shared")
+
+
+def begin(store: Store) -> None:
+    for model in MODELS:
+        store.create_model(model, b"", budget=10**6)
+        store.append_instances(model, [f"i{k}" for k in range(20)], np.ones((20, 1)), [b"?"] * 20)
+        agenda = [AgendaEntry(instance, b"", b"") for instance in range(1, 11)]
+        store.publish(model, as_of=20, snapshot=b"", agenda=agenda)
+
+
+def crowd(store: Store, turns: int = TURNS) -> list[str]:
+    """Let all threads work at once; what was wrong, in words."""
+    faults: list[str] = []
+    together = threading.Barrier(THREADS)
+
+    def work(number: int) -> None:
+        together.wait()
+        try:
+            Busy(store, f"thread-{number}").run(turns)
+        except StorageError as error:
+            faults.append(f"{type(error).__name__}: {error}")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return faults
+
+
+def test_threads_and_processes_at_once(store_url: str) -> None:
+    with Store.open(store_url) as store:
+        begin(store)
+        command = [sys.executable, __file__, store_url]
+        others = [
+            subprocess.Popen([*command, f"process-{k}"], stderr=subprocess.PIPE) for k in range(PROCESSES)
+        ]
+        faults = crowd(store)
+        for other in others:
+            _, said = other.communicate(timeout=120)
+            faults += [said.decode()] if other.returncode else []
+        assert faults == []
+        assert [str(fault) for fault in verify(store_url)] == []
+        assert {row.labeller.partition("-")[0] for row in store.query_history("a", limit=10**6)} >= {
+            "thread",
+            "process",
+        }
+
+
+@contextmanager
+def unlocked(store: Store) -> Iterator[None]:
+    """Take all locks of the store away: every statement is a transaction of its own, writers pass one another."""
+    database = store._database
+    engine, begin_locked = database._engine, database.dialect._begin
+    event.remove(engine, "begin", begin_locked)
+    writer, database._writer = database._writer, nullcontext()  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        event.listen(engine, "begin", begin_locked)
+        database._writer = writer
+
+
+@pytest.mark.filterwarnings("ignore")  # whatever the driver thinks of commits without a transaction
+def test_without_locks_it_fails(store_url: str) -> None:
+    """The control: what the test above looks for does happen, and is seen."""
+    with Store.open(store_url) as store:
+        begin(store)
+        with unlocked(store):
+            faults = crowd(store)
+        assert faults or verify(store_url)
+
+
+def test_of_several_who_create_a_model_at_once_one_does(store_url: str) -> None:
+    """Also where the database lets all of them look before any of them writes."""
+    outcomes: list[str] = []
+    with Store.open(store_url) as store:
+        together = threading.Barrier(4)
+
+        def create(name: str) -> None:
+            together.wait()
+            try:
+                store.create_model(name, b"", budget=0)
+                outcomes.append("made")
+            except StorageError as error:
+                outcomes.append(type(error).__name__)
+
+        with unlocked(store):
+            for turn in range(20):
+                threads = [threading.Thread(target=create, args=(f"m{turn}",)) for _ in range(4)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+    assert Counter(outcomes) == {"made": 20, "AlreadyExists": 60}
+
+
+def test_the_clock_is_asked_when_the_model_is_held(store_url: str) -> None:
+    """Else who waits for a model writes, behind what the one before it did, that it was earlier."""
+    order: list[str] = []
+
+    def steady() -> float:
+        order.append("clock")
+        return 1000.0
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        held = statement.startswith("SELECT model.") and statement.endswith("WHERE model.name = ?")
+        order.extend(["held"] if held else [])
+
+    with Store.open(store_url, clock=steady, steady=steady) as store:
+        begin(store)
+        engine = store._database._engine
+        writes: list[Callable[[], Any]] = [
+            lambda: store.append_instances("a", ["new"], np.ones((1, 1)), [b"?"]),
+            lambda: store.publish("a", as_of=21, snapshot=b"", agenda=[AgendaEntry(1, b"", b"")]),
+            lambda: store.publish_agenda("a", as_of=21, agenda=[AgendaEntry(1, b"", b"")], key=1),
+            lambda: taken.append(store.lease("a", "ann", 1, 60.0).queries[0]),
+            lambda: store.extend("a", 1, taken[0].token, 60.0),
+            lambda: store.release("a", 1, taken[0].token),
+            lambda: taken.append(store.lease("a", "ann", 1, 60.0).queries[0]),
+            lambda: store.answer("a", 1, taken[1].token, b"!", 1.0, False),
+            lambda: store.amend("a", 1, Amendment("ann", None, None)),
+            lambda: store.respecify("a", b"", budget=9),
+        ]
+        taken: list[Any] = []
+        event.listen(engine, "before_cursor_execute", note)
+        for number, write in enumerate(writes):
+            order.clear()
+            write()
+            assert order[0] == "held", f"write {number}: {order}"
+            assert "clock" in order
+
+
+def test_models_are_held_in_one_order(store_url: str) -> None:
+    """Two who push to both, each beginning with another, would wait for each other for ever."""
+    held: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if statement.startswith("SELECT model.") and statement.endswith("WHERE model.name = ?"):
+            held.extend(parameters)
+
+    with Store.open(store_url) as store:
+        begin(store)
+        event.listen(store._database._engine, "before_cursor_execute", note)
+        store.append_group([Push(model, ["x"], np.ones((1, 1)), [b"?"], ()) for model in ("b", "a", "b")])
+    assert held[:2] == ["a", "b"]
+
+
+if __name__ == "__main__":
+    with Store.open(sys.argv[1]) as opened:
+        Busy(opened, sys.argv[2]).run()

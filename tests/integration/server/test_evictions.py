@@ -1,0 +1,99 @@
+"""Leases that end though their holder goes on: by an operator, by a bound, by a token that counts no more."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+from quercus.client import Client, Nominal, Specification, Unauthenticated
+from quercus.proto.v1 import query_pb2
+from quercus.server import access
+from quercus.storage import Step, Store, file_url
+from quercus.storage.verify import verify
+
+QUERCUS = Path(sys.executable).with_name("quercus")
+DEADLINE_S = 60.0
+
+
+def quercus(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [str(QUERCUS), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def release(api: Any, query: query_pb2.Query, **fields: Any) -> None:
+    api.queries.ReleaseLease(query_pb2.ReleaseLeaseRequest(name=query.name, **fields))
+
+
+def test_an_operator_ends_leases(start_live: Callable[..., Any], tools: Any, tmp_path: Path) -> None:
+    live = start_live(tmp_path / "store.db")
+    api = live.api
+    api.create("m", budget=12)
+    api.push(tools.table_t("m"))
+    api.grown("m", 21)
+    hour = Duration(seconds=3600)  # a busy machine takes its time
+    first, second, third = api.lease("m", "ann", count=3, lease_duration=hour).queries
+    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "not leased to bob, but to ann"):
+        release(api, first, labeller="bob")
+    release(api, first, labeller="ann", comment="went home")
+    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "nobody holds it"):
+        release(api, first)
+    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "ended by an operator"):
+        api.answer(first)
+    request = query_pb2.ListQueryHistoryRequest(name=first.name)
+    step = api.queries.ListQueryHistory(request).steps[-1]
+    assert (step.kind, step.state) == (query_pb2.QUERY_STEP_KIND_EVICTED, query_pb2.QUERY_STATE_OPEN)
+    assert (step.labeller, step.why) == ("ann", "by an operator: went home")
+    (other,) = api.lease("m", "bob", lease_duration=hour).queries
+    assert other.name == first.name  # somebody else has it now
+    done = quercus("labellers", "evict", "ann", "--server", live.server.address)
+    assert (done.returncode, done.stdout.strip()) == (0, "ended 2 leases of ann"), done.stderr
+    listed = quercus("labellers", "m", "--server", live.server.address)
+    assert "ann" in listed.stdout, listed.stderr
+    states = [query_pb2.QUERY_STATE_LEASED]
+    held = api.queries.ListQueries(query_pb2.ListQueriesRequest(model="models/m", states=states)).queries
+    assert [(each.name, each.labeller) for each in held] == [(first.name, "bob")]
+    assert {second.name, third.name} <= {each.name for each in api.lease("m", "cleo", count=9).queries}
+    assert verify(file_url(tmp_path / "store.db")) == []
+
+
+def test_a_revoked_token_gives_back_what_it_held(
+    start_live: Callable[..., Any], tools: Any, tmp_path: Path
+) -> None:
+    """Revoked in another process; no call of anybody makes the server look."""
+    path = tmp_path / "store.db"
+    live = start_live(path, access="tokens")
+    store: Store = live.server.core.store
+    issued = {name: access.issue(store.access, name, [role]) for name, role in ROLES.items()}
+    with Client(live.server.address, token=issued["olga"][0]) as olga:
+        attributes = [Nominal("X", ("a", "b", "c")), Nominal("Y", ("d", "e"))]
+        olga.create_model(
+            "m", Specification(attributes, ("o", "s", "x"), alpha=0.9, budget=9, strategy="published")
+        )
+        rows = [["abc"[int(x)], "de"[int(y)]] for x, y, *_ in tools.rows_t]
+        olga.push("m", rows)
+        olga.wait_grown("m")
+    with Client(live.server.address, token=issued["ann"][0]) as ann:
+        held = [ann.lease("m", "ann", lease_s=3600, wait_s=30).queries[0] for _ in range(2)]
+        done = quercus("tokens", "revoke", issued["ann"][1].id, "--store", str(path))
+        assert done.returncode == 0, done.stderr
+        deadline = time.monotonic() + DEADLINE_S
+        while store.get_model("m").queries_leased:
+            assert time.monotonic() < deadline, "the leases go on"
+            time.sleep(0.05)
+        with pytest.raises(Unauthenticated, match="was revoked"):
+            ann.answer(held[0], "s")
+    last = [row for row in store.query_history("m") if row.step is Step.EVICTED]
+    assert [(row.labeller, row.why) for row in last] == [("ann", "the access token of ann was revoked")] * 2
+    with Client(live.server.address, token=issued["bob"][0]) as bob:
+        again = [bob.lease("m", "bob", wait_s=30).queries[0] for _ in range(2)]
+        assert {query.name for query in again} == {query.name for query in held}
+    assert verify(file_url(path)) == []
+
+
+ROLES = {"olga": "operator", "ann": "labeller", "bob": "labeller"}
