@@ -210,7 +210,10 @@ class Client(LabellingCalls):
                 return
 
     def update_model(self, name: str, **changes: requests.Change) -> Model:
-        """Change alpha, budget, min_instances, max_depth (``None``: no limit), strategy or pruning (``None``: none)."""
+        """Change alpha, budget, min_instances, max_depth (``None``: no limit), strategy, pruning or prediction_level.
+
+        A pruning of ``None`` is none.
+        """
         return convert.model(self._call(self._stubs.models.UpdateModel, requests.update(name, changes)))
 
     def delete_model(self, name: str) -> None:

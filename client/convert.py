@@ -47,7 +47,7 @@ _EVIDENCE_KINDS = {
     instance_pb2.Evidence.KIND_STATEMENT: "stated",
 }
 RenderFormat = Literal["text", "dot", "svg"]
-UPDATABLE = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning")
+UPDATABLE = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning", "prediction_level")
 _PRUNING: dict[str, model_pb2.PruningKind.ValueType] = {
     "chi-square": model_pb2.PRUNING_KIND_CHI_SQUARE,
     "likelihood": model_pb2.PRUNING_KIND_LIKELIHOOD,
@@ -92,6 +92,7 @@ def specification_to_proto(specification: Specification) -> model_pb2.Specificat
         strategy=specification.strategy,
         pruning=None if specification.pruning is None else pruning_to_proto(specification.pruning),
         algorithm=None if given is None else algorithms.to_proto(given, "specification.algorithm"),
+        prediction_level=specification.prediction_level,
     )
 
 
@@ -133,6 +134,7 @@ def specification(message: model_pb2.Specification) -> Specification:
         strategy=given("strategy"),
         pruning=_pruning(message.pruning) if message.HasField("pruning") else None,
         algorithm=algorithms.from_proto(message.algorithm) if message.HasField("algorithm") else None,
+        prediction_level=given("prediction_level"),
     )
 
 

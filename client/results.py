@@ -79,6 +79,7 @@ class Specification:
     """What defines a model; ``None`` leaves the server's default (alpha .8, budget 0, min_instances 2, no pruning).
 
     ``algorithm`` is the learner: a name, or a mapping of a name and parameters (:mod:`quercus.client.algorithms`).
+    ``prediction_level``: how cautious sets of classes are, from 1 (the likeliest class alone) to 0 (the whole frame).
 
     Examples
     --------
@@ -96,6 +97,7 @@ class Specification:
     strategy: str | None = None
     pruning: Pruning | None = None
     algorithm: str | Mapping[str, Any] | None = None
+    prediction_level: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))

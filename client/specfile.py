@@ -37,6 +37,7 @@ _OPTIONS = {
     "max_depth": (int,),
     "warmup_rows": (int,),
     "strategy": (str,),
+    "prediction_level": (int, float),
 }
 _KINDS = {float: "a number", int: "a whole number", str: "text"}
 _KEYS = ("attributes", "classes", *_OPTIONS, "pruning", "algorithm")

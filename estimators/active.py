@@ -16,9 +16,11 @@ from quercus.estimators.base import BeliefClassifier
 from quercus.estimators.columns import Columns, distinct_names, is_frame
 from quercus.estimators.labels import read_labels
 from quercus.estimators.trees import pruning_of
+from quercus.trees.checks import PREDICTION_LEVEL
 from quercus.trees.learners.model import Learned
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
+from quercus.trees.learners.weights import counted
 from quercus.trees.query import Asked
 from quercus.trees.specification import MAX_COUNT, Attribute, Numeric, Specification, check_count
 from quercus.trees.strategies.names import RECOMMENDED
@@ -47,12 +49,19 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         Most candidate thresholds of a numeric column, where `bins` is None.
     pruning, level
         Of what is fitted, as of `E2MTreeClassifier`; the queries are about the whole tree.
+    prediction_level
+        How cautious `predict_set` is, and how wide the bounds of `predict_belief` and `predict_contour`: the level of
+        the likelihood cut that they are bounds over, from 1 (the estimate alone) to 0 (anything).
     strategy
         What `query` asks, a name of `quercus.trees.strategies.names.STRATEGIES`.
     missing_label
         What stands in `y` for a label that is not known, besides None and NaN.
     classes, categorical_features
         As of `quercus.estimators.base.BeliefClassifier`.
+
+    Notes
+    -----
+    Weights of rows are whole numbers, as the service counts rows: a row of weight 2 is two rows.
 
     Examples
     --------
@@ -74,6 +83,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         max_cuts: int = 32,
         pruning: str | None = None,
         level: float = 0.05,
+        prediction_level: float = PREDICTION_LEVEL,
         strategy: str = RECOMMENDED,
         missing_label: object = np.nan,
         classes: Sequence[Any] | None = None,
@@ -86,6 +96,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         self.max_cuts = max_cuts
         self.pruning = pruning
         self.level = level
+        self.prediction_level = prediction_level
         self.strategy = strategy
         self.missing_label = missing_label
         self.classes = classes
@@ -93,6 +104,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
 
     def _learn(self, table: Table) -> Learned:
         names = distinct_names(self.classes_.tolist(), MAX_NAME_CHARS)
+        table = counted(table)
         specification = self._specification(table.attributes, names, len(table))
         state = grow(GrowthState.initial(specification), [Observed(table.values, table.contours)])
         return TreeModel(specification.attributes, table.size, state.flat, state.edges)
@@ -208,6 +220,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
             warmup_rows=rows,
             strategy=self.strategy,
             pruning=pruning_of(self.pruning, self.level),
+            prediction_level=self.prediction_level,
         )
 
     def _cut(self, attribute: Numeric) -> Numeric:

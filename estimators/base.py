@@ -59,7 +59,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     classes: Sequence[Any] | None
     categorical_features: object
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows and what is known of their classes.
 
         Parameters
@@ -69,15 +69,14 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         y
             Classes (n,), None or NaN where nothing is known; plausibilities (n, l); or a list with sets of classes,
             mappings of classes to plausibilities or of sets to masses, or mass functions.
+        sample_weight
+            (n,) how much each row counts; 1 each by default. A row of weight 2 is two rows, one of weight 0 none.
 
         Raises
         ------
         ValueError
             When something is not so; `quercus.belief.errors.InvalidInput` is one too.
         """
-        return self._fit(X, y, None)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         X = self._validated(X, reset=True)
         labels = read_labels(y, self.classes, getattr(self, "missing_label", np.nan))
         said = labels.contours if labels.labels is None else labels.labels
@@ -229,18 +228,6 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
 
 class TableClassifier(BeliefClassifier):
     """Base of the estimators whose model is that of an algorithm of `quercus.trees.algorithms`."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from rows and what is known of their classes; see `BeliefClassifier.fit`.
-
-        Parameters
-        ----------
-        X, y
-            As of `BeliefClassifier.fit`.
-        sample_weight
-            (n,) how much each row counts; 1 each by default.
-        """
-        return self._fit(X, y, sample_weight)
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:

@@ -6,6 +6,7 @@ from typing import Any
 from quercus.estimators.base import TableClassifier, seed_of
 from quercus.trees import algorithms
 from quercus.trees.algorithms import Algorithm, Combine, Pruning, Rule
+from quercus.trees.checks import PREDICTION_LEVEL
 
 
 class ID3Classifier(TableClassifier):
@@ -106,10 +107,8 @@ class E2MTreeClassifier(TableClassifier):
         Significance level of the pruning, in (0, 1).
     informed_only
         Learn from those rows alone whose label says anything at all.
-
-    Notes
-    -----
-    Weights of rows are whole numbers: a row of weight 2 counts as two rows.
+    prediction_level
+        As of `quercus.estimators.active.ActiveBeliefTreeClassifier`.
     """
 
     def __init__(
@@ -121,6 +120,7 @@ class E2MTreeClassifier(TableClassifier):
         pruning: str | None = None,
         level: float = 0.05,
         informed_only: bool = False,
+        prediction_level: float = PREDICTION_LEVEL,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
     ) -> None:
@@ -130,12 +130,20 @@ class E2MTreeClassifier(TableClassifier):
         self.pruning = pruning
         self.level = level
         self.informed_only = informed_only
+        self.prediction_level = prediction_level
         self.classes = classes
         self.categorical_features = categorical_features
 
     def _algorithm(self) -> Algorithm:
         pruning = pruning_of(self.pruning, self.level)
-        return algorithms.E2m(self.min_instances, self.max_depth, self.max_cuts, pruning, self.informed_only)
+        return algorithms.E2m(
+            self.min_instances,
+            self.max_depth,
+            self.max_cuts,
+            pruning,
+            self.informed_only,
+            self.prediction_level,
+        )
 
 
 class BeliefTreeClassifier(TableClassifier):

@@ -17,6 +17,7 @@ from quercus.server.limits import MAX_BUDGET, MAX_COUNT, Sizes
 from quercus.server.names import check_controls, model_name
 from quercus.storage.records import ModelRecord
 from quercus.trees import algorithms
+from quercus.trees.checks import PREDICTION_LEVEL
 from quercus.trees.specification import (
     Attribute,
     Nominal,
@@ -27,7 +28,15 @@ from quercus.trees.specification import (
 )
 from quercus.trees.strategies.names import DEFAULT, PUBLISHED
 
-CHANGEABLE: Final = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning")
+CHANGEABLE: Final = (
+    "alpha",
+    "budget",
+    "min_instances",
+    "max_depth",
+    "strategy",
+    "pruning",
+    "prediction_level",
+)
 """Fields of the specification that UpdateModel may change."""
 
 DEFAULTS: Final[dict[str, float | int | str]] = {
@@ -36,6 +45,7 @@ DEFAULTS: Final[dict[str, float | int | str]] = {
     "min_instances": 2,
     "warmup_rows": 100,
     "strategy": DEFAULT,
+    "prediction_level": PREDICTION_LEVEL,
 }
 _BOUNDS: Final = {
     "budget": (0, MAX_BUDGET),
@@ -145,6 +155,11 @@ def _own_defaults(message: model_pb2.Specification) -> dict[str, float | int | s
     return {"min_instances": max(1, INSTANCES_A_CLASS * len(message.classes))} if is_entropy else {}
 
 
+def _prediction_level(message: model_pb2.Specification) -> float:
+    """Return the level, the default for models of stores that know none."""
+    return message.prediction_level if message.HasField("prediction_level") else PREDICTION_LEVEL
+
+
 def decode_specification(message: model_pb2.Specification) -> Specification:
     """Convert a complete specification to the domain.
 
@@ -175,6 +190,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             strategy=message.strategy or PUBLISHED,  # stores of version 1 name none
             pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
             algorithm=algorithm,
+            prediction_level=_prediction_level(message),
         )
 
 

@@ -199,6 +199,7 @@ def _append(connection: Connection, held: Held, said: Statement, now: Moment) ->
         "instance": held.query.instance,
         "query": held.query.number,
         "created_at": now.wall,
+        "clock": now.clock,
     }
     sequence = int(held.model.sequence_committed) + 1
     log.insert_event(
@@ -265,7 +266,12 @@ def _check_may_amend(who: Corrections, labeller: str, events: list[Event]) -> No
 def _append_amendment(
     connection: Connection, row: AnyRow, found: AnyRow, change: Amendment, now: Moment
 ) -> int:
-    about: dict[str, Any] = {"instance": found.instance, "query": found.number, "created_at": now.wall}
+    about: dict[str, Any] = {
+        "instance": found.instance,
+        "query": found.number,
+        "created_at": now.wall,
+        "clock": now.clock,
+    }
     words = {"author": change.labeller, "comment": change.comment or None, "model_id": row.id}
     sequence = int(row.sequence_committed)
     if change.pending or change.among:  # one of several: the labeller's own words, then what holds

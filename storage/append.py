@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks, log
 from quercus.storage.bulk import insert_instances
+from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound, Stale
 from quercus.storage.records import Appended, NewValue, Push
 from quercus.storage.rows import lock
@@ -42,7 +43,7 @@ class _ThereAlreadyError(Exception):
 def append_all(
     transaction: Callable[[], AbstractContextManager[Connection]],
     pushes: Sequence[Push],
-    now: Callable[[], float],
+    clock: Clock,
 ) -> list[Outcome]:
     """Store each push whole or not at all; a refused one gives its exception and leaves no trace.
 
@@ -50,19 +51,17 @@ def append_all(
     ----------
     transaction : opens one that writes.
     pushes : in order.
-    now : the time, asked once the model is held.
+    clock : asked once the model is held.
     """
     try:
         with transaction() as connection:
-            return _append(connection, pushes, now, look=False)
+            return _append(connection, pushes, clock, look=False)
     except _ThereAlreadyError:
         with transaction() as connection:
-            return _append(connection, pushes, now, look=True)
+            return _append(connection, pushes, clock, look=True)
 
 
-def _append(
-    connection: Connection, pushes: Sequence[Push], now: Callable[[], float], look: bool
-) -> list[Outcome]:
+def _append(connection: Connection, pushes: Sequence[Push], clock: Clock, look: bool) -> list[Outcome]:
     outcomes: dict[int, Outcome] = {}
     by_model: defaultdict[str, list[int]] = defaultdict(list)
     for place, push in enumerate(pushes):
@@ -76,18 +75,18 @@ def _append(
         by_model.items()
     ):  # two who hold several models wait for each other in one order
         mine = [pushes[place] for place in places]
-        outcomes.update(zip(places, _append_to_model(connection, name, mine, now, look), strict=True))
+        outcomes.update(zip(places, _append_to_model(connection, name, mine, clock, look), strict=True))
     return [outcomes[place] for place in range(len(pushes))]
 
 
 def _append_to_model(
-    connection: Connection, name: str, pushes: Sequence[Push], now: Callable[[], float], look: bool
+    connection: Connection, name: str, pushes: Sequence[Push], clock: Clock, look: bool
 ) -> list[Outcome]:
     try:
         appender = _Appender(connection, name, pushes, look)
     except NotFound as error:
         return [error] * len(pushes)
-    held_at = now()
+    held_at = clock()
     outcomes: list[Outcome] = []
     for push in pushes:
         try:
@@ -131,7 +130,7 @@ class _Appender:
         committed = self.row.sequence_committed + len(self.ids)
         return Appended(committed, len(ids), len(push.ids) - len(ids), self.row.uid)
 
-    def write(self, now: float) -> None:
+    def write(self, now: Moment) -> None:
         """Write the rows and count them."""
         if not self.ids:
             return

@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlalchemy import Connection, false, insert, literal_column
 
+from quercus.storage.clocks import Moment
 from quercus.storage.log import SOURCE
 from quercus.storage.records import EventKind
 from quercus.storage.schema import log
@@ -28,8 +29,8 @@ ROW_BY_ROW: Final = insert(log).values(
 
 # Every id has its number in the array as key. Of no bytes substr makes NULL.
 _TOGETHER: Final = f"""
-INSERT INTO log (model_id, sequence, id, "values", label, created_at, kind, author, reliability, conflict)
-SELECT ?, ? + key, value, substr(?, 1 + key * ?, ?), coalesce(substr(?, 1 + key * ?, ?), x''), ?,
+INSERT INTO log (model_id, sequence, id, "values", label, created_at, clock, kind, author, reliability, conflict)
+SELECT ?, ? + key, value, substr(?, 1 + key * ?, ?), coalesce(substr(?, 1 + key * ?, ?), x''), ?, ?,
     {int(EventKind.INSTANCE)}, '{SOURCE}', 1.0, 0
 FROM json_each(?)
 """  # noqa: S608 - constants of ours
@@ -43,7 +44,7 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
     ids: Sequence[str],
     values: Sequence[bytes],
     labels: Sequence[bytes],
-    now: float,
+    now: Moment,
 ) -> None:
     """Insert INSTANCE events `first`, `first` + 1, ...; ``IntegrityError`` when an id is there already.
 
@@ -53,7 +54,7 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
     model_id : of the model.
     first : sequence of the first row.
     ids, values, labels : of each row.
-    now : when they were pushed, in seconds since 1970.
+    now : when they were pushed.
     """
     if not _together(connection, ids):
         columns = zip(range(first, first + len(ids)), ids, values, labels, strict=True)
@@ -64,7 +65,8 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
                 "id": each,
                 "values": row,
                 "label": label,
-                "created_at": now,
+                "created_at": now.wall,
+                "clock": now.clock,
             }
             for at, each, row, label in columns
         ]
@@ -73,7 +75,7 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
     for start, end, width, length in _runs(values, labels):
         data, said, names = b"".join(values[start:end]), b"".join(labels[start:end]), ids[start:end]
         text = json.dumps(names, ensure_ascii=False)
-        row = (model_id, first + start, data, width, width, said, length, length, now, text)
+        row = (model_id, first + start, data, width, width, said, length, length, now.wall, now.clock, text)
         connection.exec_driver_sql(_TOGETHER, row)
 
 

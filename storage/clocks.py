@@ -2,8 +2,9 @@
 
 The wall clock may be set, stepped or wrong. The lease clock never goes back and never jumps: it runs with the
 machine's clock since boot, which all processes of the machine share, and the store remembers by how much it is
-ahead of it. After a reboot it goes on from the last moment that the history of the queries knows, plus the time
-since boot, which has surely passed. So while the machine is off leases may stand still: they end late, never early.
+ahead of it. After a reboot it goes on from the last moment that the log and the history of the queries know, plus the
+time since boot, which has surely passed. So while the machine is off leases may stand still: they end late, never
+early.
 """
 
 import threading
@@ -16,7 +17,7 @@ from typing import TypeAlias
 from sqlalchemy import Connection, delete, func, insert, select
 
 from quercus.storage.engine import Database
-from quercus.storage.schema import lease_clock, query_history
+from quercus.storage.schema import lease_clock, log, model, query_history
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -96,8 +97,10 @@ class Clocks:
 
 def _reached(connection: Connection) -> float | None:
     """Latest moment of the lease clock that anything was written at."""
-    found = connection.execute(select(func.max(query_history.c.clock))).scalar()
-    return None if found is None else float(found)
+    newest = (log.c.model_id == model.c.id) & (log.c.sequence == model.c.sequence_committed)
+    latest = (select(func.max(query_history.c.clock)), select(func.max(log.c.clock)).join(model, newest))
+    found = (connection.execute(each).scalar() for each in latest)
+    return max((float(each) for each in found if each is not None), default=None)
 
 
 def _remembered(connection: Connection, boot: str, steady: float) -> float | None:

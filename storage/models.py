@@ -128,6 +128,7 @@ def respecify(
             conflict=False,
             specification=specification,
             created_at=now.wall,
+            clock=now.clock,
         )
     )
     change = {"specification": specification, "budget": budget, "sequence_committed": sequence}
@@ -145,7 +146,8 @@ def _with_counts() -> Select[Any]:
         mine,
         or_(query.c.state == QueryState.OPEN, and_(query.c.state == QueryState.LEASED, stays)),
     )
-    waiting = select(log.c.created_at).where(
+    # Rows of older revisions have no moment of the lease clock, which began with the wall's time.
+    waiting = select(func.coalesce(log.c.clock, log.c.created_at)).where(
         log.c.model_id == model.c.id, log.c.sequence == model.c.sequence_grown + 1
     )
     counts = {"leased": leased, "live": live, "waiting_since": waiting}
@@ -170,5 +172,5 @@ def _record(row: AnyRow, now: Moment) -> ModelRecord:
         queries_open=row.live - row.leased,
         conflicts=row.conflicts,
         uid=row.uid,
-        lag_s=0.0 if row.waiting_since is None else max(0.0, now.wall - row.waiting_since),
+        lag_s=0.0 if row.waiting_since is None else max(0.0, now.clock - row.waiting_since),
     )

@@ -29,7 +29,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0007"
+HEAD = "0008"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -105,6 +105,8 @@ log = Table(
     Column("conflict", Boolean, nullable=False),
     Column("specification", LargeBinary),
     Column("created_at", Double, nullable=False),
+    # The lease clock, which lag lives by; null in rows that revisions before 0008 wrote.
+    Column("clock", Double),
     Column("query", BigInteger),
     Column("comment", String),
     Column("took_s", Double),

@@ -233,7 +233,7 @@ def _write(  # noqa: PLR0917 - one transaction
 ) -> int:
     if not fresh:
         return int(row.sequence_committed)
-    rows = [_row(row, request, event) for event in fresh]
+    rows = [_row(row, request, event, now) for event in fresh]
     first = fresh[-1].sequence + 1
     rows += [_joint_row(row, instance, first + k, joint, now) for k, (instance, joint) in enumerate(joints)]
     connection.execute(insert(log_table), rows)
@@ -246,7 +246,7 @@ def _write(  # noqa: PLR0917 - one transaction
     return last
 
 
-def _row(row: AnyRow, request: str, event: Event) -> dict[str, Any]:
+def _row(row: AnyRow, request: str, event: Event, now: Moment) -> dict[str, Any]:
     return {
         "model_id": row.id,
         "sequence": event.sequence,
@@ -257,6 +257,7 @@ def _row(row: AnyRow, request: str, event: Event) -> dict[str, Any]:
         "reliability": event.reliability,
         "conflict": False,
         "created_at": event.created_at,
+        "clock": now.clock,
         "comment": event.comment or None,
         "request": request,
     }
@@ -267,7 +268,7 @@ def _joint_row(row: AnyRow, instance: int, sequence: int, joint: Joint, now: Mom
         sequence, EventKind.CORRECTION, instance, "", None, joint.label, joint.author, joint.reliability,
         None, joint.conflict, None, now.wall,
     )  # fmt: skip
-    return _row(row, "", event) | {"request": None, "conflict": joint.conflict}
+    return _row(row, "", event, now) | {"request": None, "conflict": joint.conflict}
 
 
 def _live_queries(connection: Connection, row: AnyRow, instances: Sequence[int]) -> list[AnyRow]:

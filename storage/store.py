@@ -107,7 +107,7 @@ class Store(QueryCalls):
         See `quercus.storage.transfer.load`.
         """
         with self._database.write() as connection:
-            return transfer.load(connection, lines, name, meaning)
+            return transfer.load(connection, lines, self._now, name, meaning)
 
     @property
     def is_read_only(self) -> bool:
@@ -224,9 +224,8 @@ class Store(QueryCalls):
             return models.count(connection)
 
     def delete_model(self, name: str) -> None:
-        """Delete a model with its evidence, queries and trees."""
-        with self._database.write() as connection:
-            models.remove(connection, name)
+        """Delete a model with its evidence, queries and trees, also where the disk is full."""
+        self._database.delete(lambda connection: models.remove(connection, name))
 
     def respecify(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
         """Change specification and budget; appends a SPECIFICATION event.
@@ -284,7 +283,7 @@ class Store(QueryCalls):
             push leaves no trace and does not stop the others). An exception of the store itself
             (`StoreError`) is raised, and nothing of the group is stored.
         """
-        return append_all(self._database.write, pushes, lambda: self._now().wall)
+        return append_all(self._database.write, pushes, self._now)
 
     def vocabulary(self, model: str) -> dict[int, tuple[str, ...]]:
         """Learned nominal values by attribute, in the order they came; attributes without any are absent."""

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import changes, checks, policies
+from quercus.storage.clocks import Clock
 from quercus.storage.errors import AlreadyExists
 from quercus.storage.models import new_uid
 from quercus.storage.rows import find
@@ -79,7 +80,11 @@ def dump(connection: Connection, name: str) -> Iterator[str]:
 
 
 def load(
-    connection: Connection, lines: Iterable[str], name: str | None = None, meaning: Meaning | None = None
+    connection: Connection,
+    lines: Iterable[str],
+    clock: Clock,
+    name: str | None = None,
+    meaning: Meaning | None = None,
 ) -> int:
     """Make a model of the lines that `dump` yielded.
 
@@ -87,6 +92,7 @@ def load(
     ----------
     connection : of one write transaction: all or nothing.
     lines : with or without line ends.
+    clock : asked when the model is held.
     name : of the model, that of the lines unless given.
     meaning : checks what specifications, values, labels and places of queries say; None: they are taken as bytes.
 
@@ -106,14 +112,14 @@ def load(
     key = _insert_model(connection, head, head.model if name is None else name)
     if meaning is not None:
         _explained("line 1", meaning.begin, head.specification, head.budget, head.vocabulary)
-    reading = Reading()
+    reading, ours = Reading(), {"model_id": key, "clock": clock().clock}
     waiting: list[dict[str, Any]] = []
     for number, line in numbered:
         event = read_event(line, where := f"line {number}")
         reading.take(event, where)
         if meaning is not None:
             _explained(where, meaning.take, event)
-        waiting.append({column.name: event.get(column.name) for column in COLUMNS} | {"model_id": key})
+        waiting.append({column.name: event.get(column.name) for column in COLUMNS} | ours)
         if len(waiting) == CHUNK:
             connection.execute(insert(log), waiting)
             waiting = []

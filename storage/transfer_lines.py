@@ -21,7 +21,8 @@ MAX_LINE_CHARACTERS = 2**25
 """Of a line: a specification as large as a message may be, in base 64, and the values that were learned."""
 MAX_COUNT = 2**53  # of what is counted; what JSON numbers carry without loss
 MAX_TIME = 253_402_300_799  # seconds: the end of the year 9999
-COLUMNS = [column for column in log.columns if column.name != "model_id"]
+# The lease clock is of one store and one machine: whoever reads the lines takes the event to have come now.
+COLUMNS = [column for column in log.columns if column.name not in {"model_id", "clock"}]
 BYTES = frozenset(column.name for column in COLUMNS if isinstance(column.type, LargeBinary))
 _NEEDED = frozenset(column.name for column in COLUMNS if not column.nullable)
 _TYPES: dict[str, tuple[type, ...]] = {

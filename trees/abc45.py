@@ -14,6 +14,7 @@ from quercus.belief.contour import check_contour, check_contours
 from quercus.belief.errors import InvalidInput
 from quercus.belief.evidence import update
 from quercus.belief.frame import check_size
+from quercus.trees.checks import PREDICTION_LEVEL
 from quercus.trees.dominance import TIE, first_largest, largest_mid_value, non_dominated
 from quercus.trees.gain import best_splits, gain_ratio_interval
 from quercus.trees.growth import Branch, Growth, Method, Place, Summary, Verdict
@@ -113,7 +114,7 @@ class Thresholds:
 
     def before(self, place: Place) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
-        if place.rows.size < self.min_instances:
+        if self.sample.weight(place.rows) < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
         estimate = self.solver.estimate(self.sample.counts(place.rows))
         if estimate.unique and float(estimate.theta.max()) >= 1 - TIE:
@@ -129,7 +130,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Likeliest:
-    """Leaf rule: the class of largest likelihood estimate, with bounds over the likelihood cut.
+    """Leaf rule: the class of largest likelihood estimate, with bounds over the likelihood cut at a level of their own.
 
     Where all labels are vacuous every estimate is a likeliest one, and that of the parent is taken, as where there is
     no row at all (ALGORITHMS §3.4).
@@ -137,6 +138,7 @@ class Likeliest:
 
     sample: Sample
     solver: IntervalSolver
+    prediction_level: float = PREDICTION_LEVEL
 
     def summary(self, place: Place) -> Summary:
         """Return the prediction; with no row at all, that every class is possible."""
@@ -145,10 +147,12 @@ class Likeliest:
             return Summary(0, (1 / size,) * size, (0.0,) * size, (1.0,) * size, silent=True)
         counts = self.sample.counts(place.rows)
         theta = tuple(self.solver.estimate(counts).theta.tolist())
-        belief, plausibility = self.solver.class_bounds(counts)
+        belief, plausibility = self.solver.class_bounds(counts, self.prediction_level)
         bounds = tuple(belief.tolist()), tuple(plausibility.tolist())
         silent = not (counts[~self.sample.table.vacuous] > 0).any()
-        return Summary(first_largest(theta), theta, *bounds, silent=silent)
+        total = self.sample.weight(place.rows)
+        weight = None if total == place.rows.size else total
+        return Summary(first_largest(theta), theta, *bounds, weight=weight, silent=silent)
 
 
 def open_desk(
@@ -157,6 +161,8 @@ def open_desk(
     min_instances: int,
     max_depth: int | None,
     ordered: tuple[int, ...] | None = None,
+    *,
+    prediction_level: float = PREDICTION_LEVEL,
 ) -> Desk:
     """Return the tree of `sample`, not yet grown, with all that choosing its queries needs.
 
@@ -167,7 +173,7 @@ def open_desk(
         criterion=GainRatio(sample, solver),
         branching=ByValue(sample),
         stopping=Thresholds(sample, solver, min_instances, max_depth),
-        leaf=Likeliest(sample, solver),
+        leaf=Likeliest(sample, solver, prediction_level),
     )
     root = Place((), np.arange(len(sample.ids)), tuple(range(sample.splits.count)))
     growth = Growth(root, method)
@@ -194,6 +200,7 @@ def induce(
     max_depth: int | None = None,
     strategy: str = PUBLISHED,
     ordered: Sequence[int] = (),
+    prediction_level: float = PREDICTION_LEVEL,
 ) -> Induction:
     """Grow an active belief decision tree (ALGORITHMS §3).
 
@@ -221,6 +228,8 @@ def induce(
     ordered
         (K,) how many of each attribute's values, from 0 on, are in order, as bins are: committees look at that. Without
         it all are names.
+    prediction_level
+        Level of the likelihood cut that belief and plausibility are bounds over, in [0, 1].
 
     Returns
     -------
@@ -243,7 +252,9 @@ def induce(
     min_instances = check_count(min_instances, "min_instances", 1)
     max_depth = None if max_depth is None else check_count(max_depth, "max_depth", 0)
     sample = _sample(codes, arities, contours)
-    live = LiveTree(sample.arities, sample.table.contours.shape[1], Rules(alpha, min_instances, max_depth))
+    level = check_alpha(prediction_level, "prediction_level")
+    rules = Rules(alpha, min_instances, max_depth, prediction_level=level)
+    live = LiveTree(sample.arities, sample.table.contours.shape[1], rules)
     live.append(sample.codes, sample.table.contours[sample.ids])
     queries: list[Query] = []
     answers = 0

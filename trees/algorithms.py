@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import ClassVar, Literal, get_args
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.trees.checks import check_alpha, check_count
+from quercus.trees.checks import PREDICTION_LEVEL, check_alpha, check_count
 
 PruningKind = Literal["chi-square", "likelihood"]
 Combine = Literal["dempster", "mean"]
@@ -96,6 +96,8 @@ class Abc45:
         Most candidate thresholds of a number at a node; at least 1.
     pruning
         Of the grown tree; None for none.
+    prediction_level
+        Level of the likelihood cut that belief and plausibility of predictions are bounds over, in [0, 1].
 
     Raises
     ------
@@ -109,9 +111,12 @@ class Abc45:
     max_depth: int | None = None
     max_cuts: int = 32
     pruning: Pruning | None = None
+    prediction_level: float = PREDICTION_LEVEL
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", check_alpha(self.alpha))
+        level = check_alpha(self.prediction_level, "prediction_level")
+        object.__setattr__(self, "prediction_level", level)
         _check_limits(self.min_instances, self.max_depth)
         check_count(self.max_cuts, "max_cuts", 1)
 
@@ -122,7 +127,7 @@ class E2m:
 
     Parameters
     ----------
-    min_instances, max_depth, max_cuts, pruning
+    min_instances, max_depth, max_cuts, pruning, prediction_level
         As of `Abc45`.
     informed_only
         Learn from those rows alone whose label says anything at all. Rows that say nothing weigh the branches of a
@@ -135,9 +140,12 @@ class E2m:
     max_cuts: int = 32
     pruning: Pruning | None = None
     informed_only: bool = False
+    prediction_level: float = PREDICTION_LEVEL
 
     def __post_init__(self) -> None:
         _check_limits(self.min_instances, self.max_depth)
+        level = check_alpha(self.prediction_level, "prediction_level")
+        object.__setattr__(self, "prediction_level", level)
         check_count(self.max_cuts, "max_cuts", 1)
         if not isinstance(self.informed_only, bool):
             raise InvalidInput("informed_only", f"is {shown(self.informed_only)}, must be True or False")

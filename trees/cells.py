@@ -1,6 +1,7 @@
 """Cells: sparse vectors of contour counts, the form in which evidence reaches the solver (ALGORITHMS §2)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ class Cells:
     ----------
     start : (m + 1,) int64, from 0, never falling
     ids : (nnz,) int32, numbers of contours, rising within a cell
-    counts : (nnz,) int64, how often each occurs, above 0
+    counts : (nnz,) int64, how often each occurs, above 0; or float64, how much these weigh together
 
     Raises
     ------
@@ -32,10 +33,11 @@ class Cells:
 
     start: Ints
     ids: NDArray[np.int32]
-    counts: Ints
+    counts: NDArray[Any]
 
     def __post_init__(self) -> None:
-        for name, dtype in (("start", np.int64), ("ids", np.int32), ("counts", np.int64)):
+        number = np.float64 if self.counts.dtype == np.float64 else np.int64
+        for name, dtype in (("start", np.int64), ("ids", np.int32), ("counts", number)):
             array = getattr(self, name)
             if array.ndim != 1 or array.dtype != dtype:
                 kind = np.dtype(dtype).name
@@ -53,7 +55,7 @@ class Cells:
         return self.start.size - 1
 
     @classmethod
-    def of_dense(cls, counts: NDArray[np.integer]) -> "Cells":
+    def of_dense(cls, counts: NDArray[Any]) -> "Cells":
         """Cells of the rows of a table (m, d): the count of every contour.
 
         Examples
@@ -64,7 +66,8 @@ class Cells:
         rows, ids = np.nonzero(counts)
         start = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(np.bincount(rows, minlength=len(counts)), out=start[1:])
-        return cls(start, ids.astype(np.int32), counts[rows, ids].astype(np.int64))
+        number = np.float64 if counts.dtype == np.float64 else np.int64
+        return cls(start, ids.astype(np.int32), counts[rows, ids].astype(number))
 
     def only(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Tell which cells hold no other contours than the `marked` ones (d,): (m,). An empty cell holds none.

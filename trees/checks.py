@@ -5,8 +5,12 @@ from quercus.belief.errors import InvalidInput, shown
 MAX_COUNT = 2**31 - 1  # of budget, min_instances, max_depth, warmup_rows
 
 
-def check_alpha(alpha: float) -> float:
-    """Return `alpha` as a float if it lies in [0, 1].
+PREDICTION_LEVEL = 0.15
+"""Level of the likelihood cut that bounds of a prediction are taken over, unless told; see docs/estimators.md."""
+
+
+def check_alpha(alpha: float, field: str = "alpha") -> float:
+    """Return a level as a float if it lies in [0, 1].
 
     Raises
     ------
@@ -14,7 +18,7 @@ def check_alpha(alpha: float) -> float:
         When it does not.
     """
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= 1:
-        raise InvalidInput("alpha", f"is {shown(alpha)}, must lie in [0, 1]")
+        raise InvalidInput(field, f"is {shown(alpha)}, must lie in [0, 1]")
     return float(alpha)
 
 

@@ -7,6 +7,7 @@ done by compiled kernels (`problem`); here are the types, the checks, and a memo
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -251,9 +252,12 @@ class IntervalSolver:
         used = np.flatnonzero(counts)
         return likelihood.certify(self.contours[used], counts[used].astype(float), theta[0], bool(unique[0]))
 
-    def class_bounds(self, counts: Ints) -> tuple[Array, Array]:
-        """Belief (l,) and plausibility (l,) of each class: proven bounds of ``theta_c`` over the likelihood cut."""
-        belief, plausibility = self.bound_classes_cells(Cells.of_dense(np.asarray(counts)[np.newaxis]))
+    def class_bounds(self, counts: Ints, level: float | None = None) -> tuple[Array, Array]:
+        """Belief (l,) and plausibility (l,) of each class: proven bounds of ``theta_c`` over the likelihood cut.
+
+        The cut is that at `level`, `alpha` unless given.
+        """
+        belief, plausibility = self.bound_classes_cells(Cells.of_dense(np.asarray(counts)[np.newaxis]), level)
         return belief[0], plausibility[0]
 
     def solve_cells(self, cells: Cells) -> EntropyIntervals:
@@ -304,15 +308,16 @@ class IntervalSolver:
             theta[chosen], unique[chosen] = found[:, :l], found[:, l + 1] > 0.0
         return theta, unique
 
-    def bound_classes_cells(self, cells: Cells) -> tuple[Array, Array]:
+    def bound_classes_cells(self, cells: Cells, level: float | None = None) -> tuple[Array, Array]:
         """Belief (m, l) and plausibility (m, l) of each class in each cell, see `class_bounds`."""
         l = self.contours.shape[1]
         lower, upper = np.empty((len(cells), l)), np.empty((len(cells), l))
         kinds = np.empty(len(cells), np.int8)
         arrays = cells.start, cells.ids, cells.counts, self._klass
-        self._check(cells_kernel.bound_precise(*arrays, self.alpha, kinds, lower, upper))
+        cut = self.alpha if level is None else level
+        self._check(cells_kernel.bound_precise(*arrays, cut, kinds, lower, upper))
         for chosen, numbers in self._general(cells, kinds):
-            found = self._memo.recall(numbers, "bounds", 2 * l, self._bound)
+            found = self._memo.recall(numbers, f"bounds {cut}", 2 * l, partial(self._bound, level=cut))
             lower[chosen], upper[chosen] = found[:, :l], found[:, l:]
         return lower, upper
 
@@ -360,8 +365,8 @@ class IntervalSolver:
         found = report(ends, np.full(len(wanted), self.contours.shape[1]), self.alpha)
         return np.stack([found.lower, found.upper, found.gap], axis=1)
 
-    def _bound(self, wanted: Ints) -> Array:
+    def _bound(self, wanted: Ints, level: float) -> Array:
         bounds = np.empty((len(wanted), 2 * self.contours.shape[1]))
         problems = self._table, *self._memo.cells, wanted, self._estimates(wanted)
-        class_bounds.bound_counts(*problems, self.alpha, bounds)
+        class_bounds.bound_counts(*problems, level, bounds)
         return bounds

@@ -7,6 +7,7 @@ statistics are counts of (value, contour) pairs, which add and subtract.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +147,8 @@ class Sample:
         The distinct contours.
     cuts
         Number of cuts of each attribute, see `quercus.trees.splits`; empty where there are none.
+    weights
+        (n,) how much each row counts, above 0; None: 1 each.
     """
 
     codes: NDArray[np.integer]
@@ -154,16 +157,22 @@ class Sample:
     askable: Bools
     table: ContourTable
     cuts: tuple[int, ...] = ()
+    weights: Floats | None = None
 
     @property
     def splits(self) -> Splits:
         """What a node can be split by."""
         return _splits(self.arities, self.cuts)
 
-    def counts(self, rows: Ints) -> Ints:
-        """Return how often each distinct contour occurs among `rows`: (d,)."""
-        counts: Ints = np.bincount(self.ids[rows], minlength=self.table.size)
+    def counts(self, rows: Ints) -> NDArray[Any]:
+        """Return how often each distinct contour occurs among `rows`, or what these weigh: (d,)."""
+        weights = None if self.weights is None else self.weights[rows]
+        counts: NDArray[Any] = np.bincount(self.ids[rows], weights, minlength=self.table.size)
         return counts
+
+    def weight(self, rows: Ints) -> float:
+        """Return how much `rows` count together."""
+        return float(rows.size if self.weights is None else self.weights[rows].sum())
 
     def contingency(self, rows: Ints, splits: tuple[int, ...]) -> Mapping[int, Ints]:
         """Return how often each (branch, contour) pair occurs among `rows`: (branches, d) a split."""

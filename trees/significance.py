@@ -179,7 +179,7 @@ def _sums(groups: Ints, values: Floats, count: int) -> Floats:
 def _merged(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """Return the distinct keys, rising, and the sum of the counts of each."""
     distinct, at = np.unique(keys, return_inverse=True)
-    sums = np.zeros(distinct.size, dtype=np.int64)
+    sums = np.zeros(distinct.size, dtype=counts.dtype)
     np.add.at(sums, at, counts)
     return distinct, sums
 

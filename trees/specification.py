@@ -20,7 +20,7 @@ from quercus.trees.algorithms import (
     check_classes,
     with_rules,
 )
-from quercus.trees.checks import MAX_COUNT, check_alpha, check_count
+from quercus.trees.checks import MAX_COUNT, PREDICTION_LEVEL, check_alpha, check_count
 from quercus.trees.strategies.names import PUBLISHED, STRATEGIES
 
 __all__ = [
@@ -177,8 +177,12 @@ class Specification:
     pruning
         Of the tree that is published; the growing tree stays whole. None: no pruning.
     algorithm
-        What grows the tree. `alpha`, `min_instances`, `max_depth` and `pruning` above hold for it where it has such
-        parameters: it is kept with theirs. Only `Abc45` asks; another has no budget.
+        What grows the tree. `alpha`, `min_instances`, `max_depth`, `pruning` and `prediction_level` hold for it where
+        it has such parameters: it is kept with theirs. Only `Abc45` asks; another has no budget.
+
+    prediction_level
+        Level of the likelihood cut that belief and plausibility of predictions are bounds over, in [0, 1], apart from
+        `alpha`, which decides what is split and asked. The lower, the more cautious are set-valued predictions.
 
     Raises
     ------
@@ -196,6 +200,7 @@ class Specification:
     strategy: str = PUBLISHED
     pruning: Pruning | None = None
     algorithm: Algorithm = Abc45()  # noqa: RUF009 - frozen
+    prediction_level: float = PREDICTION_LEVEL
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -203,6 +208,8 @@ class Specification:
             raise InvalidInput("attributes", f"are {len(self.attributes)}, must be 1 to {MAX_ATTRIBUTES}")
         _check_distinct([attribute.name for attribute in self.attributes], "attributes")
         object.__setattr__(self, "alpha", check_alpha(self.alpha))
+        level = check_alpha(self.prediction_level, "prediction_level")
+        object.__setattr__(self, "prediction_level", level)
         check_count(self.budget, "budget", 0)
         check_count(self.min_instances, "min_instances", 1)
         if self.max_depth is not None:
@@ -229,6 +236,7 @@ class Specification:
             min_instances=self.min_instances,
             max_depth=self.max_depth,
             pruning=self.pruning,
+            prediction_level=self.prediction_level,
         )
         object.__setattr__(self, "algorithm", in_force)
 

@@ -99,7 +99,7 @@ class Splits:
         return cut in populated[:-1]
 
 
-def thresholds(column: Floats, max_cuts: int | None = None) -> Floats:
+def thresholds(column: Floats, max_cuts: int | None = None, weights: Floats | None = None) -> Floats:
     """Return the midpoints between neighbouring distinct values, ascending.
 
     Parameters
@@ -109,6 +109,8 @@ def thresholds(column: Floats, max_cuts: int | None = None) -> Floats:
     max_cuts
         Most thresholds. When there are more, those nearest to the quantiles ``j / (max_cuts + 1)`` of the values
         are kept, of two equally near the lower; None for no limit.
+    weights
+        (n,) how much each value counts for the quantiles; None: 1 each.
 
     Returns
     -------
@@ -119,12 +121,14 @@ def thresholds(column: Floats, max_cuts: int | None = None) -> Floats:
     >>> thresholds(np.array([3.0, 1.0, 1.0, 2.0])).tolist(), thresholds(np.arange(8.0), 3).tolist()
     ([1.5, 2.5], [1.5, 3.5, 5.5])
     """
-    distinct, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+    known = ~np.isnan(column)
+    distinct, which = np.unique(column[known], return_inverse=True)
     below, above = distinct[:-1], distinct[1:]
     cuts = between(below, above)
     if max_cuts is None or len(cuts) <= max_cuts:
         return cuts
-    return cuts[near_quantiles(np.cumsum(counts)[:-1], int(counts.sum()), max_cuts)]
+    counts = np.bincount(which, None if weights is None else weights[known])
+    return cuts[near_quantiles(np.cumsum(counts)[:-1], counts.sum(), max_cuts)]
 
 
 def between(below: Floats, above: Floats) -> Floats:
@@ -133,15 +137,15 @@ def between(below: Floats, above: Floats) -> Floats:
     return np.where((below < middle) & (middle <= above), middle, above)
 
 
-def near_quantiles(passed: Ints, count: int, most: int) -> Ints:
+def near_quantiles(passed: Ints | Floats, count: float, most: int) -> Ints:
     """Return which cuts are kept where there are too many: those nearest to the quantiles ``j / (most + 1)``.
 
     Parameters
     ----------
     passed
-        (t,) how many values are below each cut, ascending.
+        (t,) how many values are below each cut, or what these weigh, ascending.
     count
-        Number of values.
+        Number of values, or their weight.
     most
         Most cuts, at least 1.
     """

@@ -303,7 +303,13 @@ def _correct(state: GrowthState, event: Corrected) -> None:
 
 def _rules(specification: Specification) -> Rules:
     frugal = specification.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
-    return Rules(specification.alpha, specification.min_instances, specification.max_depth, frugal)
+    return Rules(
+        specification.alpha,
+        specification.min_instances,
+        specification.max_depth,
+        frugal,
+        specification.prediction_level,
+    )
 
 
 def _ordered(specification: Specification) -> tuple[int, ...]:

@@ -50,6 +50,15 @@ class PruningChoice(StrEnum):
 AlphaOption = Annotated[
     float | None, typer.Option("--alpha", min=0, max=1, help="Level of the likelihood cut (server: 0.8).")
 ]
+PredictionLevelOption = Annotated[
+    float | None,
+    typer.Option(
+        "--prediction-level",
+        min=0,
+        max=1,
+        help="How cautious sets of classes are: 1 the likeliest alone, 0 the whole frame (server: 0.15).",
+    ),
+]
 BudgetOption = Annotated[
     int | None, typer.Option("--budget", min=0, help="Most queries ever answered (server: 0, never ask).")
 ]
@@ -207,6 +216,7 @@ def _print_model(model: Model) -> None:
         ("classes", ", ".join(spec.classes)),
         ("algorithm", algorithms.text(spec.algorithm) if isinstance(spec.algorithm, Mapping) else "abc45"),
         ("alpha", spec.alpha),
+        ("prediction level", spec.prediction_level),
         ("min instances", spec.min_instances),
         ("max depth", depth),
         ("pruning", _pruning_text(spec.pruning)),
@@ -270,6 +280,7 @@ def create_model(
         ),
     ] = None,
     alpha: AlphaOption = None,
+    prediction_level: PredictionLevelOption = None,
     budget: BudgetOption = None,
     min_instances: MinInstancesOption = None,
     max_depth: MaxDepthOption = None,
@@ -310,6 +321,7 @@ def create_model(
         )
     options = {
         "alpha": alpha,
+        "prediction_level": prediction_level,
         "budget": budget,
         "min_instances": min_instances,
         "max_depth": max_depth,
@@ -372,6 +384,7 @@ def update_model(
     *,
     name: ModelArgument,
     alpha: AlphaOption = None,
+    prediction_level: PredictionLevelOption = None,
     budget: BudgetOption = None,
     min_instances: MinInstancesOption = None,
     max_depth: MaxDepthOption = None,
@@ -381,7 +394,7 @@ def update_model(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Change alpha, budget, stopping, strategy or pruning of a model; the tree grows anew by itself.
+    """Change levels, budget, stopping, strategy or pruning of a model; the tree grows anew by itself.
 
     Attributes and classes stay as they are: for others, create another model.
 
@@ -391,6 +404,7 @@ def update_model(
     """
     options = {
         "alpha": alpha,
+        "prediction_level": prediction_level,
         "budget": budget,
         "min_instances": min_instances,
         "max_depth": max_depth,
@@ -402,7 +416,8 @@ def update_model(
         given["pruning"] = changed
     if not given:
         raise typer.BadParameter(
-            "nothing to change: give --alpha, --budget, --min-instances, --max-depth, --strategy or --pruning"
+            "nothing to change: give --alpha, --prediction-level, --budget, --min-instances, --max-depth, --strategy "
+            "or --pruning"
         )
     with connect(server) as client:
         model = client.update_model(name, **given)

@@ -571,6 +571,7 @@ class Specification(_message.Message):
     STRATEGY_FIELD_NUMBER: _builtins.int
     PRUNING_FIELD_NUMBER: _builtins.int
     ALGORITHM_FIELD_NUMBER: _builtins.int
+    PREDICTION_LEVEL_FIELD_NUMBER: _builtins.int
     alpha: _builtins.float
     """Level of the likelihood cut, in [0, 1]; default 0.8."""
     budget: _builtins.int
@@ -583,6 +584,10 @@ class Specification(_message.Message):
     """Rows that set the bins of numeric attributes without declared edges; default 100."""
     strategy: _builtins.str
     """Which instance is asked about next: the name of a strategy; docs/strategies.md names the default."""
+    prediction_level: _builtins.float
+    """Level of the likelihood cut that belief and plausibility of predictions are bounds over, in [0, 1]; default 0.15.
+    Apart from alpha, which decides what is split and asked. The lower, the more cautious are sets of classes.
+    """
     @_builtins.property
     def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute]: ...
     @_builtins.property
@@ -610,10 +615,11 @@ class Specification(_message.Message):
         strategy: _builtins.str | None = ...,
         pruning: Global___Pruning | None = ...,
         algorithm: Global___Algorithm | None = ...,
+        prediction_level: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "budget", b"budget", "max_depth", b"max_depth", "min_instances", b"min_instances", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "budget", b"budget", "max_depth", b"max_depth", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "min_instances", b"min_instances", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
@@ -623,6 +629,8 @@ class Specification(_message.Message):
     _WhichOneofArgType__max_depth: _TypeAlias = _typing.Literal["_max_depth", b"_max_depth"]  # noqa: Y015
     _WhichOneofReturnType__min_instances: _TypeAlias = _typing.Literal["min_instances"]  # noqa: Y015
     _WhichOneofArgType__min_instances: _TypeAlias = _typing.Literal["_min_instances", b"_min_instances"]  # noqa: Y015
+    _WhichOneofReturnType__prediction_level: _TypeAlias = _typing.Literal["prediction_level"]  # noqa: Y015
+    _WhichOneofArgType__prediction_level: _TypeAlias = _typing.Literal["_prediction_level", b"_prediction_level"]  # noqa: Y015
     _WhichOneofReturnType__strategy: _TypeAlias = _typing.Literal["strategy"]  # noqa: Y015
     _WhichOneofArgType__strategy: _TypeAlias = _typing.Literal["_strategy", b"_strategy"]  # noqa: Y015
     _WhichOneofReturnType__warmup_rows: _TypeAlias = _typing.Literal["warmup_rows"]  # noqa: Y015
@@ -635,6 +643,8 @@ class Specification(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_depth) -> _WhichOneofReturnType__max_depth | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_instances) -> _WhichOneofReturnType__min_instances | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__prediction_level) -> _WhichOneofReturnType__prediction_level | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__strategy) -> _WhichOneofReturnType__strategy | None: ...
     @_typing.overload

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quercus.trees.cells import Cells
+from quercus.trees.checks import PREDICTION_LEVEL
 from quercus.trees.dominance import TIE
 from quercus.trees.incremental import routing
 from quercus.trees.incremental.arrays import NONE, Bools, Deltas, Floats, Ids, Ints
@@ -45,7 +46,7 @@ class Rules:
 
     Parameters
     ----------
-    alpha, min_instances, max_depth
+    alpha, min_instances, max_depth, prediction_level
         See `quercus.trees.specification.Specification`.
     frugal
         Of an attribute that cheap outer bounds prove dominated, no exact interval is computed, and these bounds are
@@ -56,6 +57,7 @@ class Rules:
     min_instances: int
     max_depth: int | None
     frugal: bool = False
+    prediction_level: float = PREDICTION_LEVEL
 
 
 class GrowingTree:
@@ -292,7 +294,8 @@ class GrowingTree:
         theta, unique = self.solver.estimate_cells(cells)
         columns.theta[nodes] = theta
         columns.silent[nodes] = cells.only(self._table.vacuous)
-        columns.belief[nodes], columns.plausibility[nodes] = self.solver.bound_classes_cells(cells)
+        bounds = self.solver.bound_classes_cells(cells, self._rules.prediction_level)
+        columns.belief[nodes], columns.plausibility[nodes] = bounds
         few = columns.count[nodes] < self._rules.min_instances
         pure = unique & (theta.max(axis=1) >= 1 - TIE)
         deep = columns.depth[nodes] >= self._deepest

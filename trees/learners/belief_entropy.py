@@ -112,39 +112,44 @@ class _Stopping:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByLabels:
-    """Leaf rule of OBE: ``argmax_k Σ_i w_i pl_ik``; ``theta`` are these sums, normalised.
+    """Leaf rule of OBE: ``argmax_k Σ_i w_i pl_ik``.
 
-    Belief and plausibility are those of the mean of the labels' mass functions; a contour stands for its consonant one,
-    so that its largest plausibility counts as 1. So it does in the sums where a contour adds up to less than 1, which
-    none of a mass function does: only what is the same up to a factor can be meant (ALGORITHMS §1).
+    Belief, plausibility and probability (BetP) are those of the mean of the labels' mass functions, so the probability
+    lies between the other two, and the class is the most plausible one. Plausibilities normalised to sum 1, the paper's
+    numbers, can lie outside both. A contour stands for its consonant mass function: its largest plausibility counts as
+    1, for a contour has no absolute height (ALGORITHMS §1).
     """
 
     table: Table
-    summed: Floats  # (n, l) pl_i of the sums
-    possible: Floats  # (n, l) 1 - m_i(sets without c)
+    possible: Floats  # (n, l) pl_i(c) = 1 - m_i(sets without c)
     alone: Floats  # (n, l) m_i({c})
 
     @classmethod
     def of(cls, table: Table) -> "ByLabels":
         """Make the rule for a table."""
-        summed = possible = table.contours
+        possible = table.contours
         if table.given is None:
-            possible = summed / summed.max(axis=1, keepdims=True)
-            summed = np.where(summed.sum(axis=1, keepdims=True) < 1 - TIE, possible, summed)
+            possible = possible / possible.max(axis=1, keepdims=True)
         alone = np.column_stack([two_class_shares(table, c)[:, 0] for c in range(table.size)])
-        return cls(table, summed, possible, alone)
+        return cls(table, possible, alone)
 
     def summary(self, place: Place) -> Summary:
         """Return the prediction of the node, were it a leaf."""
         weights = self.table.weights[place.rows]
-        sums = weights @ self.summed[place.rows]
         total = float(weights.sum())
         share = weights / total
         belief = np.minimum(share @ self.alone[place.rows], 1.0)
         plausibility = np.minimum(share @ self.possible[place.rows], 1.0)
-        theta = tuple((sums / sums.sum()).tolist())
-        bounds = tuple(belief.tolist()), tuple(plausibility.tolist())
-        return Summary(first_largest(theta), theta, *bounds, weight=node_weight(place, total))
+        theta = np.clip(
+            share @ self.table.pignistic[place.rows], belief, plausibility
+        )  # but for rounding inside
+        return Summary(
+            first_largest(plausibility.tolist()),
+            tuple(theta.tolist()),
+            tuple(belief.tolist()),
+            tuple(plausibility.tolist()),
+            weight=node_weight(place, total),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

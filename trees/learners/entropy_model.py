@@ -119,7 +119,7 @@ class BeliefEntropyModel(Learned):
                 _mean(column[nodes], part.owner, count)
                 for column in (flat.theta, flat.belief, flat.plausibility)
             )
-            said = Predictions(first(theta), theta, belief, plausibility)
+            said = Predictions(first(plausibility), theta, belief, plausibility, ranking=plausibility)
         ends = nodes if plain else common(flat, part.owner, nodes, count)
         return Predictions(
             said.klass,
@@ -129,6 +129,7 @@ class BeliefEntropyModel(Learned):
             said.masses,
             ends,
             conflict=said.conflict,
+            ranking=said.ranking,
         )
 
     def _log_commonalities(self, part: Alternatives) -> Floats:
@@ -296,6 +297,7 @@ def _joined(parts: list[Predictions]) -> Predictions:
         masses=masses,
         nodes=np.concatenate([part.nodes for part in parts if part.nodes is not None]),
         conflict=np.concatenate([part.conflict for part in parts]),
+        ranking=None if parts[0].ranking is None else np.concatenate([part.plausibility for part in parts]),
     )
 
 

@@ -19,6 +19,7 @@ of them is better is not worth an answer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.trees.abc45 import Likeliest, Thresholds
 from quercus.trees.cells import Cells
+from quercus.trees.checks import PREDICTION_LEVEL, check_alpha, check_count
 from quercus.trees.dominance import TIE
 from quercus.trees.flat import FlatTree
 from quercus.trees.gain import best_splits
@@ -35,15 +37,15 @@ from quercus.trees.learners.pieces import Wrap, wrapped
 from quercus.trees.learners.pruning import prune_evidential
 from quercus.trees.learners.splits import ByCode, first_best, root
 from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.learners.weights import counted_or_weighed
 from quercus.trees.sample import ContourTable, Sample
-from quercus.trees.specification import Nominal, Pruning, check_alpha, check_count
+from quercus.trees.specification import Nominal, Pruning
 from quercus.trees.splits import thresholds
 from quercus.trees.tree import Node
 
 Bools = NDArray[np.bool_]
 Cuts = Sequence[tuple[float, ...]]  # an attribute; () of a nominal one
 
-MAX_COUNTED = 10_000_000  # rows that weighted ones may count as
 MAX_CUTS = 32  # candidate cuts of an attribute at a node, unless told
 
 
@@ -56,6 +58,7 @@ def abc45(
     max_cuts: int = MAX_CUTS,
     cuts: Cuts | None = None,
     pruning: Pruning | None = None,
+    prediction_level: float = PREDICTION_LEVEL,
     wrap: Wrap | None = None,
 ) -> Node:
     """Grow an active belief decision tree that asks nothing.
@@ -63,7 +66,7 @@ def abc45(
     Parameters
     ----------
     table
-        The rows; labels are used as contours. Weights are whole numbers: a row of weight 2 counts as two rows.
+        The rows; labels are used as contours. A row of weight 2 counts as two rows, two of weight .5 as one.
     alpha
         Level of the likelihood cut, in [0, 1].
     min_instances
@@ -77,13 +80,15 @@ def abc45(
         that part the rows of a node alike, the lowest is the candidate. None: each node has its own.
     pruning
         Of the grown tree, see `quercus.trees.significance`; None for no pruning.
+    prediction_level
+        Level of the likelihood cut that belief and plausibility are bounds over, in [0, 1].
     wrap
         Put around the criterion by a forest, see `quercus.trees.learners.forest`.
 
     Raises
     ------
     InvalidInput
-        When a weight is no whole number, or a parameter is out of bounds.
+        When a parameter is out of bounds, or whole weights sum to more than 10,000,000.
 
     Notes
     -----
@@ -104,14 +109,14 @@ def abc45(
     if max_depth is not None:
         check_count(max_depth, "max_depth", 0)
     check_count(max_cuts, "max_cuts", 1)
-    rows = _counted(table)
-    sample = _labels(rows)
+    rows, weights = counted_or_weighed(table)
+    sample = _labels(rows, weights)
     solver = sample.table.solver(alpha)
     method = Method(
         criterion=wrapped(BestTest(rows, sample, solver, max_cuts, _checked_cuts(cuts, rows)), wrap),
         branching=ByCode(rows),
         stopping=Thresholds(sample, solver, min_instances, max_depth),
-        leaf=Likeliest(sample, solver),
+        leaf=Likeliest(sample, solver, check_alpha(prediction_level, "prediction_level")),
     )
     growth = Growth(root(rows), method)
     tree = growth.tree()
@@ -129,6 +134,7 @@ def e2m(
     max_cuts: int = MAX_CUTS,
     cuts: Cuts | None = None,
     pruning: Pruning | None = None,
+    prediction_level: float = PREDICTION_LEVEL,
     wrap: Wrap | None = None,
 ) -> Node:
     """Grow an E2M tree: gain ratios of the maximum likelihood estimates, which is `abc45` at α = 1.
@@ -143,6 +149,7 @@ def e2m(
         max_cuts=max_cuts,
         cuts=cuts,
         pruning=pruning,
+        prediction_level=prediction_level,
         wrap=wrap,
     )
 
@@ -162,7 +169,7 @@ class Tests:
     cells
         (1 + c) cells: the node's own, and those of the branches; a cell may serve many tests.
     size
-        (1 + c,) rows of each.
+        (1 + c,) rows of each, or what these weigh.
     """
 
     attribute: Ints
@@ -170,7 +177,7 @@ class Tests:
     test: Ints
     cell: Ints
     cells: Cells
-    size: Ints
+    size: NDArray[Any]
 
     def gains(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         """Return the ends of the gain ratio of each test (ALGORITHMS §3.1), given those of the cells' entropy."""
@@ -279,14 +286,19 @@ class BestTest:
     def tests(self, place: Place) -> Tests | None:
         """Return the tests of a node with their cells; None when there is none."""
         used, ids = np.unique(self.sample.ids[place.rows], return_inverse=True)
+        weights = None if self.sample.weights is None else self.sample.weights[place.rows]
+        labels = Labels(ids.ravel(), weights, used.size)
         found = [
             (k, *split)
             for k in place.attributes
-            if (split := self._split(k, self.table.values[place.rows, k], ids.ravel(), used.size)) is not None
+            if (split := self._split(k, self.table.values[place.rows, k], labels)) is not None
         ]
         if not found:
             return None
-        counts = [np.bincount(ids.ravel())[np.newaxis], *(cells for _, _, _, cells in found)]
+        counts = [
+            labels.counts(np.zeros(len(place.rows), np.int64), 1),
+            *(cells for _, _, _, cells in found),
+        ]
         first = np.cumsum([len(part) for part in counts])
         branches = [branch for _, _, branch, _ in found]
         cell = [part + start for part, start in zip(branches, first, strict=False)]
@@ -300,26 +312,29 @@ class BestTest:
             size=np.concatenate([part.sum(axis=1) for part in counts]),
         )
 
-    def _split(self, k: int, column: Floats, ids: Ints, width: int) -> tuple[Floats, Ints, Ints] | None:
+    def _split(self, k: int, column: Floats, labels: "Labels") -> tuple[Floats, Ints, NDArray[Any]] | None:
         """Return the tests of one attribute: cuts (t,), cell of each populated branch (t, b), counts of cells."""
         declared, missing = self.table.attributes[k], np.isnan(column)
         if isinstance(declared, Nominal):
             codes = np.where(missing, len(declared.values), column).astype(np.int64)
-            cells = _counts(codes, ids, len(declared.values) + 1, width)
+            cells = labels.counts(codes, len(declared.values) + 1)
             cells = cells[cells.any(axis=1)]
             return (np.array([np.nan]), np.arange(len(cells))[np.newaxis], cells) if len(cells) > 1 else None
-        cuts = thresholds(column, self.max_cuts) if self.cuts is None else np.array(self.cuts[k])
-        slots = np.searchsorted(cuts, column[~missing], side="right")
-        bins = _counts(slots, ids[~missing], len(cuts) + 1, width)
+        cuts = np.array(self.cuts[k]) if self.cuts is not None else None
+        if cuts is None:
+            cuts = thresholds(column, self.max_cuts, labels.weights)
+        slots = np.where(missing, len(cuts) + 1, np.searchsorted(cuts, column, side="right"))
+        counted = labels.counts(slots, len(cuts) + 2)
+        bins, lost = counted[:-1], counted[-1:]
         below = np.cumsum(bins, axis=0)
-        known, lost = below[-1:], np.bincount(ids[missing], minlength=width)[np.newaxis]
-        telling = bins[:-1].any(axis=1) & (known > below[:-1]).any(axis=1)  # of equal partings the lowest
+        known, above = below[-1:], np.cumsum(bins[::-1], axis=0)[-2::-1]
+        telling = bins[:-1].any(axis=1) & above.any(axis=1)  # of equal partings the lowest
         if not telling.any():
             lowest = cuts[:1] if self.cuts is not None else column[~missing][:1]
             if not lowest.size or not known.any() or not lost.any():
                 return None
             return lowest, np.arange(2)[np.newaxis], np.concatenate([known, lost])
-        sides = np.stack([below[:-1][telling], known - below[:-1][telling]], axis=1).reshape(-1, width)
+        sides = np.stack([below[:-1][telling], above[telling]], axis=1).reshape(-1, labels.width)
         branches = np.arange(len(sides)).reshape(-1, 2)
         if not lost.any():
             return cuts[telling], branches, sides
@@ -333,13 +348,32 @@ def undominated(least: Floats, most: Floats) -> Bools:
     return free
 
 
-def _counts(codes: Ints, ids: Ints, codes_count: int, width: int) -> Ints:
-    """Return how often each contour occurs with each code: (codes, contours)."""
-    pairs = np.bincount(codes * width + ids, minlength=codes_count * width)
-    return pairs.reshape(codes_count, width).astype(np.int64)
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """Labels of the rows of a node.
+
+    Parameters
+    ----------
+    ids
+        (n,) number of each row's contour, in [0, `width`).
+    weights
+        (n,) how much each row counts; None: 1 each.
+    width
+        Number of contours.
+    """
+
+    ids: Ints
+    weights: Floats | None
+    width: int
+
+    def counts(self, codes: Ints, codes_count: int) -> NDArray[Any]:
+        """Return how often each contour occurs with each code, or what these rows weigh: (codes, contours)."""
+        pairs = np.bincount(codes * self.width + self.ids, self.weights, minlength=codes_count * self.width)
+        number = np.int64 if self.weights is None else np.float64
+        return pairs.reshape(codes_count, self.width).astype(number)
 
 
-def stacked(counts: Sequence[Ints], used: NDArray[np.int32] | None = None) -> Cells:
+def stacked(counts: Sequence[NDArray[Any]], used: NDArray[np.int32] | None = None) -> Cells:
     """Return cells from tables of counts; their columns are the contours `used`, all where there is none."""
     parts = [Cells.of_dense(part) for part in counts]
     lengths = np.concatenate([np.diff(part.start) for part in parts])
@@ -349,25 +383,7 @@ def stacked(counts: Sequence[Ints], used: NDArray[np.int32] | None = None) -> Ce
     return Cells(start, ids if used is None else used[ids], np.concatenate([part.counts for part in parts]))
 
 
-def _counted(table: Table) -> Table:
-    """Return the table with every row as often as it weighs."""
-    wrong = table.weights != np.floor(table.weights)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise InvalidInput(
-            f"weights[{row}]", f"is {table.weights[row]}, must be a whole number: rows are counted"
-        )
-    if (table.weights == 1).all():
-        return table
-    total = float(table.weights.sum())
-    if total > MAX_COUNTED:
-        raise InvalidInput("weights", f"sum to {total:g}, must be {MAX_COUNTED:,} at most: rows are counted")
-    times = table.weights.astype(np.int64)
-    repeated = table.take(np.repeat(np.arange(len(table)), times))
-    return Table(repeated.values, table.attributes, repeated.contours, np.ones(len(repeated)))
-
-
-def _labels(table: Table) -> Sample:
+def _labels(table: Table, weights: Floats | None = None) -> Sample:
     """Return the labels of the rows, as far as the pieces of ABC4.5 look at them; values stay in the table."""
     distinct = ContourTable(table.size)
     return Sample(
@@ -376,6 +392,7 @@ def _labels(table: Table) -> Sample:
         ids=distinct.intern(table.contours),
         askable=np.ones(len(table), dtype=bool),
         table=distinct,
+        weights=weights,
     )
 
 

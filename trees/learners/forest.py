@@ -105,9 +105,10 @@ class Forest(Learned):
     models
         The trees, or what is a tree a class.
     vote
-        ``"label"``: the class of most models; a class's belief is the share of models that predict it and nothing
-        else, its plausibility the share that do not rule it out (see `Predictions.classes`). ``"mass"``: Dempster's
-        rule over their masses. Ties go to the earlier class.
+        ``"label"``: the class of most models. A model whose best classes tie splits its vote among them, so one that
+        knows nothing votes for all alike (ALGORITHMS §11). A class's belief is the share of models that predict it and
+        nothing else, its plausibility the share that do not rule it out (see `Predictions.classes`). ``"mass"``:
+        Dempster's rule over their masses. Ties of the whole forest go to the earlier class.
     """
 
     attributes: tuple[Attribute, ...]
@@ -145,11 +146,10 @@ class Forest(Learned):
 
     def _count(self, cells: Cells) -> Predictions:
         votes, alone, possible = (np.zeros((len(cells), self.size)) for _ in range(3))
-        every = np.arange(len(cells))
         for model in self.models:
             said = model.say(cells)
-            classes = said.classes
-            votes[every, said.klass] += 1.0
+            classes, likeliest = said.classes, said.likeliest
+            votes += likeliest / likeliest.sum(axis=1, keepdims=True)
             possible += classes
             alone += classes & (classes.sum(axis=1, keepdims=True) == 1)
         share, count = votes / len(self.models), float(len(self.models))

@@ -85,6 +85,8 @@ class Predictions:
         node.
     conflict
         (n,) bool: what is put together contradicts itself wholly, so that the mass is a mean.
+    ranking
+        (n, l) what the class is chosen by, where that is not the probability: OBE takes the most plausible one.
     """
 
     klass: Ints
@@ -95,6 +97,7 @@ class Predictions:
     nodes: Ints | None = None
     several: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     conflict: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    ranking: Floats | None = None
 
     def __post_init__(self) -> None:
         if not self.conflict.size:
@@ -107,6 +110,11 @@ class Predictions:
     def pignistic(self) -> Floats:
         """(n, l) pignistic probability of each class: what `theta` is too."""
         return self.theta
+
+    @property
+    def likeliest(self) -> Bools:
+        """The classes that tie for the prediction, (n, l): all of them where nothing is known."""
+        return tied(self.theta if self.ranking is None else self.ranking)
 
     @property
     def classes(self) -> Bools:
@@ -150,8 +158,14 @@ class Predictions:
 
 def first(theta: Floats) -> Ints:
     """Return the first class of each row (n, l) that is tied with the largest, (n,)."""
-    found: Ints = np.argmax(theta >= theta.max(axis=1, keepdims=True, initial=0.0) - TIE, axis=1)
+    found: Ints = np.argmax(tied(theta), axis=1)
     return found
+
+
+def tied(theta: Floats) -> Bools:
+    """Return which classes of each row (n, l) are tied with the largest (ALGORITHMS §3.5)."""
+    leading: Bools = theta >= theta.max(axis=1, keepdims=True, initial=0.0) - TIE
+    return leading
 
 
 def singles(mass: MassFunction) -> tuple[float, ...]:

@@ -1,13 +1,14 @@
-"""A committee of evidential trees: ask where they disagree most, and where nothing near is known yet.
+"""A committee of evidential trees: ask where they know least together, and where nothing near is known yet.
 
 Each member is grown (`members`) from the rows of which something is known, drawn with replacement, and looks at
-``⌈√K⌉`` random attributes in a node. A row's disagreement is the entropy of the members' votes on its class, as a
-share of ``log2 l`` (query by committee; Seung, Opper, Sompolinsky 1992; Dagan, Engelson 1995). Members vote among
-what is still plausible of the row, so nobody is asked about what its own label settles.
+``⌈√K⌉`` random attributes in a node. A row's doubt is the entropy of the mean of the members' class probabilities, as
+a share of ``log2 l`` (query by committee; Seung, Opper, Sompolinsky 1992; with probabilities in place of votes, so that
+members who all think two classes equally likely are in doubt and not of one mind). Members think of what is still
+plausible of the row, so nobody is asked about what its own label settles.
 
-Disagreement says nothing where nothing is known, and little where members were taught the same few rows. So a row is
+Doubt says nothing where nothing is known, and little where members were taught the same few rows. So a row is
 also worth what it covers: by how much it brings the other rows nearer to one that was asked about or is known, summed
-over them, as a share of the most that a row can bring (greedy k-medoids). A row's score is the disagreement, in [0,
+over them, as a share of the most that a row can bring (greedy k-medoids). A row's score is the doubt, in [0,
 1], plus `cover` times that share; one query in `explore`, the first among them, goes by the share alone. Of equal
 ones the row with the least lot (`sketch.lots`) is asked about, for files are often sorted by class.
 
@@ -43,7 +44,7 @@ class Committee:
     Parameters
     ----------
     cover
-        What covering other rows is worth, beside disagreement. With 0 disagreement alone counts, and lots decide while
+        What covering other rows is worth, beside doubt. With 0 doubt alone counts, and lots decide while
         there is none.
     explore
         One query in so many, the first among them, goes by what it covers alone: members agree on what they have never
@@ -62,7 +63,7 @@ class Committee:
             return
         pool = pool[np.argsort(lots(pool))]
         leaves = Leaves(desk)
-        worth = disagreement(desk, pool, most)
+        worth = doubt(desk, pool, most)
         covered = _Cover(desk, pool, most) if self.cover > 0 else None
         free = np.ones(pool.size, dtype=bool)
         for _ in range(min(limit, pool.size)):
@@ -79,15 +80,17 @@ class Committee:
                 covered.take(chosen)
 
 
-def disagreement(desk: Desk, pool: Ints, most: int) -> Floats:
-    """Return how much the members disagree on each row of `pool` (p,), in [0, 1]; 0 while nothing is known.
+def doubt(desk: Desk, pool: Ints, most: int) -> Floats:
+    """Return how much the members together doubt the class of each row of `pool` (p,), in [0, 1].
+
+    It is 0 while nothing is known.
 
     Parameters
     ----------
     desk
         The evidence.
     pool
-        Rows voted on.
+        Rows thought about.
     most
         Rows that the members are taught, at most.
     """
@@ -99,7 +102,7 @@ def disagreement(desk: Desk, pool: Ints, most: int) -> Floats:
     drawn = np.random.default_rng((SEED, told.size)).integers(told.size, size=(MEMBERS, told.size))
     weights = np.stack([np.bincount(draw, minlength=told.size) for draw in drawn]).astype(float)
     attributes = len(sample.arities)
-    counts = members.votes(
+    share = members.opinions(
         sample.codes[told],
         contours[sample.ids[told]],
         weights,
@@ -109,7 +112,6 @@ def disagreement(desk: Desk, pool: Ints, most: int) -> Floats:
         sample.codes[pool],
         contours[sample.ids[pool]],
     )
-    share = counts / MEMBERS
     bits = 0.0 - (share * np.log2(np.where(share > 0, share, 1.0))).sum(axis=1)
     return np.asarray(bits / np.log2(contours.shape[1]))
 

@@ -178,7 +178,7 @@ def grow(
 
 
 @compiled
-def votes(
+def opinions(
     codes: Codes,
     labels: Floats,
     weights: Floats,
@@ -187,22 +187,26 @@ def votes(
     tries: int,
     pool: Codes,
     known: Floats,
-) -> Ints:
-    """Let every member vote on the class of each row of a pool.
+) -> Floats:
+    """Return what the members think together of the class of each row of a pool: the mean of their ``θ``.
+
+    Not their votes: where all that is known is that it is one of two classes, every member thinks them equally likely,
+    and would vote for the first of them as if it knew (ALGORITHMS §10).
 
     Parameters
     ----------
     codes, labels, ordered, arities, tries : as of `grow`
     weights : (members, m) how often each member drew each row
     pool : (p, K) codes of the rows voted on
-    known : (p, l) what is known of them: a vote is for the class of largest ``θ_c pl_c``, the first of equal ones
+    known : (p, l) what is known of them: a member thinks them of class c with a chance in proportion to ``θ_c pl_c``
 
     Returns
     -------
-    (p, l) number of votes
+    (p, l) chances, which sum to 1
     """
     l = labels.shape[1]
-    counts = np.zeros((pool.shape[0], l), np.int64)
+    mean = np.zeros((pool.shape[0], l))
+    worth = np.empty(l)
     for b in range(weights.shape[0]):
         attribute, code, first, theta = grow(codes, labels, weights[b], ordered, arities, tries, b)
         for i in range(pool.shape[0]):
@@ -211,10 +215,10 @@ def votes(
                 k = attribute[at]
                 inside = pool[i, k] <= code[at] if ordered[k] > 0 else pool[i, k] == code[at]
                 at = first[at] if inside else first[at] + 1
-            best, chosen = 0.0, 0
+            total = 0.0
             for c in range(l):
-                worth = (theta[at, c] + LITTLE) * known[i, c]
-                if worth > best + TIE:
-                    best, chosen = worth, c
-            counts[i, chosen] += 1
-    return counts
+                worth[c] = (theta[at, c] + LITTLE) * known[i, c]
+                total += worth[c]
+            for c in range(l):
+                mean[i, c] += worth[c] / (total * weights.shape[0])
+    return mean

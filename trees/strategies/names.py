@@ -16,8 +16,8 @@ STRATEGIES: Mapping[str, str] = MappingProxyType(
         "leaf-width": "where most unlabelled rows stand in the widest entropy interval",
         "split-change": "whose answer is expected to move the rivals of a node farthest from each other",
         "prediction-change": "whose answer is expected to change the predictions of most rows",
-        "committee": "where the trees of a committee disagree most",
-        RECOMMENDED: "where a committee disagrees, and where nothing near is known yet (recommended)",
+        "committee": "where the trees of a committee together know least",
+        RECOMMENDED: "where a committee is in doubt, and where nothing near is known yet (recommended)",
     }
 )
 """What each strategy asks about, in a line, by name."""

@@ -3,6 +3,7 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
+    AgendaEntry,
     AlreadyExists,
     Amendment,
     EventKind,
@@ -33,11 +34,48 @@ def test_the_lag_is_the_age_of_the_oldest_event_that_no_tree_knows(store, helper
     assert [m.lag_s for m in store.list_models()] == [30.0]
     helper.publish(as_of=1)
     assert store.get_model("m").lag_s == 20.0
-    clock.now -= 25.0  # a clock that steps back
-    assert store.get_model("m").lag_s == 0.0
-    clock.now += 25.0
     helper.publish(as_of=3)
     assert store.get_model("m").lag_s == 0.0
+
+
+def test_the_lag_does_not_follow_the_wall_clock(store_url):
+    """It may be set by hours while events wait, also where the store is opened anew or the machine was restarted."""
+    wall, steady = [1_000_000.0], [50.0]
+
+    def opened(boot: str = "one") -> Store:
+        return Store.open(store_url, clock=lambda: wall[0], steady=lambda: steady[0], boot=boot)
+
+    def lags() -> tuple[float, float]:
+        return store.get_model("m").lag_s, store.get_model("read").lag_s
+
+    with opened() as store:
+        store.create_model("m", b"", budget=9)
+        store.append_instances("m", ["a"], np.ones((1, 1)), [b"?"])
+        wall[0] -= 3600.0
+        steady[0] += 10.0
+        store.append_instances("m", ["b\0"], np.ones((1, 1)), [b"?"])  # an id that is inserted row by row
+        store.load(list(store.dump("m")), "read")
+        assert lags() == (10.0, 0.0)
+        wall[0] += 7200.0
+        steady[0] += 5.0
+        assert lags() == (15.0, 5.0)
+        store.publish("m", as_of=1, snapshot=b"", agenda=[AgendaEntry(1, b"", b"")])
+        assert lags() == (5.0, 5.0)
+    with opened() as store:
+        steady[0] += 1.0
+        assert lags() == (6.0, 6.0)
+        wall[0] -= 9000.0
+        (asked,) = store.lease("m", "ann", 1, 60.0).queries
+        store.answer("m", asked.number, asked.token, b"!", 1.0, False)
+        store.respecify("m", b"", budget=8)
+        steady[0] += 1.0
+        for as_of, lag in ((2, 1.0), (3, 1.0), (4, 0.0)):
+            store.publish("m", as_of=as_of, snapshot=b"", agenda=[])
+            assert lags() == (lag, 7.0)
+        store.append_instances("m", ["c"], np.ones((1, 1)), [b"?"])
+    steady[0] = 3.0  # since the next boot: the clock goes on from the newest event
+    with opened("two") as store:
+        assert store.get_model("m").lag_s == 3.0
 
 
 def test_a_taken_name_is_refused(store):

@@ -78,6 +78,7 @@ def check(said: Predictions, count: int, size: int = CLASSES) -> None:
         assert column.shape == (count, size)
     np.testing.assert_allclose(said.theta.sum(axis=1), 1.0)
     assert (said.belief <= said.plausibility + 1e-9).all()
+    assert (said.belief - 1e-9 <= said.theta).all()
     assert (said.theta <= said.plausibility + 1e-9).all()
     assert (said.belief >= -1e-12).all()
     assert (said.plausibility <= 1 + 1e-9).all()

@@ -1,6 +1,7 @@
 """What the estimators say, against the learners they stand on; and the company they keep."""
 
 import pickle
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -143,12 +144,61 @@ def test_mass_functions_in_y_and_out() -> None:
 def test_weights_are_counts() -> None:
     weights = np.random.default_rng(0).integers(3, size=150)
     again = np.repeat(np.arange(150), weights)
-    for estimator in (E2MTreeClassifier(), C45Classifier(), BeliefTreeClassifier()):
+    for estimator in (
+        E2MTreeClassifier(),
+        C45Classifier(),
+        BeliefTreeClassifier(),
+        ActiveBeliefTreeClassifier(),
+        ActiveBeliefTreeClassifier(bins=None, alpha=0.9),
+    ):
         weighted = clone(estimator).fit(X, Y, sample_weight=weights)
         repeated = clone(estimator).fit(X[again], Y[again])
         np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-9)
-    with pytest.raises(InvalidInput, match="weight"):
-        E2MTreeClassifier().fit(X, Y, sample_weight=np.full(150, 0.5))
+        np.testing.assert_allclose(weighted.predict_belief(X), repeated.predict_belief(X), atol=1e-9)
+        twice = clone(estimator).fit(np.vstack([X, X]), np.concatenate([Y, Y]), np.repeat([1, 0], 150))
+        assert twice.export_text() == clone(estimator).fit(X, Y).export_text()
+    with pytest.raises(InvalidInput, match=r"weights\[0\]: is 0.5, must be a whole number"):
+        ActiveBeliefTreeClassifier().fit(X, Y, sample_weight=np.full(150, 0.5))
+
+
+def test_e2m_takes_weights_in_parts() -> None:
+    halves = E2MTreeClassifier().fit(np.vstack([X, X]), np.concatenate([Y, Y]), np.full(300, 0.5))
+    whole = E2MTreeClassifier().fit(X, Y)
+    np.testing.assert_allclose(halves.predict_proba(X), whole.predict_proba(X), atol=1e-9)
+    np.testing.assert_allclose(halves.predict_belief(X), whole.predict_belief(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [ActiveBeliefTreeClassifier, E2MTreeClassifier])
+def test_sets_are_the_more_cautious_the_lower_their_level(kind: Any) -> None:
+    labels = [
+        None if at % 10 else name for at, name in enumerate(Y)
+    ]  # five of each class: no leaf can be sure
+    sizes, trees = [], []
+    for level in (1.0, 0.8, 0.15, 0.01, 0.0):
+        model = kind(prediction_level=level, classes=NAMES).fit(X, labels)
+        chosen = model.predict_set(X)
+        assert chosen[np.arange(150), np.searchsorted(NAMES, model.predict(X))].all()
+        sizes.append(chosen.sum(axis=1))
+        trees.append(model.model_.flats[0].attribute.tolist())
+    assert all(tree == trees[0] for tree in trees)  # the level of the sets is no matter to the tree
+    assert all((more >= fewer).all() for fewer, more in pairwise(sizes))
+    assert (sizes[-1] == 3).all()
+    assert sizes[0].mean() < sizes[3].mean()
+    with pytest.raises(InvalidInput, match=r"prediction_level: is 1\.5, must lie in"):
+        kind(prediction_level=1.5).fit(X, Y)
+
+
+def test_a_leaf_says_one_class_when_enough_rows_do_and_all_when_none_does() -> None:
+    """Of n rows of one class the least probability of it is p with ``p^n`` = level; it must exceed 1 - p."""
+    for level in (0.5, 0.15, 0.05):
+        for rows in range(1, 9):
+            model = E2MTreeClassifier(prediction_level=level, max_depth=0, classes=["a", "b", "c"])
+            alone = model.fit([[0.0]] * rows, ["b"] * rows).predict_set([[0.0]])[0]
+            assert alone.tolist() == ([False, True, False] if level ** (1 / rows) > 0.5 else [True] * 3)
+            belief = model.predict_belief([[0.0]])[0]
+            np.testing.assert_allclose(belief, [0.0, level ** (1 / rows), 0.0], atol=1e-9)
+    silent = ActiveBeliefTreeClassifier(classes=["a", "b"]).fit([[0.0], [1.0]], [None, None])
+    assert silent.predict_set([[0.0]]).tolist() == [[True, True]]
 
 
 FRAME = pd.DataFrame(

@@ -150,6 +150,8 @@ ALGORITHMS: dict[str, Algorithm] = {
     "forest of LBE": algorithms.Forest(algorithms.BeliefEntropy("LBE", 4), 3, "mass"),
     "forest of IBE": algorithms.Forest(algorithms.BeliefEntropy("IBE", 4), 3, "mass"),
     "votes of LBE": algorithms.Forest(algorithms.BeliefEntropy("LBE", 4), 3),
+    "votes of OBE": algorithms.Forest(algorithms.BeliefEntropy("OBE", 4), 3),
+    "votes of averaging": algorithms.Forest(algorithms.Averaging(), 3),
 }
 
 

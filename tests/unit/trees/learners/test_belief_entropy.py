@@ -128,7 +128,12 @@ def test_obe_takes_the_largest_sum_of_plausibilities() -> None:
         Table.of_contours([[1.0], [2.0], [4.0]], [NAMES[0]], contours), "OBE", max_depth=0
     )
     assert (model.trees[0].klass, model.trees[0].stop) == (2, Stop.FEW_INSTANCES)
-    assert model.trees[0].theta == pytest.approx(np.array([1.3, 1.7, 2.3]) / 5.3)
+    nested = [{2: 0.1, 6: 0.7, 7: 0.2}, {1: 0.1, 5: 0.6, 7: 0.3}, {4: 0.2, 6: 0.6, 7: 0.2}]  # rescaled to 1
+    betp = [
+        sum(m / mask.bit_count() for row in nested for mask, m in row.items() if mask >> c & 1) / 3
+        for c in range(3)
+    ]
+    assert model.trees[0].theta == pytest.approx(betp)
     assert model.trees[0].plausibility == pytest.approx(np.array([1.4, 2.1, 2.8]) / 3, abs=1e-12)
     assert model.predict(np.array([[0.0]])).klass.tolist() == [2]
 
@@ -151,6 +156,19 @@ def test_four_labels_of_five_may_be_vacuous(kind: Kind) -> None:
         model = fit_belief_entropy(Table.of_contours(IRIS.data[train], NAMES, contours), kind)
         right.append((model.predict(IRIS.data[test]).klass == IRIS.target[test]).mean())
     assert np.mean(right) >= 0.85
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_far_from_zero_are_told_apart_as_well(kind: Kind) -> None:
+    rng = np.random.default_rng(1)
+    contours = np.eye(3)[IRIS.target]
+    contours[rng.random(150) < 0.5] = 1.0
+    far = 1e9 + 1e-3 * IRIS.data
+    here, there = (
+        fit_belief_entropy(Table.of_contours(x, NAMES, contours), kind).predict(x).klass
+        for x in (IRIS.data, far)
+    )
+    assert (here == there).mean() >= 0.98
 
 
 def paths(model: BeliefEntropyModel) -> list[list[int]]:

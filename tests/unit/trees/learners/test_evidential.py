@@ -182,12 +182,6 @@ def test_bad_arguments_are_named(arguments, said):
     assert str(caught.value) == said
 
 
-def test_parts_of_rows_are_refused():
-    table = Table.of_classes([[1.0], [2.0]], [X], [0, 1], 2, weights=[1.0, 0.5])
-    with pytest.raises(InvalidInput, match=r"weights\[1\]: is 0.5, must be a whole number: rows are counted"):
-        abc45(table)
-
-
 def test_a_forest_of_them():
     rng = np.random.default_rng(4)
     classes = np.repeat([0, 1, 2], 30)

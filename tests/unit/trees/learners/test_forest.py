@@ -182,6 +182,18 @@ def test_belief_and_plausibility_of_votes_are_what_trees_say_alone_and_what_they
     assert found.classes.tolist() == [[True, True, False]]
 
 
+def test_who_knows_nothing_votes_for_all_alike_and_tied_classes_share_a_vote() -> None:
+    silent, either = MassFunction.vacuous(3), MassFunction(3, ((6, 1.0),))
+    third = MassFunction(3, ((4, 1.0),))
+    found = forest_of(3, [silent, silent, silent, either, third], "label").predict(IRIS.data[:1])
+    np.testing.assert_allclose(found.theta, [[0.2, 0.3, 0.5]])
+    assert found.klass.tolist() == [2]
+    assert found.belief.tolist() == [[0.0, 0.0, 0.2]]
+    nearly = MassFunction(3, ((1, 1e-10), (7, 1 - 1e-10)))  # within a tie (ALGORITHMS §3.5)
+    found = forest_of(3, [nearly], "label").predict(IRIS.data[:1])
+    np.testing.assert_allclose(found.theta, [[1 / 3] * 3])
+
+
 def test_masses_combine_by_dempsters_rule() -> None:
     masses = [
         MassFunction(3, ((1, 0.3), (3, 0.5), (7, 0.2))),

@@ -163,6 +163,31 @@ def test_the_floor_is_a_share_of_the_column_and_never_zero() -> None:
     assert fit_mixtures(values, precise).deviations[1].tolist() == [floor[1], floor[1]]
 
 
+@pytest.mark.parametrize("unit", [2.0**-10, 2.0**-40, 2.0**30])
+@pytest.mark.parametrize("origin", [0.0, 2.0**20, -(2.0**30)])
+def test_zero_and_the_unit_do_not_matter(unit: float, origin: float) -> None:
+    values, contours, weights = some(3)
+    values = np.round(values * 256) / 256  # shifts and scales by powers of 2 lose no digit
+    values[2, 1] = np.nan
+    moved = origin * unit + values * unit
+    floor, there = column_floor(values, contours, weights), column_floor(moved, contours, weights)
+    np.testing.assert_allclose(there, floor * unit, rtol=1e-9)
+    fit, other = (fit_mixtures(x, contours, weights) for x in (values, moved))
+    np.testing.assert_allclose(other.deviations, fit.deviations * unit, rtol=1e-6)
+    np.testing.assert_allclose((other.means - origin * unit) / unit, fit.means, atol=1e-6)
+    np.testing.assert_allclose(other.proportions, fit.proportions, atol=1e-6)
+    apart, moved_apart = (
+        np.diff(each.log_densities(x), axis=2) for each, x in ((fit, values), (other, moved))
+    )
+    np.testing.assert_allclose(moved_apart, apart, atol=1e-3)
+
+
+def test_a_constant_far_from_zero_has_a_floor_of_rounding() -> None:
+    values = np.full((4, 1), 1e9 + 0.1)
+    floor = column_floor(values, np.eye(2)[[0, 1, 1, 0]])
+    assert 0 < floor[0] < 1e-5
+
+
 def test_the_floor_is_higher_the_freer_the_labels() -> None:
     values, precise = np.array([[0.0], [2.0], [4.0], [2.0]]), np.eye(2)[[0, 1, 1, 0]]
     free = precise.copy()

@@ -1,10 +1,14 @@
 """The loops of a committee beside plain computations of the same."""
 
 import numpy as np
+import pytest
 
+from quercus.belief.frame import Frame
 from quercus.trees import likelihood
+from quercus.trees.specification import Nominal, Specification
 from quercus.trees.strategies import covering, members
 from quercus.trees.strategies.sketch import sketch
+from quercus.trees.stream import GrowthState, Observed, grow
 
 ORDERED = np.array([4, 0, 3])
 ARITIES = np.array([5, 3, 3])  # the first has a branch of missing values
@@ -49,20 +53,81 @@ def test_a_member_fits_rows_that_differ() -> None:
     rows = np.unique(codes(60), axis=0)
     classes = (rows[:, 0] + rows[:, 1]) % 3
     labels = np.eye(3)[classes]
-    counts = members.votes(
+    chances = members.opinions(
         rows, labels, np.ones((1, len(rows))), ORDERED, ARITIES, 3, rows, np.ones((len(rows), 3))
     )
-    assert (counts.argmax(axis=1) == classes).all()
+    assert (chances.argmax(axis=1) == classes).all()
 
 
-def test_nobody_votes_for_what_a_row_cannot_be() -> None:
+def ends(tree: tuple[np.ndarray, ...], rows: np.ndarray) -> list[int]:
+    """Return the leaf where each row ends, one test at a time."""
+    attribute, code, first, _ = (part.tolist() for part in tree)
+    found = []
+    for row in rows.tolist():
+        at = 0
+        while attribute[at] >= 0:
+            value = row[attribute[at]]
+            inside = value <= code[at] if ORDERED[attribute[at]] else value == code[at]
+            at = first[at] + (not inside)
+        found.append(at)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_opinion_is_the_mean_of_what_the_leaves_say(seed: int) -> None:
+    """Beside: each leaf's probabilities from the rows that end in it, by the general solver of ALGORITHMS §2."""
+    rng = np.random.default_rng(seed)
+    rows, pool = codes(40, seed), codes(9, seed + 7)
+    labels = (rng.random((40, 3)) < 0.5).astype(float)
+    labels[np.arange(40), rng.integers(0, 3, 40)] = 1.0
+    weights = rng.multinomial(40, np.full(40, 1 / 40), size=4).astype(float)
+    known = np.where(rng.random((9, 3)) < 0.3, 0.4, 1.0)
+    found = members.opinions(rows, labels, weights, ORDERED, ARITIES, 2, pool, known)
+    mean = np.zeros((9, 3))
+    for number, drawn in enumerate(weights):
+        tree = members.grow(rows, labels, drawn, ORDERED, ARITIES, 2, number)
+        at = np.array(ends(tree, rows))
+        for i, leaf in enumerate(ends(tree, pool)):
+            here = (at == leaf) & (drawn > 0)
+            estimate = likelihood.estimate(labels[here], drawn[here])
+            theta = estimate.theta if estimate.unique else tree[3][leaf]
+            share = (theta + members.LITTLE) * known[i]
+            mean[i] += share / share.sum() / 4
+    np.testing.assert_allclose(found, mean, atol=2e-3)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+
+
+def test_a_region_told_only_two_classes_is_not_unanimous() -> None:
+    """Half of the rows are known to be a or b and no more, half to be c: the doubt is where a and b are."""
+    rows = codes(40)
+    rows[:, 1] = np.arange(40) % 2
+    labels = np.where(rows[:, 1:2] == 0, [1.0, 1.0, 0.0], [0.0, 0.0, 1.0])
+    pool = codes(10, 5)
+    pool[:, 1] = np.arange(10) % 2
+    chances = members.opinions(rows, labels, np.ones((7, 40)), ORDERED, ARITIES, 3, pool, np.ones((10, 3)))
+    expected = np.where(pool[:, 1:2] == 0, [0.5, 0.5, 0.0], [0.0, 0.0, 1.0])
+    np.testing.assert_allclose(chances, expected, atol=1e-5)
+
+
+def test_a_committee_asks_where_only_two_classes_are_known() -> None:
+    attributes = (Nominal("place", ("here", "there")), Nominal("noise", ("u", "v")))
+    values = np.column_stack([np.arange(40) % 2, np.arange(40) // 2 % 2]).astype(float)
+    contours = np.where(values[:, :1] == 0, [1.0, 1.0, 0.0], [0.0, 0.0, 1.0])
+    contours[20:] = 1.0  # may be asked about, and nothing else is known of them
+    spec = Specification(attributes, Frame(("a", "b", "c")), budget=20, strategy="committee")
+    agenda = grow(GrowthState(spec), [Observed(values, contours)]).agenda(10)
+    assert len(agenda) == 10
+    assert all(values[query.instance, 0] == 0 for query in agenda)
+
+
+def test_nobody_thinks_of_what_a_row_cannot_be() -> None:
     rows = codes(40)
     labels = np.eye(3)[rows[:, 1]]
     known = np.ones((40, 3))
     known[np.arange(40), rows[:, 1]] = 0.0
-    counts = members.votes(rows, labels, np.ones((5, 40)), ORDERED, ARITIES, 2, rows, known)
-    assert (counts.sum(axis=1) == 5).all()
-    assert not counts[np.arange(40), rows[:, 1]].any()
+    chances = members.opinions(rows, labels, np.ones((5, 40)), ORDERED, ARITIES, 2, rows, known)
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    assert not chances[np.arange(40), rows[:, 1]].any()
 
 
 def test_a_sketch_changes_little_when_rows_do() -> None:

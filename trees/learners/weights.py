@@ -1,0 +1,50 @@
+"""Weights of rows for learners that count rows: a row of weight 2 is two rows."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees.learners.table import Table
+
+MAX_COUNTED = 10_000_000  # rows that weighted ones may count as
+
+
+def counted(table: Table) -> Table:
+    """Return the table with every row as often as it weighs, without mass functions.
+
+    Raises
+    ------
+    InvalidInput
+        When a weight is no whole number, or they sum to more than 10,000,000.
+    """
+    wrong = ~whole(table)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InvalidInput(
+            f"weights[{row}]", f"is {table.weights[row]}, must be a whole number: rows are counted"
+        )
+    if (table.weights == 1).all():
+        return table
+    total = float(table.weights.sum())
+    if total > MAX_COUNTED:
+        raise InvalidInput("weights", f"sum to {total:g}, must be {MAX_COUNTED:,} at most: rows are counted")
+    times = table.weights.astype(np.int64)
+    repeated = table.take(np.repeat(np.arange(len(table)), times))
+    return Table(repeated.values, table.attributes, repeated.contours, np.ones(len(repeated)))
+
+
+def whole(table: Table) -> NDArray[np.bool_]:
+    """Tell which weights are whole numbers, (n,)."""
+    found: NDArray[np.bool_] = table.weights == np.floor(table.weights)
+    return found
+
+
+def counted_or_weighed(table: Table) -> tuple[Table, NDArray[np.float64] | None]:
+    """Return the table with every row as often as it weighs; or, of weights in parts, its rows and their weights.
+
+    The likelihood of a row of weight w is that of the row to the power w (ALGORITHMS §2), so both say the same.
+    """
+    if whole(table).all():
+        return counted(table), None
+    rows = table.take(table.weights > 0)
+    return rows, rows.weights
