@@ -41,7 +41,6 @@ GATHER_ROWS: Final = 1000
 """More rows are worth a commit of their own."""
 
 
-
 class Writer:
     """Runs every write, in order, in one thread; answers through futures of the event loop.
 
