@@ -15,10 +15,12 @@ the simplex and ``q`` the slopes of ``h(t) = -t ln t``. No search is needed, and
 import numpy as np
 
 from quercus.trees.solver.compiled import compiled
+from quercus.trees.solver.descent import entropy
 from quercus.trees.solver.enclosure import UNIT, ellipsoid, outer_box
 from quercus.trees.solver.kernels import Array, solve
 
 HAIR = 1e-14  # nats; rounding of an entropy
+SAME = 6.9e-7  # nats, 1e-6 bits; an entropy known to this is known
 DEEP = 1e8  # a cut so many roundings of a plain sum below the maximum needs no better sum
 
 
@@ -138,6 +140,25 @@ def drift(P: Array, w: Array, theta: Array, slack: float) -> tuple[float, float]
         length += q[j] * (z[j] - share * one[j])
     reach = np.sqrt(square * max(length, 0.0)) * (1.0 + 1e-6)
     return min(down, low + reach), min(up, high + reach)
+
+
+@compiled
+def near_ends(P: Array, w: Array, c: float, short: float, theta: Array, ends: Array) -> None:
+    """Write the ends, as `problem.solve_problem`, at a level `c` that rounding hides.
+
+    ``l(theta)`` may fall `short` of the maximum. What the cut is known to hold is the true maximiser, not `theta`: its
+    entropy counts as reached, as far as it is known.
+    """
+    here = entropy(theta)
+    down, up = drift(P, w, theta, short - c)
+    ends[0] = max(here - down, 0.0)
+    ends[3] = min(here + up, np.log(theta.shape[0]))
+    if c == 0.0 and max(down, up) <= SAME:
+        down = up = 0.0
+    elif c < 0.0:
+        down, up = drift(P, w, theta, short)
+    ends[1] = here + up
+    ends[2] = here - down
 
 
 @compiled

@@ -14,7 +14,7 @@ from quercus.trees.solver.compiled import compiled, inlined
 from quercus.trees.solver.descent import entropy, leap, multiplier_at
 from quercus.trees.solver.enclosure import outer_box, tighten
 from quercus.trees.solver.kernels import Array, excess, factor, maximise
-from quercus.trees.solver.near import blur, drift, rounding, sure_excess
+from quercus.trees.solver.near import SAME, blur, near_ends, rounding, sure_excess
 from quercus.trees.solver.precise import MOST, ROUNDING, least_entropy_of_counts
 from quercus.trees.solver.precise import SHARP as SHARP_PRECISE
 from quercus.trees.solver.search import MARGIN, greatest_entropy, least_entropy
@@ -28,10 +28,9 @@ TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spen
 SOLVED, SEARCH, MAXIMISERS = 0, 1, 2  # states of a problem
 FINE = 1e-14  # KKT excess of a maximiser in closed form that is good enough
 SHARP = 8.0  # a cut nearer to the maximum than this many rounding errors is searched no further than its ellipsoid
-SAME = 6.9e-7  # nats, 1e-6 bits; an entropy known to this is known
-NEAR = 1e-3  # nats below the maximum; a cut so near to it, or nearer than
-BLURRED = 1e4  # rounding errors of the likelihood, is
-FEW = 100  # boxes worth: more of them hardly ever prove more than the first did
+NEAR = 1e-3  # part of the weight, nats at most; a cut so near to the maximum is worth few boxes if these prove `SAME`
+BLURRED = 1e4  # rounding errors of the likelihood; a cut nearer than these is worth no more in any case
+FEW = 100  # boxes; more of them fight rounding
 
 
 @compiled
@@ -212,25 +211,6 @@ def first_bound(
     return min(max(bound, 0.0), reached), reached
 
 
-@compiled
-def near_ends(P: Array, w: Array, c: float, short: float, theta: Array, ends: Array) -> None:
-    """Write the ends, as `solve_problem`, at a level `c` that rounding hides; `theta` may fall `short` of the maximum.
-
-    The true maximiser, not `theta`, is then what the cut is known to hold, and its entropy counts as reached as far as
-    it is known.
-    """
-    here = entropy(theta)
-    down, up = drift(P, w, theta, short - c)
-    ends[0] = max(here - down, 0.0)
-    ends[3] = min(here + up, np.log(theta.shape[0]))
-    if c == 0.0 and max(down, up) <= SAME:
-        down = up = 0.0
-    elif c < 0.0:
-        down, up = drift(P, w, theta, short)
-    ends[1] = here + up
-    ends[2] = here - down
-
-
 @inlined
 def solve_problem(
     P: Array, w: Array, theta: Array, worst: float, alpha: float, tight: bool, ends: Array
@@ -389,10 +369,14 @@ def search_counts(
         worst = sure_excess(Q, w, x, excess(Q, w, x, np.empty(x.shape[0])), c)
         outer = c - W * blur(Q, w, x, worst, c)
         error = W * (max(worst, estimates[i, l]) + rounding(l))
-        near = -c <= BLURRED * error or (-c <= NEAR and ends[i, 1] - ends[i, 0] <= SAME)
-        most = min(effort, FEW) if near else effort
+        blurred = -c <= BLURRED * error
+        few = blurred or -c <= NEAR * min(W, 1.0)
+        most = min(effort, FEW) if few else effort
         low, reached, boxes = least_entropy(Q, w, outer, c + error, x, worst, TOLERANCE, most)
         examined += boxes
+        if few and not blurred and reached - low > SAME and effort > most:
+            low, reached, boxes = least_entropy(Q, w, outer, c + error, x, worst, TOLERANCE, effort)
+            examined += boxes
         ends[i, 0] = max(ends[i, 0], low)
         ends[i, 1] = max(reached, ends[i, 0])
     return examined
