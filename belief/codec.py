@@ -14,6 +14,7 @@ readable.
 
 import struct
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +110,7 @@ def encode_contours(contours: NDArray[np.float64]) -> list[bytes]:
     return _cut(records)
 
 
+@cache
 def _contour_record(size: int) -> np.dtype[np.void]:
     return np.dtype([("kind", "u1"), ("values", "<f8", (size,))])
 

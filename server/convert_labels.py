@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.codec import decode, encode, encode_contours, encode_sets
-from quercus.belief.contour import check_contour, check_contours
+from quercus.belief.contour import check_contour
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.belief.label import (
@@ -110,21 +110,21 @@ def _decode_packed(contours: values_pb2.PackedContours, count: int, frame: Frame
             field,
             f"has {len(flat)} values, must have {count} rows x {frame.size} classes = {count * frame.size}",
         )
-    outside = ~((flat >= 0.0) & (flat <= 1.0))
-    if outside.any():
-        at = int(np.argmax(outside))
+    inside = (flat >= 0.0) & (flat <= 1.0)
+    if not inside.all():
+        at = int(np.argmin(inside))
         raise InvalidInput(
             f"{field}[{at}]", f"is {float(flat[at])!r}, must lie in [0, 1] (row {at // frame.size})"
         )
     table = flat.reshape(count, frame.size)
-    empty = ~table.any(axis=1)
-    if empty.any():
-        row = int(np.argmax(empty))
+    said = table.any(axis=1)
+    if not said.all():
+        row = int(np.argmin(said))
         raise InvalidInput(
             f"{field}[{row * frame.size}]",
             f"row {row} is zero for every class, at least one class must be plausible",
         )
-    return encode_contours(check_contours(table, frame.size))
+    return encode_contours(table)
 
 
 def _check_count(field: str, given: int, count: int, what: str) -> None:

@@ -61,9 +61,9 @@ def decode_rows(rows: values_pb2.Rows, schema: Schema, *, learn: bool, sizes: Si
             decoded = _decode_named(rows.named, schema, learn, sizes)
         case _:
             raise InvalidInput("rows", "is missing: give packed or named rows")
-    decoded.values[np.isnan(decoded.values)] = (
-        np.nan
-    )  # one NaN of the many, so that a retry has the same bytes
+    missing = np.isnan(decoded.values)
+    if missing.any():
+        decoded.values[missing] = np.nan  # one NaN of the many, so that a retry has the same bytes
     return decoded
 
 

@@ -25,6 +25,7 @@ from quercus.server.limits import (
     LAG_NOTICE_S,
     LARGE_LAG_S,
     PUBLISH_SHARE,
+    UNREAD_SHARE,
 )
 from quercus.server.relearning import Task
 from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord
@@ -41,6 +42,9 @@ class Folding:
     somebody waits for the next query; otherwise at most every `interval_s`, so at once after a rest. And never so
     often that publishing, which makes the tree follow the evidence, starves the folding: as long as anything is left
     to fold, of this model or of another, folding gets `PUBLISH_SHARE` times the time of the last publication.
+
+    A few rows are left unread until their tree is due: where many push a row each, to read and to fold costs as much
+    for one as for hundreds.
 
     A tree brings its agenda, as long as choosing queries keeps to `agenda_share` of the time, some of it saved up.
     Where labellers answer faster than that, a tree comes without: the queries of the last agenda are asked on, and the
@@ -65,6 +69,7 @@ class Folding:
         self.key = record.key
         self._engine = self._make_engine(specification_of(record.initial_specification))
         self._folded = 0  # newest sequence in the state
+        self._heard = 0  # events in the state that are no rows
         self._awaited = False  # somebody waits for the tree of what is folded
         self._choosing = Allowance(agenda_share, AGENDA_SAVED_S)
         self._is_agenda_due = (
@@ -88,6 +93,14 @@ class Folding:
         """Whether there is anything to fold."""
         return record.sequence_committed > self._folded
 
+    def may_rest(self, record: ModelRecord) -> bool:
+        """Whether nothing is to fold but a few rows, for which nobody waits."""
+        return (
+            record.sequence_committed - self._folded <= GROWTH_ROWS // UNREAD_SHARE
+            and record.sequence_committed - record.instance_count == self._heard
+            and not self._is_agenda_due
+        )
+
     def step(self, record: ModelRecord, others_behind: bool = False) -> bool:
         """Fold one chunk of what is new and publish when it is time.
 
@@ -102,6 +115,11 @@ class Folding:
         """
         self._tell_lag(record)
         behind = self.is_behind(record)
+        if behind and self.may_rest(record):
+            due_at = self._next_at(others_behind)
+            if time.monotonic() < due_at:
+                self.wake_at = due_at
+                return False
         if behind and not self._fold():  # the model was replaced since it was listed
             return False
         tree_at, agenda_at = self._due_at(record, others_behind), self._agenda_at(record)
@@ -127,7 +145,12 @@ class Folding:
 
     def _hear(self, events: Sequence[Event]) -> None:
         """Take note of what labellers and specifications have said."""
+        self._heard += len(events)
         self._awaited |= bool(events)
+
+    def _next_at(self, is_busy: bool) -> float:
+        """When the next tree is due that nobody waits for, if it has anything new."""
+        return self._published_at + max(self._interval_s, PUBLISH_SHARE * self._cost_s if is_busy else 0)
 
     def _due_at(self, record: ModelRecord, others_behind: bool) -> float:
         news = self._folded - record.sequence_grown
@@ -136,8 +159,7 @@ class Folding:
         behind = self.is_behind(record)
         if self._awaited and not behind:
             return -math.inf
-        share = PUBLISH_SHARE if behind or others_behind else 0
-        return self._published_at + max(self._interval_s, share * self._cost_s)
+        return self._next_at(behind or others_behind)
 
     def _agenda_at(self, record: ModelRecord) -> float:
         """When the agenda that the newest tree came without is due; where rows are new it comes with their tree."""
@@ -234,6 +256,10 @@ class Relearned(Folding):
 
     def _make_engine(self, specification: Specification) -> Asking:
         return asking(specification)
+
+    def may_rest(self, record: ModelRecord) -> bool:
+        """As of `Folding`; what is learned meanwhile is not kept waiting."""
+        return self._learning is None and super().may_rest(record)
 
     def close(self) -> None:
         """Stop learning."""

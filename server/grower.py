@@ -142,7 +142,9 @@ class Grower:
 
     def _is_behind(self, record: ModelRecord) -> bool:
         folding = self._models.get(record.key)
-        return record.sequence_committed > 0 if folding is None else folding.is_behind(record)
+        if folding is None:
+            return record.sequence_committed > 0
+        return folding.is_behind(record) and not folding.may_rest(record)
 
     def _folding(self, record: ModelRecord) -> Folding:
         folding = self._models.get(record.key)

@@ -102,6 +102,12 @@ GROWTH_ROWS: Final = 20_000
 GROWTH_BYTES: Final = 16 * 1024 * 1024
 """And it reads no further once their values and labels exceed this: memory is bounded whatever the backlog."""
 
+UNREAD_SHARE: Final = 20
+"""The grower leaves rows unread until their tree is due, up to one in so many of those it reads at once.
+
+They are 1,000, a millisecond or two to read and fold.
+"""
+
 PUBLISH_SHARE: Final = 4
 """While anything is left to fold a tree is published only after this many times as long as that last took.
 

@@ -1,4 +1,8 @@
-"""The one thread that writes to the store: no commit on the event loop, small pushes share a commit."""
+"""The one thread that writes to the store: no commit on the event loop, small pushes share a commit.
+
+A commit costs as much as ten rows. So who was acknowledged together is waited for a moment, to be written together
+again; who pushes alone waits for nobody.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,10 @@ class _Job:
 _STOP: Final = None
 LOOK_S: Final = 1.0
 """Between two looks whether the store takes writes, or takes them again."""
+GATHER_S: Final = 0.02
+"""For how long pushes gather at most, while others come; when none does, for as long as the last commit took."""
+GATHER_ROWS: Final = 1000
+"""More rows are worth a commit of their own."""
 
 
 class Writer:
@@ -46,7 +54,11 @@ class Writer:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._loop = asyncio.get_running_loop()
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Sequence[_Job | None]] = queue.SimpleQueue()
+        self._gathered: list[_Job] = []
+        self._gathered_rows = 0
+        self._expected = 1  # pushes that may come at the same time, as after the last commit
+        self._gap_s = 0.0  # what the last commit took
         self._thread = threading.Thread(target=self._work, name="quercus-writer", daemon=True)
         self._pending_bytes = 0
         self._room = asyncio.Event()
@@ -56,8 +68,8 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """How many jobs the thread has not taken yet."""
-        return self._queue.qsize()
+        """How many jobs, or groups of pushes, the thread has not taken yet."""
+        return self._queue.qsize() + len(self._gathered)
 
     @property
     def trouble(self) -> str:
@@ -77,19 +89,45 @@ class Writer:
         self._pending_bytes += size
         future: asyncio.Future[Appended] = self._loop.create_future()
         future.add_done_callback(lambda done: self._release(done, size))
-        self._queue.put(_Job(future, push=push))
+        self._gather(_Job(future, push=push), len(push.ids))
         return future
 
     def submit(self, run: Callable[[], T]) -> asyncio.Future[T]:
         """Queue any other write; the future has what `run` returned."""
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Job(future, run=run))
+        self._hand_over(_Job(future, run=run))
         return future
 
     async def close(self) -> None:
         """Write what is queued, then end the thread."""
-        self._queue.put(_STOP)
+        self._hand_over(_STOP)
         await asyncio.to_thread(self._thread.join)
+
+    def _gather(self, job: _Job, rows: int) -> None:
+        self._gathered.append(job)
+        self._gathered_rows += rows
+        count = len(self._gathered)
+        if count >= self._expected or self._gathered_rows > GATHER_ROWS:
+            self._hand_over()
+        elif count == 1:
+            now = self._loop.time()
+            self._loop.call_at(now + self._gap_s, self._wait, self._gathered, 1, now + GATHER_S)
+
+    def _wait(self, gathered: list[_Job], count: int, until: float) -> None:
+        """Hand pushes over that have gathered, unless others have come since there were `count`."""
+        if gathered is not self._gathered:  # they are handed over
+            return
+        now = self._loop.time()
+        if len(gathered) > count and now < until:
+            self._loop.call_at(min(now + self._gap_s, until), self._wait, gathered, len(gathered), until)
+        else:
+            self._hand_over()
+
+    def _hand_over(self, *more: _Job | None) -> None:
+        """Give the thread what has gathered and what comes after it, in order and at once."""
+        if self._gathered or more:
+            self._queue.put((*self._gathered, *more))
+        self._gathered, self._gathered_rows = [], 0
 
     def _release(self, done: asyncio.Future[Appended], size: int) -> None:
         if not done.cancelled():
@@ -109,9 +147,9 @@ class Writer:
         """All jobs that wait; none when it is time to look at the store first."""
         jobs: list[_Job | None] = []
         with suppress(queue.Empty):
-            jobs.append(self._queue.get(timeout=max(0.0, self._look_at - time.monotonic())))
+            jobs += self._queue.get(timeout=max(0.0, self._look_at - time.monotonic()))
             while True:
-                jobs.append(self._queue.get_nowait())
+                jobs += self._queue.get_nowait()
         return jobs
 
     def _look(self) -> None:
@@ -155,6 +193,7 @@ class Writer:
     def _commit(self, group: Sequence[_Job]) -> None:
         if not group:
             return
+        started = time.monotonic()
         try:
             outcomes: Sequence[Any] = self._store.append_group(
                 [job.push for job in group if job.push is not None]
@@ -162,10 +201,12 @@ class Writer:
         except Exception as error:
             outcomes = [error] * len(group)
         self.commits += 1
+        self._gap_s = min(time.monotonic() - started, GATHER_S)
         self._settle(list(zip(group, outcomes, strict=True)))
 
     def _settle(self, done: Sequence[tuple[_Job, Any]]) -> None:
         def settle() -> None:
+            self._expected = len(done) + len(self._gathered)
             for job, outcome in done:
                 if job.future.cancelled():
                     continue

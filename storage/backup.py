@@ -13,12 +13,13 @@ from pathlib import Path
 from quercus.belief.errors import InvalidInput
 from quercus.storage.dialect import SqliteDialect, dialect_for, file_url
 from quercus.storage.errors import CorruptStore, Questionable, StoreBusy, StoreError
+from quercus.storage.room import RESERVE
 from quercus.storage.serverlock import SUFFIX, ServerLock
 from quercus.storage.verify import open_read_only, verify
 
 PAGES = 2_000  # copied between two looks at the progress: 8 MB
 LOGS = ("-wal", "-shm")  # of SQLite, beside the file that they belong to
-COMPANIONS = (*LOGS, "-journal", SUFFIX)
+COMPANIONS = (*LOGS, "-journal", SUFFIX, RESERVE)
 
 Progress = Callable[[int, int], None]  # pages done, pages in all
 

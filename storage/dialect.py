@@ -9,7 +9,8 @@ import os
 import sqlite3
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,13 +21,13 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyStore, StoreBusy, StoreError
+from quercus.storage.room import NO_SPACE, ROOM_BYTES, Room
 from quercus.storage.serverlock import ServerLock
 
 WRITE = "quercus_write"  # execution option of a connection that will write
 POOL_SIZE = 8
 POOL_OVERFLOW = 56  # more threads than this at once wait for a connection
 WAL_RETRY_S = 0.01
-ROOM_BYTES = 2**20  # with less than this on the disk, what was refused for want of space is not tried again
 CHECK_STEPS = 10_000  # of SQLite's machine, between two looks at the clock
 # SQLite polls a lock after 1, 2, 5, ... and at last every 100 ms: whoever waits long loses against whoever came last.
 # Asking anew after these milliseconds keeps the chances equal.
@@ -72,6 +73,7 @@ class SqliteDialect:
 
     def __init__(self, url: URL, busy_timeout_s: float, read_only: bool = False) -> None:
         self.path = _file_of(url)
+        self.room = Room(self.path)
         self.read_only = read_only
         self.busy_timeout_s = busy_timeout_s
         self._url = url
@@ -176,29 +178,29 @@ class SqliteDialect:
         """Be the one server of the store."""
         return ServerLock(self.path, holder)
 
-    def check_room(self) -> None:
-        """Raise when next to nothing is left on the disk."""
-        disk = os.statvfs(self.path.parent)
-        left = disk.f_bavail * disk.f_frsize
-        if left < ROOM_BYTES:
-            raise NoSpace(f"{self.path} {NO_SPACE} ({left // 1024:,} KiB are left)")
+    @contextmanager
+    def driver(self, engine: Engine) -> Iterator[sqlite3.Connection]:
+        """A connection of the driver itself, outside of every transaction."""
+        raw = engine.raw_connection()
+        try:
+            yield cast(sqlite3.Connection, raw.driver_connection)
+        finally:
+            raw.close()
 
     def faults(self, engine: Engine, seconds: float) -> str:
         """What a look at the file finds wrong, empty when nothing; it ends when the time is up, however far it came."""
         deadline = time.monotonic() + seconds
-        raw = engine.raw_connection()
-        driver = cast(sqlite3.Connection, raw.driver_connection)
-        driver.set_progress_handler(lambda: time.monotonic() > deadline, CHECK_STEPS)
-        try:
-            found = [str(row[0]) for row in driver.execute("PRAGMA quick_check(1)")]
-            return "" if found == ["ok"] else "; ".join(found)
-        except sqlite3.OperationalError as error:
-            if _code(error) == sqlite3.SQLITE_INTERRUPT:
-                return ""
-            raise
-        finally:
-            driver.set_progress_handler(None, 0)
-            raw.close()
+        with self.driver(engine) as driver:
+            driver.set_progress_handler(lambda: time.monotonic() > deadline, CHECK_STEPS)
+            try:
+                found = [str(row[0]) for row in driver.execute("PRAGMA quick_check(1)")]
+                return "" if found == ["ok"] else "; ".join(found)
+            except sqlite3.OperationalError as error:
+                if _code(error) == sqlite3.SQLITE_INTERRUPT:
+                    return ""
+                raise
+            finally:
+                driver.set_progress_handler(None, 0)
 
     def create_engine(self) -> Engine:
         """Engine whose connections are set up and whose transactions begin as they will be used."""
@@ -306,10 +308,9 @@ class SqliteDialect:
     def _trouble_of_disk(self, code: int) -> tuple[type[StoreError], str]:
         """What stands behind an error that may mean anything, such as a file that could not be written."""
         with suppress(OSError):
-            disk = os.statvfs(self.path.parent)
-            if disk.f_flag & os.ST_RDONLY:
+            if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
                 return ReadOnlyStore, "may not be written: its file system is mounted read-only"
-            if disk.f_bavail * disk.f_frsize < ROOM_BYTES:
+            if self.room.left_bytes() < ROOM_BYTES:
                 return NoSpace, NO_SPACE
         if code == sqlite3.SQLITE_IOERR:
             return StoreError, "cannot be used: its disk or its file system fails, see the log of the system"
@@ -387,7 +388,6 @@ def _code(error: sqlite3.Error) -> int:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
-NO_SPACE = "cannot grow: no space is left on the disk; free some, and writing goes on by itself"
 DAMAGED = (
     "is damaged: see quercus check --store {0}, and quercus restore FILE --store {0} --force for a backup"
 )

@@ -1,16 +1,22 @@
 """Transactions: one writer at a time, readers that never wait, and no foreign exception beyond this file."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
 
 from sqlalchemy import Connection
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import changes
 from quercus.storage.dialect import DAMAGED, DRIVER_ERRORS, WRITE, SqliteDialect
-from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreBusy, StoreError
+from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyStore, StoreBusy, StoreError
 from quercus.storage.serverlock import ServerLock
+
+TOO_LARGE: Final = (
+    "to delete a model takes as much room as the model, until it is done: delete a smaller one first, which gives "
+    "the room for it back, or free so much on the disk"
+)
 
 
 class Database:
@@ -67,6 +73,34 @@ class Database:
                 # once more: what was committed to a file that nobody will find again is not stored
                 self.dialect.check_in_place()
 
+    def delete(self, remove: Callable[[Connection], None]) -> None:
+        """Write transaction that only deletes: where the disk is full, it takes the room that is kept for it.
+
+        Raises
+        ------
+        NoSpace
+            That is not enough.
+        """
+        with suppress(NoSpace):
+            with self.write() as connection:
+                remove(connection)
+            return
+        room = self.dialect.room
+        with self._translated(), self.dialect.driver(self._engine) as driver:
+            room.give(driver)
+            try:
+                with self.write() as connection:
+                    remove(connection)
+            except NoSpace as error:
+                raise NoSpace(f"{error}; {TOO_LARGE}") from error
+            finally:
+                room.settle(driver)
+                self._keep_reserve()
+
+    def _keep_reserve(self) -> None:
+        if self._claim is not None:  # it is the server's
+            self.dialect.room.keep()
+
     @property
     def write_trouble(self) -> str:
         """Why the last write was not taken, for a reason that lies in the store; empty once `tried` succeeded."""
@@ -84,12 +118,15 @@ class Database:
         """Raise `NoSpace` when next to nothing is left on the disk."""
         with self._watched(), self._translated():
             self.dialect.check_in_place()
-            self.dialect.check_room()
+            with self.dialect.driver(self._engine) as driver:
+                self.dialect.room.check(driver)
+            self._keep_reserve()
 
     def claim(self, holder: str) -> None:
         """Be the one server of the store until it is closed; see `serverlock`."""
         with self._translated():
             self._claim = self.dialect.claim(holder)
+            self._keep_reserve()
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

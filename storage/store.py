@@ -224,9 +224,8 @@ class Store(QueryCalls):
             return models.count(connection)
 
     def delete_model(self, name: str) -> None:
-        """Delete a model with its evidence, queries and trees."""
-        with self._database.write() as connection:
-            models.remove(connection, name)
+        """Delete a model with its evidence, queries and trees, also where the disk is full."""
+        self._database.delete(lambda connection: models.remove(connection, name))
 
     def respecify(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
         """Change specification and budget; appends a SPECIFICATION event.

@@ -145,7 +145,7 @@ def test_nothing_is_replaced_unasked(path: Path, tmp_path: Path) -> None:
         back_up(file_url(tmp_path / "nowhere.db"), target, force=True)
 
 
-@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal", "-server"])
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal", "-server", "-reserve"])
 def test_no_backup_takes_the_place_of_what_belongs_to_a_store(
     path: Path, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

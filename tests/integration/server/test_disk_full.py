@@ -1,5 +1,6 @@
 """The disk of the store is full: what can be read is answered, what would be written is refused, nothing is lost."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from support.mounts import fill, small_disk
 from quercus.client import Client, ResourceExhausted
 from quercus.proto.v1 import classify_pb2, query_pb2, tree_pb2
 from quercus.server.app import WRITES_HEALTH
+from quercus.storage.room import RESERVE_BYTES, ROOM_BYTES
 
 DEADLINE_S = 60.0
 
@@ -87,6 +89,35 @@ def test_a_full_disk(start_live: Any, tools: Any, disk: Path) -> None:
     assert len(ids) == len(set(ids))
     assert set(known) | {"last"} <= set(ids)
     client.close()
+
+
+def test_a_model_can_be_deleted_from_a_full_disk(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    """And what it took is written to again, although nothing else was freed."""
+    with small_disk(tmp_path / "disk", megabytes=40) as disk:
+        live = start_live(disk / "store.db")
+        api, client = live.api, Client(live.server.address)
+        for name in ("m", "kept"):
+            api.create(name)
+        api.push(tools.table_t("kept"))
+        fill(disk, left_bytes=4_000_000)
+        known = push_until_refused(api, tools)
+        assert len(known) > 10_000
+        with tools.refused(
+            grpc.StatusCode.RESOURCE_EXHAUSTED, "no space is left on the disk", "delete a model"
+        ):
+            api.push(tools.batch("m", np.zeros((200, 2)), ids=[f"c{k}" for k in range(200)]))
+        until(lambda: not client.status().well)
+
+        client.delete_model("m")
+        until(lambda: client.status().well)
+        assert (disk / "store.db-reserve").stat().st_size == RESERVE_BYTES
+        free = os.statvfs(disk)
+        assert free.f_bavail * free.f_frsize < 4_000_000 + ROOM_BYTES
+        for number in range(len(known) // 400):  # half of what was there
+            ids = [f"d{number}-{k}" for k in range(200)]
+            api.push(tools.batch("kept", np.zeros((200, 2)), ids=ids))
+        assert api.get("kept").instance_count == 21 + len(known) // 400 * 200
+        client.close()
 
 
 def test_a_damaged_store_takes_no_more_writes(start_live: Any, tools: Any, tmp_path: Path) -> None:

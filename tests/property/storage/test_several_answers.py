@@ -141,7 +141,22 @@ class SeveralAnswers(RuleBasedStateMachine):
     def amend(self, place: int, labeller: str, label: bytes | None) -> None:
         """Correct, or take back, as the service does: among several, or (who never answered) over all of them."""
         numbers = [number for number, query in self.queries.items() if query.ever] or list(self.queries)
-        number = numbers[-1 - place % len(numbers)]
+        self._amend(numbers[-1 - place % len(numbers)], labeller, label)
+
+    @rule(place=PLACES, which=PLACES, held=st.booleans())
+    def take_back(self, place: int, which: int, held: bool) -> None:
+        """One whose answer stands takes it back: of a query that is settled, wants more answers, or is held for one."""
+        spoken = [number for number, query in self.queries.items() if query.voices]
+        if not spoken:
+            return
+        if held:
+            for labeller in ("ann", "bob", "cleo"):
+                self.lease(labeller, 2)
+        number = spoken[-1 - place % len(spoken)]
+        voices = sorted(self.queries[number].voices)
+        self._amend(number, voices[which % len(voices)], None)
+
+    def _amend(self, number: int, labeller: str, label: bytes | None) -> None:
         mine = self.queries[number]
         pending, among = mine.state not in SETTLED, labeller in mine.ever
         after = {name: said for name, said in mine.voices.items() if name != labeller}

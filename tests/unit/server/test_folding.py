@@ -18,7 +18,15 @@ from quercus.server.convert_instances import known_contour
 from quercus.server.convert_models import complete
 from quercus.server.grower import Grower
 from quercus.server.learners import Learners
-from quercus.server.limits import AGENDA_SAVED_S, AGENDA_SHARE, LAG_NOTICE_S, LARGE_LAG_S, PUBLISH_SHARE
+from quercus.server.limits import (
+    AGENDA_SAVED_S,
+    AGENDA_SHARE,
+    GROWTH_ROWS,
+    LAG_NOTICE_S,
+    LARGE_LAG_S,
+    PUBLISH_SHARE,
+    UNREAD_SHARE,
+)
 from quercus.storage import Amendment, Combined, QueryState
 from quercus.storage.records import Rows, Snapshot, Stretch
 from quercus.storage.store import Store
@@ -116,6 +124,39 @@ def test_rows_are_published_once_an_interval(grower: Grower, store: Watched, clo
     rounds(grower)
     assert grown(store) == (2, 12)
     assert grower.wake_at == math.inf
+
+
+def test_a_few_rows_are_read_at_once_when_their_tree_is_due(
+    grower: Grower, store: Watched, clock: Clock
+) -> None:
+    for _ in range(4):
+        push(store, 3)
+        rounds(grower)
+    assert store.stretches == ()
+    clock.now = grower.wake_at
+    rounds(grower)
+    assert [stretch.last for stretch in store.stretches] == [12]
+
+
+def test_rows_are_read_with_what_a_labeller_says(grower: Grower, store: Watched, clock: Clock) -> None:
+    clock.now += INTERVAL_S
+    push(store, 8)
+    rounds(grower)
+    push(store, 3)
+    rounds(grower)
+    assert grown(store) == (2, 8)
+    (query,) = store.lease("m", "ann", 1, 60.0).queries
+    store.answer("m", query.number, query.token, encode(ClassSet(1)), 1.0, False)
+    rounds(grower)
+    assert grown(store) == (3, 12)
+    assert [stretch.last for stretch in store.stretches] == [8, 12]
+
+
+def test_many_rows_are_read_before_their_tree_is_due(grower: Grower, store: Watched) -> None:
+    push(store, GROWTH_ROWS // UNREAD_SHARE + 1)
+    rounds(grower)
+    assert grown(store) == (1, 0)
+    assert [stretch.last for stretch in store.stretches] == [GROWTH_ROWS // UNREAD_SHARE + 1]
 
 
 def test_rows_that_come_after_a_rest_are_published_at_once(

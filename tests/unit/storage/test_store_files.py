@@ -29,8 +29,10 @@ from quercus.storage import (
     StoreError,
     dialect,
     file_url,
+    room,
 )
 from quercus.storage.schema import HEAD
+from quercus.storage.verify import verify
 
 NOBODY = 65534
 
@@ -415,6 +417,40 @@ def test_room_on_the_disk_comes_back(tmp_path):
         store.try_to_write()
         assert store.write_trouble == ""
         store.append_instances("m", [f"i{n}" for n in range(2000)], np.zeros((2000, 9)), [b"?"] * 2000)
+
+
+def test_a_model_too_large_to_be_deleted_from_a_full_disk(tmp_path, monkeypatch):
+    """It says what to do; smaller ones can be deleted, and then writing goes on."""
+    monkeypatch.setattr(room, "RESERVE_BYTES", 5 * 2**20)
+
+    def push(store, model, batches):
+        for batch in range(batches):
+            ids = [f"{model}{batch}-{n}" for n in range(1000)]
+            store.append_instances(model, ids, np.zeros((1000, 20)), [b"?"] * 1000)
+
+    with (
+        small_disk(tmp_path / "disk", megabytes=24) as folder,
+        Store.open(url_of(folder / "store.db")) as store,
+    ):
+        store.claim("a server")
+        reserve = folder / "store.db-reserve"
+        assert reserve.stat().st_size == 5 * 2**20
+        for model, batches in (("large", 30), ("small", 2), ("other", 2)):
+            store.create_model(model, b"specification", budget=0)
+            push(store, model, batches)
+        fill(folder)
+        with pytest.raises(
+            NoSpace, match=r"no space is left.*as much room as the model.*a smaller one first"
+        ):
+            store.delete_model("large")
+        assert store.get_model("large").instance_count == 30_000
+        for model in ("small", "other"):
+            store.delete_model(model)
+        store.try_to_write()
+        assert store.write_trouble == ""
+        store.create_model("small", b"specification", budget=0)
+        push(store, "small", 2)
+        assert verify(store.url) == []
 
 
 def test_a_file_system_that_is_read_only(tmp_path):

@@ -1,0 +1,97 @@
+"""What is left on the disk of a store, and the file that keeps some of it to delete with.
+
+SQLite writes every page that it frees into the write-ahead log first. So on a full disk nothing can be deleted, and the
+store could never help itself. The server therefore keeps a file of some MiB beside the store, and removes it when a
+model cannot be deleted otherwise.
+"""
+
+import os
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from quercus.storage.errors import NoSpace
+
+ROOM_BYTES: Final = 2**20
+"""With less than this on the disk, what was refused for want of space is not tried again."""
+
+RESERVE_BYTES: Final = 2**24
+"""What is kept to delete with: about the largest model that can be deleted from a full disk at once."""
+
+RESERVE: Final = "-reserve"
+"""Behind the store's name."""
+
+NO_SPACE: Final = (
+    "cannot grow: no space is left on the disk; free some, or delete a model, and writing goes on by itself"
+)
+
+
+class Room:
+    """The disk of one store.
+
+    Parameters
+    ----------
+    store : the file.
+    """
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self.reserve = store.with_name(store.name + RESERVE)
+
+    def left_bytes(self) -> int:
+        """What is left on the disk, but for the reserve."""
+        disk = os.statvfs(self.store.parent)
+        return disk.f_bavail * disk.f_frsize
+
+    def check(self, driver: sqlite3.Connection) -> None:
+        """Raise when next to nothing is left, neither on the disk nor in the write-ahead log."""
+        if self.left_bytes() < ROOM_BYTES:
+            self.settle(driver)
+        if (left := self.left_bytes()) < ROOM_BYTES:
+            raise NoSpace(f"{self.store} {NO_SPACE} ({left // 1024:,} KiB are left)")
+
+    def keep(self) -> None:
+        """Make the reserve where it is not there, and more than it is left."""
+        if self.reserve.exists() or self.left_bytes() < RESERVE_BYTES + ROOM_BYTES:
+            return
+        with suppress(FileExistsError):
+            file = os.open(self.reserve, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                _allocate(file, RESERVE_BYTES)
+            except OSError:  # somebody took the room meanwhile: there is no reserve then
+                self.reserve.unlink()
+            finally:
+                os.close(file)
+
+    def give(self, driver: sqlite3.Connection) -> None:
+        """Remove the reserve, and the write-ahead log as far as it is in the store's file by now."""
+        self.reserve.unlink(missing_ok=True)
+        self.settle(driver)
+
+    def settle(self, driver: sqlite3.Connection) -> None:
+        """Move the write-ahead log into the store's file, and give its room back.
+
+        Not where the file cannot grow by what the log brings, which would take the last room for nothing; nor while
+        somebody reads in the log.
+        """
+        (pages,) = driver.execute("PRAGMA page_count").fetchone()
+        (size,) = driver.execute("PRAGMA page_size").fetchone()
+        if pages * size - self.store.stat().st_size > self.left_bytes():
+            return
+        (busy_ms,) = driver.execute("PRAGMA busy_timeout").fetchone()
+        driver.execute("PRAGMA busy_timeout = 0")
+        try:
+            driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.OperationalError:  # somebody took the room meanwhile; the log is as good as it was
+            pass
+        finally:
+            driver.execute(f"PRAGMA busy_timeout = {busy_ms}")
+
+
+def _allocate(file: int, count: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, count)
+        return
+    for _ in range(0, count, ROOM_BYTES):  # what would be compressed away is no reserve
+        os.write(file, os.urandom(ROOM_BYTES))

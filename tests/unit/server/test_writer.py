@@ -1,0 +1,89 @@
+"""Who is written together, and that order stays."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quercus.server.writer import Writer
+from quercus.storage.append import Outcome
+from quercus.storage.records import Appended, Push
+from quercus.storage.store import Store
+
+DISK_S = 0.02
+
+
+class SlowDisk(Store):
+    """A store whose commits take a while."""
+
+    def append_group(self, pushes: Sequence[Push]) -> list[Outcome]:
+        time.sleep(DISK_S)
+        return super().append_group(pushes)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with SlowDisk.open(f"sqlite:///{tmp_path / 'store.db'}") as opened:
+        opened.create_model("m", b"", budget=0)
+        yield opened
+
+
+@asynccontextmanager
+async def writing(store: Store) -> AsyncIterator[Writer]:
+    writer = Writer(store)
+    writer.start()
+    try:
+        yield writer
+    finally:
+        await writer.close()
+
+
+async def push(writer: Writer, name: str) -> asyncio.Future[Appended]:
+    return await writer.push(Push("m", [name], np.zeros((1, 2)), [b"\x00\x01"]))
+
+
+async def together(writer: Writer) -> None:
+    """Have two pushes share a commit: both wait for a third."""
+    pushes = [await push(writer, name) for name in ("first", "a", "b")]
+    await asyncio.gather(*pushes)
+
+
+def test_who_was_acknowledged_together_is_waited_for(store: Store) -> None:
+    async def run() -> int:
+        async with writing(store) as writer:
+            await together(writer)
+            before = writer.commits
+            one = await push(writer, "c")
+            await asyncio.sleep(0.0)
+            await asyncio.gather(one, await push(writer, "d"))
+            return writer.commits - before
+
+    assert asyncio.run(run()) == 1
+
+
+def test_who_does_not_come_back_is_not_waited_for_long(store: Store) -> None:
+    async def run() -> int:
+        async with writing(store) as writer:
+            await together(writer)
+            before = writer.commits
+            await asyncio.wait_for(await push(writer, "c"), 10)
+            await asyncio.wait_for(await push(writer, "d"), 10)
+            return writer.commits - before
+
+    assert asyncio.run(run()) == 2
+
+
+def test_other_writes_come_after_the_pushes_before_them(store: Store) -> None:
+    async def run() -> int:
+        async with writing(store) as writer:
+            await together(writer)
+            waiting = await push(writer, "c")
+            seen = await writer.submit(lambda: store.get_model("m").instance_count)
+            assert waiting.done()
+            return seen
+
+    assert asyncio.run(run()) == 4
