@@ -86,7 +86,8 @@ def entropy_interval(
     -------
     EntropyInterval
         ``gap <= 1e-6`` for ``l <= 7``, and for any ``l`` when all labels are precise or vacuous; what little escapes
-        (every class judged by the same row in turn, levels within 1e-9 of 1) says so. No rows: ``[0, 0]``. Where the
+        (every class judged by the same row in turn; levels so near 1 that rounding blurs the cut, ``-ln alpha`` below
+        1e-10 of the weight) says so. No rows: ``[0, 0]``. Where the
         effort is spent, the bounds (which hold all the same) may depend on the order of rows and classes.
 
     Raises

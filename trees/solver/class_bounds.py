@@ -5,7 +5,8 @@ import numpy as np
 from quercus.trees.solver.compiled import compiled
 from quercus.trees.solver.extent import least_of_class
 from quercus.trees.solver.kernels import Array
-from quercus.trees.solver.problem import EPS, Ints, Shorts, rescale, take
+from quercus.trees.solver.near import plain_sums, rounding
+from quercus.trees.solver.problem import Ints, Shorts, rescale, take
 from quercus.trees.solver.separable import split
 from quercus.trees.solver.sets import bound_separable
 
@@ -40,7 +41,7 @@ def bound_counts(
             bounds[i, :l] = bounds[i, l:] = theta
             continue
         # where the maximisers are many and alone in the cut, a hair more of it keeps the programs away from rounding
-        c = min(np.log(alpha) - w.sum() * (estimates[i, l] + EPS), -HAIR)
+        c = min(np.log(alpha) - w.sum() * (estimates[i, l] + plain_sums(w.shape[0], l) + rounding(l)), -HAIR)
         for j in range(l):
             bounds[i, j] = min(max(least_of_class(P, w, c, theta, j, 1.0, point), 0.0), theta[j])
             bounds[i, l + j] = max(min(-least_of_class(P, w, c, theta, j, -1.0, point), 1.0), theta[j])

@@ -9,6 +9,8 @@ import numpy as np
 from quercus.trees.solver.compiled import compiled
 from quercus.trees.solver.kernels import Array, factor, gradient, solve
 
+UNIT = 1.2e-16  # a hair more than 2^-53, the rounding of one operation
+
 
 @compiled
 def largest_move(p: Array, x: float) -> float:
@@ -30,48 +32,13 @@ def outer_box(
 ) -> None:
     """Write a box ``[a, b]`` that provably contains the level set, and upper bounds `top` of ``P @ t`` over it.
 
-    ``P @ theta`` must be 1 in every row.
-
-    With ``u_i = p_i . (t - theta)``, ``omega(u) = u - ln(1 + u)`` and ``delta = -c``, membership of ``t`` says
-    ``sum w_i omega(u_i) + W sum_j (1 - g_j) t_j <= delta``. Its second part bounds every class with ``g_j < 1`` by
-    some ``b_j``, hence is at least ``sum_j W (1 - g_j) t_j^2 / b_j`` over these; with ``omega(u) >= u^2 / (2 + 4/3 U)``
-    for ``u <= U``, ``U >= 0``, all of it confines ``t`` to an ellipsoid. `worst` is the KKT excess of `theta`, which
-    loosens the inequality by as much.
+    ``P @ theta`` must be 1 in every row. The box is that of `ellipsoid`.
     """
     n, l = P.shape
-    W = w.sum()
-    delta = -c + W * worst
-    g = np.empty(l)
-    gradient(P, w, theta, g)
-    A = np.zeros((l, l))
-    for i in range(n):
-        u = largest_move(P[i], delta / w[i])
-        top[i] = (1.0 + u) * (1.0 + 1e-9)
-        r = w[i] / (1.0 + 2.0 / 3.0 * u)
-        for j in range(l):
-            pj = r * P[i, j]
-            for k in range(j + 1):
-                A[j, k] += pj * P[i, k]
-    square = 2.0 * delta
-    least = np.inf
-    for j in range(l):
-        a[j] = 0.0
-        b[j] = 1.0
-        if W - g[j] > 1e-9 * W:
-            b[j] = min(1.0, delta / (W - g[j]) * (1.0 + 1e-6))
-            if b[j] > 0.0:
-                d = 2.0 * (W - g[j]) / max(b[j], theta[j])
-                A[j, j] += d
-                square += d * theta[j] * theta[j]  # (t - theta)^2 <= t^2 + theta^2
-        least = min(least, A[j, j])
-    for j in range(l):
-        for k in range(j + 1):
-            A[j, k] += least  # sum (t - theta) = 0: a multiple of 11' changes nothing
-        g[j] = A[j, j]
-    factor(A)
-    for j in range(l):
-        if A[j, j] > 1e60 or not A[j, j] * A[j, j] > 1e-9 * g[j]:
-            return
+    A = np.empty((l, l))
+    square = ellipsoid(P, w, c, theta, worst, a, b, top, A)
+    if square < 0.0:
+        return
     one = np.ones(l)
     solve(A, one)
     total = one.sum()
@@ -93,6 +60,67 @@ def outer_box(
             mean += P[i, j] * one[j]
         r = np.sqrt(square * max(length - mean * mean / total, 0.0)) * (1.0 + 1e-6) + 1e-12
         top[i] = min(top[i], 1.0 + r)
+
+
+@compiled
+def ellipsoid(
+    P: Array, w: Array, c: float, theta: Array, worst: float, a: Array, b: Array, top: Array, A: Array
+) -> float:
+    """Confine the level set: ``(t - theta)' A (t - theta) <= square`` and a first box; return ``square``.
+
+    `A` receives the Cholesky factor, of ``A`` plus a multiple of ``11'``, which changes nothing on the simplex. Where
+    ``A`` is too flat to be factored, -1 is returned, and only the box holds.
+
+    With ``u_i = p_i . (t - theta)``, ``omega(u) = u - ln(1 + u)`` and ``delta = -c``, membership of ``t`` says
+    ``sum w_i omega(u_i) + W sum_j (1 - g_j) t_j <= delta``. Its second part bounds every class with ``g_j < 1`` by
+    some ``b_j``, hence is at least ``sum_j W (1 - g_j) t_j^2 / b_j`` over these; with ``omega(u) >= u^2 / (2 + 4/3 U)``
+    for ``u <= U``, ``U >= 0``, all of it confines ``t`` to an ellipsoid. `worst` is the KKT excess of `theta`, which
+    loosens the inequality by as much.
+
+    ``g_j`` and the entries of ``A`` are sums of ``n`` positive terms, each of ``l + 3`` roundings, so off by
+    ``(n + l + 3) u`` of themselves at most, ``u = 2^-53``. What is taken for ``W (1 - g_j)`` is less by as much. A form
+    ``d' A d`` is off by ``l (n + 6 l + 3) u / rho`` of itself, ``rho`` the least pivot as a part of its diagonal and
+    the roundings of the factor and of solving with it among them, and ``square`` is larger by that.
+    """
+    n, l = P.shape
+    W = w.sum()
+    delta = -c + W * worst
+    g = np.empty(l)
+    gradient(P, w, theta, g)
+    slip = (n + l + 3) * UNIT * W
+    A[:] = 0.0
+    for i in range(n):
+        u = largest_move(P[i], delta / w[i])
+        top[i] = (1.0 + u) * (1.0 + 1e-9)
+        r = w[i] / (1.0 + 2.0 / 3.0 * u)
+        for j in range(l):
+            pj = r * P[i, j]
+            for k in range(j + 1):
+                A[j, k] += pj * P[i, k]
+    square = 2.0 * delta
+    least = np.inf
+    for j in range(l):
+        a[j] = 0.0
+        b[j] = 1.0
+        short = W - g[j] - slip
+        if short > 1e-9 * W:
+            b[j] = min(1.0, delta / short * (1.0 + 1e-6))
+            if b[j] > 0.0:
+                d = 2.0 * short / max(b[j], theta[j])
+                A[j, j] += d
+                square += d * theta[j] * theta[j]  # (t - theta)^2 <= t^2 + theta^2
+        least = min(least, A[j, j])
+    for j in range(l):
+        for k in range(j + 1):
+            A[j, k] += least  # sum (t - theta) = 0: a multiple of 11' changes nothing
+        g[j] = A[j, j]
+    factor(A)
+    rho = 1.0
+    for j in range(l):
+        if A[j, j] > 1e60 or not A[j, j] * A[j, j] > 1e-9 * g[j]:
+            return -1.0
+        rho = min(rho, A[j, j] * A[j, j] / g[j])
+    return float(square / (1.0 - min(l * (n + 6.0 * l + 3.0) * UNIT / rho, 0.5)))
 
 
 @compiled

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from quercus.trees.solver.compiled import compiled
 from quercus.trees.solver.descent import entropy
 from quercus.trees.solver.kernels import Array, derivatives, loglik
+from quercus.trees.solver.near import plain_sums, rounding
 
-EPS = 4e-16  # rounding of one term of the log-likelihood, relative to its weight
 SUPPORT = 1e-7  # a class with less probability counts as absent
 NEAR = 0.7  # length of a step up to which self-concordance is asked
 
@@ -146,7 +146,7 @@ def highest_without(P: Array, w: Array, theta: Array, worst: float, tops: Array)
             square += d_full[face[r]] * d[r] / (1.0 - q)
         if held and 0.0 <= square < 1.0:
             size = np.sqrt(square)
-            tops[k] = -size - np.log1p(-size) + loose + W * (worst + EPS)
+            tops[k] = -size - np.log1p(-size) + loose + W * (worst + plain_sums(n, l) + rounding(l))
 
 
 @compiled

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from quercus.trees.likelihood import RANK, Array, active
 from quercus.trees.solver import descent, search
 from quercus.trees.solver.enclosure import largest_move
-from quercus.trees.solver.problem import EPS, wobble
+from quercus.trees.solver.near import drift, wobble
 
 VERTEX_LIMIT = 20_000  # bases tried before the search for the least vertex falls back to branch and bound
 BATCH = 2_000  # bases tried at once
@@ -36,7 +36,6 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     slack : nats by which ``theta`` may fall short of the maximum, and the cut below it
     """
     classes = active(P, w, theta)
-    slack = max(slack, EPS * w.sum())
     # every maximiser t has sum_i r_i (p_i . t - 1)^2 <= 2 slack (see `enclosure.outer_box`), whence the weights of rows
     weights = w / (
         1.0 + 2.0 / 3.0 * np.array([largest_move(p, slack / each) for p, each in zip(P, w, strict=True)])
@@ -46,7 +45,7 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     rank = int((values > RANK * values[0]).sum())
     if rank == len(classes):
         value = descent.entropy(theta)
-        return value, value, float(wobble(P, w, theta, slack, 2.0))
+        return value, value, max(drift(P, w, theta, slack))
     error = float(wobble(P, w, theta, slack, NARROW))
     centre = theta[classes] / theta[classes].sum()
     off = np.sqrt(2.0 * slack / w.sum()) + 1.0 - theta[classes].sum()  # how far A t may be from A centre

@@ -14,6 +14,7 @@ from quercus.trees.solver.compiled import compiled, inlined
 from quercus.trees.solver.descent import entropy, leap, multiplier_at
 from quercus.trees.solver.enclosure import outer_box, tighten
 from quercus.trees.solver.kernels import Array, excess, factor, maximise
+from quercus.trees.solver.near import SAME, blur, near_ends, rounding, sure_excess
 from quercus.trees.solver.precise import MOST, ROUNDING, least_entropy_of_counts
 from quercus.trees.solver.precise import SHARP as SHARP_PRECISE
 from quercus.trees.solver.search import MARGIN, greatest_entropy, least_entropy
@@ -23,11 +24,13 @@ from quercus.trees.solver.sets import solve_separable
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 
-EPS = 4e-16  # rounding of one term of the log-likelihood, relative to its weight
 TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spent first
 SOLVED, SEARCH, MAXIMISERS = 0, 1, 2  # states of a problem
 FINE = 1e-14  # KKT excess of a maximiser in closed form that is good enough
-SHARP = 16.0  # a cut nearer to the maximum than this many rounding errors is searched no further than its box
+SHARP = 8.0  # a cut nearer to the maximum than this many rounding errors is searched no further than its ellipsoid
+NEAR = 1e-3  # part of the weight, nats at most; a cut so near to the maximum is worth few boxes if these prove `SAME`
+BLURRED = 1e4  # rounding errors of the likelihood; a cut nearer than these is worth no more in any case
+FEW = 100  # boxes; more of them fight rounding
 
 
 @compiled
@@ -162,28 +165,6 @@ def is_certainly_unique(P: Array, w: Array, theta: Array) -> bool:
 
 
 @compiled
-def wobble(P: Array, w: Array, theta: Array, slack: float, widest: float) -> float:
-    """How far the entropy (nats) may move within the box that holds all points with ``l >= l(theta) - slack``.
-
-    Only sides narrower than `widest` are counted: where the maximiser is not unique the box is wide in the free
-    directions, and the caller answers for these. With `widest` above 1 the answer is a proof.
-    """
-    l = theta.shape[0]
-    a = np.empty(l)
-    b = np.empty(l)
-    outer_box(P, w, -max(slack, EPS * w.sum()), theta, 0.0, a, b, np.empty(P.shape[0]))
-    total = 0.0
-    for j in range(l):
-        if b[j] - a[j] < widest:
-            here = -theta[j] * np.log(theta[j]) if theta[j] > 0.0 else 0.0
-            at_a = -a[j] * np.log(a[j]) if a[j] > 0.0 else 0.0
-            at_b = -b[j] * np.log(b[j]) if b[j] > 0.0 else 0.0
-            peak = np.exp(-1.0) if a[j] < np.exp(-1.0) < b[j] else max(at_a, at_b)
-            total += max(peak - here, here - min(at_a, at_b))
-    return total
-
-
-@compiled
 def precise_counts(P: Array, w: Array) -> Array:
     """Return how much weight each class has, largest first, where every row leaves one class; no zeros."""
     totals = np.zeros(P.shape[1])
@@ -248,14 +229,13 @@ def solve_problem(
             ends_of_counts(n, P.shape[1] - n.shape[0], c - slack, c + slack, ends)
             return SOLVED
     scaled = rescale(P, theta)
-    error = w.sum() * (worst + EPS)
+    W = w.sum()
+    worst = sure_excess(scaled, w, theta, worst, c)
+    error = W * (worst + rounding(P.shape[1]))
     if -c <= SHARP * error:
-        move = wobble(scaled, w, theta, error - c, 2.0)
-        ends[1] = ends[2] = entropy(theta)
-        ends[0] = ends[1] - move
-        ends[3] = ends[2] + move
+        near_ends(scaled, w, c, W * worst, theta, ends)
         return SOLVED if all_precise or is_certainly_unique(scaled, w, theta) else MAXIMISERS
-    outer = c - w.sum() * EPS
+    outer = c - W * blur(scaled, w, theta, worst, c)
     inner = c + error
     ends[3], ends[2] = greatest_entropy(scaled, w, outer, inner, theta)
     ends[0] = ends[1] = 0.0
@@ -265,8 +245,8 @@ def solve_problem(
     if is_precise(Q):
         ends[0], ends[1] = least_entropy_of_counts(precise_counts(Q, w), outer, inner, TOLERANCE, MOST)
         return SOLVED
-    worst = excess(Q, w, x, np.empty(x.shape[0]))
-    inner = max(inner, c + w.sum() * (worst + EPS))
+    worst = sure_excess(Q, w, x, excess(Q, w, x, np.empty(x.shape[0])), c)
+    inner = max(inner, c + W * (worst + rounding(P.shape[1])))
     ends[0], ends[1] = first_bound(Q, w, outer, inner, x, worst, tight)
     return SOLVED if ends[0] >= ends[1] - TOLERANCE else SEARCH
 
@@ -374,19 +354,29 @@ def search_counts(
     alpha: float,
     effort: int,
     ends: Array,
-) -> None:
-    """Write lower bound and reached least entropy of the problems that `solve_counts` left to search.
+) -> int:
+    """Write lower bound and reached least entropy of what `solve_counts` left to search; return the boxes examined.
 
     A unit of its own because it takes long to compile, and precise and vacuous labels never need it.
     """
     l = table.shape[1]
+    examined = 0
     for i in range(wanted.shape[0]):
         P, w = take(table, start, columns, counts, wanted[i])
         W = w.sum()
-        outer = np.log(alpha) - W * EPS
+        c = np.log(alpha)
         Q, x = without_dominated(rescale(P, estimates[i, :l]), estimates[i, :l])
-        worst = excess(Q, w, x, np.empty(x.shape[0]))
-        inner = np.log(alpha) + W * (max(worst, estimates[i, l]) + EPS)
-        low, reached, _ = least_entropy(Q, w, outer, inner, x, worst, TOLERANCE, effort)
+        worst = sure_excess(Q, w, x, excess(Q, w, x, np.empty(x.shape[0])), c)
+        outer = c - W * blur(Q, w, x, worst, c)
+        error = W * (max(worst, estimates[i, l]) + rounding(l))
+        blurred = -c <= BLURRED * error
+        few = blurred or -c <= NEAR * min(W, 1.0)
+        most = min(effort, FEW) if few else effort
+        low, reached, boxes = least_entropy(Q, w, outer, c + error, x, worst, TOLERANCE, most)
+        examined += boxes
+        if few and not blurred and reached - low > SAME and effort > most:
+            low, reached, boxes = least_entropy(Q, w, outer, c + error, x, worst, TOLERANCE, effort)
+            examined += boxes
         ends[i, 0] = max(ends[i, 0], low)
         ends[i, 1] = max(reached, ends[i, 0])
+    return examined

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from quercus.trees.solver import kernels, problem
 from quercus.trees.solver.kernels import Array
 from quercus.trees.solver.maximisers import maximiser_entropies
+from quercus.trees.solver.near import sure_excess
 
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
@@ -72,6 +73,7 @@ def of_maximisers(P: Array, w: Array, alpha: float) -> tuple[float, float, float
     """Ends (as `problem.solve_problem` writes them) where the cut is the set of maximisers, and they may be many."""
     theta, excess = kernels.maximise(P, w)
     scaled = np.ascontiguousarray(P / (P @ theta)[:, None])
-    slack = float(w.sum() * (excess + problem.EPS) - np.log(alpha))
+    excess = sure_excess(scaled, w, theta, excess, np.log(alpha))
+    slack = float(w.sum() * excess - np.log(alpha))
     lower, upper, gap = maximiser_entropies(scaled, w, theta, slack)
     return lower - gap, lower, upper, upper + gap

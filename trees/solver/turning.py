@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from quercus.trees.solver.cut import minimise_over_cut
 from quercus.trees.solver.descent import descend, entropy, multiplier_at, settle, to_boundary
 from quercus.trees.solver.kernels import Array, loglik, maximise
-from quercus.trees.solver.leave_one_out import EPS, highest_without, known_ends, move
+from quercus.trees.solver.leave_one_out import highest_without, known_ends, move
+from quercus.trees.solver.near import plain_sums, rounding
 
 MINIMA = 4  # local minima followed
 LEARNT = 8  # with those that were learnt
@@ -127,7 +128,7 @@ class LeaveOneOut:
         if not len(w):
             return (P, w, 0.0), self._top
         theta, worst = maximise(P, w)
-        level = min(level + w.sum() * (worst + EPS), 0.0)
+        level = min(level + w.sum() * (worst + plain_sums(*P.shape) + rounding(P.shape[1])), 0.0)
         return (P / (P @ theta)[:, np.newaxis], w, level), theta
 
     def refine(self, k: int) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from quercus.trees.solver import kernels, problem
 from quercus.trees.solver.cut import minimise_over_cut
 from quercus.trees.solver.extent import least_of_class, newton, quadratic_start
+from quercus.trees.solver.near import rounding
 
 SETS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1.0]])
 
@@ -22,7 +23,7 @@ def cut(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         P[np.arange(n), rng.integers(0, l, n)] = 1.0
     w = np.ceil(rng.random(len(P)) * 10 ** rng.uniform(0, 4))
     theta, worst = kernels.maximise(np.ascontiguousarray(P), w)
-    level = np.log(rng.choice([0.3, 0.8, 0.99])) - w.sum() * (worst + problem.EPS)
+    level = np.log(rng.choice([0.3, 0.8, 0.99])) - w.sum() * (worst + rounding(P.shape[1]))
     return problem.rescale(P, theta), w, theta, float(level)
 
 

@@ -7,6 +7,7 @@ from quercus.trees.interval import entropy_interval
 from quercus.trees.likelihood import estimate
 from quercus.trees.solver import boxes, curvature, descent, enclosure, kernels, problem, search
 from quercus.trees.solver.descent import entropy
+from quercus.trees.solver.near import rounding
 from quercus.trees.solver.precise import least_entropy_of_counts
 
 
@@ -175,7 +176,7 @@ def test_no_effort_is_spent_below_rounding(weight, alpha):
     theta, worst = kernels.maximise(P, np.full(50, weight))
     scaled, w = problem.rescale(P, theta), np.full(50, weight)
     c = float(np.log(alpha))
-    outer, inner = c - w.sum() * problem.EPS, c + w.sum() * (worst + problem.EPS)
+    outer, inner = c - w.sum() * rounding(P.shape[1]), c + w.sum() * (worst + rounding(P.shape[1]))
     bound, reached, examined = search.least_entropy(
         scaled, w, outer, inner, theta, worst, problem.TOLERANCE, 20_000
     )
