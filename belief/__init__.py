@@ -15,7 +15,7 @@ Pure mathematics on numbers and NumPy arrays, no input or output. Import from th
 ``evidence``   how an answer changes what is known of one instance
 =============  ==============================================================================
 
-Notation as in ALGORITHMS §1: the frame has ``l`` classes; bit ``c`` of a mask stands for class ``c``.
+Notation as in theory §1: the frame has ``l`` classes; bit ``c`` of a mask stands for class ``c``.
 """
 
 if __name__ != "quercus.belief":  # by another name every class would exist twice

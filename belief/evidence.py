@@ -1,7 +1,7 @@
-"""How an oracle's answer changes what is known of one instance (DESIGN §4, Agenda).
+"""How an oracle's answer changes what is known of one instance (docs/labelling.md).
 
 Under Dempster's rule contours multiply up to a constant, and the likelihood ignores a constant
-(ALGORITHMS §1), so what is known stays a contour, rescaled to maximum 1.
+(theory §1), so what is known stays a contour, rescaled to maximum 1.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a mass function says about a set of classes (ALGORITHMS §1)."""
+"""What a mass function says about a set of classes (theory §1)."""
 
 import math
 

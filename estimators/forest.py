@@ -16,7 +16,7 @@ from quercus.trees.learners.table import Table
 
 
 class EvidentialForestClassifier(TableClassifier):
-    """Forests of belief trees: bootstrap samples, random attributes at each node, and a vote (ALGORITHMS §6).
+    """Forests of belief trees: bootstrap samples, random attributes at each node, and a vote (theory §6).
 
     Parameters
     ----------

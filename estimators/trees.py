@@ -93,7 +93,7 @@ class C45Classifier(TableClassifier):
 
 
 class E2MTreeClassifier(TableClassifier):
-    """The E2M tree: gain ratios of the evidential likelihood's maximum, from labels of any kind (ALGORITHMS §3.6).
+    """The E2M tree: gain ratios of the evidential likelihood's maximum, from labels of any kind (theory §3.6).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Precise labels made vacuous, imprecise, noisy or uncertain (ALGORITHMS §8; Ma 2016, §4; Gao 2022, §5).
+"""Precise labels made vacuous, imprecise, noisy or uncertain (theory §8; Ma 2016, §4; Gao 2022, §5).
 
 Every row has the same number of draws, made row by row: what becomes of a row depends on the seed and its place alone,
 not on how many rows follow. The draws do not depend on the levels either: a row that is vacuous at V = .3 is so at

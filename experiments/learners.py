@@ -30,7 +30,7 @@ from quercus.trees.strategies.names import PUBLISHED, RECOMMENDED
 Floats = NDArray[np.float64]
 
 SHARE = 4
-"""A learner that asks spends one answer for so many training rows (ALGORITHMS §8)."""
+"""A learner that asks spends one answer for so many training rows (theory §8)."""
 ASKING = "ask-"
 """How the names of learners that ask begin; the strategy's name follows."""
 

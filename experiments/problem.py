@@ -114,7 +114,7 @@ def fold_of(
     held_out
         (n,) the rows to classify.
     bins
-        Cut every numeric column into so many bins of equal width over the training rows (ALGORITHMS §8); 0: leave
+        Cut every numeric column into so many bins of equal width over the training rows (theory §8); 0: leave
         numbers as they are.
     seed
         Of the learner.

@@ -1,4 +1,4 @@
-"""The protocols: which cells there are, and how one is done (ALGORITHMS §7, §8)."""
+"""The protocols: which cells there are, and how one is done (theory §7, §8)."""
 
 import hashlib
 import time

@@ -1,4 +1,4 @@
-"""Will they wait for a table? Examples by the rule of a textbook's tree (Russell and Norvig; ALGORITHMS §7)."""
+"""Will they wait for a table? Examples by the rule of a textbook's tree (Russell and Norvig; theory §7)."""
 
 import numpy as np
 

@@ -25,7 +25,7 @@ class Key:
     data, method
         Names of data set and method.
     sweep
-        What is varied: V, I, U, N (ALGORITHMS §8), given (labels that came with the data), queries or examples.
+        What is varied: V, I, U, N (theory §8), given (labels that came with the data), queries or examples.
     level
         How much of it.
     repeat, fold

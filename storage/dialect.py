@@ -1,6 +1,6 @@
 """Everything that only SQLite needs. Another database gets a module like this one; no other file changes.
 
-Traps (DESIGN §5): a deferred transaction that turns from reading to writing fails at once with "database is
+Traps: a deferred transaction that turns from reading to writing fails at once with "database is
 locked", whatever the timeout, so every write begins IMMEDIATE; and the driver's own transaction handling
 stays switched off (`isolation_level = None`), because it would begin deferred ones behind our back.
 """

@@ -1,4 +1,4 @@
-"""ABC4.5: active belief decision trees (ALGORITHMS §3; Ma, Destercke, Wang 2016).
+"""ABC4.5: active belief decision trees (theory §3; Ma, Destercke, Wang 2016).
 
 The four pieces of the method, and `induce`, which grows a tree with an oracle at hand. The service
 (`quercus.trees.stream`) uses the same pieces and the same choice of queries.
@@ -36,7 +36,7 @@ Oracle = Callable[[int], ArrayLike | None]
 
 @dataclass(frozen=True, slots=True)
 class GainRatio:
-    """Criterion: gain-ratio intervals, dominance, largest mid-value (ALGORITHMS §3.1, §3.2).
+    """Criterion: gain-ratio intervals, dominance, largest mid-value (theory §3.1, §3.2).
 
     What it calls attributes are the splits of the sample, see `quercus.trees.splits`; of each attribute with cuts only
     the one that stands for it is a candidate.
@@ -75,7 +75,7 @@ class GainRatio:
         return intervals
 
     def _representing(self, tables: Mapping[int, Ints]) -> list[int]:
-        """Return the candidate of each attribute: of cuts that of largest gain at level 1 (ALGORITHMS §9)."""
+        """Return the candidate of each attribute: of cuts that of largest gain at level 1 (theory §9)."""
         candidates = sorted(tables)
         firsts = np.unique(self.sample.splits.attribute[candidates], return_index=True)[1]
         if firsts.size == len(candidates):
@@ -105,7 +105,7 @@ class ByValue:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Stopping: too few rows, too deep, one class for certain, or nothing to gain (ALGORITHMS §3.4)."""
+    """Stopping: too few rows, too deep, one class for certain, or nothing to gain (theory §3.4)."""
 
     sample: Sample
     solver: IntervalSolver
@@ -133,7 +133,7 @@ class Likeliest:
     """Leaf rule: the class of largest likelihood estimate, with bounds over the likelihood cut at a level of their own.
 
     Where all labels are vacuous every estimate is a likeliest one, and that of the parent is taken, as where there is
-    no row at all (ALGORITHMS §3.4).
+    no row at all (theory §3.4).
     """
 
     sample: Sample
@@ -202,7 +202,7 @@ def induce(
     ordered: Sequence[int] = (),
     prediction_level: float = PREDICTION_LEVEL,
 ) -> Induction:
-    """Grow an active belief decision tree (ALGORITHMS §3).
+    """Grow an active belief decision tree (theory §3).
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ class Pruning:
 
 @dataclass(frozen=True, slots=True)
 class Abc45:
-    """ABC4.5, the active belief decision tree (ALGORITHMS §3).
+    """ABC4.5, the active belief decision tree (theory §3).
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class E2m:
 
 @dataclass(frozen=True, slots=True)
 class Id3:
-    """ID3 (ALGORITHMS §7), from the rows whose label names one class; see `quercus.trees.learners.id3.id3`.
+    """ID3 (theory §7), from the rows whose label names one class; see `quercus.trees.learners.id3.id3`.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class C45:
 
 @dataclass(frozen=True, slots=True)
 class Averaging:
-    """The belief decision tree, averaging approach (ALGORITHMS §4); parameters as of `Id3`."""
+    """The belief decision tree, averaging approach (theory §4); parameters as of `Id3`."""
 
     name: ClassVar[str] = "averaging"
     min_instances: int = 2
@@ -221,7 +221,7 @@ class Averaging:
 
 @dataclass(frozen=True, slots=True)
 class TotalUncertainty:
-    """Belief decision trees by total uncertainty (ALGORITHMS §5): one for two classes, else one a class.
+    """Belief decision trees by total uncertainty (theory §5): one for two classes, else one a class.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ class TotalUncertainty:
 
 @dataclass(frozen=True, slots=True)
 class BeliefEntropy:
-    """The belief-entropy trees (ALGORITHMS §6).
+    """The belief-entropy trees (theory §6).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which of a child's labels is worth most (ALGORITHMS §3.3): leave-one-out scores over distinct contours.
+"""Which of a child's labels is worth most (theory §3.3): leave-one-out scores over distinct contours.
 
 A score needs the interval of the child without a row. Few of them are solved: points of each cut bound every score from
 above (`quercus.trees.solver.turning`), and what is bounded below the best score cannot be chosen. The choice, and its
@@ -234,7 +234,7 @@ class Child:
 
 
 def best_candidate(sample: Sample, solver: IntervalSolver, rows: Rows, candidates: Rows) -> tuple[int, float]:
-    """Return the candidate whose removal narrows the child most, and its score (ALGORITHMS §3.3, ties §3.5).
+    """Return the candidate whose removal narrows the child most, and its score (theory §3.3, ties §3.5).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Cells: sparse vectors of contour counts, the form in which evidence reaches the solver (ALGORITHMS §2)."""
+"""Cells: sparse vectors of contour counts, the form in which evidence reaches the solver (theory §2)."""
 
 from dataclasses import dataclass
 from typing import Any

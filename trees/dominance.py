@@ -1,4 +1,4 @@
-"""Which attribute splits a node, when gains are known as intervals (ALGORITHMS §3.2, §3.5)."""
+"""Which attribute splits a node, when gains are known as intervals (theory §3.2, §3.5)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

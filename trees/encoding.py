@@ -33,7 +33,7 @@ Edges = tuple[tuple[float, ...], ...]  # inner edges in force, one tuple an attr
 
 
 def equal_width_edges(column: Floats, bins: int) -> tuple[float, ...]:
-    """Return the inner edges of equal-width bins over the range of `column` (ALGORITHMS §8).
+    """Return the inner edges of equal-width bins over the range of `column` (theory §8).
 
     Edge ``i`` is ``lo + i (hi - lo) / bins``, lowered by 1e-9 of the range: so a plain ``value >= edge``
     puts a value at an edge, or within floating-point dust of it, into the bin above.

@@ -233,7 +233,7 @@ class FlatTree:
         Returns
         -------
         (n,) index of a node: a leaf, or the node where the row's branch is empty or was never seen
-        (ALGORITHMS §3.4).
+        (theory §3.4).
 
         Notes
         -----
@@ -305,7 +305,7 @@ class FlatTree:
 
     @cached_property
     def as_parent(self) -> NDArray[np.bool_]:
-        """Which nodes know nothing of the class and predict as their parent does (ALGORITHMS §3.4), (nodes,)."""
+        """Which nodes know nothing of the class and predict as their parent does (theory §3.4), (nodes,)."""
         above = np.maximum(self.parent, 0)
         vacuous = (self.belief <= 0).all(axis=1) & (self.plausibility >= 1).all(axis=1)
         found: NDArray[np.bool_] = vacuous & (self.theta == self.theta[above]).all(axis=1)
@@ -324,7 +324,7 @@ def heard(parent: Ints, silent: NDArray[np.bool_]) -> Ints:
     """Return for each node the nearest one at or above it that is not `silent`, the root where all are: (nodes,).
 
     That is the one whose estimate the node predicts with: no label of a silent node says anything, so that every
-    estimate is a likeliest one, and a branch without information inherits as an empty one does (ALGORITHMS §3.4).
+    estimate is a likeliest one, and a branch without information inherits as an empty one does (theory §3.4).
 
     Examples
     --------

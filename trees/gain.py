@@ -1,4 +1,4 @@
-"""Gain ratio of a split, as an interval (ALGORITHMS §3.1), and which cut of a number stands for it (§9).
+"""Gain ratio of a split, as an interval (theory §3.1), and which cut of a number stands for it (§9).
 
 Notation: ``f_h = |T_h| / |T|`` is the share of child ``h``; ``lo`` and ``hi`` are the ends of an entropy
 interval, in bits.
@@ -60,7 +60,7 @@ def gain_ratio_interval(
 
 
 def best_splits(gains: Floats, first: NDArray[np.int64], below: NDArray[np.number]) -> NDArray[np.int64]:
-    """Return of each attribute the split of largest gain; of tied cuts the middle one (ALGORITHMS §9).
+    """Return of each attribute the split of largest gain; of tied cuts the middle one (theory §9).
 
     The middle one is that whose rows below are nearest to halfway between those of the first and the last of the tied
     cuts; of two as near, the lower.

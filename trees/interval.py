@@ -1,4 +1,4 @@
-"""Entropy intervals from the evidential likelihood, with proof (ALGORITHMS §2).
+"""Entropy intervals from the evidential likelihood, with proof (theory §2).
 
 ``S_alpha = [min, max]`` of the Shannon entropy over ``L_alpha = {theta : l(theta) >= l(theta_hat) + ln alpha}``. The
 maximum is a convex program, the minimum a concave one solved globally; both end in a proof, not in a hope. The work is
@@ -97,7 +97,7 @@ def entropy_interval(
 
     Notes
     -----
-    ALGORITHMS §2; the method is Ma, Destercke, Wang 2016, section 3.1, which searched a lattice.
+    theory §2; the method is Ma, Destercke, Wang 2016, section 3.1, which searched a lattice.
 
     Examples
     --------

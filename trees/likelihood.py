@@ -1,4 +1,4 @@
-"""Evidential likelihood: its maximiser with a certificate (ALGORITHMS §2).
+"""Evidential likelihood: its maximiser with a certificate (theory §2).
 
 For contours ``pl_i`` with weights ``w_i``, ``l(theta) = sum_i w_i ln(sum_j theta_j pl_ij)`` is concave on the simplex.
 A feasible ``theta`` is at most ``W (max_j g_j - 1)`` below the maximum, with

@@ -1,4 +1,4 @@
-"""What was computed of cells, found again by the cell: bounded in memory, compiled look-up (ALGORITHMS §2)."""
+"""What was computed of cells, found again by the cell: bounded in memory, compiled look-up (theory §2)."""
 
 from collections.abc import Callable
 from typing import TypeVar

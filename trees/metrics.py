@@ -104,7 +104,7 @@ def u80(sets: ArrayLike, truth: ArrayLike) -> float:
 
 
 def expected_accuracy(pignistic: ArrayLike, predicted: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Return the mean chance that predictions are right, as far as uncertain labels tell (ALGORITHMS §5).
+    """Return the mean chance that predictions are right, as far as uncertain labels tell (theory §5).
 
     Of a row it is ``BetP`` of the predicted class under the row's label: with precise labels, this is the accuracy.
 

@@ -56,7 +56,7 @@ class Query:
         The child of the node that the instance stands for; None where it stands for the node itself.
     score
         Why this one: how much it is worth, in the strategy's own measure. Published: how much asking narrows the
-        child, in bits (ALGORITHMS §3.3). What it is elsewhere, the strategy's own documentation says.
+        child, in bits (theory §3.3). What it is elsewhere, the strategy's own documentation says.
     rivals
         Attribute, lower and upper end of the gain ratio of each rival, now; empty where the query stands for the node
         itself.

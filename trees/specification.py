@@ -1,6 +1,6 @@
 """What defines a model: its attributes, its frame and how its tree is grown.
 
-With the log, the specification determines the tree (DESIGN promise 1).
+With the log, the specification determines the tree (docs/ARCHITECTURE.md, promise 1).
 """
 
 import math

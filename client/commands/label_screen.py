@@ -28,7 +28,7 @@ MOST_KEYS = 9
 MIN_INTERVAL, MAX_INTERVAL = 8, 30
 _FRAME, _GAP = 4, 3
 TIE = 2e-9
-"""Sums of two ends closer than this are tied (ALGORITHMS §3.5): the earlier attribute stands."""
+"""Sums of two ends closer than this are tied (theory §3.5): the earlier attribute stands."""
 
 _COMMANDS = "surkpbcq"
 CLASS_KEYS = (

@@ -1,4 +1,4 @@
-"""The numbers of ALGORITHMS §1, §3.7 and §4 that rest on belief functions alone."""
+"""The numbers of theory §1, §3.7 and §4 that rest on belief functions alone."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import disjunctive
 
-# Elouedi, Mellouli, Smets 2000, the worked case of ALGORITHMS §4; bit 0 is class 1.
+# Elouedi, Mellouli, Smets 2000, the worked case of theory §4; bit 0 is class 1.
 M1 = MassFunction(3, ((0b001, 0.3), (0b011, 0.4), (0b111, 0.3)))
 M2 = MassFunction(3, ((0b010, 0.5), (0b011, 0.2), (0b111, 0.3)))
 M3 = MassFunction(3, ((0b001, 0.8), (0b111, 0.2)))

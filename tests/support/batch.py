@@ -136,7 +136,7 @@ class Batch:
     def scores(self, query: Query, before: tuple[Query, ...]) -> dict[Contour, float]:
         """Score of every contour that could be asked about in the child of `query`, after those `before`.
 
-        By ALGORITHMS §3.3 as it stands: the width with and without one label.
+        By theory §3.3 as it stands: the width with and without one label.
         """
         sample, place = self.desk.sample, self.desk.growth.find(query.path)
         assert place is not None

@@ -146,7 +146,7 @@ def assert_encloses(
 
 
 def assert_rules_kept(node: Node, path: Path) -> None:
-    """Every decision follows from the node's own numbers, ties and all (ALGORITHMS §3.2, §3.4, §3.5)."""
+    """Every decision follows from the node's own numbers, ties and all (theory §3.2, §3.4, §3.5)."""
     assert node.klass == first_largest(node.theta), f"{path}: class"
     if node.stop is Stop.PURE:
         assert max(node.theta) >= 1 - TIE, f"{path}: pure"

@@ -12,7 +12,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
@@ -58,6 +58,32 @@ def test_python_imports_work(page: Path) -> None:
         imports = [node for node in ast.parse(block).body if isinstance(node, ast.Import | ast.ImportFrom)]
         assert imports
         exec("\n".join(map(ast.unparse, imports)), {})  # noqa: S102 - our own page
+
+
+def sections_of_the_theory() -> set[str]:
+    text = "\n".join(page.read_text() for page in (ROOT / "docs" / "theory").glob("*.md"))
+    return set(re.findall(r"^#+ (\d+(?:\.\d+)?) ", text, re.MULTILINE))
+
+
+def test_every_section_that_code_cites_exists() -> None:
+    cited: dict[str, str] = {}
+    for file in subprocess.run(
+        ["git", "ls-files", "*.py", "*.md", "*.proto"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split():
+        if (ROOT / file).is_file() and file != "CHANGELOG.md":
+            text = (ROOT / file).read_text()
+            for run in re.findall(r"theory (§\d[\d.]*(?:(?:, | and |-)§?\d[\d.]*)*)", text):
+                cited |= {number.rstrip("."): file for number in re.findall(r"\d+(?:\.\d+)?", run)}
+            if file.startswith("docs/theory/"):
+                cited |= dict.fromkeys(re.findall(r"§(\d+(?:\.\d+)?)", text), file)
+    assert len(cited) > 20
+    assert not {number: file for number, file in cited.items() if number not in sections_of_the_theory()}
+
+
+def test_no_founding_note_is_cited_that_the_repository_does_not_hold() -> None:
+    grep = ["git", "grep", "-lE", "ALGORITHMS §|DESIGN §", "--", "*.py", "*.md", "*.proto"]
+    found = subprocess.run(grep, cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    assert set(found) <= {"CHANGELOG.md", "tests/unit/test_docs.py"}
 
 
 def test_make_help_lists_every_target() -> None:

@@ -1,4 +1,4 @@
-"""Which split each of many nodes gets (ALGORITHMS §3.1, §3.2, §3.5, §9): `dominance` and `gain` for whole levels."""
+"""Which split each of many nodes gets (theory §3.1, §3.2, §3.5, §9): `dominance` and `gain` for whole levels."""
 
 from dataclasses import dataclass
 

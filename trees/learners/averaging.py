@@ -1,4 +1,4 @@
-"""Belief decision trees, averaging approach (ALGORITHMS §4; Elouedi, Mellouli, Smets 2000)."""
+"""Belief decision trees, averaging approach (theory §4; Elouedi, Mellouli, Smets 2000)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

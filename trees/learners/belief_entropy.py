@@ -1,4 +1,4 @@
-"""Belief-entropy trees (ALGORITHMS §6; Gao, Wang, Ma 2022): OBE, LBE and IBE.
+"""Belief-entropy trees (theory §6; Gao, Wang, Ma 2022): OBE, LBE and IBE.
 
 A node fits, for each attribute, one density a class (`quercus.trees.learners.components`), turns every value
 into a nested mass function, and splits by the attribute whose masses have the smallest mean Deng entropy.
@@ -117,7 +117,7 @@ class ByLabels:
     Belief, plausibility and probability (BetP) are those of the mean of the labels' mass functions, so the probability
     lies between the other two, and the class is the most plausible one. Plausibilities normalised to sum 1, the paper's
     numbers, can lie outside both. A contour stands for its consonant mass function: its largest plausibility counts as
-    1, for a contour has no absolute height (ALGORITHMS §1).
+    1, for a contour has no absolute height (theory §1).
     """
 
     table: Table
@@ -192,7 +192,7 @@ def fit_belief_entropy(
     max_depth: int | None = None,
     wrap: Wrap | None = None,
 ) -> BeliefEntropyModel:
-    """Grow a belief-entropy tree (ALGORITHMS §6).
+    """Grow a belief-entropy tree (theory §6).
 
     Parameters
     ----------

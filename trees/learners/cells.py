@@ -1,4 +1,4 @@
-"""Rows whose attribute values may be uncertain (ALGORITHMS §4), many at once.
+"""Rows whose attribute values may be uncertain (theory §4), many at once.
 
 A value is a number (of a nominal attribute: the index of the value), a set of them, a `Between`, or unknown
 (None or NaN).

@@ -1,4 +1,4 @@
-"""Belief-entropy trees as they predict (ALGORITHMS §6)."""
+"""Belief-entropy trees as they predict (theory §6)."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""ABC4.5 and E2M trees of raw values (ALGORITHMS §3; Ma, Destercke, Wang 2016), numbers split at thresholds.
+"""ABC4.5 and E2M trees of raw values (theory §3; Ma, Destercke, Wang 2016), numbers split at thresholds.
 
 A *test* is a nominal attribute, with a branch a value, or a numeric attribute with a cut ``t``: code 0 is
 ``value < t``, code 1 ``value >= t``. Missing values are a branch of their own, in both. A node's candidate cuts are the
@@ -7,7 +7,7 @@ quantiles (`quercus.trees.splits.thresholds`). Where no cut parts the rows with 
 cut tells the former from the latter.
 
 One cut stands for its attribute: that of largest gain at level 1, ``M(T) - Σ f_h M(T_h)``, of tied cuts the middle one
-(`quercus.trees.gain.best_splits`, ALGORITHMS §9). ``M`` is the mid-value of the entropies of the maximum likelihood
+(`quercus.trees.gain.best_splits`, theory §9). ``M`` is the mid-value of the entropies of the maximum likelihood
 estimates: the entropy of the estimate, where there is only one. Gain-ratio intervals, dominance and the choice are
 then between attributes, as in the paper: the largest mid-value of those that none dominates, of tied ones the first.
 
@@ -92,7 +92,7 @@ def abc45(
 
     Notes
     -----
-    With α = 1 and precise labels this is C4.5's gain-ratio tree without pruning (ALGORITHMS §3.6), but of tied cuts the
+    With α = 1 and precise labels this is C4.5's gain-ratio tree without pruning (theory §3.6), but of tied cuts the
     middle one is taken. Below α = 1 cheap outer bounds come first, and what they prove dominated is not solved: the
     reported interval of a dominated attribute encloses the exact one. The tree is that of exact intervals.
 
@@ -180,7 +180,7 @@ class Tests:
     size: NDArray[Any]
 
     def gains(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        """Return the ends of the gain ratio of each test (ALGORITHMS §3.1), given those of the cells' entropy."""
+        """Return the ends of the gain ratio of each test (theory §3.1), given those of the cells' entropy."""
         share = self.size[self.cell] / self.size[0]
         information = self._sums(-share * np.log2(share))
         least = (lower[0] - self._sums(share * upper[self.cell])) / information
@@ -343,7 +343,7 @@ class BestTest:
 
 
 def undominated(least: Floats, most: Floats) -> Bools:
-    """Tell which of many intervals none dominates, ties not counted (ALGORITHMS §3.2)."""
+    """Tell which of many intervals none dominates, ties not counted (theory §3.2)."""
     free: Bools = least.max() <= most + TIE
     return free
 

@@ -1,4 +1,4 @@
-"""Forests: bootstrap samples, random attributes at each node, and a vote (ALGORITHMS §6).
+"""Forests: bootstrap samples, random attributes at each node, and a vote (theory §6).
 
 The trees may be those of any learner that lets the forest stand around its criterion. Each has a seed of its
 own, so the forest is the same whoever grows it: one process or an executor's many.
@@ -106,7 +106,7 @@ class Forest(Learned):
         The trees, or what is a tree a class.
     vote
         ``"label"``: the class of most models. A model whose best classes tie splits its vote among them, so one that
-        knows nothing votes for all alike (ALGORITHMS §11). A class's belief is the share of models that predict it and
+        knows nothing votes for all alike (theory §11). A class's belief is the share of models that predict it and
         nothing else, its plausibility the share that do not rule it out (see `Predictions.classes`). ``"mass"``:
         Dempster's rule over their masses. Ties of the whole forest go to the earlier class.
     """

@@ -1,4 +1,4 @@
-"""ID3 (ALGORITHMS §7; Quinlan 1986): information gain, a branch a value."""
+"""ID3 (theory §7; Quinlan 1986): information gain, a branch a value."""
 
 from quercus.trees.growth import Method, grow_tree
 from quercus.trees.learners.pieces import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped

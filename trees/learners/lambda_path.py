@@ -1,4 +1,4 @@
-"""The trees by total uncertainty for many λ at once, and the choice of one by cross-validation (ALGORITHMS §5).
+"""The trees by total uncertainty for many λ at once, and the choice of one by cross-validation (theory §5).
 
 ``U_λ`` is linear in λ, and what adds up below a cut does not depend on it. So λ is taken for one more number that a
 tree may test: the tree is grown for all λ together, and where they would not split a node alike, it is split by λ

@@ -1,4 +1,4 @@
-"""Gaussian mixtures with one component a class, fitted by E2M from contours (ALGORITHMS §6).
+"""Gaussian mixtures with one component a class, fitted by E2M from contours (theory §6).
 
 One mixture an attribute, all attributes at once: the attributes are independent problems of the same shape.
 """
@@ -129,7 +129,7 @@ def fit_mixtures(
     epsilon: float = EPSILON,
     max_steps: int = MAX_STEPS,
 ) -> Mixtures:
-    """Fit a mixture to each column by E2M (ALGORITHMS §6; Gao, Wang, Ma 2022, equations 28 and 29).
+    """Fit a mixture to each column by E2M (theory §6; Gao, Wang, Ma 2022, equations 28 and 29).
 
     E: ``t_ik ∝ pl_ik π_k φ(x_i; μ_k, σ_k)``. M: ``π_k = Σ w t / Σ w``, ``μ_k = Σ w t x / Σ w t``,
     ``σ_k² = Σ w t (x - μ_k)² / Σ w t``, at least the floor squared. The evidential log-likelihood

@@ -1,4 +1,4 @@
-"""Compiled kernel: E2M of Gaussian mixtures, one attribute after the other (ALGORITHMS §6).
+"""Compiled kernel: E2M of Gaussian mixtures, one attribute after the other (theory §6).
 
 ``x``, ``w`` (K, n) numbers and weights, weight 0 where a number is missing; ``log_pl`` (l, n) log plausibilities;
 ``parameters`` (3, K, l) proportions, means, deviations; ``t`` (l, n) shares of the classes in each row.

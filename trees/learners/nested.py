@@ -1,4 +1,4 @@
-"""Nested masses from class densities, many at once (ALGORITHMS §6; Gao, Wang, Ma 2022, section 3.1.2).
+"""Nested masses from class densities, many at once (theory §6; Gao, Wang, Ma 2022, section 3.1.2).
 
 The densities of a value under each class, normalised to sum 1 and ranked, go to nested sets: the r-th
 largest to the set of the r top classes. Everything stays in logarithms, so that evidence against a class

@@ -1,4 +1,4 @@
-"""One tree a class against all others, and what they say together (ALGORITHMS §5)."""
+"""One tree a class against all others, and what they say together (theory §5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,11 +1,11 @@
-"""What learned models say of rows, and how (ALGORITHMS §4).
+"""What learned models say of rows, and how (theory §4).
 
 The row goes down every branch that it may take. The leaves that it reaches are put together by the disjunctive
 rule where they hold mass functions: at least one of them is right; otherwise their probabilities are averaged by
 the weight of the branches, as C4.5 does.
 
 An unknown value takes the branch of missing values where the node has one, which means that they were seen in
-training, else all branches. Where no branch is for the value, the node itself predicts (ALGORITHMS §3.4).
+training, else all branches. Where no branch is for the value, the node itself predicts (theory §3.4).
 """
 
 from abc import ABC, abstractmethod
@@ -202,7 +202,7 @@ class TreeModel(Learned):
 
 
 def weakened(flat: FlatTree) -> tuple[MassFunction, ...]:
-    """Return the probabilities of each node as a mass function (ALGORITHMS §5).
+    """Return the probabilities of each node as a mass function (theory §5).
 
     ``m({c}) = n θ_c / (n + 1)``, ``m(C) = 1 / (n + 1)`` for a node of weight n: the credal inference that
     total-uncertainty trees make. A Bayesian mass would let one small leaf veto a class whatever others say. A node that

@@ -163,7 +163,7 @@ def first(theta: Floats) -> Ints:
 
 
 def tied(theta: Floats) -> Bools:
-    """Return which classes of each row (n, l) are tied with the largest (ALGORITHMS §3.5)."""
+    """Return which classes of each row (n, l) are tied with the largest (theory §3.5)."""
     leading: Bools = theta >= theta.max(axis=1, keepdims=True, initial=0.0) - TIE
     return leading
 

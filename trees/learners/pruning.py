@@ -98,7 +98,7 @@ def leaf(node: Node) -> Node:
 
 
 def prune_chi_square(tree: Node, significance: float) -> Node:
-    """Prune splits that chance explains (ALGORITHMS §7).
+    """Prune splits that chance explains (theory §7).
 
     A node whose children are all leaves is pruned when ``Δ = Σ_h Σ_c (n_hc - n̂_hc)² / n̂_hc`` is below the
     ``1 - significance`` quantile of χ², with ``n_hc`` the rows of class ``c`` behind branch ``h`` and

@@ -290,7 +290,7 @@ def weighted(table: Table, place: Place, shares: Floats) -> Floats:
 
 
 def first_best(values: Floats) -> int:
-    """Return the first index whose value is tied with the largest (ALGORITHMS §3.5)."""
+    """Return the first index whose value is tied with the largest (theory §3.5)."""
     return int(np.argmax(values >= values.max() - TIE))
 
 

@@ -1,4 +1,4 @@
-"""Where rows with uncertain values may end in a tree, many rows at once (ALGORITHMS §4)."""
+"""Where rows with uncertain values may end in a tree, many rows at once (theory §4)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Belief decision trees by total uncertainty (ALGORITHMS §5; Vannoorenberghe, Denoeux 2002).
+"""Belief decision trees by total uncertainty (theory §5; Vannoorenberghe, Denoeux 2002).
 
 Two classes make one tree. More make one tree a class, against all others, and their masses are combined.
 """
@@ -25,7 +25,7 @@ DEFAULT_LAMBDA = 0.5
 def node_masses(sums: Floats) -> Floats:
     """Return the credal inference on Bernoulli trials, (..., 3): masses of ``{ω}``, ``{¬ω}`` and both.
 
-    ``m({ω}) = Σ m_i({ω}) / (n + 1)``, ``m({¬ω}) = Σ m_i({¬ω}) / (n + 1)``, the rest on both (ALGORITHMS §5).
+    ``m({ω}) = Σ m_i({ω}) / (n + 1)``, ``m({¬ω}) = Σ m_i({¬ω}) / (n + 1)``, the rest on both (theory §5).
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def total_uncertainty_tree(
     max_cuts: int | None = None,
     wrap: Wrap | None = None,
 ) -> Node:
-    """Grow the tree that tells one class from the rest (ALGORITHMS §5).
+    """Grow the tree that tells one class from the rest (theory §5).
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def fit_total_uncertainty(
     max_cuts: int | None = None,
     wrap: Wrap | None = None,
 ) -> TreeModel | OneAgainstRest:
-    """Grow one tree for two classes, else one tree a class against the rest (ALGORITHMS §5).
+    """Grow one tree for two classes, else one tree a class against the rest (theory §5).
 
     Parameters
     ----------

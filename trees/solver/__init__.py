@@ -1,4 +1,4 @@
-"""The certified solver behind `quercus.trees.likelihood` and `quercus.trees.interval` (ALGORITHMS §2).
+"""The certified solver behind `quercus.trees.likelihood` and `quercus.trees.interval` (theory §2).
 
 In order of dependence: `compiled` (how kernels are compiled), `kernels` (likelihood and its maximiser), `cut` (convex
 programs over a likelihood cut), `enclosure` (boxes that hold a cut), `descent` (local minima of the entropy),

@@ -1,4 +1,4 @@
-"""Compiled kernels: how wide the entropy interval stays, at the least, when one row is left out (ALGORITHMS §3.3).
+"""Compiled kernels: how wide the entropy interval stays, at the least, when one row is left out (theory §3.3).
 
 Notation as in `kernels`; ``P @ theta`` is 1 in every row, so that ``l(theta) = 0``. Leaving out one row of the contour
 ``p_k`` makes the likelihood ``l_k = l - ln v_k``. Any two points of its cut prove that its interval is at least as wide

@@ -1,4 +1,4 @@
-"""Where the entropy is extreme over a likelihood cut, and how wide it stays without one row (ALGORITHMS §3.3).
+"""Where the entropy is extreme over a likelihood cut, and how wide it stays without one row (theory §3.3).
 
 Notation as in `leave_one_out`. Nothing here needs to be the true extreme: any two points of a cut prove that its
 interval is at least as wide as their entropies differ. The better the points, the fewer problems must be solved.

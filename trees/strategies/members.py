@@ -2,7 +2,7 @@
 
 A member is an evidential tree of binary tests: below a code or not, where codes are in order; one code or not, where
 they are names. At a node the class probabilities ``θ`` maximise the evidential likelihood of its labels (E2M,
-ALGORITHMS §2), and every row counts for each class by its share ``θ_c pl_c / Σ θ pl``. A test is worth the Shannon
+theory §2), and every row counts for each class by its share ``θ_c pl_c / Σ θ pl``. A test is worth the Shannon
 entropy it takes from these shares; so where labels are precise a member is an information-gain tree.
 """
 
@@ -37,7 +37,7 @@ def draw(state: NDArray[np.uint64], below: int) -> int:
 
 @compiled
 def shares(rows: Ints, weights: Floats, labels: Floats, share: Floats) -> Floats:
-    """Estimate the classes of rows by E2M (ALGORITHMS §2): return ``θ`` (l,), and write each row's `share` (n, l)."""
+    """Estimate the classes of rows by E2M (theory §2): return ``θ`` (l,), and write each row's `share` (n, l)."""
     l = labels.shape[1]
     theta = np.full(l, 1.0 / l)
     for _ in range(STEPS):
@@ -191,7 +191,7 @@ def opinions(
     """Return what the members think together of the class of each row of a pool: the mean of their ``θ``.
 
     Not their votes: where all that is known is that it is one of two classes, every member thinks them equally likely,
-    and would vote for the first of them as if it knew (ALGORITHMS §10).
+    and would vote for the first of them as if it knew (theory §11).
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from quercus.trees.strategies.sketch import lots
 def by_lot(desk: Desk, rows: Ints, free: Bools, best: int) -> int:
     """Return, of those of `rows` that are `free` (n,) and say what row `best` says, the one with the least lot.
 
-    The published score leaves the choice among rows that say the same to their order (ALGORITHMS §3.5), and files are
+    The published score leaves the choice among rows that say the same to their order (theory §3.5), and files are
     often sorted by class: a strategy that stays in one leaf would hear of one class only.
     """
     ids = desk.sample.ids

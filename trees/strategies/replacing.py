@@ -80,7 +80,7 @@ def distinct(desk: Desk, rows: Ints, most: int) -> Ints:
 def in_order(desk: Desk, rows: Ints, scores: Floats) -> Ints:
     """Return places of rows by falling score; of equal ones by falling sum of plausibilities, then by lot.
 
-    Scores that differ by less than half of 1e-9 count as equal (ALGORITHMS §3.5).
+    Scores that differ by less than half of 1e-9 count as equal (theory §3.5).
     """
     totals = desk.sample.table.contours[desk.sample.ids[rows]].sum(axis=1)
     return np.lexsort((lots(rows), -totals, -np.round(scores, 9)))

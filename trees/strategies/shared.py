@@ -2,7 +2,7 @@
 
 The next query goes to the undecided node with the largest ``|T| / (2 a + 1)``, where ``a`` is the number of its rows
 that were asked about, or of which something is known anyway (Sainte-Laguë's divisors); within it, to the child of a
-rival with the largest such quotient; and there to the row that the published score takes (ALGORITHMS §3.3). Of equal
+rival with the largest such quotient; and there to the row that the published score takes (theory §3.3). Of equal
 ones the first node in pre-order asks, and the first child in declared order. The score of a query is the quotient of
 its node.
 

@@ -1,7 +1,7 @@
 """Expected change of the split: ask the row whose answer would move the rivals of a node farthest from each other.
 
 At an undecided node with rows ``T`` the mid-value of rival ``k`` is ``(M(T) - Σ_h f_h M(T_h)) / SI_k``, ``M`` being
-the mid-value of an entropy interval (ALGORITHMS §3.1). When row ``i`` turns out to be of class ``c``, the two
+the mid-value of an entropy interval (theory §3.1). When row ``i`` turns out to be of class ``c``, the two
 intervals move that hold it: of ``T``, and of the value of ``k`` that the row has. With ``Δ_k`` the movement of
 ``k``'s mid-value, the score is ``|T| Σ_c p_c (max_k Δ_k - min_k Δ_k)``, over rivals: what does not move them against
 each other settles nothing. The chances ``p_c`` are those of `replacing.Trial.chances`. Of equal ones the larger sum

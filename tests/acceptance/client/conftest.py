@@ -24,7 +24,7 @@ def name() -> str:
 
 @pytest.fixture
 def table_t(tmp_path: Path) -> Path:
-    """Table T of ALGORITHMS §3.7 with the true classes."""
+    """Table T of theory §3.7 with the true classes."""
     path = tmp_path / "t.csv"
     path.write_text(TABLE_T)
     return path

@@ -282,7 +282,7 @@ def test_answers_by_id(server: str, name: str, table_t: Path, tmp_path: Path) ->
 
 
 def test_table_t_offline(table_t: Path, contours_t: Path, tmp_path: Path) -> None:
-    """The queries, the intervals and the tree that ALGORITHMS §3.7 states."""
+    """The queries, the intervals and the tree that theory §3.7 states."""
     truth = tmp_path / "truth.csv"
     truth.write_text("\n".join(line.rpartition(",")[2] for line in table_t.read_text().splitlines()))
     expected = {"0.5": [1, 8, 20, 15, 6], "0.8": [1, 8, 12, 20, 6], "0.9": [1, 8, 12, 20, 6]}

@@ -31,7 +31,7 @@ def read(file: Path) -> list[dict[str, str]]:
 
 
 def taught(client: Client) -> None:
-    """Table T of ALGORITHMS §3.7, and one answer and one refusal."""
+    """Table T of theory §3.7, and one answer and one refusal."""
     client.create_model(
         "t",
         Specification(

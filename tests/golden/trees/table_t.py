@@ -1,4 +1,4 @@
-"""Table T (ALGORITHMS §3.7; table 1 of Ma, Destercke, Wang 2016)."""
+"""Table T (theory §3.7; table 1 of Ma, Destercke, Wang 2016)."""
 
 import numpy as np
 

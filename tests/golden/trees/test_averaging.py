@@ -1,4 +1,4 @@
-"""The worked case of Elouedi, Mellouli and Smets 2000 (ALGORITHMS §4)."""
+"""The worked case of Elouedi, Mellouli and Smets 2000 (theory §4)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Equalities of ALGORITHMS §3.6 on iris and wine, numbers as they are."""
+"""Equalities of theory §3.6 on iris and wine, numbers as they are."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""ID3 on the textbooks' tables (ALGORITHMS §7)."""
+"""ID3 on the textbooks' tables (theory §7)."""
 
 from math import log2
 

@@ -1,4 +1,4 @@
-"""The exact column of ALGORITHMS §3.7, to six digits."""
+"""The exact column of theory §3.7, to six digits."""
 
 from math import log2
 

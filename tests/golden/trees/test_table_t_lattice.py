@@ -1,4 +1,4 @@
-"""The paper's own numbers, by a lattice search that shares nothing with the package (ALGORITHMS §3.7)."""
+"""The paper's own numbers, by a lattice search that shares nothing with the package (theory §3.7)."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Numbers of ALGORITHMS §5 worked out by hand.
+"""Numbers of theory §5 worked out by hand.
 
 Ten rows: a number 1 to 10, the class ω for those up to 6 but for row 3, λ = 1/2. The node has masses 5/11, 5/11,
 1/11; N = 1/11, D = -10/11 log2(1/2) = 10/11; U = (1/11 + 10/11) / 2 = 1/2. Cut at 6.5: below are 5 of ω and one

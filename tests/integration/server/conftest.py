@@ -116,7 +116,7 @@ def batch(model: str, rows: Any, **fields: Any) -> instance_pb2.PushInstancesReq
     return instance_pb2.PushInstancesRequest(model=f"models/{model}", rows=packed(rows), **fields)
 
 
-# ALGORITHMS §3.7: X, Y as indices, then the contour over (o, s, x).
+# theory §3.7: X, Y as indices, then the contour over (o, s, x).
 TABLE_T = np.array(
     [
         *[(0, 1, .8, .3, .3), (0, 1, .2, 1, .7), (0, 1, .1, .1, 1), (0, 1, .3, 0, 1), (1, 1, .7, 1, .7)],

@@ -1,4 +1,4 @@
-"""Each RPC on a live server, on table T of ALGORITHMS §3.7."""
+"""Each RPC on a live server, on table T of theory §3.7."""
 
 import math
 import threading

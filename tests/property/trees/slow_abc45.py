@@ -1,4 +1,4 @@
-"""ABC4.5 written a second time, straight from ALGORITHMS §3.1-§3.5, with no thought of speed.
+"""ABC4.5 written a second time, straight from theory §3.1-§3.5, with no thought of speed.
 
 A row is a dict: its number, its values, its contour, and whether it was asked about. Nothing is imported from
 the package: how entropies and estimates are found is the caller's choice.

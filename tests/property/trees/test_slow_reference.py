@@ -1,4 +1,4 @@
-"""`abc45.induce` does what ALGORITHMS §3 says: compared with the plain version in `slow_abc45`."""
+"""`abc45.induce` does what theory §3 says: compared with the plain version in `slow_abc45`."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""ALGORITHMS §3.6: what ABC4.5 becomes when labels are precise, or the level is 1."""
+"""theory §3.6: what ABC4.5 becomes when labels are precise, or the level is 1."""
 
 from math import log2
 

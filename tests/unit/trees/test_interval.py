@@ -1,4 +1,4 @@
-"""Entropy intervals: special cases, large frames, certificates, the memoising solver (ALGORITHMS §2)."""
+"""Entropy intervals: special cases, large frames, certificates, the memoising solver (theory §2)."""
 
 from itertools import pairwise
 

@@ -1,6 +1,6 @@
 """ABC4.5 on raw values written a second time: every cut looked at alone, from the rows on either side of it.
 
-One cut stands for an attribute (ALGORITHMS §9): that of largest gain at level 1, of tied ones the middle one by rows.
+One cut stands for an attribute (theory §9): that of largest gain at level 1, of tied ones the middle one by rows.
 
 A row is (values, contour); a missing value is None. How entropies and estimates are found is the caller's choice.
 """

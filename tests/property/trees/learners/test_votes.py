@@ -1,4 +1,4 @@
-"""Votes of forests, and the bounds of OBE, beside plain computations that share nothing with them (ALGORITHMS §11)."""
+"""Votes of forests, and the bounds of OBE, beside plain computations that share nothing with them (theory §11)."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Weights of rows: one of weight 2 is two rows, two of weight .5 are one, whatever the labels (ALGORITHMS §2)."""
+"""Weights of rows: one of weight 2 is two rows, two of weight .5 are one, whatever the labels (theory §2)."""
 
 import numpy as np
 import pytest
@@ -78,7 +78,7 @@ def test_the_estimate_of_a_weighted_leaf_is_that_of_the_weighted_likelihood() ->
     weights = np.array([0.3, 0.5, 1.7, 0.9])
     leaf = e2m(Table.of_contours(np.zeros((4, 1)), [Numeric("x")], contours, weights), max_depth=0)
     theta = np.full(3, 1 / 3)
-    for _ in range(20_000):  # the EM step of ALGORITHMS §2
+    for _ in range(20_000):  # the EM step of theory §2
         shares = theta * contours
         theta = weights @ (shares / shares.sum(axis=1, keepdims=True)) / weights.sum()
     np.testing.assert_allclose(leaf.theta, theta, atol=1e-6)

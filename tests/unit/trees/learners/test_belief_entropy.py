@@ -1,4 +1,4 @@
-"""Belief-entropy trees against slow computations with the rules of `quercus.belief` (ALGORITHMS §6)."""
+"""Belief-entropy trees against slow computations with the rules of `quercus.belief` (theory §6)."""
 
 import pickle
 from functools import reduce

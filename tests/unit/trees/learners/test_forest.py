@@ -189,7 +189,7 @@ def test_who_knows_nothing_votes_for_all_alike_and_tied_classes_share_a_vote() -
     np.testing.assert_allclose(found.theta, [[0.2, 0.3, 0.5]])
     assert found.klass.tolist() == [2]
     assert found.belief.tolist() == [[0.0, 0.0, 0.2]]
-    nearly = MassFunction(3, ((1, 1e-10), (7, 1 - 1e-10)))  # within a tie (ALGORITHMS §3.5)
+    nearly = MassFunction(3, ((1, 1e-10), (7, 1 - 1e-10)))  # within a tie (theory §3.5)
     found = forest_of(3, [nearly], "label").predict(IRIS.data[:1])
     np.testing.assert_allclose(found.theta, [[1 / 3] * 3])
 

@@ -1,4 +1,4 @@
-"""Belief decision trees by total uncertainty (ALGORITHMS §5)."""
+"""Belief decision trees by total uncertainty (theory §5)."""
 
 import math
 import pickle

@@ -75,7 +75,7 @@ def ends(tree: tuple[np.ndarray, ...], rows: np.ndarray) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_opinion_is_the_mean_of_what_the_leaves_say(seed: int) -> None:
-    """Beside: each leaf's probabilities from the rows that end in it, by the general solver of ALGORITHMS §2."""
+    """Beside: each leaf's probabilities from the rows that end in it, by the general solver of theory §2."""
     rng = np.random.default_rng(seed)
     rows, pool = codes(40, seed), codes(9, seed + 7)
     labels = (rng.random((40, 3)) < 0.5).astype(float)
