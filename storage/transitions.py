@@ -143,7 +143,9 @@ def step(life: Life, event: Event, now: float) -> Life | Refusal:  # noqa: PLR09
                 return replace(
                     life, wanted=False
                 )  # its holder may go on; when it comes back, it is withdrawn
-            return Life(WITHDRAWN) if life.state is OPEN and not life.answers else life
+            if life.state is not OPEN:
+                return life
+            return replace(life, wanted=False) if life.answers else Life(WITHDRAWN)
         case Evict():
             return _back(life) if life.state is LEASED else Refusal("nobody holds it")
         case Correct(again):
