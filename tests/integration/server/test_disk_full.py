@@ -51,7 +51,7 @@ def push_until_refused(api: Any, tools: Any) -> list[str]:
 
 def test_a_full_disk(start_live: Any, tools: Any, disk: Path) -> None:
     live = start_live(disk / "store.db")
-    api, client = live.api, Client(live.server.address)
+    api, client = live.api, Client(live.server.address, outage_s=1)
     api.create("m")
     api.push(tools.table_t("m"))
     api.grown("m", 21)
@@ -95,7 +95,7 @@ def test_a_model_can_be_deleted_from_a_full_disk(start_live: Any, tools: Any, tm
     """And what it took is written to again, although nothing else was freed."""
     with small_disk(tmp_path / "disk", megabytes=40) as disk:
         live = start_live(disk / "store.db")
-        api, client = live.api, Client(live.server.address)
+        api, client = live.api, Client(live.server.address, outage_s=1)
         for name in ("m", "kept"):
             api.create(name)
         api.push(tools.table_t("kept"))
