@@ -27,6 +27,7 @@ from quercus.storage.errors import (
     NoSpace,
     NotFound,
     ReadOnlyStore,
+    ReadOnlyUntilRestart,
     Stale,
     StorageError,
 )
@@ -115,6 +116,8 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911, PLR091
         case BeyondLog():
             reason = InvalidInput(error.field, error.reason.removeprefix(f"{error.field}: "))
             return failure(code_pb2.FAILED_PRECONDITION, str(error), _bad_request(reason))
+        case ReadOnlyUntilRestart():
+            return failure(code_pb2.FAILED_PRECONDITION, str(error))
         case ReadOnlyStore():  # writing is tried again so often
             return failure(code_pb2.FAILED_PRECONDITION, str(error), _retry_in(WRITE_RETRY_S))
         case FailedPrecondition() | NewerSchema():

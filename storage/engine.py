@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from quercus.belief.errors import InvalidInput
 from quercus.storage import changes
 from quercus.storage.dialect import DAMAGED, DRIVER_ERRORS, WRITE, SqliteDialect
-from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyStore, StoreBusy, StoreError
+from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyUntilRestart, StoreBusy, StoreError
 from quercus.storage.serverlock import ServerLock
 
 TOO_LARGE: Final = (
@@ -58,9 +58,9 @@ class Database:
         """Write transaction, committed to disk when the block ends, rolled back when it raises."""
         with self._watched(), self._translated(), self._writer:
             if self._read_only:
-                raise ReadOnlyStore(self._read_only)
+                raise ReadOnlyUntilRestart(self._read_only)
             if self._damage:  # to write on would make it worse
-                raise ReadOnlyStore(f"{self._damage}; nothing is written to it any more")
+                raise ReadOnlyUntilRestart(f"{self._damage}; nothing is written to it any more")
             self.dialect.check_in_place()
             with self._engine.connect() as connection:
                 connection.execution_options(**{WRITE: True})

@@ -134,6 +134,10 @@ class ReadOnlyStore(StoreError):  # noqa: N818 - a name that says what is wrong
     """The file or its folder may not be written."""
 
 
+class ReadOnlyUntilRestart(ReadOnlyStore):
+    """As before, and trying again is no use: it was opened to be read only, or is damaged."""
+
+
 class NoSpace(StoreError):  # noqa: N818 - a name that says what is wrong
     """No space is left on the disk of the store; reading goes on, and writing once there is some."""
 

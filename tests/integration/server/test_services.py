@@ -24,7 +24,7 @@ RPCS = {
     "QueryService": {
         *("LeaseQueries", "StreamQueries", "AnswerQuery", "RefuseQuery", "ExtendLease", "ReturnQuery"),
         *("CorrectAnswer", "UndoAnswer", "ListQueries", "ListQueryHistory", "ListLabellers", "StreamAnswers"),
-        *("GetLabellingPolicy", "UpdateLabellingPolicy"),
+        *("GetLabellingPolicy", "UpdateLabellingPolicy", "ReleaseLease"),
     },
     "ClassifyService": {"Classify", "ClassifyStream"},
     "TreeService": {"GetTree", "WatchTree", "RenderTree"},

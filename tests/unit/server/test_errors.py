@@ -18,10 +18,13 @@ CASES = [
     (storage.NotFound("model", "m"), grpc.StatusCode.NOT_FOUND),
     (storage.AlreadyExists("instance", "i"), grpc.StatusCode.ALREADY_EXISTS),
     (storage.FailedPrecondition("already answered"), grpc.StatusCode.FAILED_PRECONDITION),
+    (storage.BeyondLog("min_sequence", 9, "m", 3), grpc.StatusCode.FAILED_PRECONDITION),
     (storage.Stale("old"), grpc.StatusCode.ABORTED),
     (storage.CorruptStore("damaged"), grpc.StatusCode.DATA_LOSS),
     (storage.StoreBusy("busy"), grpc.StatusCode.UNAVAILABLE),
     (storage.ReadOnlyStore("read-only"), grpc.StatusCode.FAILED_PRECONDITION),
+    (storage.ReadOnlyUntilRestart("opened read-only"), grpc.StatusCode.FAILED_PRECONDITION),
+    (storage.Questionable("remarks"), grpc.StatusCode.UNAVAILABLE),
     (storage.NewerSchema("q.db", "9", "1"), grpc.StatusCode.FAILED_PRECONDITION),
     (storage.NoSpace("disk full"), grpc.StatusCode.RESOURCE_EXHAUSTED),
     (storage.StoreError("disk gone"), grpc.StatusCode.UNAVAILABLE),
@@ -68,6 +71,12 @@ def test_a_store_that_may_not_be_written_is_tried_again_too() -> None:
     assert failure is not None
     retry = error_details_pb2.RetryInfo()
     assert status_pb2.Status.FromString(failure.metadata[0][1]).details[0].Unpack(retry)
+
+
+def test_what_stays_read_only_is_not_tried_again() -> None:
+    failure = to_failure(storage.ReadOnlyUntilRestart("opened read-only"))
+    assert failure is not None
+    assert not status_pb2.Status.FromString(failure.metadata[0][1]).details
 
 
 def test_every_storage_error_is_mapped() -> None:
