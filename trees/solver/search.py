@@ -234,7 +234,8 @@ def greatest_entropy(P: Array, w: Array, c: float, inner_c: float, theta: Array)
         if mu < 0.0:
             reached = entropy(point)
             bound = entropy_bound(P, w, c, point, -mu)
-            if bound - reached <= 1e-11:
+            # what lies between both levels cannot be proved
+            if bound - reached <= 1e-11 - 2.0 * mu * (inner_c - c):
                 return min(bound, np.log(l)), reached
     to_boundary(P, w, inner_c, theta, uniform, point)
     start = 0.5 * theta + 0.5 * point
