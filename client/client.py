@@ -227,7 +227,10 @@ class Client(LabellingCalls):
     def _form(self, model: str) -> Form:
         """What is remembered of a model, or asked for."""
         form = self._forms.fresh(model)
-        if form is None:
+        if form is None or self._sequences.uid(model) not in {
+            "",
+            form.uid,
+        }:  # the name stands for another now
             found = self.get_model(model)
             form = self._forms.learn(model, found.specification, found.uid)
         return form

@@ -68,7 +68,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
     >>> X = [["sun", 1], ["sun", 2], ["rain", 1], ["rain", 5]]
     >>> tree = ActiveBeliefTreeClassifier(classes=["no", "yes"]).fit(X, ["no", None, "yes", {"no", "yes"}])
     >>> tree.predict_contour([["sun", 1]]).round(2).tolist()
-    [[1.0, 0.2]]
+    [[1.0, 0.85]]
     >>> tree.query(X, ["no", None, "yes", {"no", "yes"}]).tolist()
     [1]
     """

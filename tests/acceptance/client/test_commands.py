@@ -58,6 +58,7 @@ def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None
     assert json.loads(done.stdout)["specification"] == {
         "classes": ["o", "s", "x"],
         "alpha": 0.8,
+        "prediction_level": 0.15,
         "budget": 5,
         "min_instances": 2,
         "warmup_rows": 100,

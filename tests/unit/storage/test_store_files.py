@@ -363,13 +363,20 @@ def test_a_damaged_page_is_found_at_the_start(path):
         assert store.get_model("m").instance_count == 2000
 
 
+def damage_page_of(path, content):
+    """Overwrite the page of the file in which some bytes stand first."""
+    data = bytearray(path.read_bytes())
+    start = data.find(content) // 4096 * 4096
+    assert start > 0
+    data[start : start + 4096] = b"\x5a" * 4096
+    path.write_bytes(data)
+
+
 def test_the_look_at_the_start_ends_in_time(path, monkeypatch):
     with Store.open(url_of(path)) as store:
         store.create_model("m", b"specification", budget=0)
         store.append_instances("m", [f"i{n}" for n in range(5000)], np.zeros((5000, 4)), [b"?"] * 5000)
-    data = bytearray(path.read_bytes())
-    data[-4096:] = b"\x5a" * 4096
-    path.write_bytes(data)
+    damage_page_of(path, b"i2500")  # not where the newest row lies, which every start reads
     with pytest.raises(CorruptStore):
         Store.open(url_of(path), check_s=60.0)
     monkeypatch.setattr(dialect, "CHECK_STEPS", 1)
@@ -380,12 +387,9 @@ def test_a_damaged_store_is_read_only(path):
     with Store.open(url_of(path)) as store:
         store.create_model("m", b"specification", budget=0)
         store.create_model("other", b"specification", budget=0)
-        store.append_instances(
-            "m", [f"i{n}" for n in range(2000)], np.random.default_rng(0).random((2000, 4)), [b"?"] * 2000
-        )
-    data = bytearray(path.read_bytes())
-    data[50 * 4096 : 51 * 4096] = b"\x5a" * 4096  # of the log
-    path.write_bytes(data)
+        values = np.random.default_rng(0).random((2000, 4))
+        store.append_instances("m", [f"i{n}" for n in range(2000)], values, [b"?"] * 2000)
+    damage_page_of(path, values[1000].tobytes())  # of the log, in no index
     with Store.open(url_of(path)) as store:
         store.append_instances("other", ["a"], np.zeros((1, 2)), [b"?"])
         assert store.write_trouble == ""

@@ -10,7 +10,7 @@ from quercus.trees import candidate
 from quercus.trees.abc45 import open_desk
 from quercus.trees.candidate import Child, Memory, best_candidate
 from quercus.trees.cells import Cells
-from quercus.trees.interval import EntropyIntervals, IntervalSolver, entropy_interval
+from quercus.trees.interval import POINT, EntropyIntervals, IntervalSolver, entropy_interval
 from quercus.trees.sample import ContourTable, Sample
 from quercus.trees.solver.turning import LeaveOneOut
 from quercus.trees.strategies import published
@@ -134,7 +134,9 @@ def test_the_choice_is_that_of_scoring_every_row(kind: Kind, alpha: float) -> No
     for n in (1, 2, 2, 3, 4, 5, 6, 8, 10, 14, 20):
         contours = kind(rng, n, int(rng.integers(2, 6)))
         if ((contours > 0).sum(axis=1) > 1).any():
-            assert best(contours, alpha) == pytest.approx(slowly(contours, alpha), abs=TIE)
+            # at level 1 a width is what rounding leaves unproved, of which both know bounds of their own
+            near = POINT if alpha == 1.0 else TIE
+            assert best(contours, alpha) == pytest.approx(slowly(contours, alpha), abs=near)
             chosen += 1
     assert chosen > 5
 

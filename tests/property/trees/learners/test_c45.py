@@ -69,7 +69,7 @@ def test_on_nominal_values_it_is_abc45_at_level_1_without_queries(seed):
     tree = c45(
         Table.of_classes(codes, attributes, classes, 3), min_branch=1, average_gain=False, confidence=None
     )
-    other = induce(codes, arities, np.eye(3)[classes], alpha=1.0).tree
+    other = induce(codes, arities, np.eye(3)[classes], alpha=1.0, prediction_level=1.0).tree
     for (mine, *place), (theirs, *there) in zip(tree.preorder(), other.preorder(), strict=True):
         assert place == there
         for name in ("attribute", "klass", "count", "stop", "threshold", "weight"):
