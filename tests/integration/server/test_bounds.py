@@ -65,7 +65,7 @@ def test_work_is_refused_while_memory_is_short_and_status_is_not(
     live = start_live(tmp_path / "store.db", max_memory_bytes=1)
     memory = live.server._memory
     memory.look()
-    with Client(live.server.address) as client:
+    with Client(live.server.address, outage_s=1) as client:
         with pytest.raises(ResourceExhausted, match=r"max_memory_bytes: .*try again in 1 s"):
             client.create_model("m", SPECIFICATION)
         assert client.status().memory_bytes > 1
