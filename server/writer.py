@@ -1,6 +1,6 @@
 """The one thread that writes to the store: no commit on the event loop, small pushes share a commit.
 
-A commit costs as much as ten rows. So who was acknowledged together is waited for a moment, to be written together
+A commit costs more than a row does. So who was acknowledged together is waited for a moment, to be written together
 again; who pushes alone waits for nobody.
 """
 
