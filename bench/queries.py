@@ -15,7 +15,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from quercus.belief.frame import Frame
-from quercus.trees.specification import Nominal, Specification
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
 from quercus.trees.stream import GrowthState, Observed, grow
 
 ROWS, DISTINCT, CLASSES, ATTRIBUTES, VALUES = 1_000, 200, 3, 4, 4

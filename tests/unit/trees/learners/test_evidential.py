@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import algorithms
+from quercus.specification import algorithms
 from quercus.trees.growth import Place
 from quercus.trees.learners.evidential import MAX_CUTS, BestTest, _labels, abc45, e2m
 from quercus.trees.learners.forest import grow_forest
