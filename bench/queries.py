@@ -47,7 +47,7 @@ def state_of(X, contours, alpha=0.8):
     values = tuple(f"v{value}" for value in range(VALUES))
     attributes = tuple(Nominal(f"a{k}", values) for k in range(ATTRIBUTES))
     frame = Frame(tuple(f"c{klass}" for klass in range(CLASSES)))
-    spec = Specification(attributes, frame, alpha=alpha, budget=100)
+    spec = Specification(attributes, frame, alpha=alpha, budget=100, strategy="published")
     state = grow(GrowthState.initial(spec), [Observed(X, contours)])
     assert state.flat.undecided[0], "the root must be undecided"  # and the tree is there
     return state

@@ -28,11 +28,11 @@ class Parameter:
     sentence
         What it is, without the full stop.
     lowest, highest
-        Bounds of a number.
+        Bounds of a number. Of free text `lowest` is the least length.
     open
         Whether the bounds themselves are excluded.
     choices
-        The texts that are values; those of an int are values beside numbers.
+        The texts that are values; those of an int are values beside numbers. Text without choices is free.
     none
         What None stands for, as in "no limit". If empty, None is no value.
     """
@@ -62,8 +62,10 @@ class Parameter:
         """
         if self.kind is bool:
             return "must be True or False"
-        if self.kind is str:
+        if self.choices and self.kind is str:
             return f"must be one of {', '.join(self.choices)}"
+        if self.kind is str:
+            return "must be text and not empty" if self.lowest > 0 else "must be text"
         pair = f"{self.lowest}, {self.highest}"
         interval = f"({pair})" if self.open else f"[{pair}]"
         if self.kind is float:
@@ -101,7 +103,8 @@ class Parameter:
 
     def _accepts(self, value: object) -> bool:
         if isinstance(value, str):
-            return value in self.choices
+            is_free = self.kind is str and not self.choices
+            return value in self.choices or (is_free and len(value.strip()) >= self.lowest)
         if self.kind is bool or isinstance(value, bool):
             return self.kind is bool and isinstance(value, bool)
         if self.kind is str or not isinstance(value, int if self.kind is int else int | float):
