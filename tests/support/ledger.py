@@ -6,7 +6,7 @@ Dempster's rule, each discounted by its reliability, none above .99, by going th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
@@ -37,7 +37,8 @@ class Query:
     Attributes
     ----------
     several : it had answers that did not settle it, or were one of several.
-    settled, refused : what became of it.
+    settled : its answers count.
+    refused : who said that nobody can tell.
     answers : that stand, by labeller.
     ever : who ever gave one of several answers.
     overruled : what somebody said over all answers, and who.
@@ -45,7 +46,7 @@ class Query:
 
     several: bool = False
     settled: bool = False
-    refused: bool = False
+    refused: str = ""
     answers: dict[str, Voice] = field(default_factory=dict)
     ever: set[str] = field(default_factory=set)
     overruled: tuple[str, Voice] | None = None
@@ -61,7 +62,9 @@ class Ledger:
     @property
     def is_settled(self) -> bool:
         """Whether a query about it is answered or refused, or its label was stated: it need not be asked."""
-        return bool(self.stated) or any(query.settled or query.refused for query in self.queries.values())
+        return bool(self.stated) or any(
+            query.settled or bool(query.refused) for query in self.queries.values()
+        )
 
     def query(self, number: int) -> Query:
         """Return a query about the instance; a new one has no answers."""
@@ -76,9 +79,9 @@ class Ledger:
         query.answers[author] = voice
         query.settled |= settles
 
-    def refuse(self, number: int) -> None:
-        """Nobody can tell."""
-        self.query(number).refused = True
+    def refuse(self, number: int, author: str) -> None:
+        """Nobody can tell, somebody says."""
+        self.query(number).refused = author
 
     def correct(self, number: int, author: str, voice: Voice) -> None:
         """Another answer in the place of one's own; by somebody else in the place of all."""
@@ -96,11 +99,11 @@ class Ledger:
         query = self.query(number)
         query.overruled = None
         if author in query.ever:
-            query.answers.pop(author)
+            query.answers.pop(author, None)
         else:
             query.answers = {}
         if not query.answers:
-            query.settled = query.refused = False
+            query.settled, query.refused = False, ""
 
     def voices(self) -> dict[str, Voice]:
         """Return what counts, by labeller: of each the newest."""
@@ -124,18 +127,29 @@ class Ledger:
         return [float(value) for value in both / both.max()]
 
 
+def conflict(voices: Sequence[Voice], size: int) -> float:
+    """Return the chance that no class is left: the mass of the empty set."""
+    return sum(weight for weight, left in _cases(voices, size) if not left)
+
+
 def _together(voices: Sequence[Voice], size: int) -> np.ndarray:
-    """Plausibility of each class, up to a constant: each voice is right or says nothing, all cases."""
-    most = MOST if len(voices) > 1 else 1.0
+    """Plausibility of each class, up to a constant."""
     found = np.zeros(size)
+    for weight, left in _cases(voices, size):
+        found += weight * np.array([k in left for k in range(size)])
+    return found
+
+
+def _cases(voices: Sequence[Voice], size: int) -> Iterator[tuple[float, frozenset[int]]]:
+    """Each voice is right or says nothing: the chance of each case, and the classes that are left."""
+    most = MOST if len(voices) > 1 else 1.0
     for counted in product((True, False), repeat=len(voices)):
         weight, left = 1.0, frozenset(range(size))
         for voice, counts in zip(voices, counted, strict=True):
             reliability = min(voice.reliability, most)
             weight *= reliability if counts else 1.0 - reliability
             left = left & voice.names if counts else left
-        found += weight * np.array([k in left for k in range(size)])
-    return found
+        yield weight, left
 
 
 class Ledgers:
@@ -178,7 +192,7 @@ class Ledgers:
             case EventKind.ANSWER:
                 ledger.answer(query, author, self._voice(event), several=False, settles=True)
             case EventKind.REFUSAL:
-                ledger.refuse(query)
+                ledger.refuse(query, author)
             case EventKind.CORRECTION if query and not self._follows_opinion(event):
                 if event.label is None:
                     ledger.undo(query, author)

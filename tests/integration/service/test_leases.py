@@ -1,4 +1,4 @@
-"""Labellers with delays, deaths and late answers, staters and an operator under a jumping wall clock; ``make leases``."""
+"""Labellers with delays and deaths, staters, an operator under a jumping wall clock; ``make leases`` has more."""
 
 from pathlib import Path
 
