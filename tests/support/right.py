@@ -129,7 +129,9 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
         "ExtendLease": [
             query_pb2.ExtendLeaseRequest(**token, lease_duration=Duration(seconds=9)) for token in tokens
         ],
-        "ReleaseLease": [query_pb2.ReleaseLeaseRequest(name=token["name"], comment="late") for token in tokens]
+        "ReleaseLease": [
+            query_pb2.ReleaseLeaseRequest(name=token["name"], comment="late") for token in tokens
+        ]
         or [query_pb2.ReleaseLeaseRequest(name=answered)],
         "ReturnQuery": [query_pb2.ReturnQueryRequest(**token, how=1) for token in tokens],
         "CorrectAnswer": [query_pb2.CorrectAnswerRequest(**named, label=label)],

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 from support.leases import Trial
 
 
+@pytest.mark.slow
 def test_a_query_has_one_holder_whatever_happens(tmp_path: Path) -> None:
     trial = Trial(tmp_path, 300, seed=5)
     trial.run(100.0)
