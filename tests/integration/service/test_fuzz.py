@@ -5,10 +5,17 @@ from pathlib import Path
 import pytest
 from integration.client.serving import Serving
 from support.fuzz import METHODS, Fuzz, garbage
+from support.right import right_messages
 
 from quercus.client import Client
 
 
+def test_every_rpc_has_a_right_message() -> None:
+    named = right_messages("m", [], "models/m/queries/1", 1)
+    assert set(named) == {method.rpartition("/")[2] for method in METHODS}
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_rpc_takes_whatever_comes(tmp_path: Path) -> None:
     serving = Serving(tmp_path, 0, "--log-level", "error")
