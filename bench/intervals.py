@@ -20,6 +20,8 @@ from quercus.trees.likelihood import estimate
 ALPHA = 0.8
 STARTS = 8
 GAP = 1e-6  # bits
+NEAR_ONE = (1e-6, 1e-7, 1e-9, 1e-12)  # 1 - α: levels at which rounding is as large as the cut
+CONTOURS = 500
 BLOCK_S = 0.5  # a repeat goes on for so long, so that fast problems are not lost in the clock's grain
 
 
@@ -150,6 +152,29 @@ def add(report: Report, work: Work, kind: str, us: float, gap: float, them: floa
     )
 
 
+def measure_near_one(report: Report) -> None:
+    """Find the slowest problem at levels near 1, where a search that fights rounding does not end."""
+    rng = np.random.default_rng(1)
+    problems = [
+        (draw_of(rng, l, CONTOURS), rng.integers(1, 10, CONTOURS).astype(float))
+        for draw_of in (random_contours, true_class_first)
+        for l in (3, 7)
+    ]
+    seconds, gaps = [], []
+    for rest in NEAR_ONE:
+        for problem in problems:
+            started = time.process_time()
+            gaps.append(float(entropy_intervals([problem], 1 - rest).gap.max()))
+            seconds.append(time.process_time() - started)
+    report.add(
+        Row(
+            f"entropy intervals, l = 3 and 7, {CONTOURS} rows, α from 1 - {NEAR_ONE[0]:g} to 1 - {NEAR_ONE[-1]:g}, "
+            f"the slowest of {len(seconds)}",
+            f"{max(seconds) * 1e3:.1f} ms, largest gap {max(gaps):.0e}",
+        )
+    )
+
+
 def draw(report: Report, rates: dict[str, tuple[float, float, float]]) -> None:
     figure, (axis,) = axes()
     titles = (
@@ -170,6 +195,7 @@ def main() -> None:
         rates = {
             f"{work.name}, {work.l} × {work.n}": measure(report, work, 1 if quick else 3) for work in WORKS
         }
+        measure_near_one(report)
         draw(report, rates)
 
 
