@@ -14,7 +14,7 @@ PAGES = [
     ROOT / "CHANGELOG.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 def page_id(page: Path) -> str:
@@ -46,9 +46,24 @@ def test_links_lead_to_files(page: Path) -> None:
     assert not [link for link in links if not (page.parent / link).exists()]
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_links_lead_to_headings(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text())
+    assert not [
+        (file, name) for file, name in links if name not in anchors(page.parent / file if file else page)
+    ]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_make_targets_exist(page: Path) -> None:
-    named = re.findall(r"(?:`|^)make ([a-z]+)", page.read_text(), re.MULTILINE)
+    named = re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text(), re.MULTILINE)
     assert set(named) <= TARGETS
 
 
@@ -88,13 +103,14 @@ def test_no_founding_note_is_cited_that_the_repository_does_not_hold() -> None:
 
 def test_make_help_lists_every_target() -> None:
     result = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True)
-    listed = set(re.findall(r"^  make ([a-z]+)", result.stdout, re.MULTILINE))
+    listed = set(re.findall(r"^  make ([a-z-]+)", result.stdout, re.MULTILINE))
     assert (
         listed
         == {
             "help",
             "demo",
             "test",
+            "test-all",
             "serve",
             "proto",
             "bench",
