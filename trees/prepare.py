@@ -86,7 +86,8 @@ def _grow_precise(small: int) -> None:
     labels[30:] = 1.0
     state = GrowthState(Specification(_ATTRIBUTES, Frame(("x", "y", "z")), 0.9, budget=9), small)
     for begin in (0, 20):
-        grow(state, [Observed(_ROWS[begin : begin + 20], labels[begin : begin + 20])]).agenda(2)
+        state = grow(state, [Observed(_ROWS[begin : begin + 20], labels[begin : begin + 20])])
+        state.agenda(2)
 
 
 def _grow_committee() -> None:
