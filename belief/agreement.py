@@ -39,7 +39,8 @@ PRIOR_RIGHT, PRIOR_WRONG = 4.0, 1.0
 ROUNDS = 200
 TOLERANCE = 1e-9
 MOST_RELIABLE = 0.99
-"""Of several oracles none is taken to be infallible: Dempster's rule has no answer where two such contradict."""
+"""Of several oracles none is taken to be infallible: Dempster's rule has no answer where two such contradict. One alone
+counts as it stands."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +137,7 @@ class Consensus:
 
 
 def combine(answers: Sequence[tuple[MassFunction, float]]) -> Consensus:
-    """Combine answers, each with the reliability of its oracle in [0, 1], taken for .99 at most.
+    """Combine answers, each with the reliability of its oracle in [0, 1]; of several it is taken for .99 at most.
 
     Raises
     ------
@@ -152,7 +153,8 @@ def combine(answers: Sequence[tuple[MassFunction, float]]) -> Consensus:
     """
     if not answers:
         raise InvalidInput("answers", "are none, must be at least one")
-    weakened = [discount(mass, min(reliability, MOST_RELIABLE)) for mass, reliability in answers]
+    most = MOST_RELIABLE if len(answers) > 1 else 1.0
+    weakened = [discount(mass, min(reliability, most)) for mass, reliability in answers]
     together = reduce(dempster, weakened)
     kappa = reduce(conjunctive, weakened).conflict
     whole = full_mask(together.size)

@@ -17,15 +17,15 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
+DOTS_PER_INCH = 150
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class Report:
         print(f"  {text}", flush=True)
 
     def plot(self, name: str, figure: Figure) -> None:
-        """Write ``plots/<name>.svg`` beside the table."""
+        """Write ``plots/<name>.png`` beside the table."""
         folder = table_folder(self.quick) / "plots"
         folder.mkdir(parents=True, exist_ok=True)
-        with mpl.rc_context({"svg.hashsalt": name}):  # the same drawing gives the same file
-            FigureCanvasSVG(figure).print_svg(folder / f"{name}.svg", metadata={"Date": None})
-        self.plots.append(f"plots/{name}.svg")
+        figure.set_dpi(DOTS_PER_INCH)
+        FigureCanvasAgg(figure).print_png(folder / f"{name}.png")
+        self.plots.append(f"plots/{name}.png")
 
 
 def table_folder(quick: bool) -> Path:

@@ -282,6 +282,7 @@ class Client(LabellingCalls):
             if not transport.is_beyond(error):
                 raise
         self._sequences.forget(model)  # what was seen was of a model that is gone
+        self._forms.forget(model)
         return await self._ask(asks.lease(model, labeller, lease_s, wait_s, 0, only), self.timeout_s + wait_s)
 
     async def queries(

@@ -10,7 +10,6 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from quercus.experiments.results import Row
@@ -34,10 +33,8 @@ DASHES = ("-", "--", ":", "-.")
 Look = dict[str, Any]
 ACROSS = 3
 PANEL_INCHES = (3.6, 2.9)
-ROOM_INCHES = 0.2  # beside names: the viewer's font may be wider than the one they were measured with
 STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "quercus",
+    "savefig.dpi": 150,
     "font.size": 9,
     "axes.grid": True,
     "grid.alpha": 0.3,
@@ -51,16 +48,18 @@ def draw_all(rows: Sequence[Row], folder: Path) -> list[Path]:
     """Draw a figure a sweep into `folder`, and return the files: curves, or dots where there is one level."""
     paths = []
     for sweep in sweeps(rows):
-        found = curves(rows, sweep)
-        levels = {
-            point.level for methods in found.values() for points in methods.values() for point in points
-        }
-        path = folder / f"{sweep}.svg"
+        paths.append(folder / f"{sweep}.png")
         with mpl.rc_context(STYLE):
-            figure = _lines(found, sweep) if len(levels) > 1 else _dots(found, sweep, levels.pop())
-            figure.savefig(path, format="svg", metadata={"Date": None})
-        paths.append(path)
+            draw(rows, sweep).savefig(paths[-1], format="png")
     return paths
+
+
+def draw(rows: Sequence[Row], sweep: str) -> Figure:
+    """Draw the figure of one sweep."""
+    found = curves(rows, sweep)
+    levels = {point.level for methods in found.values() for points in methods.values() for point in points}
+    with mpl.rc_context(STYLE):
+        return _lines(found, sweep) if len(levels) > 1 else _dots(found, sweep, levels.pop())
 
 
 def _methods(found: Curves) -> list[str]:
@@ -133,7 +132,7 @@ def _dots(found: Curves, sweep: str, level: float) -> Figure:
     methods = _methods(found)[::-1]
     names = sorted(found)
     size = (2.6 + 2.4 * len(names), 0.8 + 0.24 * len(methods))
-    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=ROOM_INCHES))
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(names), squeeze=False, sharey=True).ravel()
     for panel, name in zip(panels, names, strict=True):

@@ -238,13 +238,15 @@ def _join(  # noqa: PLR0917 - one event and what follows from it
 
 
 def _own_words(events: list[Event], labeller: str) -> Event | None:
-    """What a labeller says of a query by now: the newest of its answers and corrections.
+    """What a labeller says of a query by now: the newest of its answers and corrections; None where it is a refusal.
 
     Where it gave one of several answers these are its opinions; what follows from all of them bears its name too.
     """
     mine = [event for event in events if event.author == labeller]
     opinions = [event for event in mine if event.kind is EventKind.OPINION]
     others = [event for event in mine if event.kind in (EventKind.ANSWER, EventKind.CORRECTION)]
+    if mine and mine[-1].kind is EventKind.REFUSAL:
+        return None
     return next(reversed(opinions or others), None)
 
 

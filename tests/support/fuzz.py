@@ -255,7 +255,7 @@ class Fuzz:
             elif anew:
                 self._create_again(client)
             held = self._lease(queries)
-            if len(held) < 1:
+            if not queries.answered:
                 self._create_again(client)
                 held = self._lease(queries)
             client.create_model(f"{self.model}-gone", SPECIFICATION)

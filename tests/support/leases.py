@@ -1,11 +1,14 @@
-"""Many labellers on one server, with random delays, deaths, late answers and a wall clock that jumps.
+"""Many labellers on one server, with random delays, deaths, evictions, late answers and a wall clock that jumps.
 
     python tests/support/leases.py 2000
 
-The server runs with a wall clock that jumps by hours, forth and back, several times a second. Each labeller now and
-then thinks longer than its lease, dies with queries in its hands (its connection is torn, or it falls silent), skips,
-postpones or gives back. At the end every instance must be answered once; that nobody ever held what another held is
-checked twice: in the history of the queries, and by what the labellers themselves thought they held.
+The server runs with a wall clock that jumps by hours, forth and back, several times a second, and every query wants
+several answers. Each labeller now and then thinks longer than its lease, dies with queries in its hands (its connection
+is torn, or it falls silent), skips, postpones or gives back, refuses, corrects or takes back. Others state labels
+unasked. An operator ends leases and revokes tokens. At the end every instance must be settled; that nobody ever held
+what another held is checked twice: in the history of the queries, and by what the labellers themselves thought they
+held. What is known of each instance must be what a slow reading of the log says; the store must check clean, and so
+must a backup and what is restored from it.
 """
 
 from __future__ import annotations
@@ -18,26 +21,51 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import count, pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import grpc
 import numpy as np
-from grpc import aio
 
 from quercus.belief.codec import encode_sets
-from quercus.proto.v1 import model_pb2, query_pb2, query_pb2_grpc
+from quercus.proto.v1 import model_pb2
+from quercus.server import access
+from quercus.server.convert_instances import known_contour
 from quercus.server.convert_models import complete
-from quercus.storage import AgendaEntry, EventKind, QueryState, Store
+from quercus.storage import AgendaEntry, Event, Policy, QueryState, Step, Store
+from quercus.storage.backup import back_up, restore
+from quercus.storage.verify import verify
 from support.histories import check_history
+from support.labellers import (
+    CLASSES,
+    MODEL,
+    OPERATOR,
+    Cut,
+    Deck,
+    Holding,
+    Labeller,
+    Operator,
+    Orphan,
+    Person,
+    Stater,
+)
+from support.ledger import Ledgers
 
-MODEL: Final = "m"
-LEASE_S: Final = 1.0  # the shortest
+STATERS: Final = 4
+ANSWERS: Final = (2, 3)
+"""A query, in one run and the next."""
+
+MOST_ANSWERS: Final = 20
+"""An instance has, with what is taken back: more than any has."""
+
+STIRRED: Final = 0.9
+"""Of the instances so many are settled before nobody takes back or states anything any more."""
+
+PLAUSIBILITY: Final = 1e-9
 SERVER: Final = """
 import random, sys, time
 real, clock = time.time, time.monotonic
@@ -46,47 +74,8 @@ def jumping():
 time.time = jumping  # before anything of quercus is imported
 from quercus.server.app import serve
 from quercus.server.config import Config
-serve(Config(store=sys.argv[1], port=0, grower=False, log_level="error"))
+serve(Config(store=sys.argv[1], port=0, grower=False, log_level="error", access="tokens"))
 """
-How = query_pb2.ReturnQueryRequest.How
-
-
-CARDS: Final = 20
-RARE: Final = ("die", "late", "give back")
-"""One card of each; the others say to answer in time."""
-
-IDLE_S: Final = 15.0
-"""A stream on which nothing came for so long is given up."""
-
-
-class Deck:
-    """Shuffled cards, dealt to all labellers and shuffled anew: what is rare by the cards happens all the same.
-
-    Parameters
-    ----------
-    seed : of the shuffling.
-    """
-
-    def __init__(self, seed: str) -> None:
-        self._cards = [*RARE, *["answer"] * (CARDS - len(RARE))]
-        self._chance = random.Random(seed)  # noqa: S311
-        self._left: list[str] = []
-
-    def deal(self) -> str:
-        """Return the next card."""
-        if not self._left:
-            self._left = self._chance.sample(self._cards, CARDS)
-        return self._left.pop()
-
-
-@dataclass(frozen=True)
-class Holding:
-    """What a labeller thought it held, from when to when, by the clock that all of them share."""
-
-    query: str
-    token: str
-    since: float
-    until: float
 
 
 @dataclass
@@ -97,34 +86,54 @@ class Trial:
     ----------
     folder : of the store.
     count : queries.
+    answers : that each query wants.
     labellers : how many.
     seed : of what they do.
     """
 
     folder: Path
     count: int
+    answers: int = 2
     labellers: int = 32
     seed: int = 0
     did: Counter[str] = field(default_factory=Counter)
     holdings: list[Holding] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
+    orphans: list[Orphan] = field(default_factory=list)
+    acknowledged: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """By comment: who said it, and (of answers) the event of the log."""
+
+    people: list[Person] = field(default_factory=list)
+    store: Store = field(init=False)
+    address: str = ""
+    stirs: bool = True
+    done: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.callers = Deck(f"{self.seed} callers")
         self.streamers = Deck(f"{self.seed} streamers")
+        self.url = f"sqlite:///{self.folder / 'store.db'}"
+        self._comments = count()
+        self._over = threading.Event()
+
+    def comment(self) -> str:
+        """Return a text that nobody says again."""
+        return f"no. {next(self._comments)}"
 
     def run(self, deadline_s: float) -> None:
-        """Label until every instance is answered; raises ``TimeoutError`` when one is stuck."""
-        url = f"sqlite:///{self.folder / 'store.db'}"
-        with Store.open(url) as store:
-            self._create(store)
-            server = subprocess.Popen([sys.executable, "-c", SERVER, url], stdout=subprocess.PIPE, text=True)
+        """Label until every instance is settled; raises ``TimeoutError`` when one is stuck."""
+        with Store.open(self.url) as self.store:
+            self._create()
+            server = subprocess.Popen(
+                [sys.executable, "-c", SERVER, self.url], stdout=subprocess.PIPE, text=True
+            )
             stop = threading.Event()
-            grower = threading.Thread(target=self._grow, args=(store, stop))
+            grower = threading.Thread(target=self._grow, args=(stop,))
             try:
                 assert server.stdout is not None
-                address = server.stdout.readline().removeprefix("listening on ").strip()
+                self.address = server.stdout.readline().removeprefix("listening on ").strip()
                 grower.start()
-                asyncio.run(self._label(address, store, deadline_s))
+                asyncio.run(self._label(deadline_s))
             finally:
                 stop.set()
                 grower.join()
@@ -134,195 +143,148 @@ class Trial:
 
     def check(self) -> Counter[str]:
         """Check all that must hold, and return how many steps of each kind there were."""
-        with Store.open(f"sqlite:///{self.folder / 'store.db'}") as store:
-            rows, after = [], 0
-            while page := store.query_history(MODEL, after=after):
-                rows, after = rows + page, page[-1].id
-            steps = Counter(check_history(rows))  # raises where two hold the same, or an order is wrong
+        with Store.open(self.url) as store:
+            steps = self._check_history(store)
             events = store.read_events(MODEL, limit=10**9)
-            answered = Counter(e.instance for e in events if e.kind is EventKind.ANSWER)
-            assert sorted(answered) == list(range(1, self.count + 1)), "an instance is not answered"
-            assert set(answered.values()) == {1}, "an instance is answered twice"
-            model = store.get_model(MODEL)
-            assert (model.queries_answered, model.queries_leased) == (self.count, 0)
-            assert not store.list_queries(MODEL, [QueryState.LEASED])
-        for query, mine in _by_query(self.holdings).items():
-            for earlier, later in pairwise(mine):
-                assert earlier.until <= later.since, f"two held {query}: {earlier} {later}"
+            self._check_log(events)
+            self._check_evidence(store, events)
+        self._check_holdings()
+        self._check_copies()
         return steps
 
-    def _create(self, store: Store) -> None:
+    def _check_history(self, store: Store) -> Counter[str]:
+        rows, after = [], 0
+        while page := store.query_history(MODEL, after=after):
+            rows, after = rows + page, page[-1].id
+        steps = Counter(check_history(rows))  # raises where two hold the same, or an order is wrong
+        model = store.get_model(MODEL)
+        assert model.queries_answered == steps["ANSWERED"]
+        assert not store.list_queries(MODEL, [QueryState.OPEN, QueryState.LEASED]), "a query is left"
+        whys = Counter(row.why.partition(":")[0] for row in rows if row.step is Step.EVICTED)
+        asked = self.did["evicted"] + self.did["evicted by quercus labellers evict"]
+        assert whys.pop(f"by {OPERATOR}", 0) == asked
+        assert all("was revoked" in why for why in whys), whys
+        steps["EVICTED with a token"] = whys.total()
+        return steps
+
+    def _check_log(self, events: list[Event]) -> None:
+        """What was acknowledged is there, once; nothing else but what was said when a connection or a token ended."""
+        said: dict[str, list[Event]] = {}
+        for event in events:
+            if event.comment:
+                said.setdefault(event.comment, []).append(event)
+        for comment, (author, sequence) in self.acknowledged.items():
+            (event,) = said[comment]
+            assert event.author == author
+            assert sequence in {0, event.sequence, event.sequence + 1}  # what follows from a correction
+        assert all(len(found) == 1 for found in said.values()), "something is said twice"
+
+    def _check_evidence(self, store: Store, events: list[Event]) -> None:
+        """Each instance is settled, its queries count whose answers stand, and it is known what all say together."""
+        ledgers = Ledgers(len(CLASSES))
+        ledgers.read(events)
+        assert len(ledgers.of) == self.count
+        queries = {query.number: query for query in store.list_queries(MODEL, limit=10**9)}
+        for first in range(1, self.count + 1, 1000):
+            some = list(range(first, min(first + 1000, self.count + 1)))
+            for instance, history in store.history(MODEL, some).items():
+                ledger = ledgers.of[instance]
+                assert ledger.is_settled, f"instance {instance} is not settled"
+                known = known_contour(history, len(CLASSES)).tolist()
+                assert np.allclose(known, ledger.contour([1.0] * len(CLASSES)), atol=PLAUSIBILITY), instance
+                for number, said in ledger.queries.items():
+                    state = QueryState.REFUSED if said.refused else QueryState.ANSWERED
+                    state = state if said.refused or said.settled else QueryState.WITHDRAWN
+                    query = queries.pop(number)
+                    assert (query.state, query.answers) == (state, len(said.answers)), query
+        assert {query.state for query in queries.values()} <= {QueryState.WITHDRAWN}, "settled without a word"
+
+    def _check_holdings(self) -> None:
+        mine: dict[str, list[Holding]] = {}
+        for held in sorted(self.holdings, key=lambda held: held.since):
+            ends = [cut.since for cut in self.cuts if cut.strikes(held)]
+            mine.setdefault(held.query, []).append(
+                replace(held, until=max(held.since, min([held.until, *ends])))
+            )
+        for query, holdings in mine.items():
+            for earlier, later in pairwise(holdings):
+                assert earlier.until <= later.since, f"two held {query}: {earlier} {later}"
+
+    def _check_copies(self) -> None:
+        copy, restored = self.folder / "copy.db", f"sqlite:///{self.folder / 'restored.db'}"
+        back_up(self.url, copy)
+        restore(copy, restored)
+        for url in (self.url, f"sqlite:///{copy}", restored):
+            assert [str(fault) for fault in verify(url)] == []
+        with Store.open(self.url) as store, Store.open(restored) as again:
+            assert list(store.dump(MODEL)) == list(again.dump(MODEL))
+            assert store.query_history(MODEL) == again.query_history(MODEL)
+
+    def _create(self) -> None:
         attribute = model_pb2.Attribute(name="X", nominal=model_pb2.NominalAttribute(values=["a", "b"]))
+        budget = MOST_ANSWERS * self.count
         specification = complete(
-            model_pb2.Specification(attributes=[attribute], classes=["p", "q"], budget=self.count)
+            model_pb2.Specification(attributes=[attribute], classes=CLASSES, budget=budget)
         )
-        store.create_model(MODEL, specification.SerializeToString(), budget=self.count)
+        self.store.create_model(MODEL, specification.SerializeToString(), budget=budget)
+        self.store.set_policy(MODEL, Policy(answers_per_query=self.answers))
         labels = encode_sets(np.full(self.count, 3, dtype=np.uint64))
         ids = [f"i{k}" for k in range(self.count)]
-        store.append_instances(MODEL, ids, np.zeros((self.count, 1)), labels)
+        self.store.append_instances(MODEL, ids, np.zeros((self.count, 1)), labels)
 
-    def _grow(self, store: Store, stop: threading.Event) -> None:
-        """Publish an agenda of what is not answered, in the place of the grower, which would ask less."""
-        seen, open_ = -1, list(range(1, self.count + 1))
+    def _grow(self, stop: threading.Event) -> None:
+        """Publish an agenda of what is not settled, in the place of the grower, which would ask less."""
+        ledgers, seen, wanted = Ledgers(len(CLASSES)), 0, [0]
         while not stop.wait(0.02):
-            news = store.read_events(MODEL, max(seen, 0), 10_000)
-            if not news and seen >= 0:
+            news = self.store.read_events(MODEL, seen, 10_000)
+            if not news:
+                if not self.stirs and not wanted and not self._live():
+                    self._over.set()
                 continue
-            settled = {event.instance for event in news if event.kind is EventKind.ANSWER}
-            open_ = [instance for instance in open_ if instance not in settled]
+            ledgers.read(news)
             seen = news[-1].sequence
-            agenda = [AgendaEntry(instance, b"[[],0,0,[0]]", b"") for instance in open_[:100]]
-            store.publish(MODEL, as_of=seen, snapshot=b"", agenda=agenda, keep=1)
+            wanted = [instance for instance, ledger in ledgers.of.items() if not ledger.is_settled]
+            self.stirs &= len(wanted) > (1 - STIRRED) * self.count
+            agenda = [AgendaEntry(instance, b"[[],0,0,[0]]", b"") for instance in wanted[:100]]
+            self.store.publish(MODEL, as_of=seen, snapshot=b"", agenda=agenda, keep=1)
 
-    async def _label(self, address: str, store: Store, deadline_s: float) -> None:
-        done = asyncio.Event()
+    def _live(self) -> bool:
+        """Whether a query waits for an answer: also one that has some, and whose instance is settled otherwise."""
+        return bool(self.store.list_queries(MODEL, [QueryState.OPEN, QueryState.LEASED], limit=1))
+
+    async def _label(self, deadline_s: float) -> None:
+        operator = Operator(self, OPERATOR, access.OPERATOR)
+        self.people += [Labeller(self, f"labeller-{k}") for k in range(self.labellers)]
+        self.people += [Stater(self, f"stater-{k}") for k in range(STATERS)]
         async with asyncio.timeout(deadline_s):
-            tasks = [
-                asyncio.create_task(Labeller(self, address, f"labeller-{k}", done).run())
-                for k in range(self.labellers)
-            ]
-            while store.get_model(MODEL).queries_answered < self.count:
+            tasks = [asyncio.create_task(person.run()) for person in [operator, *self.people]]
+            while not self._over.is_set():
                 await asyncio.sleep(0.1)
                 for task in tasks:
                     if task.done():
                         task.result()
-            done.set()
+            self.done.set()
             await asyncio.gather(*tasks)
-
-
-class Labeller:
-    """One labeller with several lives."""
-
-    def __init__(self, trial: Trial, address: str, name: str, done: asyncio.Event) -> None:
-        self._trial = trial
-        self._address = address
-        self._name = name
-        self._done = done
-        self._chance = random.Random(f"{trial.seed} {name}")  # noqa: S311
-
-    async def run(self) -> None:
-        """Label by calls or by streams, life after life."""
-        by_stream = self._chance.random() < 0.5
-        while not self._done.is_set():
-            async with aio.insecure_channel(self._address) as channel:
-                stub: Any = query_pb2_grpc.QueryServiceStub(channel)
-                by_stream = not by_stream
-                await (self._stream(stub) if by_stream else self._calls(stub))
-            self._trial.did["lives"] += 1
-
-    async def _calls(self, stub: Any) -> None:
-        for _ in range(self._chance.randint(5, 40)):
-            asked_at = time.monotonic()
-            request = query_pb2.LeaseQueriesRequest(
-                model=f"models/{MODEL}", labeller=self._name, max_queries=self._chance.randint(1, 4)
-            )
-            request.lease_duration.FromNanoseconds(round(LEASE_S * 1e9))
-            request.wait.FromMilliseconds(500)
-            queries = (await stub.LeaseQueries(request)).queries
-            if self._done.is_set():
-                return
-            for query in queries:
-                card = self._trial.callers.deal()
-                if card == "die":  # with what is left in the hands; the leases run out
-                    self._trial.did["deaths"] += 1
-                    return
-                await self._one(stub, query, card, asked_at, time.monotonic())
-
-    async def _stream(self, stub: Any) -> None:
-        """One query after another on a stream; its death takes the connection along."""
-        outgoing: asyncio.Queue[query_pb2.StreamQueriesRequest | None] = asyncio.Queue()
-        first = query_pb2.StreamQueriesRequest(model=f"models/{MODEL}", labeller=self._name, credits=2)
-        first.lease_duration.FromNanoseconds(round(LEASE_S * 1e9))
-        outgoing.put_nowait(first)
-
-        async def requests() -> Any:
-            while (request := await outgoing.get()) is not None:
-                yield request
-
-        call = stub.StreamQueries(requests())
-        left = self._chance.randint(5, 40)
-        try:
-            while left and not self._done.is_set():
-                response = await self._read(call)
-                if response is None:  # nothing to do: another life
-                    return
-                if response.WhichOneof("event") != "query":
-                    continue
-                left -= 1
-                card = self._trial.streamers.deal()
-                if card == "die":
-                    self._trial.did["torn"] += 1
-                    return
-                # the lease was given at some moment before the query came, so only its end is sure: from here on
-                # the labeller counts on nothing
-                await self._one(stub, response.query, card, None, time.monotonic())
-        finally:
-            call.cancel()
-
-    async def _read(self, call: Any) -> query_pb2.StreamQueriesResponse | None:
-        """Return what comes on a stream; None when it has ended, nothing comes for long, or all is done."""
-        reading, done = asyncio.ensure_future(call.read()), asyncio.ensure_future(self._done.wait())
-        try:
-            await asyncio.wait({reading, done}, timeout=IDLE_S, return_when=asyncio.FIRST_COMPLETED)
-            return None if not reading.done() or reading.result() is aio.EOF else reading.result()
-        finally:
-            reading.cancel()
-            done.cancel()
-
-    async def _one(
-        self, stub: Any, query: query_pb2.Query, card: str, asked_at: float | None, got_at: float
-    ) -> None:
-        """Think, then answer or do something else; remember for how long it was surely held."""
-        trial, late = self._trial, card == "late"
-        await asyncio.sleep(
-            LEASE_S * self._chance.uniform(1.0, 1.6) if late else self._chance.random() ** 3 * 0.05
-        )
-        over = time.monotonic() if asked_at is None else min(time.monotonic(), asked_at + LEASE_S)
-        if asked_at is not None and over > got_at:
-            trial.holdings.append(Holding(query.name, query.lease_token, got_at, over))
-        named = {"name": query.name, "lease_token": query.lease_token}
-        try:
-            if card == "give back":
-                how = self._chance.choice((How.HOW_UNSPECIFIED, How.HOW_SKIP, How.HOW_POSTPONE))
-                back = query_pb2.ReturnQueryRequest(how=how, **named)
-                if how == How.HOW_POSTPONE:
-                    back.delay.FromSeconds(1)
-                await stub.ReturnQuery(back)
-                trial.did["given back"] += 1
-                return
-            request = query_pb2.AnswerQueryRequest(**named)
-            request.label.class_name = self._chance.choice("pq")
-            await stub.AnswerQuery(request)
-            trial.did["late and taken" if late else "answered"] += 1
-            if self._chance.random() < 0.05:
-                await stub.AnswerQuery(request)  # a retry
-        except aio.AioRpcError as error:
-            if error.code() is not grpc.StatusCode.FAILED_PRECONDITION:
-                raise
-            trial.did["refused: " + ("late" if late else "lost")] += 1
-
-
-def _by_query(holdings: list[Holding]) -> dict[str, list[Holding]]:
-    found: dict[str, list[Holding]] = {}
-    for each in sorted(holdings, key=lambda each: each.since):
-        found.setdefault(each.query, []).append(each)
-    return found
 
 
 def main() -> None:
     """Run as many queries as the first argument says, and say what was reached."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        trial = Trial(Path(folder), count, seed=random.randrange(2**32))  # noqa: S311
-        trial.run(60.0 + count)
-        steps = trial.check()
-    print(
-        f"{count:,} queries, {trial.labellers} labellers, {time.monotonic() - started:.0f} s, seed {trial.seed}"
-    )
-    print(f"0 double holdings among {steps['holdings']:,} leases, every instance answered once, none stuck")
-    print("labellers: " + ", ".join(f"{name} {number:,}" for name, number in trial.did.most_common()))
-    print("history:   " + ", ".join(f"{name} {number:,}" for name, number in steps.most_common()))
+    number = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    for answers in ANSWERS:
+        started = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            seed = random.randrange(2**32)  # noqa: S311
+            trial = Trial(Path(folder), number // len(ANSWERS), answers, seed=seed)
+            trial.run(60.0 + 5 * number)
+            steps = trial.check()
+        seconds = time.monotonic() - started
+        print(
+            f"{trial.count:,} instances, {answers} answers a query, {trial.labellers} labellers, {STATERS} who state, "
+            f"{seconds:.0f} s, seed {trial.seed}"
+        )
+        print(f"0 double holdings among {steps['holdings']:,} leases, every instance settled, none stuck")
+        print("people:  " + ", ".join(f"{name} {times:,}" for name, times in trial.did.most_common()))
+        print("history: " + ", ".join(f"{name} {times:,}" for name, times in steps.most_common()), flush=True)
 
 
 if __name__ == "__main__":

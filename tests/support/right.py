@@ -56,14 +56,14 @@ class Labelling:
         self._stub: Any = query_pb2_grpc.QueryServiceStub(self._channel)
         self._model = model
         self._held: Queries = []
-        self.answered = f"models/{model}/queries/1"
+        self.answered = ""
 
     def close(self) -> None:
         """Close the connection."""
         self._channel.close()
 
     def lease(self) -> Queries:
-        """Give back what was leased, lease anew, and answer one; fewer than two when nothing is left to ask."""
+        """Give back what was leased, lease anew, and answer one; none is answered when fewer than two are open."""
         for query in self._held:
             with suppress(grpc.RpcError):
                 back = query_pb2.ReturnQueryRequest(name=query.name, lease_token=query.lease_token)
@@ -129,6 +129,10 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
         "ExtendLease": [
             query_pb2.ExtendLeaseRequest(**token, lease_duration=Duration(seconds=9)) for token in tokens
         ],
+        "ReleaseLease": [
+            query_pb2.ReleaseLeaseRequest(name=token["name"], comment="late") for token in tokens
+        ]
+        or [query_pb2.ReleaseLeaseRequest(name=answered)],
         "ReturnQuery": [query_pb2.ReturnQueryRequest(**token, how=1) for token in tokens],
         "CorrectAnswer": [query_pb2.CorrectAnswerRequest(**named, label=label)],
         "UndoAnswer": [query_pb2.UndoAnswerRequest(**named)],
@@ -147,6 +151,10 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
             tree_pb2.RenderTreeRequest(name=f"{of}/trees/latest", format=form) for form in (1, 2, 1, 2, 3)
         ],
         "GetStatus": [admin_pb2.GetStatusRequest()],
+        "StreamAnswers": [
+            query_pb2.StreamAnswersRequest(model=of, limit=20, include_values=True),
+            query_pb2.StreamAnswersRequest(model=of, labellers=[LABELLER], classes=["o"], newest_first=True),
+        ],
         "SetLogLevel": [admin_pb2.SetLogLevelRequest(level="error")],
     }
 
@@ -186,6 +194,14 @@ def _instances(of: str, label: values_pb2.Label) -> dict[str, list[Any]]:
         "PushBatch": [
             instance_pb2.PushBatchRequest(model=of, rows=named),
             instance_pb2.PushBatchRequest(model=of, rows=packed, labels=labels[1], ids=["u-1", "u-2"]),
+        ],
+        "StateEvidence": [
+            instance_pb2.StateEvidenceRequest(
+                model=of,
+                labeller=LABELLER,
+                request_id="r-1",
+                statements=[instance_pb2.Statement(instance_id="row-1", label=label, reliability=0.8)],
+            )
         ],
         "ListInstances": [instance_pb2.ListInstancesRequest(model=of, page_size=3)],
         "GetInstance": [instance_pb2.GetInstanceRequest(name=f"{of}/instances/row-1")],

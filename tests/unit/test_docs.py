@@ -46,6 +46,21 @@ def test_links_lead_to_files(page: Path) -> None:
     assert not [link for link in links if not (page.parent / link).exists()]
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_links_lead_to_headings(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text())
+    assert not [
+        (file, name) for file, name in links if name not in anchors(page.parent / file if file else page)
+    ]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_make_targets_exist(page: Path) -> None:
     named = re.findall(r"(?:`|^)make ([a-z]+)", page.read_text(), re.MULTILINE)

@@ -39,18 +39,18 @@ def test_labels_on_scikit_learns_iris(tmp_path: Path) -> None:
     ]
     given += ["--methods", "c45,ek-nn", "--out", str(out)]
     said = experiment(*given)
-    assert f"drew {out / 'V.svg'}" in said
+    assert f"drew {out / 'V.png'}" in said
     assert len(rows_of(out)) == 2 * 2 * 2 * 3
     best = [float(row["accuracy"]) for row in rows_of(out) if row["sweep"] == "V" and row["level"] == "0.0"]
     assert sum(best) / len(best) > 0.8
     before = (out / "results.csv").read_bytes()
-    (out / "U.svg").unlink()
+    (out / "U.png").unlink()
     experiment(*given)  # nothing is left to do
     assert (out / "results.csv").read_bytes() == before
-    assert (out / "U.svg").exists()
-    (out / "U.svg").unlink()
+    assert (out / "U.png").exists()
+    (out / "U.png").unlink()
     experiment("plot", str(out))
-    assert (out / "U.svg").exists()
+    assert (out / "U.png").exists()
     assert "| C4.5, precise rows |" in experiment("table", str(out), "--level", "0.9")
 
 
@@ -58,7 +58,7 @@ def test_queries_beside_random_ones(tmp_path: Path) -> None:
     given = ["queries", "--sets", "iris", "--folds", "3", "--repeats", "1", "--upto", "10", "--step", "5"]
     experiment(*given, "--methods", "published,random", "--out", str(tmp_path))
     assert {row["level"] for row in rows_of(tmp_path)} == {"0.0", "5.0", "10.0"}
-    assert (tmp_path / "queries.svg").exists()
+    assert (tmp_path / "queries.png").exists()
 
 
 def test_the_restaurants_learning_curve(tmp_path: Path) -> None:

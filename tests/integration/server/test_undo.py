@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
-from quercus.proto.v1 import query_pb2, values_pb2
+from quercus.proto.v1 import instance_pb2, query_pb2, values_pb2
 from quercus.storage import file_url
 from quercus.storage.backup import back_up, restore
 from quercus.storage.verify import verify
@@ -118,3 +118,26 @@ def test_refused_after_an_answer_was_taken_back(several: Several) -> None:
     assert several.stands(query) == ("REFUSED", 0)
     several.undo(query, "bob")
     assert several.stands(query) == ("WITHDRAWN", 0)
+
+
+def test_a_refusal_after_an_answer_that_was_taken_back_is_taken_back_as_well(several: Several) -> None:
+    query = several.say("ann")
+    several.undo(query, "ann")
+    (again,) = several.api.lease("m", "ann").queries
+    assert again.name == query.name
+    several.api.refuse(again)
+    assert several.stands(query)[0] == "REFUSED"
+    done = several.undo(query, "ann")
+    assert several.stands(query)[0] == "WITHDRAWN"
+    assert several.undo(query, "ann") == done
+
+
+def test_the_one_answer_that_is_left_counts_as_it_stands(several: Several) -> None:
+    """As it does where anything was stated of the instance."""
+    (query,) = several.api.lease("m", "ann").queries
+    several.api.answer(query, label=values_pb2.Label(class_name="s"))
+    assert several.say("bob", "x").name == query.name
+    several.undo(query, "bob")
+    request = instance_pb2.GetInstanceRequest(name=query.instance)
+    known = several.api.instances.GetInstance(request).contour.plausibilities
+    assert list(known) == [0, 1, 0]

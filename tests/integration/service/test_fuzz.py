@@ -5,8 +5,14 @@ from pathlib import Path
 import pytest
 from integration.client.serving import Serving
 from support.fuzz import METHODS, Fuzz, garbage
+from support.right import right_messages
 
 from quercus.client import Client
+
+
+def test_every_rpc_has_a_right_message() -> None:
+    named = right_messages("m", [], "models/m/queries/1", 1)
+    assert set(named) == {method.rpartition("/")[2] for method in METHODS}
 
 
 @pytest.mark.timeout(600)

@@ -93,12 +93,9 @@ def test_consensus_is_there_whatever_was_said(answers: list[tuple[int, float]]) 
     found = agreement.combine([(MassFunction(3, ((mask, 1.0),)), r) for mask, r in answers])
     assert 0 <= found.conflict < 1
     assert 0 <= found.ignorance <= 1
+    weighed = [(mask, min(r, 0.99) if len(answers) > 1 else r) for mask, r in answers]
     product = np.prod(
-        [
-            min(r, 0.99) * np.array([mask >> c & 1 for c in range(3)]) + 1 - min(r, 0.99)
-            for mask, r in answers
-        ],
-        axis=0,
+        [r * np.array([mask >> c & 1 for c in range(3)]) + 1 - r for mask, r in weighed], axis=0
     )
     assert found.mass.contour() * (1 - found.conflict) == pytest.approx(product, abs=1e-9)
 
