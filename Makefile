@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo test serve proto bench torture fuzz leases faults soak clean
+.PHONY: help demo checks test test-all serve proto bench torture fuzz leases faults soak clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -14,19 +14,26 @@ PROTO_FILES = $(sort $(wildcard src/quercus/proto/v1/*.proto))
 help: ## Show this list
 	@echo "Quercus: streaming active learning with evidential decision trees."
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) ## See the whole thing work on real data: server, sensor, two labellers, classifier
 	$(BIN)/quercus demo $(ARGS)
 
 # The kernels are compiled beside the checks, which takes three minutes once.
-test: $(STAMP) ## Run every check and every test
+checks: $(STAMP)
 	@$(BIN)/python -m pytest -q --collect-only tests/unit/test_docs.py > /dev/null & compiling=$$!; \
 	set -x; \
 	{ $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports; } \
 	    || { kill $$compiling; exit 1; }; \
 	wait $$compiling
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+test: checks ## Run every check, and the tests that every change needs
+	$(PYTEST) -m "not slow" $(ARGS)
+
+test-all: checks ## Run every check and every test, as continuous integration does
+	$(PYTEST) $(ARGS)
 
 serve: $(STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
 	$(BIN)/quercus serve $(ARGS)

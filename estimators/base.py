@@ -20,11 +20,12 @@ from quercus.estimators.columns import Columns, as_array, distinct_names, is_fra
 from quercus.estimators.labels import Labels, are_classes, read_labels
 from quercus.estimators.naming import named_trees
 from quercus.trees.algorithms import Algorithm
-from quercus.trees.drawing import Names, to_dot, to_svg, to_text
+from quercus.trees.drawing import Names, to_dot, to_text
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.model import Learned, Predictions, fit
 from quercus.trees.learners.table import Table
 from quercus.trees.metrics import expected_accuracy
+from quercus.trees.picture import to_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

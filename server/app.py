@@ -73,6 +73,12 @@ WRITES_HEALTH: Final = "quercus.v1.Writes"
 LOOK_AT_PARTS_S: Final = 1.0
 PING_EVERY_MS: Final = 30_000
 PING_TIMEOUT_MS: Final = 20_000
+UNTAKEN_S: Final = 3600
+"""For so long a call may wait until it is taken up.
+
+gRPC cancels it after 30 s unless told, in which a busy machine takes up some hundreds of calls: their callers saw
+CANCELLED though nobody had cancelled anything. How long they wait is said by their deadlines.
+"""
 SWITCH_S: Final = 0.0005
 """How long a thread that computes keeps the interpreter's lock while the event loop, which answers calls, waits for it.
 
@@ -282,6 +288,7 @@ class Server:
                 # up on its own client after two of them
                 ("grpc.http2.max_ping_strikes", 0),
                 ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.server_max_unrequested_time_in_server", UNTAKEN_S),
             ],
         )
         model_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(self.core), server)

@@ -1,7 +1,7 @@
 """Signs of life of the grower: lines of JSON on its standard output, which its server reads.
 
-The loop that makes progress writes them: before each step what it is at, and while there is nothing to do one a second.
-So whoever hangs has said at what.
+The loop that makes progress writes them: before a step what it is at, unless it was at the same model within the last
+second, and while there is nothing to do one a second. So whoever hangs has said at what.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ class Pulse:
         os.set_blocking(descriptor, False)
 
     def at(self, model: str) -> None:
-        """Say what is begun now, as often as it changes and once a second."""
+        """Say what is begun now, when it is another model than before and once a second; nothing is begun with ""."""
         now = time.monotonic()
-        if model != self._last.at or now - self._written_at >= BEAT_S:
+        begins_another = model not in {"", self._last.at}
+        if begins_another or now - self._written_at >= BEAT_S:
             self._written_at = now
             self._write(replace(self._last, at=model))
 

@@ -55,7 +55,7 @@ def create(connection: Connection, name: str, specification: bytes, budget: int,
 
 def get(connection: Connection, name: str, now: Moment) -> ModelRecord:
     """The model with its counts."""
-    row = connection.execute(_with_counts().where(model.c.name == name), {"now": now.clock}).one_or_none()
+    row = connection.execute(_named(), {"now": now.clock, "wanted": name}).one_or_none()
     if row is None:
         raise NotFound("model", name)
     return _record(row, now)
@@ -68,10 +68,9 @@ def new_uid() -> str:
 
 def of_keys(connection: Connection, keys: Sequence[int], now: Moment) -> list[ModelRecord]:
     """The models of these keys that are there, with their counts."""
-    wanted = _with_counts().where(model.c.id.in_(bindparam("keys", expanding=True)))
     found: list[ModelRecord] = []
     for start in range(0, len(keys), CHUNK):
-        rows = connection.execute(wanted, {"now": now.clock, "keys": keys[start : start + CHUNK]})
+        rows = connection.execute(_with_keys(), {"now": now.clock, "keys": keys[start : start + CHUNK]})
         found += [_record(row, now) for row in rows]
     return found
 
@@ -152,6 +151,16 @@ def _with_counts() -> Select[Any]:
     )
     counts = {"leased": leased, "live": live, "waiting_since": waiting}
     return select(model, *(count.scalar_subquery().label(name) for name, count in counts.items()))
+
+
+@cache
+def _named() -> Select[Any]:
+    return _with_counts().where(model.c.name == bindparam("wanted"))
+
+
+@cache
+def _with_keys() -> Select[Any]:
+    return _with_counts().where(model.c.id.in_(bindparam("keys", expanding=True)))
 
 
 def _record(row: AnyRow, now: Moment) -> ModelRecord:

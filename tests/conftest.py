@@ -6,15 +6,28 @@ stale machine code: here the cache lives in a folder named after the contents of
 
 import hashlib
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+from integration.client.serving import Serving
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = sorted(path for part in ("solver", "incremental") for path in (ROOT / "trees" / part).glob("*.py"))
 
 
 def pytest_configure() -> None:
+    # A run in the background (nohup, &) ignores Ctrl-C, and so would every process that a test interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in KERNELS)).hexdigest()[:16]
     os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / digest))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first: at the end no worker is left alone with one."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_sessionstart() -> None:
@@ -22,3 +35,14 @@ def pytest_sessionstart() -> None:
     from quercus.trees.prepare import prepare  # after pytest_configure has named the cache
 
     prepare()
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """One server for all tests that leave it running; each has models of its own.
+
+    It lives as long as the run, idle for most of it, so it looks for changes less often than by default.
+    """
+    serving = Serving(tmp_path_factory.mktemp("shared"), before=("env", "QUERCUS_POLL_MS=25"))
+    yield serving
+    assert serving.stop() == 0

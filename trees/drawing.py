@@ -207,10 +207,3 @@ def _estimate(flat: FlatTree, index: int, names: Names) -> str:
 def quoted(text: str) -> str:
     """Return `text` as it stands between the quotes of a DOT label."""
     return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def to_svg(tree: FlatTree | Node, names: Names) -> str:
-    """Return the tree as an SVG picture; see `quercus.trees.picture.draw`."""
-    from quercus.trees.picture import draw  # noqa: PLC0415 - it stands on this module
-
-    return draw(flatten(tree), names)

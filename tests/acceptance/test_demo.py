@@ -21,9 +21,10 @@ END_S = 100.0
 SVG = "{http://www.w3.org/2000/svg}"
 BUDGET, HELD_OUT = 31, 54
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/cmdline").exists(), reason="processes are found in /proc"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes are found in /proc"),
+]
 
 
 def processes(folder: Path) -> list[int]:

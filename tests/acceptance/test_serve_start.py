@@ -103,17 +103,20 @@ def teach(folder: Path) -> None:
     assert serving.stop() == 0
 
 
+@pytest.mark.slow
 def test_read_only_store(taught: Path, tmp_path: Path) -> None:
     (taught / "quercus.db").chmod(0o400)
     check_is_only_read(taught, tmp_path / "log")
 
 
+@pytest.mark.slow
 def test_store_in_a_read_only_folder(taught: Path, tmp_path: Path) -> None:
     taught.chmod(0o500)
     check_is_only_read(taught, tmp_path / "log")
     taught.chmod(0o700)
 
 
+@pytest.mark.slow
 def test_store_on_a_read_only_file_system(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", megabytes=16) as folder:
         teach(folder)
@@ -121,6 +124,7 @@ def test_store_on_a_read_only_file_system(tmp_path: Path) -> None:
         check_is_only_read(folder, tmp_path / "log")
 
 
+@pytest.mark.slow
 def test_nothing_to_be_read_in_a_read_only_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     line = serve(tmp_path / "quercus.db", bound=True)

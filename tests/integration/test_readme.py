@@ -14,7 +14,7 @@ from support.checkout import ROOT
 README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
 
-pytestmark = pytest.mark.timeout(300)  # on a new machine the kernels are compiled first
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # on a new machine the kernels are compiled first
 
 
 def block(language: str) -> str:

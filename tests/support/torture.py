@@ -2,10 +2,10 @@
 
     python tests/support/torture.py 200
 
-After every kill the store is backed up while all goes on, and the backup is checked and restored. At the end everything
-that was acknowledged must be there once, no query may have answers from two holders, the budget must hold, and the tree
-must be the one that batch induction grows from the same evidence; so must the forest of a second model, which learns
-again from the same rows in a process of its own.
+Rows are pushed and classified, queries answered, and labels stated unasked. After every kill the store is backed up
+while all goes on, and the backup is checked and restored. At the end everything that was acknowledged must be there
+once, no query may have answers from two holders, the budget must hold, and the tree must be that of batch induction on
+the same evidence; so must the forest of a second model, which learns again in a process of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,15 @@ import numpy as np
 from integration.client.serving import Serving
 
 from quercus.belief.frame import Frame
-from quercus.client import Client, FailedPrecondition, Nominal, QuercusError, Specification, Unavailable
+from quercus.client import (
+    Client,
+    FailedPrecondition,
+    Nominal,
+    QuercusError,
+    Specification,
+    Statement,
+    Unavailable,
+)
 from quercus.server import access
 from quercus.storage import file_url
 from quercus.storage.backup import back_up, restore
@@ -55,6 +64,9 @@ ALPHA = 0.9
 MIN_INSTANCES = 20
 OUTAGE_S = 120.0
 SETTLE_S = 120.0
+STATE_S = 0.1
+"""Between two statements: most rows are left to be asked about."""
+
 LONGEST_CALM_S = 1.5
 PROGRESS_S = 90.0
 TARGETS = ("server", "grower", "learner")
@@ -90,6 +102,7 @@ class Outcome:
 
     pushed: list[str] = field(default_factory=list)
     answered: dict[str, tuple[str, int]] = field(default_factory=dict)  # query: labeller and sequence
+    stated: list[tuple[str, str, str]] = field(default_factory=list)  # model, instance and comment
     classified: int = 0
     spent: bool = False  # no answer is wanted any more
     kills: Counter[str] = field(default_factory=Counter)
@@ -115,6 +128,8 @@ class Torture:
         self.serving = Serving(folder)
         self.address = self.serving.address
         self._stop = threading.Event()
+        self._rows: dict[str, np.ndarray] = {}
+        self._statements = count()
         with Client(self.address) as client:
             client.create_model(MODEL, specification(budget))
             client.create_model(FOREST, forest())
@@ -122,7 +137,7 @@ class Torture:
     def run(self, kills: int, on_kill: Callable[[Outcome], object] | None = None) -> Outcome:
         """Kill so many times, then check; raises AssertionError when something is not as it was told."""
         works: list[Callable[[Client], None]] = [self._push, self._classify]
-        works += [self._label("ann"), self._label("bob")]
+        works += [self._label("ann"), self._label("bob"), self._state]
         threads = [threading.Thread(target=self._work, args=(work,)) for work in works]
         for thread in threads:
             thread.start()
@@ -176,6 +191,7 @@ class Torture:
         start = len(self.outcome.pushed)
         ids = [f"row-{start + i}" for i in range(BATCH_ROWS)]
         rows = [[VALUES[code] for code in row] for row in codes]
+        self._rows |= dict(zip(ids, codes, strict=True))
         client.push(MODEL, rows, labels, ids)
         self.outcome.pushed += ids
         client.push(FOREST, rows, labels, ids)
@@ -203,6 +219,18 @@ class Torture:
 
         return work
 
+    def _state(self, client: Client) -> None:
+        """Say unasked of a row that was pushed what eve knows."""
+        if not self._stop.wait(STATE_S) and len(self.outcome.pushed) > BATCH_ROWS:
+            k = next(self._statements)
+            name = self.outcome.pushed[k * k % (len(self.outcome.pushed) - BATCH_ROWS)]  # both models have it
+            known, comment = truth(self._rows[name]), f"no. {k}"
+            label = {CLASSES[known], CLASSES[(known + k) % 3]}
+            for model in (MODEL, FOREST):
+                statement = Statement(name, label, reliability=1 - k % 1000 / 2000, comment=comment)
+                if client.state(model, [statement], labeller="eve").stored:
+                    self.outcome.stated.append((model, name, comment))
+
     def _classify(self, client: Client) -> None:
         codes = self.rng.integers(0, len(VALUES), (2, ATTRIBUTES))
         try:
@@ -217,9 +245,10 @@ class Torture:
         told = self.outcome
 
         def reached() -> list[int]:
-            return [len(told.pushed), told.classified] + ([] if told.spent else [len(told.answered)])
+            done = [len(told.pushed), told.classified, len(told.stated)]
+            return done if told.spent else [*done, len(told.answered)]
 
-        before = [len(told.pushed), told.classified, len(told.answered)]
+        before = [len(told.pushed), told.classified, len(told.stated), len(told.answered)]
         self._wait(
             lambda: all(new > old for new, old in zip(reached(), before, strict=False)), "nothing goes on"
         )
@@ -270,14 +299,23 @@ class Torture:
         ids = Counter(instance.id for instance in instances)
         assert max(ids.values()) == 1, "a row is stored twice"
         assert set(told.pushed) <= set(ids), "an acknowledged row is gone"
-        said = {e.sequence: e for i in instances for e in i.history[1:]}
+        said = {answer.number: answer for answer in client.answers(MODEL) if answer.kind == "answered"}
         for name, (labeller, sequence) in told.answered.items():
-            assert said[sequence].author == labeller, f"{name}: the answer {sequence} is not there"
+            assert said[sequence].labeller == labeller, f"{name}: the answer {sequence} is not there"
         assert len({sequence for _, sequence in told.answered.values()}) == len(told.answered)
         model = client.get_model(MODEL)
         assert len(said) == model.queries_answered <= self.budget
-        assert max(Counter(i.id for i in instances for _ in i.history[1:]).values(), default=0) <= 1
+        assert max(Counter(answer.instance for answer in said.values()).values(), default=0) <= 1
+        self._check_statements(client)
         self._check_tree(client, instances)
+
+    def _check_statements(self, client: Client) -> None:
+        for model in (MODEL, FOREST):
+            found = [answer for answer in client.answers(model) if answer.kind == "stated"]
+            there = Counter((answer.instance, answer.comment) for answer in found)
+            assert max(there.values(), default=0) <= 1, "a statement is stored twice"
+            mine = {(name, comment) for of, name, comment in self.outcome.stated if of == model}
+            assert mine <= set(there), "an acknowledged statement is gone"
 
     def _check_tree(self, client: Client, instances: list[Any]) -> None:
         values = np.array([[VALUES.index(i.values[f"x{k}"]) for k in range(ATTRIBUTES)] for i in instances])
@@ -329,7 +367,8 @@ def main() -> None:
     seconds, killed = time.monotonic() - started, outcome.kills
     print(f"{killed.total()} kills in {seconds:.0f} s: {dict(killed)}, {outcome.calm} of them after progress")
     print(
-        f"{len(outcome.pushed):,} rows and {len(outcome.answered):,} answers acknowledged, all there once, "
+        f"{len(outcome.pushed):,} rows, {len(outcome.answered):,} answers and {len(outcome.stated):,} statements "
+        f"acknowledged, all there once; "
         f"{outcome.classified:,} rows classified meanwhile; the tree is that of batch induction"
     )
 

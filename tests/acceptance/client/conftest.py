@@ -1,7 +1,6 @@
 """A live server for the command line, and files to push to it."""
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,8 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    serving = Serving(tmp_path_factory.mktemp("store"))
-    yield serving.address
-    serving.stop()
+def server(shared_server: Serving) -> str:
+    return shared_server.address
 
 
 @pytest.fixture

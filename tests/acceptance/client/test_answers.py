@@ -92,6 +92,7 @@ def test_a_file_of_answers_is_stated_shown_corrected_and_written(
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_written_can_be_pushed_again(server: str, wine: str, name: str, tmp_path: Path) -> None:
     file, written, lines = tmp_path / "crowd.csv", tmp_path / "said.csv", tmp_path / "said.jsonl"
     file.write_text(LONG)

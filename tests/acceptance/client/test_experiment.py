@@ -22,6 +22,7 @@ def experiment(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_labels_on_scikit_learns_iris(tmp_path: Path) -> None:
     out = tmp_path / "labels"
     given = [
@@ -54,6 +55,7 @@ def test_labels_on_scikit_learns_iris(tmp_path: Path) -> None:
     assert "| C4.5, precise rows |" in experiment("table", str(out), "--level", "0.9")
 
 
+@pytest.mark.slow
 def test_queries_beside_random_ones(tmp_path: Path) -> None:
     given = ["queries", "--sets", "iris", "--folds", "3", "--repeats", "1", "--upto", "10", "--step", "5"]
     experiment(*given, "--methods", "published,random", "--out", str(tmp_path))
@@ -71,6 +73,7 @@ def test_the_restaurants_learning_curve(tmp_path: Path) -> None:
     assert sum(many) / 8 > 0.85
 
 
+@pytest.mark.slow
 def test_a_folder_of_files(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -104,6 +107,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, arguments: list[str], code: int, 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_other_settings_do_not_mix(tmp_path: Path) -> None:
     given = [
         "labels",

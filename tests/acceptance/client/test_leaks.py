@@ -29,6 +29,7 @@ def test_a_class_column_that_nobody_named(server: str, name: str, data: Path) ->
         assert [each.name for each in client.get_model(name).specification.attributes] == ["legs"]
 
 
+@pytest.mark.slow
 def test_two_columns_of_labels(server: str, name: str, data: Path) -> None:
     with Client(server) as client:
         client.create_model(name, Specification([Numeric("legs")], ["cat", "dog", "bird"]))

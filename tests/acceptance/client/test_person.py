@@ -231,6 +231,7 @@ def test_comments_corrections_skips_and_postponements(screen: Screen, server: st
         assert (ann.name, ann.answered, ann.corrected, ann.skipped, ann.agreement) == ("ann", 1, 1, 1, None)
 
 
+@pytest.mark.slow
 def test_keys_work_after_the_program_was_stopped(screen: Screen) -> None:
     screen.expect(PROMPT)
     screen.stop_and_continue()
@@ -243,6 +244,7 @@ def test_keys_work_after_the_program_was_stopped(screen: Screen) -> None:
     assert screen.ended() == 0
 
 
+@pytest.mark.slow
 def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Path) -> None:
     (tmp_path / "store").mkdir()
     serving = Serving(tmp_path / "store")
@@ -306,6 +308,7 @@ def test_watch_draws_a_live_table(server: str, model: str, table_t: Path) -> Non
         screen.close()
 
 
+@pytest.mark.slow
 def test_push_shows_its_progress(server: str, model: str, tmp_path: Path) -> None:
     big = tmp_path / "big.csv"
     big.write_text("X,Y\n" + "a,d\n" * 20_000)
@@ -318,6 +321,7 @@ def test_push_shows_its_progress(server: str, model: str, tmp_path: Path) -> Non
         screen.close()
 
 
+@pytest.mark.slow
 def test_a_terminal_without_utf_8_gets_ascii(
     server: str, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

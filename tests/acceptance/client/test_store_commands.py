@@ -61,6 +61,7 @@ def grown(client: Client, name: str) -> Any:
     raise AssertionError("the watch ended")
 
 
+@pytest.mark.slow
 def test_an_exported_log_grows_the_same_tree(serving: Serving, tmp_path: Path) -> None:
     store = str(tmp_path / "quercus.db")
     with Client(serving.address) as client:
@@ -98,6 +99,7 @@ def test_a_table_has_what_is_believed(serving: Serving, tmp_path: Path) -> None:
     assert "must end in" in run("export", "t", str(tmp_path / "t.xlsx"), code=2)
 
 
+@pytest.mark.slow
 def test_cells_that_a_spreadsheet_would_run(serving: Serving, tmp_path: Path) -> None:
     evil = "=cmd|'C calc'!A0"
     with Client(serving.address) as client:
@@ -122,8 +124,12 @@ def test_cells_that_a_spreadsheet_would_run(serving: Serving, tmp_path: Path) ->
     assert "is for .csv files" in said
 
 
-def test_parquet_where_pyarrow_is(serving: Serving, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pip install pyarrow")
+@pytest.fixture
+def parquet() -> Any:
+    return pytest.importorskip("pyarrow.parquet", reason="pip install pyarrow")
+
+
+def test_parquet_where_pyarrow_is(parquet: Any, serving: Serving, tmp_path: Path) -> None:
     with Client(serving.address) as client:
         taught(client)
     store = str(tmp_path / "quercus.db")
@@ -170,6 +176,7 @@ def exported(serving: Serving, tmp_path: Path) -> Path:
     return tmp_path / "t.jsonl"
 
 
+@pytest.mark.slow
 def test_no_command_makes_a_stray_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exported: Path
 ) -> None:
@@ -194,6 +201,7 @@ def test_no_command_makes_a_stray_store(
         assert "holds together" in run("check", "--store", store)
 
 
+@pytest.mark.slow
 def test_what_uses_a_store_makes_none(tmp_path: Path) -> None:
     missing = tmp_path / "typo.db"
     for arguments in (
@@ -207,6 +215,7 @@ def test_what_uses_a_store_makes_none(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_export_follows_no_link(serving: Serving, tmp_path: Path) -> None:
     with Client(serving.address) as client:
         taught(client)

@@ -97,6 +97,7 @@ def test_a_token_that_is_not_there_cannot_be_revoked(store: str) -> None:
     assert "those there are: quercus tokens list" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_token_overwrites_nothing(store: str, tmp_path: Path) -> None:
     precious, link = tmp_path / "precious", tmp_path / "link"
     precious.write_text("precious")
@@ -111,6 +112,7 @@ def test_a_token_overwrites_nothing(store: str, tmp_path: Path) -> None:
     assert json.loads(quercus("tokens", "list", "--store", store, "--json").stdout) == []
 
 
+@pytest.mark.slow
 def test_a_server_that_others_reach_is_not_started_without_tls(tmp_path: Path) -> None:
     new = str(tmp_path / "new.db")
     done = quercus("serve", "--store", new, "--host", "0.0.0.0", "--port", "0")  # noqa: S104  (refused)

@@ -59,6 +59,7 @@ def test_weighted_rows_are_refused(server: str, name: str, data: Path, tmp_path:
     assert (offline.returncode, "gives weights to its rows" in offline.stderr) == (1, True)
 
 
+@pytest.mark.slow
 def test_induction_from_masses_and_from_plausibilities_agree(
     data: Path, masses: Path, tmp_path: Path
 ) -> None:

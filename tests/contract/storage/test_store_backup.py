@@ -89,6 +89,7 @@ restore(Path(sys.argv[1]), sys.argv[2], force=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_restore_that_is_killed_leaves_the_old_store_or_the_new_one(
     path: Path, tmp_path: Path, damaged: bool

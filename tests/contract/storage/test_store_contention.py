@@ -126,6 +126,7 @@ def crowd(store: Store, turns: int = TURNS) -> list[str]:
     return faults
 
 
+@pytest.mark.slow
 def test_threads_and_processes_at_once(store_url: str) -> None:
     with Store.open(store_url) as store:
         begin(store)
@@ -159,6 +160,7 @@ def unlocked(store: Store) -> Iterator[None]:
         database._writer = writer
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # whatever the driver thinks of commits without a transaction
 def test_without_locks_it_fails(store_url: str) -> None:
     """The control: what the test above looks for does happen, and is seen."""

@@ -69,6 +69,7 @@ def test_what_was_acknowledged_survives_a_kill(store_url: str, start: Start) -> 
     assert len(acknowledged) >= 5 * (25 + 35 + 45)
 
 
+@pytest.mark.slow
 def test_labellers_and_a_grower_in_processes_keep_the_budget(store_url: str, start: Start) -> None:
     with Store.open(store_url) as store:
         store.create_model("m", b"", budget=30)
@@ -106,6 +107,7 @@ def _assert_never_two_holders(lines: list[list[dict[str, float]]]) -> None:
         assert all(before[1] < after[0] for before, after in itertools.pairwise(times))
 
 
+@pytest.mark.slow
 def test_processes_that_open_a_new_store_at_once(store_url: str, start: Start) -> None:
     workers = [start("create", store_url, name) for name in ("a", "b", "c")]
     for worker in workers:

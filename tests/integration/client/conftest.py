@@ -12,10 +12,8 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    server = Serving(tmp_path_factory.mktemp("store"))
-    yield server
-    server.stop()
+def serving(shared_server: Serving) -> Serving:
+    return shared_server
 
 
 @pytest.fixture

@@ -92,6 +92,7 @@ def test_the_asyncio_client_says_and_reads_the_same(serving: Serving, client: Cl
     ]
 
 
+@pytest.mark.slow
 def test_a_stream_of_answers_goes_on_after_an_outage(tmp_path: Any) -> None:
     serving = Serving(tmp_path)
     try:

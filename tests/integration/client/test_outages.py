@@ -122,6 +122,7 @@ def test_pauses_grow_with_jitter_and_end_with_the_outage(monkeypatch: pytest.Mon
     assert trial.pause_s() is not None
 
 
+@pytest.mark.slow
 def test_a_watch_goes_on_after_an_outage_with_what_is_newer(machine: Machine) -> None:
     with Client(machine.address, outage_s=60) as client:
         client.create_model("m", SPECIFICATION)
@@ -137,6 +138,7 @@ def test_a_watch_goes_on_after_an_outage_with_what_is_newer(machine: Machine) ->
         assert seen == sorted(set(seen))
 
 
+@pytest.mark.slow
 def test_labelling_goes_on_after_an_outage(machine: Machine) -> None:
     with Client(machine.address, outage_s=60) as client:
         two = Specification([Nominal("X", "ab"), Nominal("Y", "cd")], ["o", "s"], budget=5, alpha=0.9)
@@ -213,6 +215,7 @@ for i in range(10**9):
 """
 
 
+@pytest.mark.slow
 def test_a_file_outlives_the_process_and_stores_nothing_twice(machine: Machine, tmp_path: Path) -> None:
     """What `put` returned from is there after the process was killed and the server was away, each row once."""
     path = tmp_path / "rows.buffer"
@@ -304,6 +307,7 @@ def test_a_file_tells_a_process_that_starts_during_an_outage_what_its_rows_are(
     assert list(tmp_path.glob("*.buffer")) == []
 
 
+@pytest.mark.slow
 def test_a_server_that_is_too_busy_is_waited_for(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.off()
     monkeypatch.setenv("QUERCUS_CALLS_PER_S", "2")

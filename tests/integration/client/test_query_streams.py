@@ -90,14 +90,15 @@ def test_leases_live_while_the_labeller_thinks(client: Client, model: Model) -> 
 
 def test_the_time_that_a_labeller_takes_is_not_idle(client: Client, model: Model) -> None:
     client.push(model.name, ROWS)
+    client.wait_grown(model.name)
     since = None
-    with client.stream_queries(model.name, "ann", prefetch=1, idle_s=2.0) as stream:
+    with client.stream_queries(model.name, "ann", prefetch=1, idle_s=0.6) as stream:
         for query in stream:
             stream.skip(query)
-            time.sleep(2.0)
+            time.sleep(0.6)  # what is tested is that time passes
             since = time.monotonic()
     assert since is not None
-    assert time.monotonic() - since > 1.0  # it waited for more to ask
+    assert time.monotonic() - since > 0.3  # it waited for more to ask
 
 
 def test_one_answered_elsewhere_frees_its_credit(client: Client, model: Model) -> None:
@@ -110,6 +111,7 @@ def test_one_answered_elsewhere_frees_its_credit(client: Client, model: Model) -
     assert sorted(names) == sorted(answered(client, model.name))
 
 
+@pytest.mark.slow
 def test_a_stream_goes_on_after_the_server_was_killed(tmp_path: Path) -> None:
     serving = Serving(tmp_path)
     try:
@@ -134,6 +136,7 @@ def test_a_stream_goes_on_after_the_server_was_killed(tmp_path: Path) -> None:
         serving.stop()
 
 
+@pytest.mark.slow
 def test_asyncio_too(tmp_path: Path) -> None:
     serving = Serving(tmp_path)
 

@@ -219,8 +219,8 @@ class Child:
 
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """One server for all tests that use different models."""
-    server = Live(Config(store=str(tmp_path_factory.mktemp("live") / "store.db"), port=0))
+    """One server for all tests that use different models; idle for most of the run, it looks for changes less often."""
+    server = Live(Config(store=str(tmp_path_factory.mktemp("live") / "store.db"), port=0, poll_ms=25))
     yield server
     server.close()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 from support.storm import Storm
 
 from quercus.proto.v1 import admin_pb2, admin_pb2_grpc, tree_pb2
@@ -14,6 +15,7 @@ from quercus.server.logs import LEVELS
 DEADLINE_S = 60.0
 
 
+@pytest.mark.slow
 def test_a_server_survives_callers_that_leave(
     start_child: Callable[..., Any], tmp_path: Path, tools: Any
 ) -> None:
@@ -34,6 +36,7 @@ def test_a_server_survives_callers_that_leave(
         assert unwanted not in logged, logged
 
 
+@pytest.mark.slow
 def test_what_reads_a_stream_may_outlive_its_call(
     start_child: Callable[..., Any], tmp_path: Path, tools: Any
 ) -> None:

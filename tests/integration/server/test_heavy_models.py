@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.processes import children, cpu_s
 
@@ -52,6 +53,7 @@ def learner(grower: int) -> int:
     return int(pid)
 
 
+@pytest.mark.slow
 def test_a_heavy_model_holds_up_no_other(start_live: Any, tools: Any, tmp_path: Path) -> None:
     live = start_live(tmp_path / "store.db")
     api, grower = live.api, live.server.supervisor.pid
@@ -92,6 +94,7 @@ def test_a_learner_ends_with_its_server(start_child: Any, tools: Any, tmp_path: 
     until(lambda: not tools.alive(pid))
 
 
+@pytest.mark.slow
 def test_what_happens_to_a_learner_holds_up_nobody(start_live: Any, tools: Any, tmp_path: Path) -> None:
     """Stopped, its model waits alone; killed, it is started again."""
     live = start_live(tmp_path / "store.db")

@@ -129,6 +129,7 @@ def test_no_orphan_is_left(number: str, start_child: Any, tools: Any, tmp_path: 
     await_end(grower, tools)
 
 
+@pytest.mark.slow
 def test_no_stopped_grower_is_left(start_child: Any, tools: Any, tmp_path: Path) -> None:
     child = start_child(tmp_path / "store.db")
     child.api.create("m")
@@ -139,6 +140,7 @@ def test_no_stopped_grower_is_left(start_child: Any, tools: Any, tmp_path: Path)
     await_end(grower, tools)
 
 
+@pytest.mark.slow
 def test_a_stopped_grower_delays_neither_answers_nor_the_end(
     start_child: Any, tools: Any, tmp_path: Path
 ) -> None:
@@ -328,6 +330,7 @@ def test_store_of_a_newer_version(start_live: Any, tmp_path: Path) -> None:
         start_live(tmp_path / "store.db", grower=False)
 
 
+@pytest.mark.slow
 def test_many_clients_classify_while_rows_are_pushed(start_live: Any, tools: Any, tmp_path: Path) -> None:
     live = start_live(tmp_path / "store.db")
     api = live.api
@@ -447,6 +450,7 @@ def test_bad_push_in_a_group_does_not_harm_the_others(start_live: Any, tools: An
         list(bad)
 
 
+@pytest.mark.slow
 def test_a_steady_push_is_published_once_an_interval(start_live: Any, tools: Any, tmp_path: Path) -> None:
     interval_s, lasting_s = 0.5, 3.0
     api = start_live(tmp_path / "store.db", snapshot_interval_s=interval_s).api

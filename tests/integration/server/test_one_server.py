@@ -27,6 +27,7 @@ def test_the_second_server_is_refused(start_child: Any, start_live: Any, tmp_pat
     assert first.api.get("m").name == "models/m"
 
 
+@pytest.mark.slow
 def test_the_lock_cannot_be_taken_away(start_child: Any, tools: Any, tmp_path: Path) -> None:
     """Whoever deletes, replaces or locks the file beside the store changes nothing: two servers never both grow."""
     path = tmp_path / "store.db"
@@ -51,6 +52,7 @@ def test_the_lock_cannot_be_taken_away(start_child: Any, tools: Any, tmp_path: P
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_lock_outlives_other_users_of_the_store(tmp_path: Path) -> None:
     """SQLite's own locks are dropped when any descriptor of the file is closed; this one must not be, nor drop them."""
     url = f"sqlite:///{tmp_path / 'store.db'}"

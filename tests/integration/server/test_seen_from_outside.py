@@ -169,6 +169,7 @@ def test_status_and_the_log_level_at_run_time(start_live: Callable[..., Any], tm
             client.set_log_level("loud")
 
 
+@pytest.mark.slow
 def test_the_level_of_the_grower_changes_with_that_of_the_server(
     start_child: Callable[..., Any], tmp_path: Path, tools: Any
 ) -> None:
@@ -212,6 +213,7 @@ def test_a_grower_that_gives_no_sign_of_life_is_told(
         assert client.status().grower_restarts == 1
 
 
+@pytest.mark.slow
 def test_a_grower_that_hangs_is_told_with_the_model_that_it_is_at(
     start_live: Callable[..., Any], tmp_path: Path, tools: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +239,7 @@ def test_a_grower_that_hangs_is_told_with_the_model_that_it_is_at(
         assert (client.status().grower, client.status().grower_at) == ("running", "")
 
 
+@pytest.mark.slow
 def test_kernels_that_no_folder_keeps_are_compiled_and_that_is_told(
     start_child: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +279,7 @@ def test_trees_of_precise_labels_wait_for_few_kernels(
     assert f"of {found.kernels} steps of compiling are done" in logged
 
 
+@pytest.mark.slow
 def test_spans_go_to_opentelemetry_where_it_is_asked_for(
     start_child: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,10 +12,8 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    serving = Serving(tmp_path_factory.mktemp("service"))
-    yield serving.address
-    assert serving.stop() == 0
+def service(shared_server: Serving) -> str:
+    return shared_server.address
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support import faults
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 def test_a_stopped_grower_costs_nothing_but_time(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ def test_every_rpc_has_a_right_message() -> None:
     assert set(named) == {method.rpartition("/")[2] for method in METHODS}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_rpc_takes_whatever_comes(tmp_path: Path) -> None:
     serving = Serving(tmp_path, 0, "--log-level", "error")

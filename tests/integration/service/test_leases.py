@@ -6,6 +6,7 @@ import pytest
 from support.leases import Trial
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_query_has_one_holder_whatever_happens(tmp_path: Path) -> None:
     trial = Trial(tmp_path, 120, 2, seed=5)

@@ -16,6 +16,7 @@ from integration.service.problems import Problem, doubter, iris
 from quercus.client import Client, QuercusError, Query
 
 MODEL = "m"
+pytestmark = pytest.mark.slow
 PUSHES_AT_MOST = 5
 WAIT_S = 60.0
 STOPS: dict[str, Callable[[Serving], object]] = {

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from support.torture import BATCH_ROWS, TARGETS, Torture
 
+pytestmark = pytest.mark.slow
 KILLS = 12
 
 

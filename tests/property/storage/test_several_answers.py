@@ -227,6 +227,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_several_answers_in_any_order(template: Path) -> None:
     SeveralAnswers.template = template

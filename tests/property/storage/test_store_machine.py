@@ -351,6 +351,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_queries_keep_the_contract_in_any_order(template: Path) -> None:
     from hypothesis.stateful import run_state_machine_as_test

@@ -104,7 +104,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 @pytest.mark.parametrize(("least_room", "shelved"), ROOMS)
 @pytest.mark.parametrize(
     ("alpha", "kinds", "max_depth"),
-    [(1.0, PRECISE, None), (1.0, MIXED, 2), (0.8, PRECISE, 3), (0.8, MIXED, None)],
+    [
+        (1.0, PRECISE, None),
+        (1.0, MIXED, 2),
+        pytest.param(0.8, PRECISE, 3, marks=pytest.mark.slow),
+        pytest.param(0.8, MIXED, None, marks=pytest.mark.slow),
+    ],
 )
 def test_what_comes_back_is_batch_induction(
     alpha: float, kinds: np.ndarray, max_depth: int | None, least_room: int, shelved: int,

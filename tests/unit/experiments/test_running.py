@@ -50,6 +50,7 @@ def test_processes_and_interruptions_change_nothing(tmp_path):
     assert worked(labels(), tmp_path / "torn") == once
 
 
+@pytest.mark.slow
 def test_interrupted_processes_are_gone_and_what_they_did_is_kept(tmp_path):
     once = worked(labels(), tmp_path / "once")
     part = worked(labels(), tmp_path / "torn", jobs=2, stop_after=5)
@@ -66,6 +67,7 @@ def test_a_grid_grows_without_being_done_again(tmp_path):
     assert large == worked(labels(repeats=2), tmp_path / "once")
 
 
+@pytest.mark.slow
 def test_curves_are_the_same_in_processes(tmp_path):
     once = worked(queries(), tmp_path / "once")
     assert len(once) == 1 + 3 * 2 * 2

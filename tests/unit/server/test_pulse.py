@@ -33,9 +33,16 @@ def test_what_is_begun_is_told_at_once_and_rest_once_a_second(
     beating = Pulse(reader.write_end)
     for model in ("", "", "wine", "wine", "", "iris"):
         beating.at(model)
-    assert [beat.at for beat in reader.beats()] == ["", "wine", "", "iris"]
+    assert [beat.at for beat in reader.beats()] == ["", "wine", "iris"]
     now[0] += pulse.BEAT_S
     beating.at("iris")
+    beating.at("iris")
+    beating.at("")
+    assert reader.beats() == [Beat("iris")]
+    now[0] += pulse.BEAT_S
+    beating.at("")
+    beating.at("")
+    assert reader.beats() == [Beat()]
     beating.at("iris")
     assert reader.beats() == [Beat("iris")]
     beating.compiling(2, 11, trees=False)
