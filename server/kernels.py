@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 
+from quercus.server import compiling
 from quercus.server.pulse import Pulse
 from quercus.trees.prepare import Progress, kernel_cache
-from quercus.trees.prepare import prepare as prepare_kernels
 
 _log = logging.getLogger("quercus.server.grower")
 
@@ -29,7 +29,7 @@ def prepare(pulse: Pulse) -> None:
         last = now
 
     try:
-        prepare_kernels(tell)
+        compiling.prepare(tell)
     finally:
         pulse.compiling(0, 0, trees=True)
     if last is not None:
