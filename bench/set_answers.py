@@ -15,10 +15,11 @@ from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
 from quercus.belief.frame import Frame
-from quercus.trees.algorithms import E2m, Forest
+from quercus.specification.algorithms import E2m, Forest
+from quercus.specification.attributes import Numeric
+from quercus.specification.model import Specification
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Numeric, Specification
 from quercus.trees.stream import Answered, GrowthState, Observed, grow
 
 SETS = {

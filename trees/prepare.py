@@ -8,11 +8,12 @@ import numpy as np
 from numba.core import event
 
 from quercus.belief.frame import Frame
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
+from quercus.specification.strategies import RECOMMENDED
 from quercus.trees import interval
 from quercus.trees.query import Asked
 from quercus.trees.solver.problem import heirs
-from quercus.trees.specification import Nominal, Specification
-from quercus.trees.strategies.names import RECOMMENDED
 from quercus.trees.stream import Answered, GrowthState, Observed, grow
 
 

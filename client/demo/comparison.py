@@ -22,12 +22,13 @@ from quercus.client.demo import data
 from quercus.client.demo.child import end_with_parent
 from quercus.client.demo.tables import CLASSES, HOLDOUT, TRAINING, TRUTH, numbers, read_table
 from quercus.client.results import Floats
+from quercus.specification.attributes import Numeric
+from quercus.specification.model import Specification
+from quercus.specification.strategies import DEFAULT
 from quercus.trees.abc45 import induce
 from quercus.trees.encoding import Codes, Encoder, branch_names, edges_in_force
 from quercus.trees.flat import FlatTree
 from quercus.trees.prepare import prepare
-from quercus.trees.specification import Numeric, Specification
-from quercus.trees.strategies.names import DEFAULT
 from quercus.trees.tree import Node
 
 NICE = 5

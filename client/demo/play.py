@@ -16,11 +16,13 @@ from quercus.client.demo.classifier import Reading
 from quercus.client.demo.family import LAST_WORDS_S, DemoFailure, Family, Member
 from quercus.client.demo.screen import Scene, Screen
 from quercus.client.errors import QuercusError
-from quercus.client.results import Model, Numeric, Specification
+from quercus.client.results import Model, Specification
 from quercus.client.treeview import Tree
+from quercus.specification import parameters
+from quercus.specification.attributes import Numeric
 
 MODEL = "wine"
-ALPHA = 0.8
+ALPHA = parameters.ALPHA.default
 STORE = "quercus.db"
 LABELLERS = {"ann": 1.0, "bob": 1.3}
 """The labellers, and how long each thinks, as a multiple of the delay."""
