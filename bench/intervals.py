@@ -14,8 +14,9 @@ from _report import Report, Row, axes, dots, options, reporting
 from scipy.optimize import minimize
 
 from quercus.trees.cells import Cells
-from quercus.trees.interval import IntervalSolver, entropy_intervals, prepare
+from quercus.trees.interval import IntervalSolver, entropy_intervals
 from quercus.trees.likelihood import estimate
+from quercus.trees.prepare import prepare
 
 ALPHA = 0.8
 STARTS = 8
