@@ -185,6 +185,8 @@ def status(message: admin_pb2.GetStatusResponse) -> Status:
         tls=message.tls,
         tokens=message.tokens,
         log_level=message.log_level,
+        kernels_ready=grower.kernels_ready,
+        kernels=grower.kernels,
     )
 
 

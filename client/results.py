@@ -95,7 +95,8 @@ class Status:
     """How a server is.
 
     ``grower``: off, running, restarting, silent or compiling; ``grower_at``: the model at which a silent one hangs;
-    ``lag_s``: the longest that an event of any model has waited to get into a tree; ``writes_waiting``: of the writer;
+    ``kernels_ready`` of ``kernels`` steps of compiling are done, both 0 when nothing is compiled; ``lag_s``: the
+    longest that an event of any model has waited to get into a tree; ``writes_waiting``: of the writer;
     ``store_trouble``: why the store cannot be used, empty when it can.
     """
 
@@ -116,6 +117,8 @@ class Status:
     tls: bool
     tokens: bool
     log_level: str
+    kernels_ready: int = 0
+    kernels: int = 0
 
     @property
     def grower_well(self) -> bool:
