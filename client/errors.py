@@ -1,4 +1,8 @@
-"""What can go wrong, as one small hierarchy: every exception of the client is a :class:`QuercusError`."""
+"""What can go wrong, as one small hierarchy: every exception of a call is a :class:`QuercusError`.
+
+Attributes and prunings check themselves when they are made. They raise `quercus.belief.errors.InvalidInput`, which is a
+``ValueError`` as :class:`InvalidArgument` is.
+"""
 
 from __future__ import annotations
 

@@ -12,9 +12,10 @@ import numpy as np
 from numba.core import event
 
 from quercus.belief.frame import Frame
+from quercus.specification import parameters
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
-from quercus.specification.strategies import RECOMMENDED
+from quercus.specification.strategies import PUBLISHED, RECOMMENDED
 from quercus.trees.cells import Cells
 from quercus.trees.interval import IntervalSolver, entropy_interval
 from quercus.trees.query import Asked
@@ -75,18 +76,22 @@ def _cells_of(labels: np.ndarray[Any, np.dtype[np.float64]]) -> None:
     solver.bound_classes_cells(cells)
 
 
+def _specification(alpha: float, strategy: str) -> Specification:
+    return Specification(_ATTRIBUTES, Frame(("x", "y", "z")), alpha, budget=9, strategy=strategy)
+
+
 def _grow_precise(small: int) -> None:
     """Grow two trees of precise labels and none; nodes of fewer than `small` rows keep no counts."""
     labels = _CLASSES.copy()
     labels[30:] = 1.0
-    state = GrowthState(Specification(_ATTRIBUTES, Frame(("x", "y", "z")), 0.9, budget=9), small)
+    state = GrowthState(_specification(0.9, PUBLISHED), small)
     for begin in (0, 20):
         state = grow(state, [Observed(_ROWS[begin : begin + 20], labels[begin : begin + 20])])
         state.agenda(2)
 
 
 def _grow_committee() -> None:
-    covering = Specification(_ATTRIBUTES, Frame(("x", "y", "z")), budget=9, strategy=RECOMMENDED)
+    covering = _specification(parameters.ALPHA.default, RECOMMENDED)
     labels = _CLASSES.copy()
     labels[20:] = 1.0
     grow(GrowthState(covering), [Observed(_ROWS, labels)]).agenda(2)
@@ -97,7 +102,7 @@ def _grow_general(alpha: float) -> None:
     mixed = _CLASSES.copy()
     mixed[10:20], mixed[20:] = [0.0, 1.0, 1.0], 1.0
     doubtful = np.maximum(_CLASSES, np.random.default_rng(1).random((40, 3)))  # all distinct
-    specification = Specification(_ATTRIBUTES, Frame(("x", "y", "z")), alpha, budget=9)
+    specification = _specification(alpha, PUBLISHED)
     for labels in (mixed, doubtful):
         for small in (1, 99):
             state = grow(GrowthState(specification, small), [Observed(_ROWS, labels)])
