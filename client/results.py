@@ -35,6 +35,7 @@ class Specification:
 
     Examples
     --------
+    >>> from quercus.client import Nominal, Numeric
     >>> Specification([Nominal("X", "abc"), Numeric("age")], ["ill", "well"], budget=5).classes
     ('ill', 'well')
     """
