@@ -89,7 +89,11 @@ class Supervisor:
         elif self.is_silent:
             state = states.STATE_SILENT
         at = self._beat.at if self.is_silent else ""
-        return states(state=state, pid=self.pid, restarts=self._restarts, at=at)
+        beat = self._beat
+        return states(
+            state=state, pid=self.pid, restarts=self._restarts, at=at, learning=beat.learning,
+            waiting=beat.waiting, waiting_count=beat.waiting_count,
+        )  # fmt: skip
 
     def set_log_level(self, level: str) -> None:
         """Have this grower, and those that come after it, log from `level` on."""
