@@ -21,24 +21,21 @@ from quercus.server.limits import (
     AGENDA_SHARE,
     CHECK_S,
     LEARNING_COST,
-    MAX_ATTRIBUTES,
     MAX_BATCH_ROWS,
     MAX_CALLS,
-    MAX_CLASSES,
     MAX_LEARNING_COST,
     MAX_LEASES,
     MAX_MESSAGE_BYTES,
     MAX_MODELS,
-    MAX_NAME_CHARACTERS,
     MAX_PUSH_WINDOW,
     MAX_SNAPSHOT_INTERVAL_S,
     MAX_STREAMS,
-    MAX_VALUES,
     PUSH_WINDOW,
     SNAPSHOT_INTERVAL_S,
     Sizes,
 )
 from quercus.server.listening import is_loopback
+from quercus.specification.parameters import MAX_ATTRIBUTES, MAX_CLASSES, MAX_NAME_CHARS, MAX_VALUES
 from quercus.storage import KEPT_VERSIONS, file_url
 
 PREFIX: Final = "QUERCUS_"
@@ -115,7 +112,7 @@ class Config:
     max_attributes: int = MAX_ATTRIBUTES
     max_values: int = MAX_VALUES
     max_classes: int = MAX_CLASSES
-    max_name_characters: int = MAX_NAME_CHARACTERS
+    max_name_characters: int = MAX_NAME_CHARS
     max_learning_cost: int = LEARNING_COST
     max_batch_rows: int = MAX_BATCH_ROWS
     max_memory_bytes: int = 0
@@ -268,7 +265,7 @@ _BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
     ("max_attributes", 1, MAX_ATTRIBUTES),
     ("max_values", 1, MAX_VALUES),
     ("max_classes", 2, MAX_CLASSES),
-    ("max_name_characters", 1, MAX_NAME_CHARACTERS),
+    ("max_name_characters", 1, MAX_NAME_CHARS),
     ("max_learning_cost", 1, MAX_LEARNING_COST),
     ("max_batch_rows", 1, MAX_BATCH_ROWS),
     ("max_memory_bytes", 0, 2**63),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from quercus.specification.parameters import MAX_ATTRIBUTES, MAX_CLASSES, MAX_NAME_CHARS, MAX_VALUES
+
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """Largest message received; a larger one is RESOURCE_EXHAUSTED."""
 
@@ -26,9 +28,6 @@ CHECK_S: Final = 5.0
 MAX_BATCH_ROWS: Final = 10_000
 """Rows in one push or one classification."""
 
-MAX_ATTRIBUTES: Final = 1000
-MAX_CLASSES: Final = 64
-
 MAX_PAGE: Final = 1000
 """Entries of one page of a listing."""
 
@@ -42,21 +41,11 @@ MAX_LABELLER_CHARACTERS: Final = 100
 MAX_ID_CHARACTERS: Final = 200
 """Length of an instance id, and of a batch id."""
 
-MAX_NAME_CHARACTERS: Final = 100
-"""Length of the name of a class, an attribute or a nominal value."""
-
-MAX_VALUES: Final = 1000
-"""Values of one nominal attribute, declared and learned together."""
-
 LEARNING_COST: Final = 10_000
-"""Trees that the learner of a model may grow to learn once, see `quercus.trees.algorithms.learning_cost`,"""
+"""Trees that the learner of a model may grow to learn once, see `quercus.specification.algorithms.learning_cost`,"""
 
 MAX_LEARNING_COST: Final = 1_000_000
 """unless configured, up to this: more than any algorithm can ask for."""
-
-MAX_BUDGET: Final = 1_000_000
-MAX_COUNT: Final = 1_000_000
-"""Largest min_instances, max_depth and warmup_rows."""
 
 MAX_STATEMENTS: Final = 10_000
 """Statements in one request."""
@@ -179,5 +168,5 @@ class Sizes:
     max_attributes: int = MAX_ATTRIBUTES
     max_values: int = MAX_VALUES
     max_classes: int = MAX_CLASSES
-    max_name_characters: int = MAX_NAME_CHARACTERS
+    max_name_characters: int = MAX_NAME_CHARS
     max_learning_cost: int = LEARNING_COST

@@ -25,7 +25,8 @@ class Beat:
     Attributes
     ----------
     at : the model that a step is taken of; empty between two steps.
-    compiling : whether the numerical kernels are being compiled, which no tree can do without.
+    compiling : whether kernels are being compiled that no tree can do without.
+    kernels_ready, kernels : steps of compiling that are done, and all of them; 0 and 0 when nothing is compiled.
     learning : models that are learned again now, in processes of their own.
     waiting : models that wait for such a process, the next one first; at most `MOST_NAMES` are named.
     waiting_count : how many they are.
@@ -33,6 +34,8 @@ class Beat:
 
     at: str = ""
     compiling: bool = False
+    kernels_ready: int = 0
+    kernels: int = 0
     learning: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
     waiting_count: int = 0
@@ -83,11 +86,12 @@ class Pulse:
             self._written_at = now
             line = self._line()
             first, count = line.waiting[:MOST_NAMES], len(line.waiting)
-            self._write(Beat(model, self._last.compiling, line.learning, first, count))
+            told: dict[str, Any] = {"learning": line.learning, "waiting": first, "waiting_count": count}
+            self._write(replace(self._last, at=model, **told))
 
-    def compiling(self, whether: bool) -> None:
-        """Say that the kernels are compiled from now on, or that they are ready."""
-        self._write(replace(self._last, compiling=whether))
+    def compiling(self, ready: int, total: int, trees: bool) -> None:
+        """Say how many steps of compiling are done (0 of 0: none is needed), and whether trees can grow meanwhile."""
+        self._write(replace(self._last, compiling=not trees, kernels_ready=ready, kernels=total))
 
     def _write(self, beat: Beat) -> None:
         self._last = beat

@@ -5,9 +5,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from quercus.specification.attributes import MISSING_NAME
 from quercus.trees.encoding import THRESHOLD_SIDES
 from quercus.trees.flat import FlatTree
-from quercus.trees.specification import MISSING_NAME
 from quercus.trees.tree import Node
 
 MAX_LABEL_CHARS = 28

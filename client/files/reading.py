@@ -15,7 +15,8 @@ from quercus.client.files.labels import ClassLabel, FileLabel, LabelFile, label_
 from quercus.client.files.opening import open_table
 from quercus.client.files.schema import Schema, class_column, infer
 from quercus.client.files.table import Table
-from quercus.client.results import Attribute, Floats, Nominal
+from quercus.client.results import Floats
+from quercus.specification.attributes import Attribute, Nominal
 
 if TYPE_CHECKING:
     import pandas as pd
