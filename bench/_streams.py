@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.frame import Frame
-from quercus.trees.specification import Attribute, Nominal, Numeric, Specification
+from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.model import Specification
 from quercus.trees.stream import Observed
 
 DEPTH = 5

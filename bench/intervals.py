@@ -14,12 +14,28 @@ from _report import Report, Row, axes, dots, options, reporting
 from scipy.optimize import minimize
 
 from quercus.trees.cells import Cells
-from quercus.trees.interval import IntervalSolver, entropy_intervals, prepare
+from quercus.trees.interval import IntervalSolver, entropy_intervals
 from quercus.trees.likelihood import estimate
+from quercus.trees.prepare import prepare
 
 ALPHA = 0.8
 STARTS = 8
 GAP = 1e-6  # bits
+NEAR_ONE = (
+    1e-6,
+    1e-7,
+    1e-8,
+    1e-9,
+    1e-10,
+    1e-12,
+)  # 1 - α: levels at which rounding is nearly as large as the cut
+HARD = (
+    (0, 500, 7),
+    (1, 500, 7),
+    (145, 200, 5),
+    (151, 50, 6),
+    (159, 500, 7),
+)  # the slowest: seed, rows, classes
 BLOCK_S = 0.5  # a repeat goes on for so long, so that fast problems are not lost in the clock's grain
 
 
@@ -150,6 +166,28 @@ def add(report: Report, work: Work, kind: str, us: float, gap: float, them: floa
     )
 
 
+def measure_near_one(report: Report) -> None:
+    """Find the slowest problem at levels near 1, where a search that fights rounding does not end."""
+    problems = [
+        (P / P.max(axis=1, keepdims=True), np.ones(len(P)))
+        for P in (random_contours(np.random.default_rng(seed), l, n) for seed, n, l in HARD)
+    ]
+    entropy_intervals(problems, 1 - NEAR_ONE[0])  # loads what is needed
+    seconds, gaps = [], []
+    for rest in NEAR_ONE:
+        for problem in problems:
+            started = time.process_time()
+            gaps.append(float(entropy_intervals([problem], 1 - rest).gap.max()))
+            seconds.append(time.process_time() - started)
+    report.add(
+        Row(
+            f"entropy intervals, {len(problems)} hard ones of 5 to 7 classes and 50 to 500 rows, α from "
+            f"1 - {NEAR_ONE[0]:g} to 1 - {NEAR_ONE[-1]:g}, the slowest of {len(seconds)}",
+            f"{max(seconds) * 1e3:.1f} ms, largest gap {max(gaps):.0e}",
+        )
+    )
+
+
 def draw(report: Report, rates: dict[str, tuple[float, float, float]]) -> None:
     figure, (axis,) = axes()
     titles = (
@@ -170,6 +208,7 @@ def main() -> None:
         rates = {
             f"{work.name}, {work.l} × {work.n}": measure(report, work, 1 if quick else 3) for work in WORKS
         }
+        measure_near_one(report)
         draw(report, rates)
 
 

@@ -15,7 +15,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from quercus.belief.frame import Frame
-from quercus.trees.specification import Nominal, Specification
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
 from quercus.trees.stream import GrowthState, Observed, grow
 
 ROWS, DISTINCT, CLASSES, ATTRIBUTES, VALUES = 1_000, 200, 3, 4, 4
@@ -46,7 +47,7 @@ def state_of(X, contours, alpha=0.8):
     values = tuple(f"v{value}" for value in range(VALUES))
     attributes = tuple(Nominal(f"a{k}", values) for k in range(ATTRIBUTES))
     frame = Frame(tuple(f"c{klass}" for klass in range(CLASSES)))
-    spec = Specification(attributes, frame, alpha=alpha, budget=100)
+    spec = Specification(attributes, frame, alpha=alpha, budget=100, strategy="published")
     state = grow(GrowthState.initial(spec), [Observed(X, contours)])
     assert state.flat.undecided[0], "the root must be undecided"  # and the tree is there
     return state

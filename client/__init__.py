@@ -39,9 +39,6 @@ if TYPE_CHECKING:
         Instance,
         Lease,
         Model,
-        Nominal,
-        Numeric,
-        Pruning,
         PushReport,
         Query,
         Reason,
@@ -50,6 +47,8 @@ if TYPE_CHECKING:
         Status,
     )
     from quercus.client.treeview import Tree, TreeNode, TreeUpdate
+    from quercus.specification.algorithms import Pruning
+    from quercus.specification.attributes import Nominal, Numeric
 
 __all__ = [
     "ANY",
@@ -100,9 +99,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "answers": ("Answer", "AnswerFilter", "Statement", "StatementReport"),
-    "client": ("Client",),
-    "errors": (
+    "..specification.algorithms": ("Pruning",),
+    "..specification.attributes": ("Nominal", "Numeric"),
+    ".answers": ("Answer", "AnswerFilter", "Statement", "StatementReport"),
+    ".client": ("Client",),
+    ".errors": (
         "AlreadyExists",
         "BufferFull",
         "Cancelled",
@@ -118,15 +119,15 @@ _HOMES = {
         "Unauthenticated",
         "Unavailable",
     ),
-    "labelling_results": (
+    ".labelling_results": (
         "ANY",
         "Filter",
         "Labeller",
         "LabellingPolicy",
         "QueryStep",
     ),
-    "outbox": ("Outbox",),
-    "results": (
+    ".outbox": ("Outbox",),
+    ".results": (
         "AnswerReport",
         "Between",
         "Classification",
@@ -135,9 +136,6 @@ _HOMES = {
         "Instance",
         "Lease",
         "Model",
-        "Nominal",
-        "Numeric",
-        "Pruning",
         "PushReport",
         "Query",
         "Reason",
@@ -145,7 +143,7 @@ _HOMES = {
         "Specification",
         "Status",
     ),
-    "treeview": (
+    ".treeview": (
         "Tree",
         "TreeNode",
         "TreeUpdate",
@@ -158,7 +156,7 @@ def __getattr__(name: str) -> Any:
     home = next((module for module, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{home}"), name)
+    found = getattr(import_module(home, __name__), name)
     globals()[name] = found
     return found
 

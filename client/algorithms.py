@@ -13,11 +13,13 @@ from google.protobuf.message import Message
 
 from quercus.client.errors import invalid
 from quercus.proto.v1 import model_pb2
+from quercus.proto.words import words_of
+from quercus.specification.algorithms import ALGORITHMS
+from quercus.specification.parameter import parameters_of
 
 AlgorithmLike = str | Mapping[str, Any]
-_KINDS = model_pb2.Algorithm.DESCRIPTOR.oneofs_by_name["kind"].fields
-NAMES = tuple(field.name.replace("_", "-") for field in _KINDS)
-"""The names of all learners."""
+_CHOICES = {each.name: each.choices for kind in ALGORITHMS.values() for each in parameters_of(kind)}
+_CHOICES["share"] = _CHOICES["max_features"]
 
 
 def to_proto(given: AlgorithmLike, field: str = "algorithm") -> model_pb2.Algorithm:
@@ -32,8 +34,8 @@ def to_proto(given: AlgorithmLike, field: str = "algorithm") -> model_pb2.Algori
         raise invalid(field, f"is {given!r}, must be a name or a mapping with a name")
     parameters = {"name": given} if isinstance(given, str) else dict(given)
     name = parameters.pop("name", None)
-    if not isinstance(name, str) or name.replace("_", "-") not in NAMES:
-        raise invalid(f"{field}.name", f"is {name!r}, must be one of {', '.join(NAMES)}")
+    if not isinstance(name, str) or name.replace("_", "-") not in ALGORITHMS:
+        raise invalid(f"{field}.name", f"is {name!r}, must be one of {', '.join(ALGORITHMS)}")
     message = model_pb2.Algorithm()
     below = getattr(message, name.replace("-", "_"))
     below.SetInParent()
@@ -59,7 +61,7 @@ def from_proto(message: model_pb2.Algorithm) -> dict[str, Any]:
         if each.message_type is not None:
             found[key] = from_proto(value)
         elif each.enum_type is not None:
-            found[key] = _words(each)[value]
+            found[key] = _words(each.enum_type)[value]
         else:
             found[key] = value
     return found
@@ -92,7 +94,7 @@ def _set(below: Message, key: str, value: Any, field: str) -> None:
         getattr(below, key).CopyFrom(to_proto(value, field))
         return
     if described.enum_type is not None:
-        words = {word: number for number, word in _words(described).items()}
+        words = {word: number for number, word in _words(described.enum_type).items()}
         if not isinstance(value, str) or value not in words:
             raise invalid(field, f"is {value!r}, must be one of {', '.join(words)}")
         value = words[value]
@@ -107,11 +109,6 @@ def _parameters(below: Message) -> list[str]:
     return list(dict.fromkeys("max_features" if name in ("number", "share") else name for name in names))
 
 
-def _words(described: Any) -> dict[int, str]:
-    """The choices of an enum as people write them: those of leaves in capitals, as in the literature."""
-    found = {}
-    for value in described.enum_type.values:
-        word = value.name.removeprefix(f"{described.name.upper()}_")
-        if value.number:
-            found[value.number] = word if described.name == "leaf" else word.lower()
-    return found
+def _words(enum: Any) -> dict[int, str]:
+    """The choices of an enum as people write them."""
+    return words_of(enum, _CHOICES[enum.name.lower()])

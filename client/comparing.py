@@ -7,7 +7,8 @@ from typing import Any
 
 from quercus.client import algorithms
 from quercus.client.errors import AlreadyExists
-from quercus.client.results import Attribute, Model, Nominal, Specification
+from quercus.client.results import Model, Specification
+from quercus.specification.attributes import Attribute, Nominal
 
 _PLAIN = ("alpha", "budget", "min_instances", "max_depth", "warmup_rows", "strategy", "pruning")
 

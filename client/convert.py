@@ -17,19 +17,13 @@ from quercus.client.errors import invalid
 from quercus.client.labels import label_from_proto
 from quercus.client.results import (
     AnswerReport,
-    Attribute,
     Classifications,
     Evidence,
     Floats,
     Instance,
     Integers,
     Lease,
-    Missing,
     Model,
-    Nominal,
-    Numeric,
-    Pruning,
-    PruningKind,
     Query,
     Reason,
     Rival,
@@ -39,6 +33,10 @@ from quercus.client.results import (
 )
 from quercus.client.treeview import AttributeBranches, Member, Tree, TreeNode
 from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
+from quercus.proto.words import words_of
+from quercus.specification import parameters
+from quercus.specification.algorithms import Pruning, PruningKind
+from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric
 
 _EVIDENCE_KINDS = {
     instance_pb2.Evidence.KIND_UNSPECIFIED: "statement",
@@ -47,11 +45,8 @@ _EVIDENCE_KINDS = {
     instance_pb2.Evidence.KIND_STATEMENT: "stated",
 }
 RenderFormat = Literal["text", "dot", "svg"]
-UPDATABLE = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning", "prediction_level")
-_PRUNING: dict[str, model_pb2.PruningKind.ValueType] = {
-    "chi-square": model_pb2.PRUNING_KIND_CHI_SQUARE,
-    "likelihood": model_pb2.PRUNING_KIND_LIKELIHOOD,
-}
+_PRUNING = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
+_MISSING = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
 
 
 def model_resource(model: str) -> str:
@@ -97,19 +92,16 @@ def specification_to_proto(specification: Specification) -> model_pb2.Specificat
 
 
 def pruning_to_proto(pruning: Pruning) -> model_pb2.Pruning:
-    """How a tree is pruned; a kind that does not exist is named here."""
-    kind = _PRUNING.get(pruning.kind)
-    if kind is None:
-        raise invalid(
-            "specification.pruning.kind", f"is {pruning.kind!r}, must be one of {', '.join(_PRUNING)}"
-        )
-    return model_pb2.Pruning(kind=kind, level=pruning.level)
+    """How a tree is pruned."""
+    return model_pb2.Pruning(kind=_number(_PRUNING, pruning.kind), level=pruning.level)
+
+
+def _number(words: Mapping[int, str], word: str) -> Any:
+    return next(number for number, each in words.items() if each == word)
 
 
 def _attribute_to_proto(attribute: Attribute) -> model_pb2.Attribute:
-    missing = (
-        model_pb2.MISSING_POLICY_REJECT if attribute.missing == "reject" else model_pb2.MISSING_POLICY_BRANCH
-    )
+    missing = _number(_MISSING, attribute.missing)
     if isinstance(attribute, Nominal):
         nominal = model_pb2.NominalAttribute(values=attribute.values)
         return model_pb2.Attribute(name=attribute.name, nominal=nominal, missing=missing)
@@ -139,16 +131,17 @@ def specification(message: model_pb2.Specification) -> Specification:
 
 
 def _pruning(message: model_pb2.Pruning) -> Pruning:
-    kind = cast(PruningKind, next(name for name, number in _PRUNING.items() if number == message.kind))
-    return Pruning(kind, message.level)
+    return Pruning(cast(PruningKind, _PRUNING[message.kind]), message.level)
 
 
 def _attribute(message: model_pb2.Attribute) -> Attribute:
-    missing: Missing = "reject" if message.missing == model_pb2.MISSING_POLICY_REJECT else "branch"
+    missing = cast(Missing, _MISSING.get(message.missing, parameters.MISSING_VALUE.default))
     if message.WhichOneof("kind") == "nominal":
         return Nominal(message.name, message.nominal.values, missing)
     numeric = message.numeric
-    return Numeric(message.name, numeric.bins or 4, numeric.edges, missing, numeric.cuts or None)
+    return Numeric(
+        message.name, numeric.bins or parameters.BINS.default, numeric.edges, missing, numeric.cuts or None
+    )
 
 
 def model(message: model_pb2.Model) -> Model:
@@ -192,6 +185,8 @@ def status(message: admin_pb2.GetStatusResponse) -> Status:
         tls=message.tls,
         tokens=message.tokens,
         log_level=message.log_level,
+        kernels_ready=grower.kernels_ready,
+        kernels=grower.kernels,
     )
 
 

@@ -9,10 +9,13 @@ from collections.abc import Iterable, Mapping
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from quercus.client.convert import UPDATABLE, model_resource, pruning_to_proto, specification_to_proto
+from quercus.client.convert import model_resource, pruning_to_proto, specification_to_proto
 from quercus.client.errors import DeadlineExceeded, InvalidArgument, QuercusError, Unavailable, invalid
-from quercus.client.results import Lease, Model, Nominal, Numeric, Pruning, Specification
+from quercus.client.results import Lease, Model, Specification
 from quercus.proto.v1 import model_pb2, query_pb2
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import CHANGEABLE
 
 Change = float | str | Pruning | None
 LONGEST_POLL_S = 10.0
@@ -27,27 +30,19 @@ def specification(given: Specification) -> model_pb2.Specification:
 
     What cannot even be written down is named here, the rest by the server.
     """
-    _check_text(given.classes, "classes")
+    for k, name in enumerate(given.classes):
+        if not isinstance(name, str):
+            raise invalid(f"classes[{k}]", f"is {name!r} ({type(name).__name__}), must be text")
     for k, attribute in enumerate(given.attributes):
         if not isinstance(attribute, Nominal | Numeric):
             kind = type(attribute).__name__
             raise invalid(f"attributes[{k}]", f"expected Nominal or Numeric, got {attribute!r} ({kind})")
-        _check_text([attribute.name], f"attributes[{k}].name", one=True)
-        if isinstance(attribute, Nominal):
-            _check_text(attribute.values, f"attributes[{k}].values")
     try:
         return specification_to_proto(given)
     except InvalidArgument:
         raise
     except (TypeError, ValueError, OverflowError) as error:
         raise invalid("specification", str(error)) from None
-
-
-def _check_text(names: Iterable[object], field: str, *, one: bool = False) -> None:
-    for k, name in enumerate(names):
-        if not isinstance(name, str):
-            where = field if one else f"{field}[{k}]"
-            raise invalid(where, f"is {name!r} ({type(name).__name__}), must be text")
 
 
 def may_repeat(request: object, failed: QuercusError) -> bool:
@@ -71,8 +66,8 @@ def duration(seconds: float, field: str) -> Duration:
 def update(model: str, changes: Mapping[str, Change]) -> model_pb2.UpdateModelRequest:
     """What UpdateModel takes: the fields named and nothing else."""
     for name in changes:
-        if name not in UPDATABLE:
-            raise invalid(name, f"cannot be changed; what can is {', '.join(UPDATABLE)}")
+        if name not in CHANGEABLE:
+            raise invalid(name, f"cannot be changed; what can is {', '.join(CHANGEABLE)}")
         if changes[name] is None and name not in ("max_depth", "pruning"):
             raise invalid(name, "is None, must have a value (only max_depth and pruning may be none)")
     given = {

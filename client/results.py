@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Attribute
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -23,60 +26,9 @@ class Between:
     high: float
 
 
-Missing = Literal["branch", "reject"]
-PruningKind = Literal["chi-square", "likelihood"]
-
-
-@dataclass(frozen=True)
-class Nominal:
-    """A nominal attribute: ``values`` in order; values seen later are appended by the server.
-
-    ``missing="reject"`` refuses a row without this value; ``"branch"`` gives missing values a branch of
-    their own.
-    """
-
-    name: str
-    values: Sequence[str] = ()
-    missing: Missing = "branch"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(self.values))
-
-
-@dataclass(frozen=True)
-class Numeric:
-    """A numeric attribute, cut into ``bins`` of equal width, or at inner ``edges``, which then set ``bins``.
-
-    With ``cuts`` a node splits at one threshold instead, chosen among at most so many candidates: the ``edges``, or
-    quantiles of the model's first rows.
-    """
-
-    name: str
-    bins: int = 4
-    edges: Sequence[float] = ()
-    missing: Missing = "branch"
-    cuts: int | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
-        if self.edges:
-            object.__setattr__(self, "bins", len(self.edges) + 1)
-
-
-Attribute = Nominal | Numeric
-
-
-@dataclass(frozen=True)
-class Pruning:
-    """How a tree is pruned before it is published: by which test, and at which significance level."""
-
-    kind: PruningKind
-    level: float | None = None
-
-
 @dataclass(frozen=True)
 class Specification:
-    """What defines a model; ``None`` leaves the server's default (alpha .8, budget 0, min_instances 2, no pruning).
+    """What defines a model; ``None`` leaves the default, see :mod:`quercus.specification.parameters`.
 
     ``algorithm`` is the learner: a name, or a mapping of a name and parameters (:mod:`quercus.client.algorithms`).
     ``prediction_level``: how cautious sets of classes are, from 1 (the likeliest class alone) to 0 (the whole frame).
@@ -143,7 +95,8 @@ class Status:
     """How a server is.
 
     ``grower``: off, running, restarting, silent or compiling; ``grower_at``: the model at which a silent one hangs;
-    ``lag_s``: the longest that an event of any model has waited to get into a tree; ``writes_waiting``: of the writer;
+    ``kernels_ready`` of ``kernels`` steps of compiling are done, both 0 when nothing is compiled; ``lag_s``: the
+    longest that an event of any model has waited to get into a tree; ``writes_waiting``: of the writer;
     ``store_trouble``: why the store cannot be used, empty when it can.
     """
 
@@ -164,6 +117,8 @@ class Status:
     tls: bool
     tokens: bool
     log_level: str
+    kernels_ready: int = 0
+    kernels: int = 0
 
     @property
     def grower_well(self) -> bool:

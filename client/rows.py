@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from quercus.client.errors import invalid
 from quercus.client.missing import is_missing
-from quercus.client.results import Attribute, Between, Floats, Nominal, Specification
+from quercus.client.results import Between, Floats, Specification
 from quercus.proto.v1 import values_pb2
+from quercus.specification.attributes import Attribute, Nominal
 
 UNKNOWN = -1.0
 """Stands for a nominal value that the model does not list yet, before such rows are sent by name."""

@@ -21,26 +21,25 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from quercus.belief.errors import InvalidInput
 from quercus.client import algorithms
 from quercus.client.errors import InvalidArgument
 from quercus.client.files.errors import FileError
-from quercus.client.results import Attribute, Nominal, Numeric, Pruning, Specification
+from quercus.client.results import Specification
+from quercus.specification import model
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.parameter import parameters_of
 
-_OPTIONS = {
-    "alpha": (int, float),
-    "budget": (int,),
-    "min_instances": (int,),
-    "max_depth": (int,),
-    "warmup_rows": (int,),
-    "strategy": (str,),
-    "prediction_level": (int, float),
-}
-_KINDS = {float: "a number", int: "a whole number", str: "text"}
+_OPTIONS = {each.name: each for each in parameters_of(model.Specification)}
 _KEYS = ("attributes", "classes", *_OPTIONS, "pruning", "algorithm")
+_KINDS: dict[str, type[Attribute]] = {"nominal": Nominal, "numeric": Numeric}
 _ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing", "cuts")
 
 
@@ -75,12 +74,9 @@ def from_dict(path: Path, content: Any) -> Specification:
     for key in ("attributes", "classes"):
         if key not in table:
             raise FileError(path, f"{key} is not given")
-    options: dict[str, Any] = {}
-    for key, kinds in _OPTIONS.items():
-        value = table.get(key)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
-            raise FileError(path, f"{key} must be {_KINDS[kinds[-1]]}, is {value!r}")
-        options[key] = value
+    with _at(path):
+        given = {key: table[key] for key in _OPTIONS if table.get(key) is not None}
+        options = {key: _OPTIONS[key].check(value) for key, value in given.items()}
     attributes = _list(path, table["attributes"], "attributes")
     return Specification(
         [_attribute(path, each, f"attributes[{i}]") for i, each in enumerate(attributes)],
@@ -100,40 +96,35 @@ def _algorithm(path: Path, content: Any) -> dict[str, Any]:
 
 def _pruning(path: Path, content: Any) -> Pruning:
     table = _table(path, content, "pruning", ("kind", "level"))
-    kind, level = table.get("kind"), table.get("level")
-    if kind not in ("chi-square", "likelihood"):
-        raise FileError(path, f'pruning.kind must be "chi-square" or "likelihood", is {kind!r}')
-    if level is not None and (isinstance(level, bool) or not isinstance(level, int | float)):
-        raise FileError(path, f"pruning.level must be a number, is {level!r}")
-    return Pruning(kind, level)
+    with _at(path, "pruning."):
+        return Pruning(**({"kind": None} | table))
 
 
 def _attribute(path: Path, content: Any, where: str) -> Attribute:
     table = _table(path, content, where, _ATTRIBUTE_KEYS)
-    name, missing = table.get("name"), table.get("missing", "branch")
-    if not isinstance(name, str):
-        raise FileError(path, f"{where}.name must be text, is {name!r}")
-    if missing not in ("branch", "reject"):
-        raise FileError(path, f'{where}.missing must be "branch" or "reject", is {missing!r}')
     kind = table.get("kind", "nominal" if "values" in table else "numeric")
-    wrong = {"nominal": ("bins", "edges", "cuts"), "numeric": ("values",)}.get(kind)
-    if wrong is None:
+    if kind not in _KINDS:
         raise FileError(path, f'{where}.kind must be "nominal" or "numeric", is {kind!r}')
-    for key in wrong:
-        if key in table:
+    known = {each.name for each in fields(_KINDS[kind])}
+    given = {key: value for key, value in table.items() if key != "kind"}
+    for key in given:
+        if key not in known:
             raise FileError(path, f"{where}.{key} has no meaning for a {kind} attribute")
-    if kind == "nominal":
-        return Nominal(name, _names(path, table.get("values", []), f"{where}.values"), missing)
-    bins, edges = table.get("bins", 4), _list(path, table.get("edges", []), f"{where}.edges")
-    if isinstance(bins, bool) or not isinstance(bins, int):
-        raise FileError(path, f"{where}.bins must be a whole number, is {bins!r}")
-    for edge in edges:
-        if isinstance(edge, bool) or not isinstance(edge, int | float):
-            raise FileError(path, f"{where}.edges must be numbers, has {edge!r}")
-    cuts = table.get("cuts")
-    if cuts is not None and (isinstance(cuts, bool) or not isinstance(cuts, int) or cuts < 1):
-        raise FileError(path, f"{where}.cuts must be a whole number from 1, is {cuts!r}")
-    return Numeric(name, bins, edges, missing, cuts)
+    if "values" in given:
+        _names(path, given["values"], f"{where}.values")
+    if "edges" in given:
+        _list(path, given["edges"], f"{where}.edges")
+    with _at(path, f"{where}."):
+        return _KINDS[kind](**({"name": None} | given))
+
+
+@contextmanager
+def _at(path: Path, above: str = "") -> Iterator[None]:
+    """Name the file and the key of a value that is refused."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise FileError(path, f"{above}{error.field} {error.reason}") from None
 
 
 def _table(path: Path, content: Any, where: str, keys: Collection[str]) -> dict[str, Any]:

@@ -11,24 +11,35 @@ from sklearn.utils.validation import check_consistent_length
 
 from quercus.belief.contour import is_precise
 from quercus.belief.errors import InvalidInput, shown
-from quercus.belief.frame import MAX_NAME_CHARS, Frame
+from quercus.belief.frame import Frame
 from quercus.estimators.base import BeliefClassifier
 from quercus.estimators.columns import Columns, distinct_names, is_frame
 from quercus.estimators.labels import read_labels
 from quercus.estimators.trees import pruning_of
-from quercus.trees.checks import PREDICTION_LEVEL
+from quercus.specification.attributes import Attribute, Numeric
+from quercus.specification.model import Specification
+from quercus.specification.parameter import Parameter
+from quercus.specification.parameters import (
+    ALPHA,
+    BINS,
+    CANDIDATE_CUTS,
+    LEVEL,
+    MAX_COUNT,
+    MIN_INSTANCES,
+    PREDICTION_LEVEL,
+    STRATEGY,
+)
 from quercus.trees.learners.model import Learned
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.weights import counted
 from quercus.trees.query import Asked
-from quercus.trees.specification import MAX_COUNT, Attribute, Numeric, Specification, check_count
-from quercus.trees.strategies.names import RECOMMENDED
 from quercus.trees.stream import Answered, Event, GrowthState, Observed, Refused, grow
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+BATCH_SIZE = Parameter("batch_size", int, 1, "Rows to ask about at once", 1, MAX_COUNT)
 NOWHERE = Asked((), None, None, ())  # of a refusal that is part of no round
 
 
@@ -53,7 +64,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         How cautious `predict_set` is, and how wide the bounds of `predict_belief` and `predict_contour`: the level of
         the likelihood cut that they are bounds over, from 1 (the estimate alone) to 0 (anything).
     strategy
-        What `query` asks, a name of `quercus.trees.strategies.names.STRATEGIES`.
+        What `query` asks, a name of `quercus.specification.strategies.STRATEGIES`.
     missing_label
         What stands in `y` for a label that is not known, besides None and NaN.
     classes, categorical_features
@@ -76,15 +87,15 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
     def __init__(
         self,
         *,
-        alpha: float = 0.8,
-        min_instances: int = 2,
+        alpha: float = ALPHA.default,
+        min_instances: int = MIN_INSTANCES.default,
         max_depth: int | None = None,
-        bins: int | None = 4,
-        max_cuts: int = 32,
+        bins: int | None = BINS.default,
+        max_cuts: int = CANDIDATE_CUTS.default,
         pruning: str | None = None,
-        level: float = 0.05,
-        prediction_level: float = PREDICTION_LEVEL,
-        strategy: str = RECOMMENDED,
+        level: float = LEVEL.default,
+        prediction_level: float = PREDICTION_LEVEL.default,
+        strategy: str = STRATEGY.default,
         missing_label: object = np.nan,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
@@ -103,7 +114,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         self.categorical_features = categorical_features
 
     def _learn(self, table: Table) -> Learned:
-        names = distinct_names(self.classes_.tolist(), MAX_NAME_CHARS)
+        names = distinct_names(self.classes_.tolist())
         table = counted(table)
         specification = self._specification(table.attributes, names, len(table))
         state = grow(GrowthState.initial(specification), [Observed(table.values, table.contours)])
@@ -163,7 +174,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         ValueError
             When something is not so.
         """
-        check_count(batch_size, "batch_size", 1)
+        BATCH_SIZE.check(batch_size)
         fresh = clone(self)
         X = fresh._validated(X, reset=True)
         labels = read_labels(y, self._frame(), self.missing_label)
@@ -181,7 +192,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         elif candidates is not None:
             allowed = _numbers(candidates, count)
         specification = self._specification(
-            columns.attributes, distinct_names(labels.classes.tolist(), MAX_NAME_CHARS), len(values)
+            columns.attributes, distinct_names(labels.classes.tolist()), len(values)
         )
         others = np.setdiff1d(np.arange(len(values)), allowed)
         events: list[Event] = [Observed(values, contours), *(Refused(int(row), NOWHERE) for row in others)]

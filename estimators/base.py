@@ -19,12 +19,13 @@ from quercus.belief.mass import MassFunction
 from quercus.estimators.columns import Columns, as_array, distinct_names, is_frame
 from quercus.estimators.labels import Labels, are_classes, read_labels
 from quercus.estimators.naming import named_trees
-from quercus.trees.algorithms import Algorithm
-from quercus.trees.drawing import Names, to_dot, to_svg, to_text
+from quercus.specification.algorithms import Algorithm
+from quercus.trees.drawing import Names, to_dot, to_text
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.model import Learned, Predictions, fit
 from quercus.trees.learners.table import Table
 from quercus.trees.metrics import expected_accuracy
+from quercus.trees.picture import to_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -227,7 +228,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
 
 
 class TableClassifier(BeliefClassifier):
-    """Base of the estimators whose model is that of an algorithm of `quercus.trees.algorithms`."""
+    """Base of the estimators whose model is that of an algorithm of `quercus.specification.algorithms`."""
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:

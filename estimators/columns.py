@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.given import is_missing
+from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric
+from quercus.specification.parameters import MAX_NAME_CHARS
 from quercus.trees.learners.cells import Between, Value
-from quercus.trees.specification import MAX_NAME_CHARS, MISSING_NAME, Attribute, Nominal, Numeric
 
 Floats = NDArray[np.float64]
 Cells = NDArray[Any]  # a column, (n,)

@@ -9,8 +9,9 @@ from joblib.externals.loky import get_reusable_executor
 from quercus.belief.errors import InvalidInput, shown
 from quercus.estimators.base import TableClassifier, seed_of
 from quercus.estimators.trees import BeliefEntropyTreeClassifier
-from quercus.trees import algorithms
-from quercus.trees.algorithms import Algorithm, Share, Vote
+from quercus.specification import algorithms
+from quercus.specification.algorithms import Algorithm, Share, Vote
+from quercus.specification.parameters import MAX_FEATURES, TREES, VOTE
 from quercus.trees.learners.model import Learned, fit
 from quercus.trees.learners.table import Table
 
@@ -42,9 +43,9 @@ class EvidentialForestClassifier(TableClassifier):
         self,
         base: TableClassifier | None = None,
         *,
-        n_estimators: int = 50,
-        vote: Vote = "label",
-        max_features: Share | int = "root",
+        n_estimators: int = TREES.default,
+        vote: Vote = VOTE.default,
+        max_features: Share | int = MAX_FEATURES.default,
         n_jobs: int | None = None,
         random_state: Any = None,
         classes: Sequence[Any] | None = None,

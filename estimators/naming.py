@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from quercus.specification.attributes import Attribute, Nominal
 from quercus.trees.drawing import Names
 from quercus.trees.encoding import Edges, branch_names
 from quercus.trees.flat import FlatTree
@@ -10,7 +11,6 @@ from quercus.trees.learners.forest import Forest
 from quercus.trees.learners.model import Learned
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.specification import Attribute, Nominal
 
 
 def named_trees(model: Learned, classes: Sequence[str]) -> Iterator[tuple[FlatTree, Names]]:

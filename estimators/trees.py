@@ -4,9 +4,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from quercus.estimators.base import TableClassifier, seed_of
-from quercus.trees import algorithms
-from quercus.trees.algorithms import Algorithm, Combine, Pruning, Rule
-from quercus.trees.checks import PREDICTION_LEVEL
+from quercus.specification import algorithms
+from quercus.specification.algorithms import Algorithm, Combine, Pruning, Rule
+from quercus.specification.parameters import (
+    CANDIDATE_CUTS,
+    COMBINE,
+    CONFIDENCE,
+    FOLDS,
+    INFORMED_ONLY,
+    LEAF,
+    LEVEL,
+    MIN_BRANCH,
+    MIN_INSTANCES,
+    PREDICTION_LEVEL,
+)
 
 
 class ID3Classifier(TableClassifier):
@@ -34,7 +45,7 @@ class ID3Classifier(TableClassifier):
     def __init__(
         self,
         *,
-        min_instances: int = 2,
+        min_instances: int = MIN_INSTANCES.default,
         max_depth: int | None = None,
         max_cuts: int | None = None,
         significance: float | None = None,
@@ -70,11 +81,11 @@ class C45Classifier(TableClassifier):
     def __init__(
         self,
         *,
-        min_instances: int = 2,
+        min_instances: int = MIN_INSTANCES.default,
         max_depth: int | None = None,
         max_cuts: int | None = None,
-        min_branch: int = 2,
-        confidence: float | None = 0.25,
+        min_branch: int = MIN_BRANCH.default,
+        confidence: float | None = CONFIDENCE.default,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
     ) -> None:
@@ -114,13 +125,13 @@ class E2MTreeClassifier(TableClassifier):
     def __init__(
         self,
         *,
-        min_instances: int = 2,
+        min_instances: int = MIN_INSTANCES.default,
         max_depth: int | None = None,
-        max_cuts: int = 32,
+        max_cuts: int = CANDIDATE_CUTS.default,
         pruning: str | None = None,
-        level: float = 0.05,
-        informed_only: bool = False,
-        prediction_level: float = PREDICTION_LEVEL,
+        level: float = LEVEL.default,
+        informed_only: bool = INFORMED_ONLY.default,
+        prediction_level: float = PREDICTION_LEVEL.default,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
     ) -> None:
@@ -160,7 +171,7 @@ class BeliefTreeClassifier(TableClassifier):
     def __init__(
         self,
         *,
-        min_instances: int = 2,
+        min_instances: int = MIN_INSTANCES.default,
         max_depth: int | None = None,
         max_cuts: int | None = None,
         classes: Sequence[Any] | None = None,
@@ -197,11 +208,11 @@ class TotalUncertaintyTreeClassifier(TableClassifier):
         self,
         *,
         lam: float | None = None,
-        combine: Combine = "dempster",
-        min_instances: int = 2,
+        combine: Combine = COMBINE.default,
+        min_instances: int = MIN_INSTANCES.default,
         max_depth: int | None = None,
         max_cuts: int | None = None,
-        folds: int = 10,
+        folds: int = FOLDS.default,
         random_state: Any = None,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
@@ -246,7 +257,7 @@ class BeliefEntropyTreeClassifier(TableClassifier):
     def __init__(
         self,
         *,
-        leaf: Rule = "LBE",
+        leaf: Rule = LEAF.default,
         min_instances: int | None = None,
         max_depth: int | None = None,
         classes: Sequence[Any] | None = None,

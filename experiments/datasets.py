@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
-from quercus.client import results
 from quercus.client.files import FileError, open_table, read
 from quercus.client.files.leaks import LeakError
-from quercus.trees.specification import Attribute, Nominal, Numeric
+from quercus.specification.attributes import Attribute, Numeric
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -204,9 +203,8 @@ def read_set(
         if not isinstance(klass, str):
             raise FileError(path, f"row {row + 1} of the data has no class, or several")
     targets = np.array([index[str(klass)] for klass in found.truth or ()], dtype=np.int64)
-    attributes = tuple(_declared(attribute) for attribute in found.attributes)
     given = None if masses is None else tuple(_mass(label, index, masses) for label in found.labels or ())
-    return DataSet(stem(path), found.values, attributes, found.classes, targets, given)
+    return DataSet(stem(path), found.values, found.attributes, found.classes, targets, given)
 
 
 def _mass(label: object, index: Mapping[str, int], path: Path) -> MassFunction:
@@ -214,12 +212,6 @@ def _mass(label: object, index: Mapping[str, int], path: Path) -> MassFunction:
         raise FileError(path, "holds no mass functions: a column must be a focal set, such as A|B", 1)
     sets = {sum(1 << index[name] for name in names): float(mass) for names, mass in label.items()}
     return MassFunction.of(len(index), sets)
-
-
-def _declared(attribute: results.Attribute) -> Attribute:
-    if isinstance(attribute, results.Nominal):
-        return Nominal(attribute.name, tuple(attribute.values))
-    return Numeric(attribute.name)
 
 
 def _kinds(path: Path) -> dict[str, dict[str, str]]:

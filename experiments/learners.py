@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from quercus.experiments import baselines
 from quercus.experiments.problem import Fitted, Problem, Said
 from quercus.experiments.strategies import STRATEGIES, Strategy
-from quercus.trees.algorithms import (
+from quercus.specification.algorithms import (
     C45,
     FORESTS,
     Abc45,
@@ -23,9 +23,9 @@ from quercus.trees.algorithms import (
     Pruning,
     TotalUncertainty,
 )
+from quercus.specification.strategies import PUBLISHED, RECOMMENDED
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.model import Learned, fit
-from quercus.trees.strategies.names import PUBLISHED, RECOMMENDED
 
 Floats = NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from quercus.experiments.datasets import DataSet
-from quercus.trees.specification import Nominal
+from quercus.specification.attributes import Nominal
 
 YES_NO = ("No", "Yes")
 ATTRIBUTES = (

@@ -14,21 +14,23 @@ from quercus.belief.frame import Frame
 from quercus.experiments.baselines import Ignorant
 from quercus.experiments.grown import Grown
 from quercus.experiments.problem import Fitted, Problem, Said
-from quercus.trees.algorithms import Algorithm, E2m, Forest
+from quercus.specification import parameters
+from quercus.specification.algorithms import Algorithm, E2m, Forest
+from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.model import Specification
+from quercus.specification.strategies import RECOMMENDED
+from quercus.specification.strategies import STRATEGIES as SERVICE
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import Learned
 from quercus.trees.learners.table import Table
 from quercus.trees.query import Asked
-from quercus.trees.specification import Attribute, Nominal, Numeric, Specification
-from quercus.trees.strategies.names import RECOMMENDED
-from quercus.trees.strategies.names import STRATEGIES as SERVICE
 from quercus.trees.stream import Answered, GrowthState, Observed, grow
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ALPHA = 0.8
+ALPHA = parameters.ALPHA.default
 COMMITTEE = 10
 """Trees of scikit-activeml's committee."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -11,56 +11,24 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
+from quercus.proto.words import words_of
 from quercus.server.convert_algorithms import decode_algorithm
 from quercus.server.errors import within
-from quercus.server.limits import MAX_BUDGET, MAX_COUNT, Sizes
+from quercus.server.limits import Sizes
 from quercus.server.names import check_controls, model_name
+from quercus.specification import algorithms, parameters
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.model import CHANGEABLE, Specification
+from quercus.specification.parameter import parameters_of
+from quercus.specification.strategies import PUBLISHED
 from quercus.storage.records import ModelRecord
-from quercus.trees import algorithms
-from quercus.trees.checks import PREDICTION_LEVEL
-from quercus.trees.specification import (
-    Attribute,
-    Nominal,
-    Numeric,
-    Pruning,
-    PruningKind,
-    Specification,
-)
-from quercus.trees.strategies.names import DEFAULT, PUBLISHED
 
-CHANGEABLE: Final = (
-    "alpha",
-    "budget",
-    "min_instances",
-    "max_depth",
-    "strategy",
-    "pruning",
-    "prediction_level",
-)
-"""Fields of the specification that UpdateModel may change."""
-
-DEFAULTS: Final[dict[str, float | int | str]] = {
-    "alpha": 0.8,
-    "budget": 0,
-    "min_instances": 2,
-    "warmup_rows": 100,
-    "strategy": DEFAULT,
-    "prediction_level": PREDICTION_LEVEL,
+DEFAULTS: Final = {
+    each.name: each.default for each in parameters_of(Specification) if each.default is not None
 }
-_BOUNDS: Final = {
-    "budget": (0, MAX_BUDGET),
-    "min_instances": (1, MAX_COUNT),
-    "max_depth": (0, MAX_COUNT),
-    "warmup_rows": (1, MAX_COUNT),
-}
-INSTANCES_A_CLASS: Final = 5
-"""Of the smallest node that a belief-entropy tree splits, unless told."""
-_DEFAULT_BINS: Final = 4
-_DEFAULT_LEVEL: Final = 0.05
-_PRUNING: Final[dict[int, PruningKind]] = {
-    model_pb2.PRUNING_KIND_CHI_SQUARE: "chi-square",
-    model_pb2.PRUNING_KIND_LIKELIHOOD: "likelihood",
-}
+_PRUNING: Final = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
+_MISSING: Final = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
 
 
 def complete(message: model_pb2.Specification) -> model_pb2.Specification:
@@ -79,14 +47,13 @@ def complete(message: model_pb2.Specification) -> model_pb2.Specification:
         if not full.HasField(field):  # type: ignore[arg-type]  # the keys are optional fields
             setattr(full, field, value)
     if full.HasField("pruning") and not full.pruning.HasField("level"):
-        full.pruning.level = _DEFAULT_LEVEL
+        full.pruning.level = parameters.LEVEL.default
     for attribute in full.attributes:
         if attribute.missing == model_pb2.MISSING_POLICY_UNSPECIFIED:
             attribute.missing = model_pb2.MISSING_POLICY_BRANCH
         if attribute.HasField("numeric") and not attribute.numeric.bins:
-            attribute.numeric.bins = (
-                len(attribute.numeric.edges) + 1 if attribute.numeric.edges else _DEFAULT_BINS
-            )
+            edges = attribute.numeric.edges
+            attribute.numeric.bins = len(edges) + 1 if edges else parameters.BINS.default
     decode_specification(full)
     return full
 
@@ -152,12 +119,16 @@ def _own_defaults(message: model_pb2.Specification) -> dict[str, float | int | s
     base = algorithm.forest.base if algorithm.HasField("forest") else algorithm
     own = "belief_entropy" if algorithm.HasField("forest") else None
     is_entropy = (base.WhichOneof("kind") or own) == "belief_entropy"
-    return {"min_instances": max(1, INSTANCES_A_CLASS * len(message.classes))} if is_entropy else {}
+    return (
+        {"min_instances": max(1, parameters.INSTANCES_PER_CLASS * len(message.classes))} if is_entropy else {}
+    )
 
 
 def _prediction_level(message: model_pb2.Specification) -> float:
     """Return the level, the default for models of stores that know none."""
-    return message.prediction_level if message.HasField("prediction_level") else PREDICTION_LEVEL
+    if message.HasField("prediction_level"):
+        return message.prediction_level
+    return float(parameters.PREDICTION_LEVEL.default)
 
 
 def decode_specification(message: model_pb2.Specification) -> Specification:
@@ -168,10 +139,6 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
     InvalidInput
         Naming the field below ``specification``, the value and the bound.
     """
-    for field, (low, high) in _BOUNDS.items():
-        value = getattr(message, field)
-        if message.HasField(field) and not low <= value <= high:  # type: ignore[arg-type]
-            raise InvalidInput(f"specification.{field}", f"is {value}, must lie in [{low}, {high}]")
     attributes = []
     for k, attribute in enumerate(message.attributes):
         with within(f"specification.attributes[{k}]"):
@@ -196,34 +163,29 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
 
 def _decode_pruning(message: model_pb2.Pruning) -> Pruning:
     with within("pruning"):
-        kind = _PRUNING.get(message.kind)
+        kind: Any = _PRUNING.get(message.kind)
         if kind is None:
             raise InvalidInput("kind", f"is {message.kind}, which is no kind of pruning")
         return Pruning(kind, message.level)
 
 
 def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
-    policies = {model_pb2.MISSING_POLICY_BRANCH: "branch", model_pb2.MISSING_POLICY_REJECT: "reject"}
-    if message.missing not in policies:
+    missing: Any = _MISSING.get(message.missing)
+    if missing is None:
         raise InvalidInput("missing", f"is {message.missing}, which is no policy for missing values")
-    missing = policies[message.missing]
     match message.WhichOneof("kind"):
         case "nominal":
-            return Nominal(message.name, tuple(message.nominal.values), missing)  # type: ignore[arg-type]
+            return Nominal(message.name, message.nominal.values, missing)
         case "numeric":
-            edges = tuple(message.numeric.edges) or None
-            bins = len(edges) + 1 if edges else message.numeric.bins
-            if edges and message.numeric.bins != bins:
-                raise InvalidInput(
-                    "numeric.bins", f"is {message.numeric.bins}, but {len(edges)} edges make {bins} bins"
-                )
-            with_prefix = "numeric"
+            numeric = message.numeric
+            if numeric.edges and numeric.bins != len(numeric.edges) + 1:
+                made = f"{len(numeric.edges)} edges make {len(numeric.edges) + 1} bins"
+                raise InvalidInput("numeric.bins", f"is {numeric.bins}, but {made}")
             try:
-                cuts = message.numeric.cuts or None
-                return Numeric(message.name, bins, edges, missing, cuts)  # type: ignore[arg-type]
+                return Numeric(message.name, numeric.bins, numeric.edges, missing, numeric.cuts or None)
             except InvalidInput as error:
                 if error.field.startswith(("bins", "edges", "cuts")):
-                    raise InvalidInput(f"{with_prefix}.{error.field}", error.reason) from error
+                    raise InvalidInput(f"numeric.{error.field}", error.reason) from error
                 raise
         case _:
             raise InvalidInput("kind", f"of {shown(message.name)} is missing: say nominal or numeric")

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import values_pb2
-from quercus.server.limits import MAX_VALUES, Sizes
+from quercus.server.limits import Sizes
 from quercus.server.names import check_controls
 from quercus.server.schema import Column, Schema
+from quercus.specification.parameters import MAX_VALUES
 from quercus.storage.records import NewValue
 from quercus.trees.learners.cells import Range
 

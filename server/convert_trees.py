@@ -16,6 +16,8 @@ from quercus.proto.v1 import classify_pb2, tree_pb2, values_pb2
 from quercus.server import snapshots
 from quercus.server.convert_models import timestamp
 from quercus.server.names import tree_name
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import Specification
 from quercus.storage.records import Snapshot
 from quercus.trees.drawing import Names
 from quercus.trees.encoding import Edges
@@ -25,7 +27,6 @@ from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.learners.predictions import Predictions, Shared
 from quercus.trees.learners.stored import parted, restored
 from quercus.trees.metrics import undominated
-from quercus.trees.specification import Nominal, Numeric, Specification
 
 MAX_SAID: Final = 4096
 """Nodes of a tree whose answer for a single row is kept as a message."""

@@ -8,9 +8,10 @@ from quercus.proto.v1 import tree_pb2
 from quercus.server import snapshots
 from quercus.server.convert_trees import chosen, member_classes, names_of
 from quercus.storage.records import Snapshot
-from quercus.trees.drawing import to_dot, to_svg, to_text
+from quercus.trees.drawing import to_dot, to_text
 from quercus.trees.learners.stored import parted
 from quercus.trees.overview import Overview
+from quercus.trees.picture import to_svg
 
 _Request = tree_pb2.RenderTreeRequest
 

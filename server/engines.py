@@ -18,12 +18,13 @@ from quercus.belief.label import contour
 from quercus.server.convert_agenda import decode_asked
 from quercus.server.convert_instances import APART
 from quercus.server.grown import Grown, specification_of
+from quercus.specification import algorithms
+from quercus.specification.model import Specification
 from quercus.storage.records import Event, EventKind, Rows
-from quercus.trees import algorithms, stream
+from quercus.trees import stream
 from quercus.trees.encoding import SplitName, split_names
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.query import Query
-from quercus.trees.specification import Specification
 
 
 class Asking(Protocol):

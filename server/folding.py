@@ -28,9 +28,9 @@ from quercus.server.limits import (
     UNREAD_SHARE,
 )
 from quercus.server.relearning import Task
+from quercus.specification.model import Specification
 from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord
 from quercus.storage.store import Store
-from quercus.trees.specification import Specification
 
 _log = logging.getLogger(__name__)
 

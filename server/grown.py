@@ -8,9 +8,9 @@ from quercus.proto.v1 import model_pb2
 from quercus.server import snapshots
 from quercus.server.convert_models import decode_specification
 from quercus.server.convert_trees import encode_head
+from quercus.specification.model import Specification
 from quercus.trees.encoding import Edges
 from quercus.trees.learners.predicting import Learned
-from quercus.trees.specification import Specification
 
 Names = tuple[tuple[str, ...], ...]
 

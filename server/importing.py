@@ -14,10 +14,11 @@ from quercus.belief.codec import decode
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import model_pb2
 from quercus.server.convert_models import decode_specification
-from quercus.server.limits import MAX_BUDGET, MAX_VALUES
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
+from quercus.specification.parameters import BUDGET, MAX_VALUES
 from quercus.storage.records import EventKind
 from quercus.trees.encoding import check_values, cut_counts
-from quercus.trees.specification import Nominal, Specification
 
 FIXED = ("attributes", "frame", "warmup_rows")
 """Fields of a specification that no later one may change."""
@@ -31,8 +32,7 @@ class Meaning:
     def begin(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
         """Take the first line."""
         self._specification = _specification(specification)
-        if budget > MAX_BUDGET:
-            raise InvalidInput("budget", f"is {budget}, must be at most {MAX_BUDGET}")
+        BUDGET.check(budget)
         self._values = _value_counts(self._specification, learned)
         self._splits = sum(max(1, cuts) for cuts in cut_counts(self._specification.attributes))
         self._labels: set[bytes] = set()  # that were found to be right

@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import logging
+import time
 
+from quercus.server import compiling
 from quercus.server.pulse import Pulse
-from quercus.trees.prepare import kernel_cache, noticing_compilation
-from quercus.trees.prepare import prepare as prepare_kernels
+from quercus.trees.prepare import Progress, kernel_cache
 
 _log = logging.getLogger("quercus.server.grower")
 
 
 def prepare(pulse: Pulse) -> None:
-    """Have the kernels ready before a model asks; say so while they are compiled, which takes a minute or two."""
+    """Have the kernels ready before a model asks; say so while they are compiled, those for precise labels first."""
+    began = time.monotonic()
+    last: Progress | None = None
 
-    def tell() -> None:
-        pulse.compiling(True)
-        folder = kernel_cache()
-        if folder is None:
-            _log.warning(
-                "compiling the numerical kernels, and at every start again: no folder for them may be written, set "
-                "NUMBA_CACHE_DIR to one; trees wait a minute or two for it"
-            )
+    def tell(now: Progress) -> None:
+        nonlocal last
+        pulse.compiling(now.ready, now.total, now.trees)
+        if last is None:
+            _log_beginning()
         else:
-            _log.info(
-                "compiling the numerical kernels into %s, where the next start finds them; trees wait a minute or two "
-                "for it",
-                folder,
-            )
+            _log.info("%d of %d steps of compiling are done", now.ready, now.total)
+        if now.trees and (last is None or not last.trees):
+            _log.info("trees of precise labels can grow, after %.0f s", time.monotonic() - began)
+        last = now
 
     try:
-        with noticing_compilation(tell):
-            prepare_kernels()
+        compiling.prepare(tell)
     finally:
-        pulse.compiling(False)
+        pulse.compiling(0, 0, trees=True)
+    if last is not None:
+        _log.info("the numerical kernels are compiled, after %.0f s", time.monotonic() - began)
+
+
+def _log_beginning() -> None:
+    folder = kernel_cache()
+    if folder is None:
+        _log.warning(
+            "compiling the numerical kernels, and at every start again: no folder for them may be written, set "
+            "NUMBA_CACHE_DIR to one; trees wait for it, those of precise labels half a minute"
+        )
+    else:
+        _log.info(
+            "compiling the numerical kernels into %s, where the next start finds them; trees wait for it, those of "
+            "precise labels half a minute",
+            folder,
+        )

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 BEAT_S: Final = 1.0
@@ -23,11 +23,14 @@ class Beat:
     Attributes
     ----------
     at : the model that a step is taken of; empty between two steps.
-    compiling : whether the numerical kernels are being compiled, which no tree can do without.
+    compiling : whether kernels are being compiled that no tree can do without.
+    kernels_ready, kernels : steps of compiling that are done, and all of them; 0 and 0 when nothing is compiled.
     """
 
     at: str = ""
     compiling: bool = False
+    kernels_ready: int = 0
+    kernels: int = 0
 
     def encode(self) -> bytes:
         """Return it as a line."""
@@ -59,11 +62,11 @@ class Pulse:
         begins_another = model not in {"", self._last.at}
         if begins_another or now - self._written_at >= BEAT_S:
             self._written_at = now
-            self._write(Beat(model, self._last.compiling))
+            self._write(replace(self._last, at=model))
 
-    def compiling(self, whether: bool) -> None:
-        """Say that the kernels are compiled from now on, or that they are ready."""
-        self._write(Beat(self._last.at, whether))
+    def compiling(self, ready: int, total: int, trees: bool) -> None:
+        """Say how many steps of compiling are done (0 of 0: none is needed), and whether trees can grow meanwhile."""
+        self._write(replace(self._last, compiling=not trees, kernels_ready=ready, kernels=total))
 
     def _write(self, beat: Beat) -> None:
         self._last = beat

@@ -11,12 +11,13 @@ from quercus.belief.codec import decode
 from quercus.server.convert_instances import APART
 from quercus.server.grown import Grown, Names, specification_of
 from quercus.server.limits import GROWTH_BYTES, GROWTH_ROWS
+from quercus.specification import algorithms
+from quercus.specification.attributes import MISSING_NAME, Nominal
+from quercus.specification.model import Specification
 from quercus.storage.records import Event, EventKind, Rows
 from quercus.storage.store import Store
-from quercus.trees import algorithms
 from quercus.trees.encoding import THRESHOLD_SIDES, Edges, branch_names
 from quercus.trees.relearning import Evidence
-from quercus.trees.specification import MISSING_NAME, Nominal, Specification
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from quercus.server.schema import Schema
 from quercus.server.voices import joining
 from quercus.storage.query_records import Reliability
 from quercus.storage.records import Event, EventKind
-from quercus.storage.statements import Stated, StatedBatch
+from quercus.storage.statements import Join, Plan, Stated, StatedBatch
 from quercus.storage.store import Store
 
 
@@ -49,7 +49,9 @@ async def state(core: Core, request: instance_pb2.StateEvidenceRequest) -> insta
         spoken = await core.convert(request, _decode, request, labellers, schema)
         statements = await core.read(_weighed, core.store, schema, spoken)
         batch = StatedBatch(request.request_id, statements, schema.key)
-        return await core.write(_store, core.store, schema, batch)
+        join = joining(schema.frame.size)
+        planned = await core.read(core.store.plan_statements, model, batch, join)
+        return await core.write(_store, core.store, schema, batch, join, planned)
 
     return await with_schema(core, model, attempt)
 
@@ -125,10 +127,12 @@ def _as_events(store: Store, schema: Schema, spoken: Sequence[_Spoken]) -> list[
     ]
 
 
-def _store(store: Store, schema: Schema, batch: StatedBatch) -> instance_pb2.StateEvidenceResponse | None:
+def _store(
+    store: Store, schema: Schema, batch: StatedBatch, join: Join, planned: Plan | None
+) -> instance_pb2.StateEvidenceResponse | None:
     if store.get_model(schema.model).key != schema.key:
         return None
-    done = store.state(schema.model, batch, joining(schema.frame.size))
+    done = store.state(schema.model, batch, join, planned)
     return instance_pb2.StateEvidenceResponse(
         committed_sequence=done.committed_sequence,
         statements_stored=done.stored,

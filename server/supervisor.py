@@ -84,12 +84,19 @@ class Supervisor:
         if self.pid is None:
             return states(state=states.STATE_RESTARTING, restarts=self._restarts)
         state = states.STATE_RUNNING
-        if self._beat.compiling:
+        if self._beat.compiling or (self.is_silent and self._beat.kernels):
             state = states.STATE_COMPILING
         elif self.is_silent:
             state = states.STATE_SILENT
         at = self._beat.at if self.is_silent else ""
-        return states(state=state, pid=self.pid, restarts=self._restarts, at=at)
+        return states(
+            state=state,
+            pid=self.pid,
+            restarts=self._restarts,
+            at=at,
+            kernels_ready=self._beat.kernels_ready,
+            kernels=self._beat.kernels,
+        )
 
     def set_log_level(self, level: str) -> None:
         """Have this grower, and those that come after it, log from `level` on."""
@@ -143,7 +150,7 @@ class Supervisor:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 return await stream.readline()
-        if not self._beat.compiling:
+        if not self._beat.kernels:
             at = f" at model {self._beat.at}" if self._beat.at else ""
             _log.warning("the grower makes no progress%s, for %.0f s now", at, patience_s)
         return await stream.readline()

@@ -19,7 +19,7 @@ from quercus.storage.query_records import (
     Step,
 )
 from quercus.storage.records import Event, Look
-from quercus.storage.statements import Join, StatedBatch, StatedReport
+from quercus.storage.statements import Join, Plan, StatedBatch, StatedReport
 
 
 class QueryCalls:
@@ -129,7 +129,15 @@ class QueryCalls:
         with self._database.write() as connection:
             return answers.amend(connection, model, number, change, self._now, join)
 
-    def state(self, model: str, batch: StatedBatch, join: Join) -> StatedReport:
+    def plan_statements(self, model: str, batch: StatedBatch, join: Join) -> Plan | None:
+        """Work out what a batch comes to, for `state`, which then holds up others for a moment only.
+
+        None where there is nothing to work out. Raises as `state` does.
+        """
+        with self._database.read() as connection:
+            return statements.plan(connection, model, batch, join)
+
+    def state(self, model: str, batch: StatedBatch, join: Join, planned: Plan | None = None) -> StatedReport:
         """Append statements about instances that are there, of labellers who were not asked: all or none.
 
         Behind them stands, for each instance, what all its labellers say together, as `join` makes it of everything
@@ -146,7 +154,7 @@ class QueryCalls:
             When there is nothing to take back, or the policy allows no corrections.
         """
         with self._database.write() as connection:
-            return statements.state(connection, model, batch, join, self._now)
+            return statements.state(connection, model, batch, join, self._now, planned)
 
     def said(self, model: str, look: Look) -> list[Event]:
         """What labellers said of instances: events in order."""

@@ -16,7 +16,7 @@ from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
 from quercus.storage.query_records import Corrections, QueryState
 from quercus.storage.records import Event, EventKind
-from quercus.storage.rows import lock
+from quercus.storage.rows import find, lock
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
 
@@ -81,8 +81,53 @@ class StatedReport:
     known: int
 
 
-def state(connection: Connection, name: str, batch: StatedBatch, join: Join, clock: Clock) -> StatedReport:
-    """Append statements, and what then holds of each instance they speak of."""
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a batch comes to, by the log as it stood at an event.
+
+    Attributes
+    ----------
+    model_id, as_of : int
+        Of the model, and of its newest event.
+    instances : frozenset of int
+        Of which the batch speaks.
+    fresh : sequence of Event
+        The statements that are to be stored; their numbers and times are given when they are.
+    joints : sequence of (int, Joint)
+        What all say together then, by instance.
+    """
+
+    model_id: int
+    as_of: int
+    instances: frozenset[int]
+    fresh: Sequence[Event]
+    joints: Sequence[tuple[int, Joint]]
+
+
+def plan(connection: Connection, name: str, batch: StatedBatch, join: Join) -> Plan | None:
+    """Work out what a batch comes to, which takes long, before the model's row is held.
+
+    None where there is nothing to work out: it was acknowledged before, or is of another model.
+    """
+    _check(batch)
+    row = find(connection, name)
+    if batch.key not in (None, row.id) or _acknowledge_again(connection, row, batch) is not None:
+        return None
+    return _plan(connection, row, batch, join)
+
+
+def state(  # noqa: PLR0917 - one step of one model
+    connection: Connection,
+    name: str,
+    batch: StatedBatch,
+    join: Join,
+    clock: Clock,
+    planned: Plan | None = None,
+) -> StatedReport:
+    """Append statements, and what then holds of each instance they speak of.
+
+    `planned` is taken unless somebody has said something of one of these instances since.
+    """
     _check(batch)
     row = lock(connection, name)
     now = clock()
@@ -91,8 +136,18 @@ def state(connection: Connection, name: str, batch: StatedBatch, join: Join, clo
     if (report := _acknowledge_again(connection, row, batch)) is not None:
         return report
     expiry.write_expired(connection, row.id, now)
+    if planned is None or _is_overtaken(connection, row, planned):
+        planned = _plan(connection, row, batch, join)
+    last = _write(connection, row, batch.request, planned, now)
+    asked = _live_queries(connection, row, [instance for instance, _ in planned.joints])
+    agenda.drop(connection, row, asked, UNASKED, now)
+    stored = len(planned.fresh)
+    return StatedReport(last, stored, len(batch.statements) - stored)
+
+
+def _plan(connection: Connection, row: AnyRow, batch: StatedBatch, join: Join) -> Plan:
     places = _places(connection, row, batch.statements)
-    said = log.history(connection, name, sorted(set(places.values())))
+    said = log.history(connection, row.name, sorted(set(places.values())))
     allowed = policies.of(connection, row.id).corrections is not Corrections.NOBODY
     fresh: list[Event] = []
     for given in batch.statements:
@@ -105,14 +160,21 @@ def state(connection: Connection, name: str, batch: StatedBatch, join: Join, clo
                 f"{given.labeller} has said something else of instance {given.instance!r} before, and the labelling "
                 "policy of this model allows no corrections"
             )
-        event = _event(row.sequence_committed + len(fresh) + 1, instance, given, now)
+        event = _event(row.sequence_committed + len(fresh) + 1, instance, given)
         said[instance].append(event)
         fresh.append(event)
-    joints = _joined(said, {event.instance: None for event in fresh}, join)
-    last = _write(connection, row, batch.request, fresh, joints, now)
-    asked = _live_queries(connection, row, [instance for instance, _ in joints])
-    agenda.drop(connection, row, asked, UNASKED, now)
-    return StatedReport(last, len(fresh), len(batch.statements) - len(fresh))
+    touched = dict.fromkeys(event.instance for event in fresh)
+    joints = [(instance, join(said[instance])) for instance in touched]
+    return Plan(row.id, int(row.sequence_committed), frozenset(said), fresh, joints)
+
+
+def _is_overtaken(connection: Connection, row: AnyRow, planned: Plan) -> bool:
+    """Whether something was said of these instances since, or they are of another model."""
+    since = (log_table.c.model_id == row.id, log_table.c.sequence > planned.as_of)
+    spoken = select(log_table.c.instance).where(*since, log_table.c.instance.is_not(None)).distinct()
+    return row.id != planned.model_id or not planned.instances.isdisjoint(
+        connection.execute(spoken).scalars()
+    )
 
 
 def is_spoken_of(connection: Connection, model_id: int, instance: int) -> bool:
@@ -212,51 +274,44 @@ def _is_known(own: Event | None, given: Stated) -> bool:
     return own.kind is EventKind.STATEMENT and own.label == given.label and same
 
 
-def _event(sequence: int, instance: int, given: Stated, now: Moment) -> Event:
+def _event(sequence: int, instance: int, given: Stated) -> Event:
     return Event(
         sequence, EventKind.STATEMENT, instance, given.instance, None, given.label, given.labeller,
-        given.reliability, None, False, None, now.wall, comment=given.comment,
+        given.reliability, None, False, None, 0.0, comment=given.comment,
     )  # fmt: skip
 
 
-def _joined(said: dict[int, list[Event]], touched: dict[int, None], join: Join) -> list[tuple[int, Joint]]:
-    return [(instance, join(said[instance])) for instance in touched]
-
-
-def _write(  # noqa: PLR0917 - one transaction
-    connection: Connection,
-    row: AnyRow,
-    request: str,
-    fresh: Sequence[Event],
-    joints: Sequence[tuple[int, Joint]],
-    now: Moment,
-) -> int:
-    if not fresh:
+def _write(connection: Connection, row: AnyRow, request: str, planned: Plan, now: Moment) -> int:
+    """Append what is planned, numbered from the newest event on; returns the newest event then."""
+    if not planned.fresh:
         return int(row.sequence_committed)
-    rows = [_row(row, request, event, now) for event in fresh]
-    first = fresh[-1].sequence + 1
-    rows += [_joint_row(row, instance, first + k, joint, now) for k, (instance, joint) in enumerate(joints)]
+    first = int(row.sequence_committed) + 1
+    rows = [_row(row, request, event, first + k, now) for k, event in enumerate(planned.fresh)]
+    first += len(rows)
+    rows += [
+        _joint_row(row, instance, first + k, joint, now) for k, (instance, joint) in enumerate(planned.joints)
+    ]
     connection.execute(insert(log_table), rows)
-    last = first + len(joints) - 1
+    last = first + len(planned.joints) - 1
     change = {
         "sequence_committed": last,
-        "conflicts": row.conflicts + sum(joint.conflict for _, joint in joints),
+        "conflicts": row.conflicts + sum(joint.conflict for _, joint in planned.joints),
     }
     connection.execute(update(model).where(model.c.id == row.id).values(change))
     return last
 
 
-def _row(row: AnyRow, request: str, event: Event, now: Moment) -> dict[str, Any]:
+def _row(row: AnyRow, request: str, event: Event, sequence: int, now: Moment) -> dict[str, Any]:
     return {
         "model_id": row.id,
-        "sequence": event.sequence,
+        "sequence": sequence,
         "kind": int(event.kind),
         "instance": event.instance,
         "label": event.label,
         "author": event.author,
         "reliability": event.reliability,
         "conflict": False,
-        "created_at": event.created_at,
+        "created_at": now.wall,
         "clock": now.clock,
         "comment": event.comment or None,
         "request": request,
@@ -268,7 +323,7 @@ def _joint_row(row: AnyRow, instance: int, sequence: int, joint: Joint, now: Mom
         sequence, EventKind.CORRECTION, instance, "", None, joint.label, joint.author, joint.reliability,
         None, joint.conflict, None, now.wall,
     )  # fmt: skip
-    return _row(row, "", event, now) | {"request": None, "conflict": joint.conflict}
+    return _row(row, "", event, sequence, now) | {"request": None, "conflict": joint.conflict}
 
 
 def _live_queries(connection: Connection, row: AnyRow, instances: Sequence[int]) -> list[AnyRow]:

@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_sessionstart() -> None:
     """Compile the kernels once, before any test starts servers that would all do it at the same time."""
-    from quercus.trees.prepare import prepare  # after pytest_configure has named the cache
+    from quercus.server.compiling import prepare  # after pytest_configure has named the cache
 
     prepare()
 

@@ -14,7 +14,8 @@ from quercus.belief.contour import check_contour, check_contours
 from quercus.belief.errors import InvalidInput
 from quercus.belief.evidence import update
 from quercus.belief.frame import check_size
-from quercus.trees.checks import PREDICTION_LEVEL
+from quercus.specification.parameters import ALPHA, BUDGET, MAX_DEPTH, MIN_INSTANCES, PREDICTION_LEVEL
+from quercus.specification.strategies import PUBLISHED
 from quercus.trees.dominance import TIE, first_largest, largest_mid_value, non_dominated
 from quercus.trees.gain import best_splits, gain_ratio_interval
 from quercus.trees.growth import Branch, Growth, Method, Place, Summary, Verdict
@@ -23,9 +24,7 @@ from quercus.trees.incremental.live import LiveTree
 from quercus.trees.interval import IntervalSolver
 from quercus.trees.query import Desk, Query
 from quercus.trees.sample import ContourTable, Ints, Sample
-from quercus.trees.specification import check_alpha, check_count
 from quercus.trees.splits import BELOW
-from quercus.trees.strategies.names import PUBLISHED
 from quercus.trees.strategies.registry import agenda
 from quercus.trees.tree import Node, Stop
 
@@ -138,7 +137,7 @@ class Likeliest:
 
     sample: Sample
     solver: IntervalSolver
-    prediction_level: float = PREDICTION_LEVEL
+    prediction_level: float = PREDICTION_LEVEL.default
 
     def summary(self, place: Place) -> Summary:
         """Return the prediction; with no row at all, that every class is possible."""
@@ -162,7 +161,7 @@ def open_desk(
     max_depth: int | None,
     ordered: tuple[int, ...] | None = None,
     *,
-    prediction_level: float = PREDICTION_LEVEL,
+    prediction_level: float = PREDICTION_LEVEL.default,
 ) -> Desk:
     """Return the tree of `sample`, not yet grown, with all that choosing its queries needs.
 
@@ -193,14 +192,14 @@ def induce(
     arities: ArrayLike,
     contours: ArrayLike,
     *,
-    alpha: float = 0.8,
-    budget: int = 0,
+    alpha: float = ALPHA.default,
+    budget: int = BUDGET.default,
     oracle: Oracle | None = None,
-    min_instances: int = 2,
+    min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
     strategy: str = PUBLISHED,
     ordered: Sequence[int] = (),
-    prediction_level: float = PREDICTION_LEVEL,
+    prediction_level: float = PREDICTION_LEVEL.default,
 ) -> Induction:
     """Grow an active belief decision tree (theory §3).
 
@@ -224,7 +223,7 @@ def induce(
     max_depth
         Depth at which every node is a leaf; None for no limit.
     strategy
-        What is asked about, a name of `quercus.trees.strategies.names.STRATEGIES`.
+        What is asked about, a name of `quercus.specification.strategies.STRATEGIES`.
     ordered
         (K,) how many of each attribute's values, from 0 on, are in order, as bins are: committees look at that. Without
         it all are names.
@@ -247,12 +246,12 @@ def induce(
     >>> result.tree.attribute, {code: child.klass for code, child in result.tree.children.items()}
     (0, {0: 0, 1: 1})
     """
-    alpha = check_alpha(alpha)
-    budget = check_count(budget, "budget", 0)
-    min_instances = check_count(min_instances, "min_instances", 1)
-    max_depth = None if max_depth is None else check_count(max_depth, "max_depth", 0)
+    alpha = ALPHA.check(alpha)
+    budget = BUDGET.check(budget)
+    min_instances = MIN_INSTANCES.check(min_instances)
+    max_depth = MAX_DEPTH.check(max_depth)
     sample = _sample(codes, arities, contours)
-    level = check_alpha(prediction_level, "prediction_level")
+    level = PREDICTION_LEVEL.check(prediction_level)
     rules = Rules(alpha, min_instances, max_depth, prediction_level=level)
     live = LiveTree(sample.arities, sample.table.contours.shape[1], rules)
     live.append(sample.codes, sample.table.contours[sample.ids])

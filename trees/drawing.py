@@ -5,9 +5,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from quercus.specification.attributes import MISSING_NAME
 from quercus.trees.encoding import THRESHOLD_SIDES
 from quercus.trees.flat import FlatTree
-from quercus.trees.specification import MISSING_NAME
 from quercus.trees.tree import Node
 
 MAX_LABEL_CHARS = 28
@@ -207,10 +207,3 @@ def _estimate(flat: FlatTree, index: int, names: Names) -> str:
 def quoted(text: str) -> str:
     """Return `text` as it stands between the quotes of a DOT label."""
     return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def to_svg(tree: FlatTree | Node, names: Names) -> str:
-    """Return the tree as an SVG picture; see `quercus.trees.picture.draw`."""
-    from quercus.trees.picture import draw  # noqa: PLC0415 - it stands on this module
-
-    return draw(flatten(tree), names)

@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.specification import MAX_VALUES, MISSING_NAME, Attribute, Nominal, Numeric, Specification
+from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric
+from quercus.specification.model import Specification
+from quercus.specification.parameters import MAX_VALUES
 from quercus.trees.splits import thresholds
 
 UNKNOWN = -1
@@ -106,8 +108,8 @@ def edges_in_force(specification: Specification, values: Floats) -> Edges:
     return tuple(
         ()
         if isinstance(attribute, Nominal)
-        else attribute.edges
-        if attribute.edges is not None
+        else tuple(attribute.edges)
+        if attribute.edges
         else equal_width_edges(warmup[:, k], attribute.bins)
         if attribute.cuts is None
         else quantile_cuts(warmup[:, k], attribute.cuts)

@@ -161,23 +161,6 @@ def report(ends: Array, sizes: Ints, alpha: float) -> EntropyIntervals:
     return EntropyIntervals(lower, upper, np.maximum(low_gap, high_gap))
 
 
-def prepare() -> None:
-    """Have every kernel compiled: a minute on a fresh machine, a moment when the on-disk cache has them.
-
-    Processes that must answer in time call this first; nobody else needs to.
-    """
-    contours = np.array([[1.0, 0.2, 0.3], [0.1, 1.0, 0.4], [0.3, 0.4, 1.0]])
-    for labels in (np.eye(3), contours):  # what precise labels need comes first
-        for alpha in (0.9, 1.0):
-            entropy_interval(labels, np.array([9.0, 5.0, 3.0]), alpha)
-        solver = IntervalSolver(labels, 0.9)
-        cells = Cells.of_dense(np.array([[9, 5, 3], [0, 7, 0]]))
-        solver.solve_cells(cells)
-        solver.enclose_cells(cells)
-        solver.estimate_cells(cells)
-        solver.bound_classes_cells(cells)
-
-
 class IntervalSolver:
     """Entropy intervals of many cells over one growing table of contours.
 

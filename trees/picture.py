@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.drawing import Names, class_colours, node_lines, shortened
+from quercus.trees.drawing import Names, class_colours, flatten, node_lines, shortened
 from quercus.trees.flat import FlatTree
+from quercus.trees.tree import Node
 
 MAX_NODES = 5_000  # of a picture that anybody can read
 FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
@@ -51,7 +52,7 @@ class _Layout:
     size: tuple[float, float]
 
 
-def draw(flat: FlatTree, names: Names) -> str:
+def to_svg(tree: FlatTree | Node, names: Names) -> str:
     """Return the picture of a tree.
 
     A node shows its split (a leaf its class), class, number of instances, and class probabilities, also as a
@@ -62,6 +63,7 @@ def draw(flat: FlatTree, names: Names) -> str:
     InvalidInput
         When the tree has more than 5,000 nodes.
     """
+    flat = flatten(tree)
     if flat.size > MAX_NODES:
         raise InvalidInput(
             "tree", f"has {flat.size} nodes, a picture shows at most {MAX_NODES}; text and DOT have no limit"

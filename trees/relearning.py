@@ -16,6 +16,8 @@ from quercus.belief.evidence import update
 from quercus.belief.label import ClassSet, Label, Masses, contour
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster, discount
+from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.model import Specification
 from quercus.trees.encoding import check_values
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
@@ -24,7 +26,6 @@ from quercus.trees.learners.model import Learned, fit, ignorant
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Floats, Table, consonant
-from quercus.trees.specification import Attribute, Nominal, Specification
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.specification.algorithms import Pruning
 from quercus.trees.cells import Cells
-from quercus.trees.specification import Pruning
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -17,6 +17,9 @@ from quercus.belief.contour import check_contour, check_contours
 from quercus.belief.errors import InvalidInput
 from quercus.belief.evidence import update
 from quercus.belief.rules import check_reliability
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Numeric
+from quercus.specification.model import Specification
 from quercus.trees.encoding import (
     Edges,
     Encoder,
@@ -31,7 +34,6 @@ from quercus.trees.incremental.growing import Rules
 from quercus.trees.incremental.live import LiveTree
 from quercus.trees.query import Asked, Query
 from quercus.trees.sample import Sample
-from quercus.trees.specification import Numeric, Pruning, Specification
 from quercus.trees.strategies.registry import agenda
 from quercus.trees.tree import Node
 

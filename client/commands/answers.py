@@ -29,7 +29,8 @@ from quercus.client.commands.common import (
 from quercus.client.files import writing
 from quercus.client.files.words import label_in_words
 from quercus.client.files.writing import Format, Output
-from quercus.client.results import Numeric, Specification
+from quercus.client.results import Specification
+from quercus.specification.attributes import Numeric
 
 SHOWN = 20  # answers on a screen unless told
 _AGO = re.compile(r"(\d{1,6})([smhdw])")

@@ -16,8 +16,9 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from quercus.client.client import Client
-from quercus.client.results import Attribute, Model, Nominal
+from quercus.client.results import Model
 from quercus.client.transport import DEFAULT_ADDRESS
+from quercus.specification.attributes import Attribute, Nominal
 
 
 class Paper(Console):

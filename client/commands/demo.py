@@ -48,7 +48,7 @@ def demo(
     The sensor pushes 124 wines without labels, the labellers answer the server's queries, the classifier
     classifies 54 other wines while the tree grows. At the end: how accuracy grew with the answers, beside
     as many labels spent at random, on this split of the wines and on others; and the tree. The first run
-    also compiles the numerical kernels, which takes a minute or two.
+    also compiles the numerical kernels, which takes a minute or more.
 
     Try:
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,9 +27,12 @@ from quercus.client.commands.common import (
     print_json,
     words_of,
 )
+from quercus.client.commands.options import option
 from quercus.client.files import Data, FileError, Table, open_table, read
 from quercus.client.files.labels import FileLabel, label_of, truth_column
-from quercus.client.results import Floats, Nominal
+from quercus.client.results import Floats
+from quercus.specification import parameters
+from quercus.specification.attributes import Numeric
 
 if TYPE_CHECKING:
     from quercus.trees.abc45 import Induction
@@ -55,21 +59,12 @@ def induce(
             help="Who answers: the true classes, a line a row (? = cannot tell). Default: the class column.",
         ),
     ] = None,
-    alpha: Annotated[float, typer.Option("--alpha", min=0, max=1, help="Level of the likelihood cut.")] = 0.8,
-    budget: Annotated[int, typer.Option("--budget", min=0, help="Most answers.")] = 0,
-    min_instances: Annotated[
-        int, typer.Option("--min-instances", min=1, help="A node with fewer rows is a leaf.")
-    ] = 2,
-    max_depth: Annotated[
-        int | None, typer.Option("--max-depth", min=0, help="Every node at this depth is a leaf.")
-    ] = None,
-    strategy: Annotated[
-        str,
-        typer.Option("--strategy", help="Which row is asked about next, see docs/strategies.md."),
-    ] = "published",
-    bins: Annotated[
-        int, typer.Option("--bins", min=2, max=256, help="Equal-width bins of numeric columns.")
-    ] = 4,
+    alpha: Annotated[float, option(parameters.ALPHA)] = parameters.ALPHA.default,
+    budget: Annotated[int, option(parameters.BUDGET)] = parameters.BUDGET.default,
+    min_instances: Annotated[int, option(parameters.MIN_INSTANCES)] = parameters.MIN_INSTANCES.default,
+    max_depth: Annotated[int | None, option(parameters.MAX_DEPTH)] = None,
+    strategy: Annotated[str, option(parameters.STRATEGY)] = parameters.STRATEGY.default,
+    bins: Annotated[int, option(parameters.BINS)] = parameters.BINS.default,
     ignore: IgnoreOption = None,
     nominal: NominalOption = None,
     attribute: AttributeOption = None,
@@ -171,18 +166,12 @@ def _induce(
 ) -> tuple[Induction, Names]:
     from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
     from quercus.belief.frame import Frame  # noqa: PLC0415
-    from quercus.trees import abc45, drawing, encoding, specification  # noqa: PLC0415
+    from quercus.specification.model import Specification  # noqa: PLC0415
+    from quercus.trees import abc45, drawing, encoding  # noqa: PLC0415
 
     try:
-        attributes = tuple(
-            specification.Nominal(a.name, tuple(a.values))
-            if isinstance(a, Nominal)
-            else specification.Numeric(a.name, bins)
-            for a in data.attributes
-        )
-        spec = specification.Specification(
-            attributes, Frame(data.classes), warmup_rows=len(data), strategy=strategy
-        )
+        attributes = tuple(replace(a, bins=bins) if isinstance(a, Numeric) else a for a in data.attributes)
+        spec = Specification(attributes, Frame(data.classes), warmup_rows=len(data), strategy=strategy)
         edges = encoding.edges_in_force(spec, data.values)
         codes = encoding.Encoder(spec.attributes, edges).codes(data.values)
         branches = encoding.branch_names(spec.attributes, edges)
@@ -196,7 +185,7 @@ def _induce(
             min_instances=min_instances,
             max_depth=max_depth,
             strategy=strategy,
-            ordered=[bins if isinstance(a, specification.Numeric) else 0 for a in attributes],
+            ordered=[bins if isinstance(a, Numeric) else 0 for a in attributes],
         )
     except InvalidInput as error:
         fail(f"{data.path}: {error}")

@@ -32,9 +32,13 @@ from quercus.client.commands.common import (
     print_json,
     words_of,
 )
+from quercus.client.commands.options import option, server_option
 from quercus.client.files import Table, open_table
 from quercus.client.files.schema import class_column, infer
-from quercus.client.results import Model, Numeric, Pruning, Specification
+from quercus.client.results import Model, Specification
+from quercus.specification import parameters
+from quercus.specification.algorithms import ALGORITHMS, Forest, Pruning
+from quercus.specification.attributes import Numeric
 
 app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
 
@@ -47,32 +51,18 @@ class PruningChoice(StrEnum):
     none = "none"
 
 
-AlphaOption = Annotated[
-    float | None, typer.Option("--alpha", min=0, max=1, help="Level of the likelihood cut (server: 0.8).")
+AlphaOption = Annotated[float | None, server_option(parameters.ALPHA)]
+PredictionLevelOption = Annotated[float | None, server_option(parameters.PREDICTION_LEVEL)]
+BudgetOption = Annotated[int | None, server_option(parameters.BUDGET)]
+MinInstancesOption = Annotated[int | None, server_option(parameters.MIN_INSTANCES)]
+MaxDepthOption = Annotated[int | None, server_option(parameters.MAX_DEPTH)]
+StrategyOption = Annotated[str | None, server_option(parameters.STRATEGY)]
+LevelOption = Annotated[
+    float | None, option(parameters.LEVEL, "--pruning-level", default=parameters.LEVEL.default)
 ]
-PredictionLevelOption = Annotated[
-    float | None,
-    typer.Option(
-        "--prediction-level",
-        min=0,
-        max=1,
-        help="How cautious sets of classes are: 1 the likeliest alone, 0 the whole frame (server: 0.15).",
-    ),
-]
-BudgetOption = Annotated[
-    int | None, typer.Option("--budget", min=0, help="Most queries ever answered (server: 0, never ask).")
-]
-MinInstancesOption = Annotated[
-    int | None, typer.Option("--min-instances", min=1, help="A node with fewer rows is a leaf (server: 2).")
-]
-MaxDepthOption = Annotated[
-    int | None,
-    typer.Option("--max-depth", min=0, help="Every node at this depth is a leaf (server: no limit)."),
-]
-
 AlgorithmOption = Annotated[
     str | None,
-    typer.Option("--algorithm", help=f"The learner: {', '.join(algorithms.NAMES)} (server: abc45)."),
+    typer.Option("--algorithm", help=f"The learner: {', '.join(ALGORITHMS)} (server: abc45)."),
 ]
 ParameterOption = Annotated[
     list[str] | None,
@@ -84,23 +74,9 @@ ParameterOption = Annotated[
     ),
 ]
 
-StrategyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--strategy",
-        help="Which instance is asked about next: covering-committee, published, committee, leaf-width, ...; "
-        "docs/strategies.md says what each does (server: covering-committee).",
-    ),
-]
 PruningOption = Annotated[
     PruningChoice | None,
     typer.Option("--pruning", help="Collapse subtrees that a test does not justify (server: none)."),
-]
-LevelOption = Annotated[
-    float | None,
-    typer.Option(
-        "--pruning-level", help="Significance level of that test; smaller prunes more (server: .05)."
-    ),
 ]
 
 
@@ -116,7 +92,7 @@ def _algorithm(name: str | None, parameters: list[str]) -> dict[str, Any] | None
         if not equals or not key or above not in ([], ["base"]):
             raise typer.BadParameter(f"--parameter takes KEY=VALUE or base.KEY=VALUE, not {given!r}")
         if above:
-            base = found.get("base", {"name": "belief-entropy"})
+            base = found.get("base", {"name": Forest().base.name})
             found["base"] = {**({"name": base} if isinstance(base, str) else base), key: _value(value)}
         else:
             found[key] = _value(value)
@@ -269,16 +245,8 @@ def create_model(
     ignore: IgnoreOption = None,
     nominal: NominalOption = None,
     attribute: AttributeOption = None,
-    bins: Annotated[int, typer.Option("--bins", min=2, max=256, help="Bins of numeric columns.")] = 4,
-    cuts: Annotated[
-        int | None,
-        typer.Option(
-            "--cuts",
-            min=1,
-            max=255,
-            help="Split numeric columns at thresholds, among so many candidates, not into bins.",
-        ),
-    ] = None,
+    bins: Annotated[int, option(parameters.BINS)] = parameters.BINS.default,
+    cuts: Annotated[int | None, option(parameters.CUTS)] = None,
     alpha: AlphaOption = None,
     prediction_level: PredictionLevelOption = None,
     budget: BudgetOption = None,
@@ -289,9 +257,7 @@ def create_model(
     pruning_level: LevelOption = None,
     algorithm: AlgorithmOption = None,
     parameter: ParameterOption = None,
-    warmup_rows: Annotated[
-        int | None, typer.Option("--warmup-rows", min=1, help="Rows that set the bins (server: 100).")
-    ] = None,
+    warmup_rows: Annotated[int | None, server_option(parameters.WARMUP_ROWS)] = None,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     server: ServerOption = DEFAULT_SERVER,

@@ -57,8 +57,8 @@ def _print(address: str, found: Status) -> None:
     grower = found.grower
     if found.grower_at:
         grower += f" at model {found.grower_at}"
-    if found.grower == "compiling":
-        grower += " the numerical kernels; trees wait a minute or two for it"
+    if found.kernels:
+        grower += _compiling(found)
     if found.grower_restarts:
         grower += f", started again {found.grower_restarts} time{'' if found.grower_restarts == 1 else 's'}"
     if found.lag_s:
@@ -79,6 +79,15 @@ def _print(address: str, found: Status) -> None:
         bad = (key == "store" and found.store_trouble) or (key == "grower" and not found.grower_well)
         grid.add_row(key, Text(value, style="bold red" if bad else ""))
     out.print(grid)
+
+
+def _compiling(found: Status) -> str:
+    """What is compiled, how far it is, and who waits for it."""
+    waiting = "trees wait" if found.grower == "compiling" else "trees of imprecise labels wait"
+    verb = "" if found.grower == "compiling" else ", compiling"
+    return (
+        f"{verb} the numerical kernels, {found.kernels_ready} of {found.kernels} steps done; {waiting} for it"
+    )
 
 
 def _length(seconds: float) -> str:

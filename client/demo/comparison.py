@@ -1,6 +1,7 @@
 """The same number of labels spent at random, offline: on the same split in several orders, and on other splits.
 
-Prints ``{"ready": true}`` once the numerical kernels are compiled, then a line of JSON (:class:`Draw`) for each
+Prints ``{"compiled": 7, "steps": 11}`` while the numerical kernels are compiled and ``{"ready": true}`` once they are,
+then a line of JSON (:class:`Draw`) for each
 order of the rows, then one (:class:`OtherSplit`) for each other split. The learner, its bins and its settings are
 the service's; only who is asked differs.
 """
@@ -22,12 +23,13 @@ from quercus.client.demo import data
 from quercus.client.demo.child import end_with_parent
 from quercus.client.demo.tables import CLASSES, HOLDOUT, TRAINING, TRUTH, numbers, read_table
 from quercus.client.results import Floats
+from quercus.specification.attributes import Numeric
+from quercus.specification.model import Specification
+from quercus.specification.strategies import DEFAULT
 from quercus.trees.abc45 import induce
 from quercus.trees.encoding import Codes, Encoder, branch_names, edges_in_force
 from quercus.trees.flat import FlatTree
-from quercus.trees.prepare import prepare
-from quercus.trees.specification import Numeric, Specification
-from quercus.trees.strategies.names import DEFAULT
+from quercus.trees.prepare import Progress, prepare
 from quercus.trees.tree import Node
 
 NICE = 5
@@ -141,6 +143,10 @@ def _values(rows: list[dict[str, str]]) -> Floats:
     return np.array([list(numbers(row).values()) for row in rows])
 
 
+def _show(progress: Progress) -> None:
+    print(json.dumps({"compiled": progress.ready, "steps": progress.total}), flush=True)
+
+
 def main() -> None:
     """Compile, then draw."""
     parser = argparse.ArgumentParser(prog="quercus-comparison")
@@ -151,7 +157,7 @@ def main() -> None:
     parser.add_argument("--other-seeds", type=int, nargs="*", default=[])
     given = parser.parse_args()
     end_with_parent()
-    prepare()  # all kernels: the grower would compile in the midst of the play what was missing here
+    prepare(_show)  # all kernels: the grower would compile in the midst of the play what was missing here
     problem = load(given.folder, given.alpha)
     problem.asking(budget=10)
     print(json.dumps({"ready": True}), flush=True)

@@ -16,11 +16,13 @@ from quercus.client.demo.classifier import Reading
 from quercus.client.demo.family import LAST_WORDS_S, DemoFailure, Family, Member
 from quercus.client.demo.screen import Scene, Screen
 from quercus.client.errors import QuercusError
-from quercus.client.results import Model, Numeric, Specification
+from quercus.client.results import Model, Specification
 from quercus.client.treeview import Tree
+from quercus.specification import parameters
+from quercus.specification.attributes import Numeric
 
 MODEL = "wine"
-ALPHA = 0.8
+ALPHA = parameters.ALPHA.default
 STORE = "quercus.db"
 LABELLERS = {"ann": 1.0, "bob": 1.3}
 """The labellers, and how long each thinks, as a multiple of the delay."""
@@ -87,6 +89,7 @@ class _Heard:
     """What the processes said; filled in by the threads that read them."""
 
     address: str = ""
+    compiled: str = ""
     kernels_ready: bool = False
     random: list[tuple[float, ...]] = field(default_factory=list)
     other_splits: list[tuple[float, float]] = field(default_factory=list)
@@ -100,8 +103,10 @@ class _Heard:
 
     def comparison(self, line: str) -> None:
         said = _json(line)
-        self.kernels_ready |= bool(said)
-        if "accuracies" in said:
+        self.kernels_ready |= "ready" in said
+        if "compiled" in said:
+            self.compiled = f"{said['compiled']} of {said['steps']} steps"
+        elif "accuracies" in said:
             self.random.append(tuple(said["accuracies"]))
         elif "asked" in said:
             self.other_splits.append((said["asked"], said["random"]))
@@ -173,9 +178,18 @@ class Play:
             "--other-seeds", *map(str, self._settings.other_seeds),
             listener=self._heard.comparison,
         )  # fmt: skip
-        self._screen.wait("loading numerical kernels (the first time compiling: 1 to 2 minutes)")
-        self._wait(lambda: self._heard.kernels_ready)
+        self._screen.wait("loading numerical kernels")
+        self._show_compiling()
         self._screen.say("numerical kernels loaded")
+
+    def _show_compiling(self) -> None:
+        """Show how far the kernels are, until they are ready."""
+        heard, shown = self._heard, [""]
+        while not heard.kernels_ready:
+            self._wait(lambda: heard.kernels_ready or heard.compiled != shown[-1])
+            if heard.compiled != shown[-1]:
+                shown.append(heard.compiled)
+                self._screen.wait(f"compiling numerical kernels, once on this machine: {shown[-1]} done")
 
     def _start_server(self) -> Member:
         server = self._family.start(

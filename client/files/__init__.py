@@ -5,7 +5,8 @@
 
 from quercus.client.files.errors import FileError
 from quercus.client.files.labels import LabelFile, open_labels
+from quercus.client.files.opening import open_table
 from quercus.client.files.reading import Data, read
-from quercus.client.files.table import Column, Record, Table, open_table
+from quercus.client.files.table import Column, Record, Table
 
 __all__ = ["Column", "Data", "FileError", "LabelFile", "Record", "Table", "open_labels", "open_table", "read"]

@@ -20,9 +20,11 @@ import numpy as np
 
 from quercus.client.files.errors import FileError
 from quercus.client.files.leaks import CLASS, SET, Cells, names_classes, parts, refuse_second
-from quercus.client.files.schema import MAX_VALUES, class_of, frame_of, number
-from quercus.client.files.table import Record, Table, listed, open_table
+from quercus.client.files.opening import open_table
+from quercus.client.files.schema import class_of, frame_of, number
+from quercus.client.files.table import Record, Table, listed
 from quercus.client.results import Floats
+from quercus.specification.parameters import MAX_VALUES
 
 SUM_TOLERANCE = 2e-3
 """How far printed masses may miss a sum of 1 (three digits a cell); they are rescaled."""

@@ -12,9 +12,11 @@ import numpy as np
 
 from quercus.client.files.errors import FileError
 from quercus.client.files.labels import ClassLabel, FileLabel, LabelFile, label_of, open_labels
+from quercus.client.files.opening import open_table
 from quercus.client.files.schema import Schema, class_column, infer
-from quercus.client.files.table import Table, open_table
-from quercus.client.results import Attribute, Floats, Nominal
+from quercus.client.files.table import Table
+from quercus.client.results import Floats
+from quercus.specification.attributes import Attribute, Nominal
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,14 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quercus.belief.errors import InvalidInput
 from quercus.client.files.errors import FileError
 from quercus.client.files.leaks import Cells, parts, refuse_labels
 from quercus.client.files.table import Record, Table, listed
-from quercus.client.results import Attribute, Between, Nominal, Numeric, Specification
-
-MAX_VALUES = 1000
-"""Values of one nominal attribute; the server takes no more."""
-MAX_CLASSES = 64
+from quercus.client.results import Between, Specification
+from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
 
 NOT_A_NUMBER = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf", "+inf", "infinity", "-"})
 """Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
@@ -147,8 +146,15 @@ def infer(
         if guess.column.name not in attributes
     }
     refuse_labels(table.path, cells.values(), frame or classes, class_column)
-    found = tuple(_attribute(table, guess) for guess in others.values())
+    found = tuple(_checked(table, guess) for guess in others.values())
     return Schema(found, classes, rows)
+
+
+def _checked(table: Table, guess: _Guess) -> Attribute:
+    try:
+        return _attribute(table, guess)
+    except InvalidInput as error:
+        raise FileError(table.path, f"column {guess.column.name!r}: {error}") from None
 
 
 def _attribute(table: Table, guess: _Guess) -> Attribute:

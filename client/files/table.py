@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Literal, cast
@@ -94,33 +94,6 @@ class Table:
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Names in a message, not more than a line of them."""
     return ", ".join(names[:most]) + (f", ... ({len(names):,} in all)" if len(names) > most else "")
-
-
-def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[str] = ()) -> Table:
-    """Open a CSV or ARFF file (``.csv``, ``.arff``, either also with ``.gz``).
-
-    Parameters
-    ----------
-    path
-        The file. The ending decides the format: ``.arff`` is ARFF, anything else CSV.
-    delimiter
-        What separates the cells of a CSV file.
-    missing
-        Words that stand for a missing value, such as ``NA``, beside an empty cell and ``?``.
-
-    Raises
-    ------
-    FileError
-        When the file is missing, empty, or its header is malformed; later, while it is read, for a
-        malformed row.
-    """
-    from quercus.client.files import arff_format, csv_format  # noqa: PLC0415  (they need Table)
-
-    path = Path(path)
-    name = path.name.lower().removesuffix(".gz")
-    is_arff = name.endswith(".arff")
-    table = arff_format.open_arff(path) if is_arff else csv_format.open_csv(path, delimiter)
-    return replace(table, missing=frozenset(missing))
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -117,7 +117,7 @@ class GrowerStatus(_message.Message):
         STATE_SILENT: GrowerStatus._State.ValueType  # 4
         """The process is there and makes no progress: it hangs, or is stopped."""
         STATE_COMPILING: GrowerStatus._State.ValueType  # 5
-        """It compiles the numerical kernels, which takes a minute or two; trees wait for it."""
+        """It compiles numerical kernels that all trees wait for."""
 
     class State(_State, metaclass=_StateEnumTypeWrapper): ...
     STATE_UNSPECIFIED: GrowerStatus.State.ValueType  # 0
@@ -129,19 +129,26 @@ class GrowerStatus(_message.Message):
     STATE_SILENT: GrowerStatus.State.ValueType  # 4
     """The process is there and makes no progress: it hangs, or is stopped."""
     STATE_COMPILING: GrowerStatus.State.ValueType  # 5
-    """It compiles the numerical kernels, which takes a minute or two; trees wait for it."""
+    """It compiles numerical kernels that all trees wait for."""
 
     STATE_FIELD_NUMBER: _builtins.int
     PID_FIELD_NUMBER: _builtins.int
     RESTARTS_FIELD_NUMBER: _builtins.int
     LAG_FIELD_NUMBER: _builtins.int
     AT_FIELD_NUMBER: _builtins.int
+    KERNELS_READY_FIELD_NUMBER: _builtins.int
+    KERNELS_FIELD_NUMBER: _builtins.int
     state: Global___GrowerStatus.State.ValueType
     pid: _builtins.int
     restarts: _builtins.int
     """How often it had to be started again."""
     at: _builtins.str
     """The model that it was at when it was last heard of, while it is silent."""
+    kernels_ready: _builtins.int
+    """Steps of compiling the numerical kernels that are done, and all of them; 0 and 0 while nothing is compiled. Where
+    the state is STATE_RUNNING, trees of precise labels grow meanwhile; others wait for the kernels that they need.
+    """
+    kernels: _builtins.int
     @_builtins.property
     def lag(self) -> _duration_pb2.Duration:
         """Longest time an event of any model has waited to get into a tree."""
@@ -154,10 +161,12 @@ class GrowerStatus(_message.Message):
         restarts: _builtins.int = ...,
         lag: _duration_pb2.Duration | None = ...,
         at: _builtins.str = ...,
+        kernels_ready: _builtins.int = ...,
+        kernels: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["lag", b"lag"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "lag", b"lag", "pid", b"pid", "restarts", b"restarts", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "kernels", b"kernels", "kernels_ready", b"kernels_ready", "lag", b"lag", "pid", b"pid", "restarts", b"restarts", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

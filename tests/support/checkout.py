@@ -4,7 +4,17 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("belief", "client", "estimators", "experiments", "proto", "server", "storage", "trees")
+FOLDERS = (
+    "belief",
+    "client",
+    "estimators",
+    "experiments",
+    "proto",
+    "server",
+    "specification",
+    "storage",
+    "trees",
+)
 
 
 def copy_checkout(target: Path) -> Path:

@@ -59,6 +59,7 @@ def world(classes: int, arities: list[int], alpha: float, seed: int, *, cut: boo
             min_instances=int(rng.choice([1, 2, 2, 4])),
             max_depth=None if rng.random() < 0.8 else int(rng.integers(0, 4)),
             warmup_rows=int(rng.choice([1, 5, 20, 100])),
+            strategy="published",
         ),
         np.column_stack(columns),
         np.array([label(rng, classes, klass, kinds) for klass in truth]),
@@ -72,7 +73,7 @@ def _attribute(rng: np.random.Generator, k: int, arity: int, truth: np.ndarray) 
     column = np.where(told, truth % arity, rng.integers(0, arity, ROWS)).astype(float)
     attribute: Attribute
     if arity > 1 and rng.random() < 0.4:
-        edges = tuple(np.arange(1, arity) - 0.5) if rng.random() < 0.3 else None
+        edges = tuple(np.arange(1, arity) - 0.5) if rng.random() < 0.3 else ()
         attribute = Numeric(f"a{k}", arity, edges, missing)
         column += rng.uniform(-0.4, 0.4, ROWS)
     else:  # values not declared are learned, and the last of all comes late
@@ -94,8 +95,8 @@ def _cut(rng: np.random.Generator, k: int, arity: int, truth: np.ndarray) -> tup
         column += rng.normal(0, 0.3, ROWS)
     if missing == "branch":
         column[rng.random(ROWS) < rng.choice([0.0, 0.2, 0.9])] = np.nan
-    edges = tuple(np.arange(1, arity + 1) - 0.5) if rng.random() < 0.3 else None
-    cuts = int(rng.choice([1, 2, 5, 12])) if edges is None else len(edges)
+    edges = tuple(np.arange(1, arity + 1) - 0.5) if rng.random() < 0.3 else ()
+    cuts = len(edges) if edges else int(rng.choice([1, 2, 5, 12]))
     return Numeric(f"a{k}", edges=edges, missing=missing, cuts=cuts), column
 
 

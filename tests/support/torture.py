@@ -41,12 +41,12 @@ from quercus.client import (
     Unavailable,
 )
 from quercus.server import access
+from quercus.specification.algorithms import C45, Forest
 from quercus.storage import file_url
 from quercus.storage.backup import back_up, restore
 from quercus.storage.verify import verify
 from quercus.trees import specification as offline
 from quercus.trees.abc45 import induce
-from quercus.trees.algorithms import C45, Forest
 from quercus.trees.encoding import Encoder
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table

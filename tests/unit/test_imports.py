@@ -11,6 +11,7 @@ from support.checkout import ROOT, copy_checkout
 
 VIOLATIONS = {
     "belief": "import quercus.trees",
+    "specification": "import numpy",
     "trees": "import sqlalchemy",
     "storage": "import quercus.trees",
     "proto": "import quercus.belief",
@@ -54,7 +55,11 @@ def test_the_checkout_has_none() -> None:
 
 @pytest.mark.parametrize(
     ("folder", "allowed"),
-    [("belief", {"numpy"}), ("trees", {"numpy", "scipy", "numba", "llvmlite", "matplotlib"})],
+    [
+        ("belief", {"numpy"}),
+        ("specification", set()),
+        ("trees", {"numpy", "scipy", "numba", "llvmlite", "matplotlib"}),
+    ],
 )
 def test_mathematical_folders_use_only_their_libraries(folder: str, allowed: set[str]) -> None:
     files = list((ROOT / folder).rglob("*.py"))

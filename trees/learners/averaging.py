@@ -8,6 +8,7 @@ from quercus.belief.errors import TotalConflict
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
+from quercus.specification.parameters import MIN_INSTANCES
 from quercus.trees.dominance import first_largest
 from quercus.trees.growth import Method, Place, Summary, grow_tree
 from quercus.trees.learners.pieces import Limits, UntilPure, Wrap, node_weight, wrapped
@@ -20,7 +21,7 @@ from quercus.trees.tree import Node
 def averaging(
     table: Table,
     *,
-    min_instances: int = 2,
+    min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
     stop_without_gain: bool = True,
     max_cuts: int | None = None,
@@ -53,7 +54,7 @@ def averaging(
 
     Examples
     --------
-    >>> from quercus.trees.specification import Nominal
+    >>> from quercus.specification.attributes import Nominal
     >>> sky = Nominal("sky", ("clear", "grey"))
     >>> masses = [MassFunction.of(2, {1: 0.6, 3: 0.4}), MassFunction.of(2, {2: 0.5, 3: 0.5})]
     >>> tree = averaging(Table.of_masses([[0], [1]], [sky], masses))

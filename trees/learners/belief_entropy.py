@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from quercus.belief.errors import InvalidInput
+from quercus.specification.parameters import INSTANCES_PER_CLASS, LEAF, MAX_MASS_CLASSES, MIN_WEIGHT
 from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.flat import FlatTree
 from quercus.trees.growth import Branch, Criterion, Method, Place, Summary, Verdict, grow_tree
@@ -21,7 +21,6 @@ from quercus.trees.learners.components import Component, branch_of, fit_componen
 from quercus.trees.learners.entropy_model import BeliefEntropyModel, Kind, check_size
 from quercus.trees.learners.mixture import column_floor
 from quercus.trees.learners.nested import (
-    MAX_CLASSES,
     Nested,
     log_commonalities,
     log_commonalities_of,
@@ -32,7 +31,6 @@ from quercus.trees.learners.pieces import Wrap, node_weight, wrapped
 from quercus.trees.learners.splits import root
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.total_uncertainty import two_class_shares
-from quercus.trees.specification import check_count
 from quercus.trees.tree import Node, Path, Stop
 
 
@@ -212,11 +210,10 @@ def fit_belief_entropy(
     InvalidInput
         When a parameter lies outside its bounds.
     """
-    if leaf not in ("OBE", "LBE", "IBE"):
-        raise InvalidInput("leaf", f"is {leaf!r}, must be 'OBE', 'LBE' or 'IBE'")
+    LEAF.check(leaf)
     if leaf != "OBE":
         check_size(table.size)
-    least = check_count(5 * table.size if min_instances is None else min_instances, "min_instances", 1)
+    least = MIN_WEIGHT.check(min_instances) or INSTANCES_PER_CLASS * table.size
     criterion: Criterion = LeastEntropy(table, column_floor(table.values, table.contours, table.weights))
     branching, labels = ByDensestClass(table), ByLabels.of(table)
     paths = ByPaths(labels, branching)
@@ -236,7 +233,7 @@ def fit_belief_entropy(
         components=tuple(branching.components.get(path) for path in at),
         commonalities=np.array(
             [paths.commonalities[path] for path in at if path in paths.commonalities]
-        ).reshape(-1, 1 << min(table.size, MAX_CLASSES)),
+        ).reshape(-1, 1 << min(table.size, MAX_MASS_CLASSES)),
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.specification.parameters import CONFIDENCE, MIN_BRANCH, MIN_INSTANCES
 from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Branch, Method, Place, Verdict, grow_tree
 from quercus.trees.learners.pieces import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped
@@ -22,7 +23,6 @@ from quercus.trees.learners.splits import (
     weighted,
 )
 from quercus.trees.learners.table import Floats, Ints, Table
-from quercus.trees.specification import check_count
 from quercus.trees.tree import Node
 
 Bools = NDArray[np.bool_]
@@ -49,13 +49,13 @@ class Admission:
         nothing: the ratio alone favours splits that cut off next to nothing.
     """
 
-    min_branch: int = 2
+    min_branch: int = MIN_BRANCH.default
     min_side: float = 0.1
     threshold_cost: bool = True
     average_gain: bool = True
 
     def __post_init__(self) -> None:
-        check_count(self.min_branch, "min_branch", 1)
+        MIN_BRANCH.check(self.min_branch)
         if isinstance(self.min_side, bool) or not 0 <= self.min_side <= 1:
             raise InvalidInput("min_side", f"is {shown(self.min_side)}, must lie in [0, 1]")
 
@@ -63,14 +63,14 @@ class Admission:
 def c45(
     table: Table,
     *,
-    min_instances: int = 2,
+    min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
-    min_branch: int = 2,
+    min_branch: int = MIN_BRANCH.default,
     min_side: float = 0.1,
     threshold_cost: bool = True,
     average_gain: bool = True,
     max_cuts: int | None = None,
-    confidence: float | None = 0.25,
+    confidence: float | None = CONFIDENCE.default,
     raising: bool = True,
     wrap: Wrap | None = None,
 ) -> Node:
@@ -106,7 +106,7 @@ def c45(
 
     Examples
     --------
-    >>> from quercus.trees.specification import Numeric
+    >>> from quercus.specification.attributes import Numeric
     >>> tree = c45(Table.of_classes([[1.0], [2.0], [3.0], [4.0]], [Numeric("size")], [0, 0, 1, 1], 2))
     >>> tree.threshold, tree.children[0].theta, tree.children[1].theta
     (2.5, (1.0, 0.0), (0.0, 1.0))

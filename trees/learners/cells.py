@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.trees.specification import MAX_VALUES, Attribute, Nominal
+from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.parameters import MAX_VALUES
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

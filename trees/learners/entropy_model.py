@@ -12,11 +12,12 @@ import numpy as np
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
+from quercus.specification.attributes import Attribute
+from quercus.specification.parameters import MAX_MASS_CLASSES
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.cells import Cells, Floats, Ints, Range
 from quercus.trees.learners.components import Component, Frequencies, branch_of
 from quercus.trees.learners.nested import (
-    MAX_CLASSES,
     Nested,
     log_commonalities,
     log_commonalities_of,
@@ -25,7 +26,6 @@ from quercus.trees.learners.nested import (
 )
 from quercus.trees.learners.predicting import Learned, common, disjoined, weakened
 from quercus.trees.learners.predictions import Predictions, first
-from quercus.trees.specification import Attribute
 
 Kind = Literal["OBE", "LBE", "IBE"]
 MAX_ALTERNATIVES = 4_096
@@ -303,5 +303,5 @@ def _joined(parts: list[Predictions]) -> Predictions:
 
 def check_size(size: int) -> None:
     """Refuse frames that are too large for masses of every set."""
-    if size > MAX_CLASSES:
-        raise InvalidInput("classes", f"are {size}, LBE and IBE combine masses of at most {MAX_CLASSES}")
+    if size > MAX_MASS_CLASSES:
+        raise InvalidInput("classes", f"are {size}, LBE and IBE combine masses of at most {MAX_MASS_CLASSES}")

@@ -25,9 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Nominal
+from quercus.specification.parameters import ALPHA, CANDIDATE_CUTS, MAX_DEPTH, MIN_INSTANCES, PREDICTION_LEVEL
 from quercus.trees.abc45 import Likeliest, Thresholds
 from quercus.trees.cells import Cells
-from quercus.trees.checks import PREDICTION_LEVEL, check_alpha, check_count
 from quercus.trees.dominance import TIE
 from quercus.trees.flat import FlatTree
 from quercus.trees.gain import best_splits
@@ -39,26 +41,23 @@ from quercus.trees.learners.splits import ByCode, first_best, root
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.weights import counted_or_weighed
 from quercus.trees.sample import ContourTable, Sample
-from quercus.trees.specification import Nominal, Pruning
 from quercus.trees.splits import thresholds
 from quercus.trees.tree import Node
 
 Bools = NDArray[np.bool_]
 Cuts = Sequence[tuple[float, ...]]  # an attribute; () of a nominal one
 
-MAX_CUTS = 32  # candidate cuts of an attribute at a node, unless told
-
 
 def abc45(
     table: Table,
     *,
-    alpha: float = 0.8,
-    min_instances: int = 2,
+    alpha: float = ALPHA.default,
+    min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
-    max_cuts: int = MAX_CUTS,
+    max_cuts: int = CANDIDATE_CUTS.default,
     cuts: Cuts | None = None,
     pruning: Pruning | None = None,
-    prediction_level: float = PREDICTION_LEVEL,
+    prediction_level: float = PREDICTION_LEVEL.default,
     wrap: Wrap | None = None,
 ) -> Node:
     """Grow an active belief decision tree that asks nothing.
@@ -98,17 +97,16 @@ def abc45(
 
     Examples
     --------
-    >>> from quercus.trees.specification import Numeric
+    >>> from quercus.specification.attributes import Numeric
     >>> rows = [[1.0], [2.0], [3.0], [4.0]], [Numeric("size")]
     >>> tree = abc45(Table.of_contours(*rows, [[1, 0], [1, 1], [0, 1], [0, 1]]), alpha=1.0)
     >>> tree.attribute, tree.threshold, {code: child.klass for code, child in tree.children.items()}
     (0, 1.5, {0: 0, 1: 1})
     """
-    alpha = check_alpha(alpha)
-    check_count(min_instances, "min_instances", 1)
-    if max_depth is not None:
-        check_count(max_depth, "max_depth", 0)
-    check_count(max_cuts, "max_cuts", 1)
+    alpha = ALPHA.check(alpha)
+    MIN_INSTANCES.check(min_instances)
+    MAX_DEPTH.check(max_depth)
+    CANDIDATE_CUTS.check(max_cuts)
     rows, weights = counted_or_weighed(table)
     sample = _labels(rows, weights)
     solver = sample.table.solver(alpha)
@@ -116,7 +114,7 @@ def abc45(
         criterion=wrapped(BestTest(rows, sample, solver, max_cuts, _checked_cuts(cuts, rows)), wrap),
         branching=ByCode(rows),
         stopping=Thresholds(sample, solver, min_instances, max_depth),
-        leaf=Likeliest(sample, solver, check_alpha(prediction_level, "prediction_level")),
+        leaf=Likeliest(sample, solver, PREDICTION_LEVEL.check(prediction_level)),
     )
     growth = Growth(root(rows), method)
     tree = growth.tree()
@@ -129,12 +127,12 @@ def abc45(
 def e2m(
     table: Table,
     *,
-    min_instances: int = 2,
+    min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
-    max_cuts: int = MAX_CUTS,
+    max_cuts: int = CANDIDATE_CUTS.default,
     cuts: Cuts | None = None,
     pruning: Pruning | None = None,
-    prediction_level: float = PREDICTION_LEVEL,
+    prediction_level: float = PREDICTION_LEVEL.default,
     wrap: Wrap | None = None,
 ) -> Node:
     """Grow an E2M tree: gain ratios of the maximum likelihood estimates, which is `abc45` at α = 1.

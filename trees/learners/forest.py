@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
+from quercus.specification.attributes import Attribute
+from quercus.specification.parameters import MAX_MASS_CLASSES, TREES, VOTE
 from quercus.trees.flat import FlatTree
 from quercus.trees.growth import Criterion, Place, Verdict
 from quercus.trees.learners.cells import Cells
-from quercus.trees.learners.nested import MAX_CLASSES, log_commonalities_of, normalised
+from quercus.trees.learners.nested import log_commonalities_of, normalised
 from quercus.trees.learners.pieces import Wrap
 from quercus.trees.learners.predicting import Learned
 from quercus.trees.learners.predictions import Predictions, first
 from quercus.trees.learners.table import Floats, Table
-from quercus.trees.specification import Attribute, check_count
 
 Bools = NDArray[np.bool_]
 Vote = Literal["label", "mass"]
 
-TREES = 50
 MAX_CELLS = 1 << 22  # of rows times sets that are held at once when masses are combined
 
 
@@ -131,7 +131,7 @@ class Forest(Learned):
         """
         if self.vote == "label":
             return self._count(cells)
-        step = max(1, MAX_CELLS >> min(self.size, MAX_CLASSES))
+        step = max(1, MAX_CELLS >> min(self.size, MAX_MASS_CLASSES))
         done = [
             combine([model.log_commonalities(part) for model in self.models]) for part in cells.chunks(step)
         ]
@@ -183,8 +183,8 @@ def grow_forest(
     learner: Learner,
     seed: int,
     *,
-    vote: Vote = "label",
-    trees: int = TREES,
+    vote: Vote = VOTE.default,
+    trees: int = TREES.default,
     number: Callable[[int], int] = root_of,
     executor: Executor | None = None,
 ) -> Forest:
@@ -219,19 +219,18 @@ def grow_forest(
     --------
     >>> from functools import partial
     >>> from quercus.trees.learners.total_uncertainty import fit_total_uncertainty
-    >>> from quercus.trees.specification import Numeric
+    >>> from quercus.specification.attributes import Numeric
     >>> table = Table.of_classes([[float(i)] for i in range(20)], [Numeric("x")], [0] * 10 + [1] * 10, 2)
     >>> forest = grow_forest(table, partial(fit_total_uncertainty, lam=0.8), 1, trees=9, vote="mass")
     >>> forest.predict([[3.0], [16.0]]).klass.tolist()
     [0, 1]
     """
-    if vote not in ("label", "mass"):
-        raise InvalidInput("vote", f"is {vote!r}, must be 'label' or 'mass'")
-    if vote == "mass" and table.size > MAX_CLASSES:
+    VOTE.check(vote)
+    if vote == "mass" and table.size > MAX_MASS_CLASSES:
         raise InvalidInput(
-            "vote", f"is 'mass', of {table.size} classes; at most {MAX_CLASSES} can be combined"
+            "vote", f"is 'mass', of {table.size} classes; at most {MAX_MASS_CLASSES} can be combined"
         )
-    check_count(trees, "trees", 1)
+    TREES.check(trees)
     seeds = np.random.SeedSequence(seed).spawn(trees)
     run = map if executor is None else executor.map
     models = tuple(run(partial(_grow, table, learner, number), seeds))

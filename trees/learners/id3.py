@@ -1,5 +1,6 @@
 """ID3 (theory §7; Quinlan 1986): information gain, a branch a value."""
 
+from quercus.specification.parameters import MIN_INSTANCES
 from quercus.trees.growth import Method, grow_tree
 from quercus.trees.learners.pieces import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped
 from quercus.trees.learners.pruning import prune_chi_square
@@ -11,7 +12,7 @@ from quercus.trees.tree import Node
 def id3(
     table: Table,
     *,
-    min_instances: int = 2,
+    min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
     stop_without_gain: bool = False,
     max_cuts: int | None = None,
@@ -41,7 +42,7 @@ def id3(
 
     Examples
     --------
-    >>> from quercus.trees.specification import Nominal
+    >>> from quercus.specification.attributes import Nominal
     >>> attributes = [Nominal("sky", ("clear", "grey")), Nominal("wind", ("weak", "strong"))]
     >>> tree = id3(Table.of_classes([[0, 0], [0, 1], [1, 0], [1, 1]], attributes, [0, 0, 1, 0], 2))
     >>> tree.attribute, tree.children[1].attribute, tree.children[0].theta

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.algorithms import LAMBDAS
+from quercus.specification.algorithms import LAMBDAS
+from quercus.specification.attributes import Numeric
+from quercus.specification.parameters import COMBINE, FOLDS, MIN_INSTANCES
 from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Branch, Method, Place, Verdict, grow_tree
 from quercus.trees.learners.one_against_rest import Combine, check_combine, pignistic_together
@@ -27,7 +29,6 @@ from quercus.trees.learners.total_uncertainty import (
     two_class_shares,
     uncertainties,
 )
-from quercus.trees.specification import Numeric, check_count
 from quercus.trees.splits import ABOVE, BELOW
 from quercus.trees.tree import Stop
 
@@ -138,7 +139,7 @@ def lambda_path(
     lambdas: Sequence[float],
     *,
     klass: int = 0,
-    min_instances: int = 2,
+    min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
     max_cuts: int | None = None,
 ) -> TreeModel:
@@ -168,9 +169,9 @@ def choose_lambda(
     seed: int,
     *,
     lambdas: Sequence[float] = LAMBDAS,
-    folds: int = 10,
-    combine: Combine = "dempster",
-    min_instances: int = 2,
+    folds: int = FOLDS.default,
+    combine: Combine = COMBINE.default,
+    min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
     max_cuts: int | None = None,
 ) -> float:
@@ -196,11 +197,11 @@ def choose_lambda(
         When a parameter lies outside its bounds.
     """
     rows = np.flatnonzero(table.weights)
-    check_count(folds, "folds", 2)
+    FOLDS.check(folds)
     if not lambdas or len(rows) < 2:
         raise InvalidInput("lambdas", "must be at least one, and rows to cross-validate on at least two")
     check_combine(combine, table.size)
-    check_count(min_instances, "min_instances", 1)
+    MIN_INSTANCES.check(min_instances)
     for lam in lambdas:
         check_lambda(lam)
     parts = np.array_split(np.random.default_rng(seed).permutation(rows), min(folds, len(rows)))

@@ -3,7 +3,6 @@
 One mixture an attribute, all attributes at once: the attributes are independent problems of the same shape.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from quercus.belief.contour import check_contours
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import check_size
+from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI, TINY
 
 EPSILON = 1e-3
 """Gain of the evidential log-likelihood, in nats over all rows, below which the fit stops."""
@@ -30,13 +30,6 @@ _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 _LARGEST = 1e100
 """What larger numbers count as, of either sign: their squares, and sums of these, must have room."""
-
-FARTHEST = 1e300
-"""Most squared deviations that a number lies from a mean: beyond, no class is told from another by how far it is."""
-
-TINY = float(np.finfo(np.float64).tiny)
-
-LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

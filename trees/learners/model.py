@@ -14,8 +14,9 @@ import numpy as np
 
 from quercus.belief.contour import is_vacuous
 from quercus.belief.mass import MassFunction
-from quercus.trees import algorithms
-from quercus.trees.algorithms import Algorithm, check_classes
+from quercus.specification import algorithms
+from quercus.specification.algorithms import Algorithm, check_classes
+from quercus.specification.attributes import Attribute
 from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.c45 import c45
@@ -27,7 +28,6 @@ from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import DEFAULT_LAMBDA, fit_total_uncertainty
-from quercus.trees.specification import Attribute
 from quercus.trees.tree import Node, Stop
 
 __all__ = ["Learned", "Predictions", "fit", "ignorant"]
@@ -52,7 +52,7 @@ def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None)
 
     Examples
     --------
-    >>> from quercus.trees.specification import Numeric
+    >>> from quercus.specification.attributes import Numeric
     >>> labels = [[1, 0], [1, 0], [0, 1], [1, 1]]
     >>> table = Table.of_contours([[1.0], [2.0], [8.0], [9.0]], [Numeric("x")], labels)
     >>> model = fit(algorithms.E2m(), table)

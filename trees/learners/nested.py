@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, TotalConflict
 from quercus.belief.mass import MassFunction, membership
+from quercus.specification.parameters import MAX_MASS_CLASSES
 from quercus.trees.dominance import TIE
 
 Floats = NDArray[np.float64]
 
-MAX_CLASSES = 16
 """Most classes whose masses can be combined here: 65,536 sets."""
 
 ROUNDING = 1e-15
@@ -103,8 +103,8 @@ def log_commonalities(log_contours: Floats) -> Floats:
         With more than 16 classes.
     """
     size = log_contours.shape[-1]
-    if size > MAX_CLASSES:
-        raise InvalidInput("classes", f"are {size}, at most {MAX_CLASSES} can be combined set by set")
+    if size > MAX_MASS_CLASSES:
+        raise InvalidInput("classes", f"are {size}, at most {MAX_MASS_CLASSES} can be combined set by set")
     logs = np.zeros((*log_contours.shape[:-1], 1 << size))
     for c in range(size):
         bit = 1 << c
@@ -120,8 +120,8 @@ def log_commonalities_of(m: MassFunction) -> Floats:
     InvalidInput
         With more than 16 classes.
     """
-    if m.size > MAX_CLASSES:
-        raise InvalidInput("classes", f"are {m.size}, at most {MAX_CLASSES} can be combined set by set")
+    if m.size > MAX_MASS_CLASSES:
+        raise InvalidInput("classes", f"are {m.size}, at most {MAX_MASS_CLASSES} can be combined set by set")
     q = np.zeros(1 << m.size)
     masks, masses = m.arrays()
     q[masks.astype(np.int64)] = masses

@@ -11,13 +11,14 @@ from quercus.belief.errors import InvalidInput, TotalConflict
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster
+from quercus.specification.attributes import Attribute
+from quercus.specification.parameters import COMBINE, MAX_MASS_CLASSES
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.cells import Cells
-from quercus.trees.learners.nested import MAX_CLASSES, log_commonalities_of
+from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predicting import Learned, TreeModel, distinct_rows, mean
 from quercus.trees.learners.predictions import Predictions, Shared
 from quercus.trees.learners.table import Floats, Ints
-from quercus.trees.specification import Attribute
 
 Combine = Literal["dempster", "mean"]
 
@@ -43,7 +44,7 @@ class OneAgainstRest(Learned):
     attributes: tuple[Attribute, ...]
     size: int
     models: tuple[TreeModel, ...]
-    combine: Combine = "dempster"
+    combine: Combine = COMBINE.default
 
     @property
     def flats(self) -> tuple[FlatTree, ...]:
@@ -141,7 +142,8 @@ def pignistic_together(masses: Floats, combine: Combine) -> Floats:
 
 def check_combine(combine: Combine, size: int) -> None:
     """Raise unless the masses of one tree a class, of `size` classes, can be combined so."""
-    if combine not in ("dempster", "mean"):
-        raise InvalidInput("combine", f"is {combine!r}, must be 'dempster' or 'mean'")
-    if combine == "dempster" and size > MAX_CLASSES:
-        raise InvalidInput("combine", f"is 'dempster', of {size} classes; above {MAX_CLASSES} take 'mean'")
+    COMBINE.check(combine)
+    if combine == "dempster" and size > MAX_MASS_CLASSES:
+        raise InvalidInput(
+            "combine", f"is 'dempster', of {size} classes; above {MAX_MASS_CLASSES} take 'mean'"
+        )

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from quercus.belief.errors import InvalidInput
+from quercus.specification.parameters import MAX_DEPTH, MIN_INSTANCES
 from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Criterion, Place, Summary, Verdict
 from quercus.trees.learners.splits import weighted
 from quercus.trees.learners.table import Floats, Table
-from quercus.trees.specification import check_count
 from quercus.trees.tree import Stop
 
 Wrap = Callable[[Criterion], Criterion]  # what a forest puts around a criterion
@@ -41,14 +41,13 @@ class Limits:
         When a number is out of bounds.
     """
 
-    min_instances: int = 2
+    min_instances: int = MIN_INSTANCES.default
     max_depth: int | None = None
     stop_without_gain: bool = True
 
     def __post_init__(self) -> None:
-        check_count(self.min_instances, "min_instances", 1)
-        if self.max_depth is not None:
-            check_count(self.max_depth, "max_depth", 0)
+        MIN_INSTANCES.check(self.min_instances)
+        MAX_DEPTH.check(self.max_depth)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

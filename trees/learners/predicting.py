@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
+from quercus.specification.attributes import Attribute
 from quercus.trees.encoding import Edges, Encoder
 from quercus.trees.flat import FlatTree, heard
 from quercus.trees.learners.cells import Cells, Value
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predictions import Predictions, Shared, first
 from quercus.trees.learners.spread import Branches, spread
-from quercus.trees.specification import Attribute
 from quercus.trees.tree import Node
 
 Floats = NDArray[np.float64]

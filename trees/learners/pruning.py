@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.specification.algorithms import Pruning
+from quercus.specification.parameters import CONFIDENCE
 from quercus.trees.cells import Cells
 from quercus.trees.dominance import TIE
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.table import Floats
 from quercus.trees.significance import Told, idle
-from quercus.trees.specification import Pruning
 from quercus.trees.tree import Node, Stop
 
 ERROR_SLACK = 0.1  # errors; of C4.5's program, which prunes also what is so little worse
@@ -150,7 +151,7 @@ def class_counts(node: Node) -> Floats:
     return np.array(node.theta) * node.size
 
 
-def prune_pessimistic(tree: Node, confidence: float = 0.25) -> Node:
+def prune_pessimistic(tree: Node, confidence: float = CONFIDENCE.default) -> Node:
     """Prune splits that do not lower the pessimistic number of errors (Quinlan 1993, chapter 4).
 
     Of ``N`` rows at a leaf, ``E`` are not of its class. The pessimistic number of errors is ``N U(E, N)`` with

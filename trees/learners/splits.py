@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
+from quercus.specification.attributes import Attribute, Nominal
 from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.gain import best_splits
 from quercus.trees.growth import Branch, Place, Verdict
 from quercus.trees.learners.table import Floats, Ints, Table
-from quercus.trees.specification import Attribute, Nominal
 from quercus.trees.splits import BELOW, NO_NUMBER, between, near_quantiles
 
 Codes = NDArray[np.int64]
@@ -46,7 +46,7 @@ def branch_codes(attribute: Attribute, threshold: float | None, column: Floats) 
 
     Examples
     --------
-    >>> from quercus.trees.specification import Numeric
+    >>> from quercus.specification.attributes import Numeric
     >>> branch_codes(Numeric("size"), 2.5, np.array([1.0, 2.5, np.nan])).tolist()
     [0, 1, 2]
     """

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.specification.attributes import Nominal
 from quercus.trees.encoding import Encoder, declared_count
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.cells import Cells
-from quercus.trees.specification import Nominal
 from quercus.trees.splits import ABOVE, BELOW, NO_NUMBER
 
 Floats = NDArray[np.float64]

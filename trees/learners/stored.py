@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.algorithms import Combine, Rule, Vote
+from quercus.specification.algorithms import Combine, Rule, Vote
+from quercus.specification.attributes import Attribute
 from quercus.trees.encoding import Edges
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.components import Component, Frequencies, Gaussians
@@ -20,7 +21,6 @@ from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import Forest
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import Learned, TreeModel
-from quercus.trees.specification import Attribute
 
 Columns = Mapping[str, NDArray[Any]]
 Kind = Literal["tree", "one-against-rest", "belief-entropy"]

@@ -15,7 +15,8 @@ from quercus.belief.label import ClassSet, Label, Masses
 from quercus.belief.label import contour as contour_of
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
-from quercus.trees.specification import MAX_ATTRIBUTES, Attribute, Nominal
+from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.parameters import MAX_ATTRIBUTES
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

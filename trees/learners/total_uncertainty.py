@@ -9,6 +9,7 @@ import numpy as np
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
+from quercus.specification.parameters import COMBINE, LAM, MIN_INSTANCES
 from quercus.trees.dominance import TIE, first_largest
 from quercus.trees.growth import Criterion, Method, Place, Summary, Verdict, grow_tree
 from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest, check_combine
@@ -16,7 +17,6 @@ from quercus.trees.learners.pieces import Wrap, node_weight, wrapped
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import ByCode, LargestGain, root
 from quercus.trees.learners.table import Floats, Table
-from quercus.trees.specification import check_count
 from quercus.trees.tree import Node, Stop
 
 DEFAULT_LAMBDA = 0.5
@@ -134,7 +134,7 @@ def total_uncertainty_tree(
     lam: float = DEFAULT_LAMBDA,
     *,
     klass: int = 0,
-    min_instances: int = 2,
+    min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
     max_cuts: int | None = None,
     wrap: Wrap | None = None,
@@ -166,7 +166,7 @@ def total_uncertainty_tree(
     check_lambda(lam)
     if not 0 <= klass < table.size:
         raise InvalidInput("klass", f"is {klass}, must lie in [0, {table.size})")
-    check_count(min_instances, "min_instances", 1)
+    MIN_INSTANCES.check(min_instances)
     shares = two_class_shares(table, klass)
     criterion: Criterion = LargestGain(table, shares, _Impurity(float(lam)), max_cuts)
     method = Method(
@@ -182,8 +182,8 @@ def fit_total_uncertainty(
     table: Table,
     lam: float = DEFAULT_LAMBDA,
     *,
-    combine: Combine = "dempster",
-    min_instances: int = 2,
+    combine: Combine = COMBINE.default,
+    min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
     max_cuts: int | None = None,
     wrap: Wrap | None = None,
@@ -223,5 +223,4 @@ def fit_total_uncertainty(
 
 def check_lambda(lam: float) -> None:
     """Raise unless λ lies in [0, 1]."""
-    if not 0.0 <= lam <= 1.0:
-        raise InvalidInput("lam", f"is {lam!r}, must lie in [0, 1]")
+    LAM.but(none="").check(lam)

@@ -5,10 +5,10 @@ from itertools import islice
 from types import MappingProxyType
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.specification.strategies import PUBLISHED, RECOMMENDED
 from quercus.trees.query import Asked, Desk, Query
 from quercus.trees.strategies.committee import Committee
 from quercus.trees.strategies.leaf_width import LeafWidth
-from quercus.trees.strategies.names import PUBLISHED, RECOMMENDED
 from quercus.trees.strategies.prediction_change import PredictionChange
 from quercus.trees.strategies.published import Published
 from quercus.trees.strategies.shared import Shared

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from integration.client.serving import QUERCUS, Serving, quercus
 
-from quercus.trees.strategies.names import DEFAULT
+from quercus.specification.strategies import DEFAULT
 
 COMMANDS = ("serve", "models", "push", "label", "classify", "tree", "watch", "induce")
 
@@ -286,10 +286,11 @@ def test_table_t_offline(table_t: Path, contours_t: Path, tmp_path: Path) -> Non
     """The queries, the intervals and the tree that theory §3.7 states."""
     truth = tmp_path / "truth.csv"
     truth.write_text("\n".join(line.rpartition(",")[2] for line in table_t.read_text().splitlines()))
+    PAPER = ("--budget", "5", "--strategy", "published")
     expected = {"0.5": [1, 8, 20, 15, 6], "0.8": [1, 8, 12, 20, 6], "0.9": [1, 8, 12, 20, 6]}
     for alpha, rows in expected.items():
         files = ("--class", "class", "--label-file", str(contours_t), "--truth", str(truth))
-        done = quercus("induce", str(table_t), *files, "--alpha", alpha, "--budget", "5", "--json")
+        done = quercus("induce", str(table_t), *files, "--alpha", alpha, *PAPER, "--json")
         assert done.returncode == 0, done.stderr
         result = json.loads(done.stdout)
         assert [query["row"] + 1 for query in result["queries"]] == rows

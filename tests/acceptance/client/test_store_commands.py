@@ -10,7 +10,7 @@ import pytest
 from integration.client.serving import CONTOURS_T, TABLE_T, Serving, quercus
 
 from quercus.client import Client, Specification
-from quercus.client.results import Nominal, Numeric
+from quercus.specification.attributes import Nominal, Numeric
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
-from quercus.trees.algorithms import (
+from quercus.specification.algorithms import (
     C45,
     FORESTS,
     Abc45,

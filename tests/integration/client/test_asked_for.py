@@ -7,7 +7,7 @@ import pytest
 
 from quercus.belief.frame import Frame
 from quercus.client import Client, Nominal, Specification
-from quercus.trees import algorithms
+from quercus.specification import algorithms
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.specification import Nominal as DomainNominal

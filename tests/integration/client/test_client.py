@@ -26,7 +26,7 @@ from quercus.client import (
     Unavailable,
 )
 from quercus.client.requests import LONGEST_POLL_S
-from quercus.trees.strategies.names import DEFAULT
+from quercus.specification.strategies import DEFAULT
 
 ROWS: list[dict[str, object]] = [{"X": "a", "y": 0.5}, {"X": "b", "y": 1.5}, {"X": "a"}, {"X": "b", "y": 2.5}]
 

@@ -12,7 +12,7 @@ from quercus.belief.label import Masses, Plausibilities, class_set, precise, vac
 from quercus.belief.mass import MassFunction
 from quercus.client import Between, Client, InvalidArgument, Nominal, Numeric, Pruning, Specification
 from quercus.client.treeview import Tree, TreeNode
-from quercus.trees import algorithms
+from quercus.specification import algorithms
 from quercus.trees.learners.cells import Between as Range
 from quercus.trees.relearning import Evidence
 from quercus.trees.specification import Nominal as DomainNominal

@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from google.protobuf.duration_pb2 import Duration
 from quercus.client import Client, Nominal, Specification, Unauthenticated
 from quercus.proto.v1 import query_pb2
 from quercus.server import access
-from quercus.storage import Step, Store, file_url
+from quercus.storage import Step, Store, file_url, leases
 from quercus.storage.verify import verify
 
 QUERCUS = Path(sys.executable).with_name("quercus")
@@ -60,6 +62,45 @@ def test_an_operator_ends_leases(start_live: Callable[..., Any], tools: Any, tmp
     assert [(each.name, each.labeller) for each in held] == [(first.name, "bob")]
     assert {second.name, third.name} <= {each.name for each in api.lease("m", "cleo", count=9).queries}
     assert verify(file_url(tmp_path / "store.db")) == []
+
+
+def test_extensions_of_a_lease_end(
+    start_live: Callable[..., Any], tools: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though heartbeats go on, the query comes back, and the stream is given another at once."""
+    longest_s, lease_s = 3.0, 2.9
+    monkeypatch.setattr(leases, "LONGEST_HOLD_S", longest_s)
+    api = start_live(tmp_path / "store.db").api
+    api.create("m", budget=12)
+    api.push(tools.table_t("m"))
+    api.grown("m", 21)
+    lease = Duration(nanos=int(lease_s * 1e9) % 10**9, seconds=int(lease_s))
+    (mine,) = api.lease("m", "bob", lease_duration=lease).queries
+    hour = query_pb2.ExtendLeaseRequest(
+        name=mine.name, lease_token=mine.lease_token, lease_duration=Duration(seconds=3600)
+    )
+    api.queries.ExtendLease(hour)
+    first = query_pb2.StreamQueriesRequest(model="models/m", labeller="ann", credits=1, lease_duration=lease)
+    ended = threading.Event()
+
+    def beat() -> Iterator[query_pb2.StreamQueriesRequest]:
+        yield first
+        while not ended.wait(0.1):
+            yield query_pb2.StreamQueriesRequest(heartbeat=True)
+
+    stream = api.queries.StreamQueries(beat(), timeout=DEADLINE_S)
+    given = [response.query.name for response in islice((r for r in stream if r.HasField("query")), 2)]
+    ended.set()
+    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "the lease expired"):
+        api.queries.ExtendLease(hour)
+    request = query_pb2.ListQueryHistoryRequest(name="models/m")
+    steps = api.queries.ListQueryHistory(request).steps
+    leased = [step for step in steps if step.kind == query_pb2.QUERY_STEP_KIND_LEASED]
+    over = {step.query: step for step in steps if step.kind == query_pb2.QUERY_STEP_KIND_EXPIRED}
+    assert [step.query for step in leased] == [mine.name, *given]
+    for step in leased[:2]:
+        assert over[step.query].until - step.clock == pytest.approx(longest_s)
+    assert leased[2].clock < over[given[0]].until + lease_s / 2
 
 
 def test_a_revoked_token_gives_back_what_it_held(

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from quercus import __version__
 from quercus.client import Client, InvalidArgument
-from quercus.proto.v1 import model_pb2
+from quercus.proto.v1 import model_pb2, values_pb2
 from quercus.server import supervisor
 from quercus.server.app import GROWER_HEALTH
 from quercus.server.errors import BadStart
@@ -43,8 +43,8 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
+def until(true: Callable[[], bool], seconds: float = DEADLINE_S) -> None:
+    deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it did not come true"
         time.sleep(0.02)
@@ -257,6 +257,26 @@ def test_kernels_that_no_folder_keeps_are_compiled_and_that_is_told(
     _, logged = child.finish(signal.SIGTERM)
     assert "at every start again: no folder for them may be written, set NUMBA_CACHE_DIR to one" in logged
     assert "once on this machine" not in logged
+
+
+@pytest.mark.slow  # it compiles for half a minute
+@pytest.mark.timeout(600)
+def test_trees_of_precise_labels_wait_for_few_kernels(
+    start_child: Callable[..., Any], tools: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
+    child = start_child(tmp_path / "store.db")
+    child.api.create("m", alpha=0.9)
+    labels = values_pb2.Labels(sets=values_pb2.SetLabels(masks=[1, 2, 4, 1, 2, 7]))
+    rows = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
+    child.api.push(tools.batch("m", rows, ids=list("abcdef"), labels=labels))
+    with Client(child.api.address) as client:
+        until(lambda: client.status().kernels > 0)
+        until(lambda: child.api.get("m").sequence_grown >= 6, 500.0)
+        found = client.status()
+    assert 0 < found.kernels_ready < found.kernels  # the others are compiled meanwhile
+    _, logged = child.finish(signal.SIGTERM)
+    assert f"of {found.kernels} steps of compiling are done" in logged
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from quercus.client import Client, Filter, Nominal, Specification
 from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
-from quercus.trees.strategies.names import DEFAULT
+from quercus.specification.strategies import DEFAULT
 
 RPCS = {
     "ModelService": {"CreateModel", "GetModel", "ListModels", "UpdateModel", "DeleteModel"},

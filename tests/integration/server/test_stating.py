@@ -12,12 +12,17 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.proto.v1 import instance_pb2, query_pb2, values_pb2
+from quercus.client import Client
+from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 from quercus.server.importing import Meaning
 from quercus.storage import Store, file_url
 from quercus.storage.verify import verify
+from quercus.trees import algorithms
 from quercus.trees.abc45 import induce
 from quercus.trees.flat import FlatTree
+from quercus.trees.learners.model import fit
+from quercus.trees.learners.table import Table
+from quercus.trees.specification import Nominal
 
 CLASSES = ("o", "s", "x")
 EVERYTHING = frozenset(CLASSES)
@@ -244,9 +249,9 @@ class Crowd:
         self.answered: dict[int, tuple[str, set[str], float, query_pb2.Query]] = {}
         self.calls = 0
 
-    def create(self, tools: Any) -> None:
+    def create(self, tools: Any, **fields: Any) -> None:
         attributes = [tools.nominal(f"A{k}", [str(i) for i in range(n)]) for k, n in enumerate(ARITIES)]
-        self.api.create(self.model, attributes=attributes, alpha=ALPHA, budget=100)
+        self.api.create(self.model, attributes=attributes, alpha=ALPHA, budget=100, **fields)
         half = self.rng.random(ROWS) < 0.5
         self.pushed[half] = np.eye(3)[(self.codes[half].sum(axis=1)) % 3]
         labels = values_pb2.Labels(contours=values_pb2.PackedContours(plausibilities=self.pushed.ravel()))
@@ -349,6 +354,35 @@ def test_the_tree_is_that_of_batch_induction(seed: int, api: Any, tools: Any) ->
     crowd.live(60)
     assert len(crowd.answered) + sum(map(len, crowd.stated.values())) > 10
     assert_batch(crowd, api, crowd.model)
+
+
+@pytest.mark.parametrize(
+    ("name", "wire", "algorithm"),
+    [
+        ("e2m", model_pb2.Algorithm(e2m=model_pb2.E2mTree()), algorithms.E2m()),
+        (
+            "informed",  # learned again from all evidence
+            model_pb2.Algorithm(e2m=model_pb2.E2mTree(informed_only=True)),
+            algorithms.E2m(informed_only=True),
+        ),
+        ("c45", model_pb2.Algorithm(c45=model_pb2.C45Tree()), algorithms.C45()),
+    ],
+)
+def test_other_learners_learn_what_all_say_together(
+    name: str, wire: model_pb2.Algorithm, algorithm: Any, api: Any, tools: Any
+) -> None:
+    crowd = Crowd(api, f"crowd-{name}", 11)
+    crowd.create(tools, algorithm=wire)
+    crowd.live(40)
+    assert len(crowd.answered) + sum(map(len, crowd.stated.values())) > 10
+    attributes = [Nominal(f"A{k}", tuple(map(str, range(arity)))) for k, arity in enumerate(ARITIES)]
+    table = Table.of_contours(crowd.codes.astype(float), attributes, crowd.contours())
+    wanted = fit(algorithm, table).predict(crowd.codes.astype(float))
+    api.grown(crowd.model, api.get(crowd.model).sequence_committed)
+    with Client(api.address) as client:
+        served = client.classify(crowd.model, [[str(code) for code in row] for row in crowd.codes])
+    np.testing.assert_allclose(served.theta, wanted.theta, atol=1e-9)
+    assert len(np.unique(served.theta, axis=0)) > 1, "a tree of one leaf shows nothing"
 
 
 def test_a_crash_and_an_export_change_nothing(

@@ -29,7 +29,15 @@ def specification(alpha: float, max_depth: int | None) -> Specification:
         Nominal(f"a{k}", tuple(f"v{i}" for i in range(arity)), "reject") for k, arity in enumerate(ARITIES)
     )
     frame = Frame(tuple(f"c{j}" for j in range(CLASSES)))
-    return Specification(attributes, frame, alpha=alpha, budget=1000, min_instances=4, max_depth=max_depth)
+    return Specification(
+        attributes,
+        frame,
+        alpha=alpha,
+        budget=1000,
+        min_instances=4,
+        max_depth=max_depth,
+        strategy="published",
+    )
 
 
 def noise(rng: np.random.Generator, count: int, kinds: np.ndarray) -> Observed:

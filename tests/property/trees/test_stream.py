@@ -1,5 +1,6 @@
 """The service's fold: a pure function of the log, however the log was cut, and the same as `induce`."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +31,7 @@ def specification(given: Problem) -> Specification:
         budget=given.budget,
         min_instances=given.min_instances,
         max_depth=given.max_depth,
+        strategy="published",
     )
 
 
@@ -157,7 +159,7 @@ def test_the_agenda_is_what_refusals_would_reveal(seed: int) -> None:
 
 
 def _with_budget(spec: Specification, budget: int) -> Specification:
-    return Specification(spec.attributes, spec.frame, spec.alpha, budget, spec.min_instances, spec.max_depth)
+    return replace(spec, budget=budget)
 
 
 @pytest.mark.parametrize(("load", "budget"), [(load_wine, 31), (load_iris, 26)])
@@ -167,7 +169,10 @@ def test_real_data(load: object, budget: int, batch: int) -> None:
     rows = np.random.default_rng(7).permutation(len(data.target))[: int(0.7 * len(data.target))]
     values, truth = data.data[rows], data.target[rows]
     spec = Specification(
-        tuple(Numeric(name) for name in data.feature_names), Frame(("a", "b", "c")), budget=budget
+        tuple(Numeric(name) for name in data.feature_names),
+        Frame(("a", "b", "c")),
+        budget=budget,
+        strategy="published",
     )
     vacuous = np.ones((len(rows), 3))
     state = GrowthState.initial(spec)
@@ -191,6 +196,7 @@ def test_batches_do_not_matter_while_bins_move_and_values_are_learned(seed: int)
         Frame(("a", "b")),
         budget=12,
         warmup_rows=int(rng.integers(1, 20)),
+        strategy="published",
     )
     values = np.column_stack([rng.normal(truth, 1), rng.random(n), rng.integers(0, 4, n)])
     values[rng.random(values.shape) < 0.2] = np.nan

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 HEAVY = ("scipy", "numba", "sqlalchemy", "pandas", "sklearn", "matplotlib")
-PARTS = ("quercus.server", "quercus.storage", "quercus.trees", "quercus.belief", "quercus.experiments")
+PARTS = ("quercus.server", "quercus.storage", "quercus.trees", "quercus.belief.mass", "quercus.experiments")
 
 
 def imported_by(statement: str) -> set[str]:
@@ -43,7 +43,17 @@ def test_help_and_completion_import_no_command(asked: str, shows: str) -> None:
     loaded = set(modules.split())
     assert "quercus.client.cli" in loaded
     assert not loaded.intersection(
-        (*HEAVY, *PARTS, "grpc", "google.protobuf", "numpy", "quercus.client.client")
+        (
+            *HEAVY,
+            *PARTS,
+            "quercus.belief",
+            "quercus.specification",
+            "pydantic_settings",
+            "grpc",
+            "google.protobuf",
+            "numpy",
+            "quercus.client.client",
+        )
     )
     commands = {name for name in loaded if name.startswith("quercus.client.commands.")}
     assert commands == {"quercus.client.commands.ascii_form"}

@@ -172,14 +172,23 @@ def test_a_specification_in_toml(tmp_path: Path) -> None:
         ({"attributes": [], "classes": "ab"}, "classes must be a list"),
         ({"attributes": [], "classes": [1, 2]}, "classes must be text, has 1"),
         ({"attributes": [], "classes": [], "colour": 1}, "no key 'colour'"),
-        ({"attributes": [], "classes": [], "budget": 1.5}, "budget must be a whole number, is 1.5"),
-        ({"attributes": [], "classes": [], "alpha": True}, "alpha must be a number"),
-        ({"attributes": [{}], "classes": []}, r"attributes\[0\].name must be text"),
+        (
+            {"attributes": [], "classes": [], "budget": 1.5},
+            r"budget is 1.5, must be a whole number in \[0, 1000000\]",
+        ),
+        ({"attributes": [], "classes": [], "alpha": True}, r"alpha is True, must lie in \[0, 1\]"),
+        ({"attributes": [{}], "classes": []}, r"attributes\[0\].name is None, must be text"),
         ({"attributes": [{"name": "x", "kind": "odd"}], "classes": []}, r"attributes\[0\].kind must be"),
-        ({"attributes": [{"name": "x", "missing": "no"}], "classes": []}, r"attributes\[0\].missing must be"),
+        (
+            {"attributes": [{"name": "x", "missing": "no"}], "classes": []},
+            r"attributes\[0\].missing is 'no', must be one of",
+        ),
         ({"attributes": [{"name": "x", "values": [], "bins": 3}], "classes": []}, "bins has no meaning"),
-        ({"attributes": [{"name": "x", "bins": "3"}], "classes": []}, "bins must be a whole number"),
-        ({"attributes": [{"name": "x", "edges": ["3"]}], "classes": []}, "edges must be numbers"),
+        ({"attributes": [{"name": "x", "bins": "3"}], "classes": []}, "bins is '3', must be a whole number"),
+        (
+            {"attributes": [{"name": "x", "edges": ["3"]}], "classes": []},
+            r"edges\[0\] is '3', must be a finite number",
+        ),
     ],
 )
 def test_bad_specifications_name_the_key(content: object, words: str) -> None:

@@ -27,7 +27,7 @@ from quercus.estimators import (
     TotalUncertaintyTreeClassifier,
 )
 from quercus.estimators.base import BeliefClassifier
-from quercus.trees import algorithms
+from quercus.specification import algorithms
 from quercus.trees.learners.cells import Between
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table

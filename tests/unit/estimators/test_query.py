@@ -12,8 +12,9 @@ from sklearn.datasets import load_iris
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.estimators import ActiveBeliefTreeClassifier
-from quercus.trees.specification import MAX_COUNT, Numeric, Specification
-from quercus.trees.strategies.names import STRATEGIES
+from quercus.specification.parameters import MAX_COUNT
+from quercus.specification.strategies import STRATEGIES
+from quercus.trees.specification import Numeric, Specification
 from quercus.trees.stream import Answered, GrowthState, Observed, grow
 
 X, TARGETS = load_iris(return_X_y=True)

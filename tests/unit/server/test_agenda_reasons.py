@@ -20,7 +20,7 @@ def state(seed: int) -> GrowthState:
         rng.random(40) < 0.3
     )  # so uncertain that more than one attribute may be the best
     contours = np.where(rng.random((40, 1)) < 0.4, 1.0, np.eye(2)[klass.astype(int)])
-    spec = Specification(ATTRIBUTES, Frame(("p", "q")), alpha=0.9, budget=50)
+    spec = Specification(ATTRIBUTES, Frame(("p", "q")), alpha=0.9, budget=50, strategy="published")
     return grow(GrowthState.initial(spec), [Observed(values, contours)])
 
 

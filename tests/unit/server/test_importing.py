@@ -125,7 +125,7 @@ SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
         at(LAST, specification=specification(classes=["p", "r"])),
         f"line {LAST}: specification: has other frame than the first one",
     ),
-    "budget": (at(1, budget=10**7), "line 1: budget: is 10000000, must be at most 1000000"),
+    "budget": (at(1, budget=10**7), r"line 1: budget: is 10000000, must be a whole number in \[0, 1000000\]"),
     "a negative budget": (at(1, budget=-1), "line 1: has budget -1, must lie in \\[0, "),
     "too small a budget": (at(1, budget=0), "line 1: has budget 0, but 2 answers are in the file"),
     "budget that is no number": (at(1, budget=True), "line 1: has budget True, must be a whole number"),

@@ -45,10 +45,16 @@ def test_what_is_begun_is_told_at_once_and_rest_once_a_second(
     assert reader.beats() == [Beat()]
     beating.at("iris")
     assert reader.beats() == [Beat("iris")]
-    beating.compiling(True)
+    beating.compiling(2, 11, trees=False)
     beating.at("wine")
-    beating.compiling(False)
-    assert reader.beats() == [Beat("iris", True), Beat("wine", True), Beat("wine")]
+    beating.compiling(3, 11, trees=True)
+    beating.compiling(0, 0, trees=True)
+    assert reader.beats() == [
+        Beat("iris", True, 2, 11),
+        Beat("wine", True, 2, 11),
+        Beat("wine", False, 3, 11),
+        Beat("wine"),
+    ]
 
 
 def test_a_reader_that_does_not_read_delays_nothing(reader: Reader) -> None:

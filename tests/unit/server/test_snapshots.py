@@ -9,9 +9,9 @@ from quercus.belief.frame import Frame
 from quercus.belief.mass import MassFunction
 from quercus.server import snapshots
 from quercus.server.convert_trees import Classifier, decode_snapshot, encode_head
+from quercus.specification import algorithms
+from quercus.specification.algorithms import Algorithm
 from quercus.storage.records import Snapshot
-from quercus.trees import algorithms
-from quercus.trees.algorithms import Algorithm
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.cells import Between, Cells, Value
 from quercus.trees.learners.model import fit, ignorant

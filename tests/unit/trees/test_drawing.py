@@ -7,8 +7,9 @@ from matplotlib.textpath import text_to_path
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees import drawing, picture
-from quercus.trees.drawing import Names, class_colours, to_dot, to_svg, to_text
+from quercus.trees.drawing import Names, class_colours, to_dot, to_text
 from quercus.trees.flat import FlatTree
+from quercus.trees.picture import to_svg
 from quercus.trees.tree import Node, Stop
 
 NAMES = Names(("yes", "no"), ("wind", "sky"), (("weak", "strong", "?"), ("sunny", "overcast", "rain", "?")))

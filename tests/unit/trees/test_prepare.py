@@ -7,7 +7,7 @@ from types import ModuleType
 import numba
 import pytest
 
-from quercus.trees.prepare import kernel_cache, noticing_compilation
+from quercus.trees.prepare import Progress, kernel_cache, noticing_compilation, prepare
 
 KERNEL = """
 import numba
@@ -48,3 +48,9 @@ def test_kernels_are_kept_in_a_folder() -> None:
     folder = kernel_cache()
     assert folder is not None
     assert list(Path(folder).glob("*.nbi"))
+
+
+def test_nothing_is_told_where_all_kernels_are_loaded() -> None:
+    told: list[Progress] = []
+    prepare(told.append)
+    assert told == []

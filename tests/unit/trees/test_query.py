@@ -98,9 +98,9 @@ GOOD = {"codes": [[0], [1]], "arities": [2], "contours": [[1, 0.5], [0, 1]]}
         ({"contours": [[0, 0], [0, 1]]}, "contours[0]: is zero for every class"),
         ({"contours": [[1], [1]]}, "contours: is 1, must lie in [2, 64]"),
         ({"alpha": -0.1}, "alpha: is -0.1, must lie in [0, 1]"),
-        ({"budget": -1}, "budget: is -1, must be a whole number in [0, 2147483647]"),
-        ({"min_instances": 0}, "min_instances: is 0, must be a whole number in [1, 2147483647]"),
-        ({"max_depth": -1}, "max_depth: is -1, must be a whole number in [0, 2147483647]"),
+        ({"budget": -1}, "budget: is -1, must be a whole number in [0, 1000000]"),
+        ({"min_instances": 0}, "min_instances: is 0, must be a whole number in [1, 1000000]"),
+        ({"max_depth": -1}, "max_depth: is -1, must be a whole number in [0, 1000000]"),
     ],
 )
 def test_bad_arguments(given: dict[str, object], message: str) -> None:

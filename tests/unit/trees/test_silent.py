@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from quercus.belief.frame import Frame
+from quercus.specification.algorithms import Abc45, E2m, Forest
 from quercus.trees.abc45 import induce
-from quercus.trees.algorithms import Abc45, E2m, Forest
 from quercus.trees.drawing import Names, to_dot, to_svg, to_text
 from quercus.trees.flat import FlatTree, heard
 from quercus.trees.learners.cells import Value

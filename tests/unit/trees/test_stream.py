@@ -70,7 +70,7 @@ def test_learned_values_are_branches_after_the_missing_one() -> None:
 
 def test_a_learned_value_does_not_move_an_open_round() -> None:
     twins = tuple(Nominal(name, ("red", "blue")) for name in ("hat", "coat"))
-    spec = Specification(twins, Frame(("yes", "no")), budget=9)
+    spec = Specification(twins, Frame(("yes", "no")), budget=9, strategy="published")
     grown = grow(GrowthState.initial(spec), [observed((0, 0), (1, 1), (NAN, NAN), (NAN, NAN))])
     asked = grown.agenda(4)
     assert [(q.attribute, q.code, q.instance) for q in asked] == [(0, 0, 0), (0, 1, 1), (0, 2, 2), (1, 2, 3)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 from quercus.belief.mass import MassFunction
-from quercus.trees.algorithms import C45, Averaging, E2m, Forest, Id3, Tree
+from quercus.specification.algorithms import C45, Averaging, E2m, Forest, Id3, Tree
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.stored import fitted, form_of, joined, restored

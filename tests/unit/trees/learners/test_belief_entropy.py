@@ -14,7 +14,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import deng_entropy, pignistic
 from quercus.belief.rules import dempster, disjunctive
-from quercus.trees.algorithms import BeliefEntropy
+from quercus.specification.algorithms import BeliefEntropy
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.cells import Between, Value
 from quercus.trees.learners.components import Gaussians

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import algorithms
+from quercus.specification import algorithms
+from quercus.specification.parameters import CANDIDATE_CUTS
 from quercus.trees.growth import Place
-from quercus.trees.learners.evidential import MAX_CUTS, BestTest, _labels, abc45, e2m
+from quercus.trees.learners.evidential import BestTest, _labels, abc45, e2m
 from quercus.trees.learners.forest import grow_forest
 from quercus.trees.learners.model import as_model, fit
 from quercus.trees.learners.predicting import TreeModel
@@ -108,7 +109,7 @@ def test_at_most_so_many_cuts_are_looked_at_and_at_quantiles():
     table = two_classes(column.tolist(), [0, 1] * 250)
     sample = _labels(table)
     place = Place((), np.arange(500), (0,))
-    for most in (1, 7, MAX_CUTS):
+    for most in (1, 7, CANDIDATE_CUTS.default):
         tests = BestTest(table, sample, sample.table.solver(1.0), most, None).tests(place)
         assert tests is not None
         assert tests.threshold.size == most
@@ -168,9 +169,9 @@ def test_stopping():
     ("arguments", "said"),
     [
         ({"alpha": 1.5}, "alpha: is 1.5, must lie in [0, 1]"),
-        ({"min_instances": 0}, "min_instances: is 0, must be a whole number in [1, 2147483647]"),
-        ({"max_depth": -1}, "max_depth: is -1, must be a whole number in [0, 2147483647]"),
-        ({"max_cuts": 0}, "max_cuts: is 0, must be a whole number in [1, 2147483647]"),
+        ({"min_instances": 0}, "min_instances: is 0, must be a whole number in [1, 1000000]"),
+        ({"max_depth": -1}, "max_depth: is -1, must be a whole number in [0, 1000000]"),
+        ({"max_cuts": 0}, "max_cuts: is 0, must be a whole number in [1, 1000000]"),
         ({"cuts": ()}, "cuts: are 0, must be 1, one a attribute"),
         ({"cuts": ((2.0, 1.0),)}, "cuts[0]: are (2.0, 1.0), must be finite and not fall"),
         ({"cuts": ((NAN,),)}, "cuts[0]: are (nan,), must be finite and not fall"),

@@ -15,7 +15,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
-from quercus.trees.algorithms import FORESTS
+from quercus.specification.algorithms import FORESTS
 from quercus.trees.flat import FlatTree
 from quercus.trees.growth import Place, Verdict
 from quercus.trees.learners.averaging import averaging

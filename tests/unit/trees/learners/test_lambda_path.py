@@ -10,7 +10,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
-from quercus.trees.algorithms import LAMBDAS
+from quercus.specification.algorithms import LAMBDAS
 from quercus.trees.learners.lambda_path import choose_lambda, lambda_path
 from quercus.trees.learners.one_against_rest import Combine, extend, pignistic_together
 from quercus.trees.learners.predicting import TreeModel, mean

@@ -4,10 +4,10 @@ from support.checkout import ROOT
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
+from quercus.specification.strategies import DEFAULT, STRATEGIES
 from quercus.trees.abc45 import induce
 from quercus.trees.specification import Nominal, Numeric, Specification
 from quercus.trees.strategies import registry
-from quercus.trees.strategies.names import DEFAULT, STRATEGIES
 from quercus.trees.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
 
 ATTRIBUTES = (Numeric("size"), Nominal("colour", ("red", "blue", "green")), Numeric("age", bins=3))

@@ -4,7 +4,10 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.trees.specification import Nominal, Numeric, Pruning, Specification
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import Specification
+from quercus.specification.strategies import DEFAULT
 
 FRAME = Frame(("yes", "no"))
 SIZE = Numeric("size")
@@ -19,7 +22,8 @@ def test_defaults() -> None:
         None,
         100,
     )
-    assert (SIZE.bins, SIZE.edges, SIZE.missing) == (4, None, "branch")
+    assert spec.strategy == DEFAULT
+    assert (SIZE.bins, SIZE.edges, SIZE.missing) == (4, (), "branch")
 
 
 def test_declared_edges_set_the_bins() -> None:
@@ -41,12 +45,16 @@ def test_declared_edges_set_the_bins() -> None:
         ({"alpha": 1.5}, "alpha: is 1.5, must lie in [0, 1]"),
         ({"alpha": float("nan")}, "alpha: is nan, must lie in [0, 1]"),
         ({"alpha": "much"}, "alpha: is 'much', must lie in [0, 1]"),
-        ({"budget": -1}, "budget: is -1, must be a whole number in [0, 2147483647]"),
-        ({"budget": 1.5}, "budget: is 1.5, must be a whole number in [0, 2147483647]"),
-        ({"min_instances": 0}, "min_instances: is 0, must be a whole number in [1, 2147483647]"),
-        ({"max_depth": -1}, "max_depth: is -1, must be a whole number in [0, 2147483647]"),
-        ({"warmup_rows": 0}, "warmup_rows: is 0, must be a whole number in [1, 2147483647]"),
-        ({"budget": True}, "budget: is True, must be a whole number in [0, 2147483647]"),
+        ({"budget": -1}, "budget: is -1, must be a whole number in [0, 1000000]"),
+        ({"budget": 1.5}, "budget: is 1.5, must be a whole number in [0, 1000000]"),
+        ({"min_instances": 0}, "min_instances: is 0, must be a whole number in [1, 1000000]"),
+        ({"max_depth": -1}, "max_depth: is -1, must be a whole number in [0, 1000000]"),
+        ({"warmup_rows": 0}, "warmup_rows: is 0, must be a whole number in [1, 1000000]"),
+        ({"budget": True}, "budget: is True, must be a whole number in [0, 1000000]"),
+        (
+            {"attributes": (SIZE, Nominal("colour", ("red", "?")))},
+            "attributes[1].values[1]: is '?', the name of the branch of missing values",
+        ),
     ],
 )
 def test_bad_specification(given: dict[str, object], message: str) -> None:
@@ -59,12 +67,11 @@ def test_bad_specification(given: dict[str, object], message: str) -> None:
     ("given", "message"),
     [
         ({"name": " "}, "name: is ' ', must be text and not empty"),
-        ({"name": "n" * 201}, "name: has 201 characters, at most 200 are allowed"),
+        ({"name": "n" * 101}, "name: has 101 characters, at most 100 are allowed"),
         ({"values": ("a", "b", "a")}, "values[2]: is 'a', the same as values[0]; must be distinct"),
         ({"values": ("a", "")}, "values[1]: is '', must be text and not empty"),
-        ({"values": ("?",)}, "values[0]: is '?', the name of the branch of missing values"),
         ({"values": tuple(map(str, range(1001)))}, "values: are 1001, at most 1000 are allowed"),
-        ({"missing": "guess"}, "missing: is 'guess', must be 'branch' or 'reject'"),
+        ({"missing": "guess"}, "missing: is 'guess', must be one of branch, reject"),
     ],
 )
 def test_bad_nominal(given: dict[str, object], message: str) -> None:
@@ -74,7 +81,13 @@ def test_bad_nominal(given: dict[str, object], message: str) -> None:
 
 
 def test_a_question_mark_is_a_value_where_nothing_may_be_missing() -> None:
-    assert Nominal("colour", ("?",), "reject").values == ("?",)
+    colour = Nominal("colour", ("?",), "reject")
+    assert Specification((colour,), FRAME).attributes == (colour,)
+
+
+def test_a_learned_value_may_be_a_question_mark() -> None:
+    """A client reads such a model as the service has it."""
+    assert Nominal("colour", ("red", "?")).values == ("red", "?")
 
 
 @pytest.mark.parametrize(
@@ -82,10 +95,10 @@ def test_a_question_mark_is_a_value_where_nothing_may_be_missing() -> None:
     [
         ({"bins": 1}, "bins: is 1, must be a whole number in [2, 256]"),
         ({"bins": 257}, "bins: is 257, must be a whole number in [2, 256]"),
-        ({"edges": ()}, "edges: are 0, must be 1 to 255"),
+        ({"edges": tuple(range(256))}, "edges: are 256, at most 255 are allowed"),
         ({"edges": (1.0, 1.0)}, "edges[1]: is 1.0, must be greater than the edge before it, 1.0"),
-        ({"edges": (1.0, float("inf"))}, "edges[1]: is inf, must be finite"),
-        ({"missing": None}, "missing: is None, must be 'branch' or 'reject'"),
+        ({"edges": (1.0, float("inf"))}, "edges[1]: is inf, must be a finite number"),
+        ({"missing": None}, "missing: is None, must be one of branch, reject"),
     ],
 )
 def test_bad_numeric(given: dict[str, object], message: str) -> None:

@@ -1,0 +1,39 @@
+"""Options of the command line, made from the parameters they set."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import typer
+
+from quercus.specification.parameter import Parameter
+
+
+def option(parameter: Parameter, *names: str, default: object = None, **more: Any) -> Any:
+    """An option that takes the values of a parameter.
+
+    Parameters
+    ----------
+    parameter
+        Its sentence is the help, its bounds are checked.
+    names
+        As in ``--alpha``; default: after the parameter.
+    default
+        What the server takes if the option is not given. If it is None, the option itself has a default.
+    more
+        For `typer.Option`.
+    """
+    choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
+    end = choices + ("." if default is None else f" (server: {default}).")
+    if parameter.kind is not str and not parameter.open:
+        for key, bound in (("min", parameter.lowest), ("max", parameter.highest)):
+            if math.isfinite(bound):
+                more.setdefault(key, bound)
+    flags = names or (f"--{parameter.name.replace('_', '-')}",)
+    return typer.Option(*flags, **({"help": f"{parameter.sentence}{end}"} | more))
+
+
+def server_option(parameter: Parameter) -> Any:
+    """As `option`, for what the server has a default of."""
+    return option(parameter, default=parameter.default if parameter.default is not None else parameter.none)

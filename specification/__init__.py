@@ -1,0 +1,16 @@
+"""What defines a model: its attributes, its algorithm and its parameters, for client, service and estimators alike.
+
+==============  =============================================================================
+``parameter``   :class:`Parameter`: a name, a default, bounds and a sentence, stated once
+``parameters``  the parameters of models and algorithms
+``attributes``  :class:`Nominal`, :class:`Numeric`
+``algorithms``  the algorithms by name, each with its parameters
+``strategies``  the query strategies by name
+``model``       :class:`Specification`
+==============  =============================================================================
+
+Nothing here needs NumPy, so that a program that only checks names and numbers starts fast.
+"""
+
+if __name__ != "quercus.specification":  # by another name every class would exist twice
+    raise ImportError(f"import quercus.specification, not {__name__}")

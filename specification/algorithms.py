@@ -1,0 +1,248 @@
+"""The learners by name, each with its parameters: what a model's specification names, and `fit` fits.
+
+A learner's parameters mean what they mean in its own module of `quercus.trees.learners`. All of them are values:
+equal parameters and equal evidence give equal trees. A parameter out of bounds raises `InvalidInput`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import ClassVar, Literal
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.specification import parameters
+from quercus.specification.parameter import check_parameters, documented
+from quercus.specification.parameters import MAX_CUTS, MAX_DEPTH, MAX_MASS_CLASSES, MIN_INSTANCES
+
+PruningKind = Literal["chi-square", "likelihood"]
+Combine = Literal["dempster", "mean"]
+Rule = Literal["OBE", "LBE", "IBE"]
+Vote = Literal["label", "mass"]
+Share = Literal["root", "half", "all"]
+
+LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""λ that cross-validation tries. At 0 only the size of a node counts, and no split gains."""
+
+
+class _Checked:
+    """Checks its parameters when it is made."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class Pruning(_Checked):
+    """How a grown tree is pruned before it is used."""
+
+    kind: PruningKind = parameters.PRUNING_KIND.field()
+    level: float = parameters.LEVEL.field()
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class Abc45(_Checked):
+    """ABC4.5, the active belief decision tree (theory §3).
+
+    Parameters
+    ----------
+    pruning
+        Of the grown tree; None for none.
+    """
+
+    name: ClassVar[str] = "abc45"
+    alpha: float = parameters.ALPHA.field()
+    min_instances: int = MIN_INSTANCES.field()
+    max_depth: int | None = MAX_DEPTH.field()
+    max_cuts: int = parameters.CANDIDATE_CUTS.field()
+    pruning: Pruning | None = None
+    prediction_level: float = parameters.PREDICTION_LEVEL.field()
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class E2m(_Checked):
+    """The E2M tree: ABC4.5 at level 1.
+
+    Rows that say nothing weigh the branches of a split, though not its entropies. Where they are most rows, a tree
+    without them (`informed_only`) is better.
+
+    Parameters
+    ----------
+    pruning
+        Of the grown tree; None for none.
+    """
+
+    name: ClassVar[str] = "e2m"
+    min_instances: int = MIN_INSTANCES.field()
+    max_depth: int | None = MAX_DEPTH.field()
+    max_cuts: int = parameters.CANDIDATE_CUTS.field()
+    pruning: Pruning | None = None
+    informed_only: bool = parameters.INFORMED_ONLY.field()
+    prediction_level: float = parameters.PREDICTION_LEVEL.field()
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class Id3(_Checked):
+    """ID3 (theory §7), from the rows whose label names one class; see `quercus.trees.learners.id3.id3`."""
+
+    name: ClassVar[str] = "id3"
+    min_instances: int = MIN_INSTANCES.field()
+    max_depth: int | None = MAX_DEPTH.field()
+    max_cuts: int | None = MAX_CUTS.field()
+    significance: float | None = parameters.SIGNIFICANCE.field()
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class C45(_Checked):
+    """C4.5 (Quinlan 1993), from the rows whose label names one class; see `quercus.trees.learners.c45.c45`."""
+
+    name: ClassVar[str] = "c45"
+    min_instances: int = MIN_INSTANCES.field()
+    max_depth: int | None = MAX_DEPTH.field()
+    max_cuts: int | None = MAX_CUTS.field()
+    min_branch: int = parameters.MIN_BRANCH.field()
+    confidence: float | None = parameters.CONFIDENCE.field()
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class Averaging(_Checked):
+    """The belief decision tree, averaging approach (theory §4)."""
+
+    name: ClassVar[str] = "averaging"
+    min_instances: int = MIN_INSTANCES.field()
+    max_depth: int | None = MAX_DEPTH.field()
+    max_cuts: int | None = MAX_CUTS.field()
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class TotalUncertainty(_Checked):
+    """Belief decision trees by total uncertainty (theory §5): one for two classes, else one per class."""
+
+    name: ClassVar[str] = "total-uncertainty"
+    lam: float | None = parameters.LAM.field()
+    combine: Combine = parameters.COMBINE.field()
+    min_instances: int = MIN_INSTANCES.field()
+    max_depth: int | None = MAX_DEPTH.field()
+    max_cuts: int | None = MAX_CUTS.field()
+    folds: int = parameters.FOLDS.field()
+    seed: int = parameters.SEED.field()
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class BeliefEntropy(_Checked):
+    """The belief-entropy trees (theory §6)."""
+
+    name: ClassVar[str] = "belief-entropy"
+    leaf: Rule = parameters.LEAF.field()
+    min_instances: int | None = parameters.MIN_WEIGHT.field()
+    max_depth: int | None = MAX_DEPTH.field()
+
+
+Tree = Abc45 | E2m | Id3 | C45 | Averaging | TotalUncertainty | BeliefEntropy
+"""What grows one tree, or one per class."""
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class Forest(_Checked):
+    """A forest: bootstrap samples, random attributes at each node, and a vote.
+
+    Parameters
+    ----------
+    base
+        What each tree is.
+    """
+
+    name: ClassVar[str] = "forest"
+    base: Tree = BeliefEntropy()
+    trees: int = parameters.TREES.field()
+    vote: Vote = parameters.VOTE.field()
+    max_features: Share | int = parameters.MAX_FEATURES.field()
+    seed: int = parameters.SEED.field()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, Tree):
+            raise InvalidInput("base", f"is {shown(self.base)}, must be one of {', '.join(TREES)}")
+        check_parameters(self)
+
+
+Algorithm = Tree | Forest
+
+TREES: Mapping[str, type[Tree]] = MappingProxyType(
+    {each.name: each for each in (Abc45, E2m, Id3, C45, Averaging, TotalUncertainty, BeliefEntropy)}
+)
+"""Classes of learners by name, without `Forest`."""
+
+ALGORITHMS: Mapping[str, type[Algorithm]] = MappingProxyType({**TREES, Forest.name: Forest})
+"""All classes of learners by name."""
+
+FORESTS: Mapping[str, Forest] = MappingProxyType(
+    {
+        "L-OBE-RF": Forest(BeliefEntropy("OBE")),
+        "L-LBE-RF": Forest(BeliefEntropy("LBE")),
+        "L-IBE-RF": Forest(BeliefEntropy("IBE")),
+        "M-LBE-RF": Forest(BeliefEntropy("LBE"), vote="mass"),
+        "M-IBE-RF": Forest(BeliefEntropy("IBE"), vote="mass"),
+    }
+)
+"""The five forests of Gao, Wang, Ma 2022, by the paper's names."""
+
+
+def check_classes(algorithm: Algorithm, size: int) -> None:
+    """Refuse a frame of `size` classes that is too large for what an algorithm does with masses.
+
+    Raises
+    ------
+    InvalidInput
+        Above 16 classes: for LBE, IBE, Dempster's rule of one-against-rest trees, and a vote of masses.
+    """
+    base = algorithm.base if isinstance(algorithm, Forest) else algorithm
+    over = f"of {size} classes; above {MAX_MASS_CLASSES}"
+    if size <= MAX_MASS_CLASSES:
+        return
+    if isinstance(base, BeliefEntropy) and base.leaf != "OBE":
+        raise InvalidInput("leaf", f"is {base.leaf!r}, {over} take 'OBE'")
+    if isinstance(base, TotalUncertainty) and base.combine == "dempster":
+        raise InvalidInput("combine", f"is 'dempster', {over} take 'mean'")
+    if isinstance(algorithm, Forest) and algorithm.vote == "mass":
+        raise InvalidInput("vote", f"is 'mass', {over} take 'label'")
+
+
+def learning_cost(algorithm: Algorithm, size: int) -> Mapping[str, int]:
+    """Return how many trees are grown to learn once, from rows of `size` classes, by the parameter that asks for them.
+
+    A fold of a cross-validation counts as many as there are λ to try, though they are grown together.
+
+    Examples
+    --------
+    >>> dict(learning_cost(Forest(TotalUncertainty(), trees=30), 3))
+    {'trees': 90, 'folds': 300}
+    """
+    base = algorithm.base if isinstance(algorithm, Forest) else algorithm
+    count = algorithm.trees if isinstance(algorithm, Forest) else 1
+    if not isinstance(base, TotalUncertainty):
+        return {"trees": count}
+    each = size if size > 2 else 1
+    folds = 0 if base.lam is not None else base.folds * len(LAMBDAS) * each
+    return {"trees": count * each, "folds": folds}
+
+
+def with_rules(algorithm: Algorithm, **rules: object) -> Algorithm:
+    """Return an algorithm with the parameters `rules`, as far as it, or the base of a forest, has them."""
+    if isinstance(algorithm, Forest):
+        return replace(algorithm, base=_with_rules(algorithm.base, rules))
+    return _with_rules(algorithm, rules)
+
+
+def _with_rules(tree: Tree, rules: Mapping[str, object]) -> Tree:
+    known = {field.name for field in fields(tree)}
+    return replace(tree, **{name: value for name, value in rules.items() if name in known})  # type: ignore[arg-type]

@@ -1,0 +1,137 @@
+"""Attributes of a model: columns of names or of numbers."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Literal
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.specification.parameter import check_parameters, documented
+from quercus.specification.parameters import BINS, CUTS, MAX_BINS, MAX_NAME_CHARS, MAX_VALUES, MISSING_VALUE
+
+MISSING_NAME = "?"  # of the branch that missing values take
+
+Missing = Literal["branch", "reject"]
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class Nominal:
+    """An attribute with named values.
+
+    Parameters
+    ----------
+    name
+        Not empty.
+    values
+        Declared values, in order; at most 1,000, distinct, not empty. Values learned later come after them.
+
+    Raises
+    ------
+    InvalidInput
+        When the name or a value breaks these rules.
+    """
+
+    name: str
+    values: Sequence[str] = ()
+    missing: Missing = MISSING_VALUE.field()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+        check_name(self.name, "name")
+        check_parameters(self)
+        if len(self.values) > MAX_VALUES:
+            raise InvalidInput("values", f"are {len(self.values)}, at most {MAX_VALUES} are allowed")
+        for index, value in enumerate(self.values):
+            check_name(value, f"values[{index}]")
+        check_distinct(self.values, "values")
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """An attribute with numbers, cut into bins or split at thresholds.
+
+    Edges set the number of bins. With cuts a node splits at one threshold, among the declared edges, else among
+    quantiles of the model's first rows. Then the bins are what lies between the cuts, and their number is not looked
+    at.
+
+    Parameters
+    ----------
+    name
+        Not empty.
+    edges
+        Inner edges, finite and strictly increasing, at most 255; a value at an edge belongs to the bin above. Empty:
+        bins of equal width over the range of the model's first rows.
+
+    Raises
+    ------
+    InvalidInput
+        When one of these rules is broken.
+    """
+
+    name: str
+    bins: int = BINS.field()
+    edges: Sequence[float] = ()
+    missing: Missing = MISSING_VALUE.field()
+    cuts: int | None = CUTS.field()
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "name")
+        check_parameters(self)
+        edges = tuple(map(_edge, self.edges, range(len(self.edges))))
+        object.__setattr__(self, "edges", edges)
+        if not edges:
+            return
+        if len(edges) >= MAX_BINS:
+            raise InvalidInput("edges", f"are {len(edges)}, at most {MAX_BINS - 1} are allowed")
+        for index in range(1, len(edges)):
+            if edges[index] <= edges[index - 1]:
+                raise InvalidInput(
+                    f"edges[{index}]",
+                    f"is {edges[index]}, must be greater than the edge before it, {edges[index - 1]}",
+                )
+        object.__setattr__(self, "bins", len(edges) + 1)
+        if self.cuts is not None and self.cuts != len(edges):
+            raise InvalidInput("cuts", f"are {self.cuts}, but {len(edges)} edges are declared")
+
+
+Attribute = Nominal | Numeric
+
+
+def check_name(name: object, path: str) -> None:
+    """Refuse what is no name of an attribute or a value.
+
+    Raises
+    ------
+    InvalidInput
+        When it is no text, blank or too long.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidInput(path, f"is {shown(name)}, must be text and not empty")
+    if len(name) > MAX_NAME_CHARS:
+        raise InvalidInput(path, f"has {len(name)} characters, at most {MAX_NAME_CHARS} are allowed")
+
+
+def check_distinct(names: Sequence[str], path: str) -> None:
+    """Refuse names of which two are equal.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the second of them.
+    """
+    first: dict[str, int] = {}
+    for index, name in enumerate(names):
+        if name in first:
+            raise InvalidInput(
+                f"{path}[{index}]", f"is {shown(name)}, the same as {path}[{first[name]}]; must be distinct"
+            )
+        first[name] = index
+
+
+def _edge(edge: object, index: int) -> float:
+    if isinstance(edge, bool) or not isinstance(edge, Real) or not math.isfinite(edge):
+        raise InvalidInput(f"edges[{index}]", f"is {shown(edge)}, must be a finite number")
+    return float(edge)

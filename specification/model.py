@@ -1,0 +1,102 @@
+"""What defines a model: its attributes, its frame and how its tree is grown.
+
+With the log, the specification determines the tree (docs/ARCHITECTURE.md, promise 1).
+"""
+
+from dataclasses import dataclass
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.belief.frame import Frame
+from quercus.specification import parameters
+from quercus.specification.algorithms import (
+    Abc45,
+    Algorithm,
+    E2m,
+    Forest,
+    Pruning,
+    check_classes,
+    with_rules,
+)
+from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, check_distinct
+from quercus.specification.parameter import check_parameters, documented
+from quercus.specification.parameters import MAX_ATTRIBUTES
+
+CHANGEABLE = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning", "prediction_level")
+"""Fields of the specification that may change once the model exists."""
+
+
+@documented
+@dataclass(frozen=True, slots=True)
+class Specification:
+    """What defines a model.
+
+    Parameters
+    ----------
+    attributes
+        1 to 1,000, with distinct names, in declared order.
+    frame
+        The classes, in declared order.
+    pruning
+        Of the tree that is published; the growing tree stays whole. None: no pruning.
+    algorithm
+        What grows the tree. `alpha`, `min_instances`, `max_depth`, `pruning` and `prediction_level` hold for it where
+        it has such parameters: it is kept with theirs.
+
+    Raises
+    ------
+    InvalidInput
+        When one of these rules is broken.
+    """
+
+    attributes: tuple[Attribute, ...]
+    frame: Frame
+    alpha: float = parameters.ALPHA.field()
+    budget: int = parameters.BUDGET.field()
+    min_instances: int = parameters.MIN_INSTANCES.field()
+    max_depth: int | None = parameters.MAX_DEPTH.field()
+    warmup_rows: int = parameters.WARMUP_ROWS.field()
+    strategy: str = parameters.STRATEGY.field()
+    pruning: Pruning | None = None
+    algorithm: Algorithm = Abc45()
+    prediction_level: float = parameters.PREDICTION_LEVEL.field()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        if not 1 <= len(self.attributes) <= MAX_ATTRIBUTES:
+            raise InvalidInput("attributes", f"are {len(self.attributes)}, must be 1 to {MAX_ATTRIBUTES}")
+        check_distinct([attribute.name for attribute in self.attributes], "attributes")
+        self._check_missing_names()
+        check_parameters(self)
+        self._check_algorithm()
+
+    def _check_missing_names(self) -> None:
+        """Refuse to declare the name of another branch. A value that is learned later may have it."""
+        for k, attribute in enumerate(self.attributes):
+            declared = attribute.values if isinstance(attribute, Nominal) else ()
+            if attribute.missing == "branch" and MISSING_NAME in declared:
+                raise InvalidInput(
+                    f"attributes[{k}].values[{declared.index(MISSING_NAME)}]",
+                    f"is {MISSING_NAME!r}, the name of the branch of missing values",
+                )
+
+    def _check_algorithm(self) -> None:
+        algorithm = self.algorithm
+        if not isinstance(algorithm, Algorithm):
+            raise InvalidInput(
+                "algorithm", f"is {shown(algorithm)}, must be one of quercus.specification.algorithms"
+            )
+        check_classes(algorithm, self.frame.size)
+        base = algorithm.base if isinstance(algorithm, Forest) else algorithm
+        if self.pruning is not None and not isinstance(base, Abc45 | E2m):
+            raise InvalidInput(
+                "pruning", f"is given, but {base.name} is pruned by parameters of its own, or never"
+            )
+        in_force = with_rules(
+            algorithm,
+            alpha=self.alpha,
+            min_instances=self.min_instances,
+            max_depth=self.max_depth,
+            pruning=self.pruning,
+            prediction_level=self.prediction_level,
+        )
+        object.__setattr__(self, "algorithm", in_force)

@@ -1,0 +1,158 @@
+"""A parameter: its name, default, bounds and sentence in one place.
+
+Checks, error messages, docstrings, the help of the command line and the tables of the documentation are made from it.
+"""
+
+import inspect
+import math
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+from quercus.belief.errors import InvalidInput, shown
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a model, of an algorithm or of a server.
+
+    Parameters
+    ----------
+    name
+        In Python, on the wire and in files; on the command line with hyphens.
+    kind
+        Type of its values.
+    default
+        The value if none is given; `dataclasses.MISSING`: one must be given.
+    sentence
+        What it is, without the full stop.
+    lowest, highest
+        Bounds of a number. Of free text `lowest` is the least length.
+    open
+        Whether the bounds themselves are excluded.
+    choices
+        The texts that are values; those of an int are values beside numbers. Text without choices is free.
+    none
+        What None stands for, as in "no limit". If empty, None is no value.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    sentence: str
+    lowest: float = -math.inf
+    highest: float = math.inf
+    open: bool = False
+    choices: tuple[str, ...] = ()
+    none: str = ""
+
+    def but(self, **changes: Any) -> "Parameter":
+        """Return a copy that differs in some fields."""
+        return replace(self, **changes)
+
+    @property
+    def bound(self) -> str:
+        """What a value must be, in words.
+
+        Examples
+        --------
+        >>> Parameter("budget", int, 0, "Most queries ever answered", 0, 9).bound
+        'must be a whole number in [0, 9]'
+        """
+        if self.kind is bool:
+            return "must be True or False"
+        if self.choices and self.kind is str:
+            return f"must be one of {', '.join(self.choices)}"
+        if self.kind is str:
+            return "must be text and not empty" if self.lowest > 0 else "must be text"
+        pair = f"{self.lowest}, {self.highest}"
+        interval = f"({pair})" if self.open else f"[{pair}]"
+        if self.kind is float:
+            return f"must lie in {interval}"
+        words = f"one of {', '.join(self.choices)}, or " if self.choices else ""
+        return f"must be {words}a whole number in {interval}"
+
+    def check(self, value: Any, path: str | None = None) -> Any:
+        """Return a value in its type.
+
+        Parameters
+        ----------
+        value
+            What is given.
+        path
+            The name for errors, if it is not that of the parameter.
+
+        Raises
+        ------
+        InvalidInput
+            When the value is not possible.
+
+        Examples
+        --------
+        >>> Parameter("alpha", float, 0.8, "Level of the likelihood cut", 0, 1).check(1.5)
+        Traceback (most recent call last):
+            ...
+        quercus.belief.errors.InvalidInput: alpha: is 1.5, must lie in [0, 1]
+        """
+        if value is None and self.none:
+            return None
+        if not self._accepts(value):
+            raise InvalidInput(path or self.name, f"is {shown(value)}, {self.bound}")
+        return value if isinstance(value, str) else self.kind(value)
+
+    def _accepts(self, value: object) -> bool:
+        if isinstance(value, str):
+            is_free = self.kind is str and not self.choices
+            return value in self.choices or (is_free and len(value.strip()) >= self.lowest)
+        if self.kind is bool or isinstance(value, bool):
+            return self.kind is bool and isinstance(value, bool)
+        if self.kind is str or not isinstance(value, int if self.kind is int else int | float):
+            return False
+        if self.open:
+            return self.lowest < value < self.highest
+        return self.lowest <= value <= self.highest
+
+    def field(self) -> Any:
+        """Return a field of a dataclass that has this parameter."""
+        return field(default=self.default, metadata={"parameter": self})
+
+
+def parameters_of(cls: Any) -> tuple[Parameter, ...]:
+    """Return the parameters of a dataclass, in order."""
+    return tuple(each.metadata["parameter"] for each in fields(cls) if "parameter" in each.metadata)
+
+
+def check_parameters(values: Any) -> None:
+    """Check the parameters of a frozen dataclass, and put every value into its type.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the first that is not possible.
+    """
+    for parameter in parameters_of(values):
+        object.__setattr__(values, parameter.name, parameter.check(getattr(values, parameter.name)))
+
+
+def documented(cls: type[T]) -> type[T]:
+    """Complete the docstring of a dataclass by its parameters, after those that the docstring itself describes."""
+    text, raises, errors = inspect.cleandoc(cls.__doc__ or "").partition("\nRaises\n")
+    if "\nParameters\n" not in text:
+        text = f"{text.rstrip()}\n\nParameters\n----------\n"
+    entries = "".join(f"{each.name}\n    {described(each)}\n" for each in parameters_of(cls))
+    cls.__doc__ = f"{text.rstrip()}\n{entries}" + (f"\n{raises.lstrip()}{errors}" if raises else "")
+    return cls
+
+
+def described(parameter: Parameter) -> str:
+    """Return the sentence, the bound and the default of a parameter.
+
+    Examples
+    --------
+    >>> described(Parameter("max_depth", int, None, "Depth of every leaf", 0, 9, none="no limit"))
+    'Depth of every leaf; must be a whole number in [0, 9]. None: no limit. Default: None.'
+    """
+    none = f" None: {parameter.none}." if parameter.none else ""
+    default = "" if parameter.default is MISSING else f" Default: {parameter.default!r}."
+    return f"{parameter.sentence}; {parameter.bound}.{none}{default}"

@@ -1,0 +1,129 @@
+"""The parameters of models and algorithms, each once: default, bounds and sentence."""
+
+from dataclasses import MISSING
+
+from quercus.belief import frame
+from quercus.specification.parameter import Parameter
+from quercus.specification.strategies import DEFAULT, STRATEGIES
+
+MAX_CLASSES = frame.MAX_CLASSES
+MAX_NAME_CHARS = frame.MAX_NAME_CHARS  # of a class, an attribute, a value
+MAX_ATTRIBUTES = 1_000
+MAX_VALUES = 1_000  # of a nominal attribute, learned ones included
+MAX_COUNT = 1_000_000  # of queries, of rows, of levels of a tree
+MAX_BINS = 256
+MAX_SEED = 2**63 - 1
+MAX_MASS_CLASSES = 16  # 65,536 sets of classes
+INSTANCES_PER_CLASS = 5  # of the smallest node that a belief-entropy tree splits, unless given
+
+ALPHA = Parameter("alpha", float, 0.8, "Level of the likelihood cut", 0, 1)
+PREDICTION_LEVEL = Parameter(
+    "prediction_level",
+    float,
+    0.15,
+    "How cautious sets of classes are: 1 the likeliest alone, 0 the whole frame",
+    0,
+    1,
+)
+"""Level of the likelihood cut that bounds of a prediction are taken over; see docs/estimators.md."""
+BUDGET = Parameter("budget", int, 0, "Most queries ever answered; 0: never ask", 0, MAX_COUNT)
+MIN_INSTANCES = Parameter("min_instances", int, 2, "A node with fewer rows is a leaf", 1, MAX_COUNT)
+MAX_DEPTH = Parameter(
+    "max_depth", int, None, "Every node at this depth is a leaf", 0, MAX_COUNT, none="no limit"
+)
+WARMUP_ROWS = Parameter("warmup_rows", int, 100, "Rows that set the bins", 1, MAX_COUNT)
+STRATEGY = Parameter(
+    "strategy",
+    str,
+    DEFAULT,
+    "Which instance is asked about next (docs/strategies.md)",
+    choices=tuple(STRATEGIES),
+)
+
+MISSING_VALUE = Parameter(
+    "missing",
+    str,
+    "branch",
+    "What a missing value is: a branch of its own, or a reason to reject the row",
+    choices=("branch", "reject"),
+)
+BINS = Parameter("bins", int, 4, "Equal-width bins of numeric columns", 2, MAX_BINS)
+CUTS = Parameter(
+    "cuts",
+    int,
+    None,
+    "Split numeric columns at thresholds, among so many candidates, not into bins",
+    1,
+    MAX_BINS - 1,
+    none="every bin is a branch",
+)
+
+PRUNING_KIND = Parameter(
+    "kind",
+    str,
+    MISSING,
+    "Test that a subtree must pass, else it is collapsed: of class counts, or the evidential likelihood ratio test",
+    choices=("chi-square", "likelihood"),
+)
+LEVEL = Parameter(
+    "level", float, 0.05, "Significance level of the test; smaller prunes more", 0, 1, open=True
+)
+
+MAX_CUTS = Parameter(
+    "max_cuts",
+    int,
+    None,
+    "Most thresholds of a number that are tried at a node",
+    1,
+    MAX_COUNT,
+    none="no limit",
+)
+CANDIDATE_CUTS = MAX_CUTS.but(default=32, none="")
+"""As `MAX_CUTS`, of evidential trees, where every candidate costs an interval."""
+SIGNIFICANCE = Parameter(
+    "significance", float, None, "Level of χ² pruning", 0, 1, open=True, none="no pruning"
+)
+MIN_BRANCH = Parameter(
+    "min_branch", int, 2, "At least two branches must hold this weight of rows", 1, MAX_COUNT
+)
+CONFIDENCE = Parameter(
+    "confidence", float, 0.25, "Of pessimistic pruning", 0, 1, open=True, none="no pruning"
+)
+INFORMED_ONLY = Parameter("informed_only", bool, False, "Learn only from rows whose label says something")
+LAM = Parameter("lam", float, None, "Weight λ of discord", 0, 1, none="chosen by cross-validation")
+COMBINE = Parameter(
+    "combine",
+    str,
+    "dempster",
+    f"How one tree per class become one; dempster for at most {MAX_MASS_CLASSES} classes",
+    choices=("dempster", "mean"),
+)
+FOLDS = Parameter("folds", int, 10, "Folds of the cross-validation", 2, 1_000)
+SEED = Parameter("seed", int, 0, "What random draws start from", 0, MAX_SEED)
+LEAF = Parameter(
+    "leaf",
+    str,
+    "LBE",
+    f"What a leaf predicts with; LBE and IBE for at most {MAX_MASS_CLASSES} classes",
+    choices=("OBE", "LBE", "IBE"),
+)
+MIN_WEIGHT = MIN_INSTANCES.but(default=None, none=f"{INSTANCES_PER_CLASS} per class")
+"""As `MIN_INSTANCES`, of belief-entropy trees, which fit a density per class at every node."""
+TREES = Parameter("trees", int, 50, "Trees of the forest", 1, 1_000)
+VOTE = Parameter(
+    "vote",
+    str,
+    "label",
+    "label: the class of most trees; mass: Dempster's rule over the masses of the trees, for at most "
+    f"{MAX_MASS_CLASSES} classes",
+    choices=("label", "mass"),
+)
+MAX_FEATURES = Parameter(
+    "max_features",
+    int,
+    "root",
+    "How many of the attributes that are left are drawn at a node; root: ⌈√m⌉ of m, half: ⌈m/2⌉",
+    1,
+    MAX_COUNT,
+    choices=("root", "half", "all"),
+)

@@ -1,0 +1,136 @@
+"""The parameters of a server: keys of its configuration, each once, with default, bounds and sentence."""
+
+from quercus.specification.parameter import Parameter
+from quercus.specification.parameters import MAX_ATTRIBUTES, MAX_CLASSES, MAX_NAME_CHARS, MAX_VALUES
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMATS = ("human", "json")
+
+STORE = Parameter("store", str, "quercus.db", "Store: a file or sqlite:///path", 1)
+HOST = Parameter("host", str, "127.0.0.1", "Address to listen on", 1)
+PORT = Parameter("port", int, 50051, "Port; 0: any free one", 0, 65535)
+ACCESS = Parameter(
+    "access",
+    str,
+    "auto",
+    "Who may call; tokens: every call needs one (quercus tokens); auto: open on loopback, else tokens",
+    choices=("auto", "open", "tokens"),
+)
+TLS_CERT = Parameter("tls_cert", str, "", "Certificate, PEM: speak TLS")
+TLS_KEY = Parameter("tls_key", str, "", "Its private key, PEM")
+TLS_CLIENT_CA = Parameter("tls_client_ca", str, "", "Clients must show a certificate of these authorities")
+PLAINTEXT = Parameter(
+    "plaintext", bool, False, "No TLS on an address that others reach: something before it encrypts"
+)
+LOG_LEVEL = Parameter("log_level", str, "info", "Lowest level that is logged", choices=LOG_LEVELS)
+LOG_FORMAT = Parameter("log_format", str, "human", "json: one object a line", choices=LOG_FORMATS)
+METRICS_HOST = Parameter("metrics_host", str, "127.0.0.1", "Where Prometheus is answered", 1)
+METRICS_PORT = Parameter(
+    "metrics_port", int, 0, "Answer Prometheus at 127.0.0.1:PORT/metrics; 0: off", 0, 65535
+)
+GRACE_S = Parameter("grace_s", float, 10.0, "Longest wait for calls under way when stopped", 0.0, 3600.0)
+POLL_MS = Parameter("poll_ms", int, 5, "Milliseconds between two looks for changes of the store", 1, 10_000)
+READ_THREADS = Parameter("read_threads", int, 4, "Threads that read the store", 1, 64)
+GROWER = Parameter(
+    "grower", bool, True, "Whether to run the grower process; of servers that share a store one may"
+)
+SNAPSHOT_INTERVAL_S = Parameter(
+    "snapshot_interval_s", float, 0.2, "Seconds between two trees of a model while rows arrive", 0.0, 60.0
+)
+
+MAX_MESSAGE_BYTES = Parameter(
+    "max_message_bytes", int, 16 * 1024 * 1024, "Bytes of one message received", 1024, 1024**3
+)
+MAX_CALLS = Parameter("max_calls", int, 10_000, "Calls under way, streams included", 1, 10_000)
+MAX_STREAMS = Parameter(
+    "max_streams",
+    int,
+    2_000,
+    "Streams of one caller (a token, or an address where none is asked for)",
+    1,
+    10_000,
+)
+MAX_LEASES = Parameter("max_leases", int, 100, "Queries that one stream or one call may hold", 1, 100)
+PUSH_WINDOW = Parameter(
+    "push_window", int, 64, "Batches of one push stream that are read and not yet acknowledged", 1, 1024
+)
+MAX_BATCH_ROWS = Parameter("max_batch_rows", int, 10_000, "Rows of one push or one classification", 1, 10_000)
+CALLS_PER_S = Parameter(
+    "calls_per_s",
+    float,
+    0.0,
+    "Calls of one caller a second, and messages in its streams; 0: no bound",
+    0.0,
+    1e6,
+)
+MAX_MODELS = Parameter("max_models", int, 10_000, "Models of the store", 1, 10_000)
+MAX_MODEL_ATTRIBUTES = Parameter(
+    "max_attributes", int, MAX_ATTRIBUTES, "Attributes of a new model", 1, MAX_ATTRIBUTES
+)
+MAX_ATTRIBUTE_VALUES = Parameter(
+    "max_values", int, MAX_VALUES, "Values of a nominal attribute, declared and learned", 1, MAX_VALUES
+)
+MAX_MODEL_CLASSES = Parameter("max_classes", int, MAX_CLASSES, "Classes of a new model", 2, MAX_CLASSES)
+MAX_NAME_CHARACTERS = Parameter(
+    "max_name_characters",
+    int,
+    MAX_NAME_CHARS,
+    "Characters of the name of a class, an attribute or a value",
+    1,
+    MAX_NAME_CHARS,
+)
+MAX_LEARNING_COST = Parameter(
+    "max_learning_cost",
+    int,
+    10_000,
+    "Trees that a model's learner may grow to learn once (docs/serving.md says what counts)",
+    1,
+    1_000_000,  # more than any algorithm can ask for
+)
+MAX_MEMORY_BYTES = Parameter(
+    "max_memory_bytes",
+    int,
+    0,
+    "Bytes of memory above which new work is refused; 0: three quarters of the machine's",
+    0,
+    2**63,
+)
+CHECK_S = Parameter(
+    "check_s", float, 5.0, "Seconds that the start may take to look whether the store is damaged", 0.0, 3600.0
+)
+KEEP_TREES = Parameter("keep_trees", int, 1_000, "Tree versions kept of each model", 1, 1_000_000_000)
+AGENDA_SHARE = Parameter(
+    "agenda_share",
+    float,
+    0.25,
+    "Share of the time of one core that is spent on choosing the queries of a model",
+    0.01,
+    1.0,
+)
+
+LIMITS = (
+    MAX_MESSAGE_BYTES,
+    MAX_BATCH_ROWS,
+    PUSH_WINDOW,
+    MAX_CALLS,
+    MAX_STREAMS,
+    MAX_LEASES,
+    CALLS_PER_S,
+    MAX_MODELS,
+    MAX_MODEL_ATTRIBUTES,
+    MAX_ATTRIBUTE_VALUES,
+    MAX_MODEL_CLASSES,
+    MAX_NAME_CHARACTERS,
+    MAX_LEARNING_COST,
+    MAX_MEMORY_BYTES,
+    CHECK_S,
+    KEEP_TREES,
+    AGENDA_SHARE,
+)
+"""What ``--limit`` sets: parameters that have no flag of their own."""
+
+NO_FLAG = (METRICS_HOST, POLL_MS, READ_THREADS, GROWER)
+"""What the file and the environment alone set."""
+
+PARAMETERS = {each.name: each for each in tuple(globals().values()) if isinstance(each, Parameter)}
+"""All parameters of a server, by name."""

@@ -1,0 +1,63 @@
+"""Statements: worked out before the model is held, stored when it is."""
+
+import pytest
+
+from quercus.storage import Event, EventKind
+from quercus.storage.statements import Joint, Stated, StatedBatch
+
+
+@pytest.fixture
+def said(store, helper):
+    """A model with instances a, b, c (1..3)."""
+    helper.create(budget=9)
+    helper.push("a", "b", "c")
+    return store
+
+
+def join(history: list[Event]) -> Joint:
+    """All words in their order: whoever reads them sees what they were made of."""
+    return Joint(
+        b"".join(
+            event.label or b"" for event in history[1:] if event.query or event.kind is EventKind.STATEMENT
+        ),
+        "all",
+    )
+
+
+def batch(request: str, *statements: tuple[str, str, bytes]) -> StatedBatch:
+    return StatedBatch(request, [Stated(*each) for each in statements])
+
+
+def last(store, instance: int) -> bytes | None:
+    return store.history("m", [instance])[instance][-1].label
+
+
+def test_a_plan_is_kept_where_only_others_were_spoken_of(said, helper):
+    mine = batch("r", ("a", "ann", b"x"), ("b", "ann", b"y"))
+    planned = said.plan_statements("m", mine, join)
+    assert said.get_model("m").sequence_committed == 3  # nothing is stored yet
+    helper.push("d")
+    said.state("m", batch("other", ("c", "bob", b"z")), join)
+    report = said.state("m", mine, None, planned)  # whoever joined again would fail
+    assert (report.committed_sequence, report.stored, report.known) == (10, 2, 0)
+    assert [event.sequence for event in said.read_events("m")] == list(range(1, 11))
+    assert (last(said, 1), last(said, 2), last(said, 3)) == (b"x", b"y", b"z")
+
+
+def test_a_plan_that_was_overtaken_is_made_anew(said):
+    mine = batch("r", ("a", "ann", b"x"), ("b", "ann", b"y"))
+    planned = said.plan_statements("m", mine, join)
+    said.state("m", batch("other", ("a", "bob", b"z"), ("b", "ann", b"y")), join)
+    report = said.state("m", mine, join, planned)
+    assert (report.stored, report.known) == (1, 1)  # ann has said y of b meanwhile
+    assert (last(said, 1), last(said, 2)) == (b"zx", b"y")
+
+
+def test_what_was_acknowledged_needs_no_plan(said):
+    mine = batch("r", ("a", "ann", b"x"))
+    report = said.state("m", mine, join, said.plan_statements("m", mine, join))
+    assert said.plan_statements("m", mine, join) is None
+    again = said.state("m", mine, join)
+    assert (again.committed_sequence, again.stored, again.known) == (report.committed_sequence, 0, 1)
+    kinds = [event.kind for event in said.read_events("m")][3:]
+    assert kinds == [EventKind.STATEMENT, EventKind.CORRECTION]
