@@ -23,8 +23,8 @@ from quercus.client.results import Floats, PushReport, Specification
 from quercus.client.rows import Chunk, RowEncoder, is_frame
 from quercus.client.transport import MAX_SEND_BYTES, OUTAGE_S, Outage
 from quercus.proto.v1 import instance_pb2
+from quercus.specification.server import MAX_BATCH_ROWS
 
-MAX_BATCH_ROWS = 10_000
 """The server takes no more in one batch."""
 WINDOW_BATCHES = 8
 """Batches on their way at once."""
@@ -69,7 +69,7 @@ class Batcher:
         labels: Labels,
         ids: Iterable[str] | None,
         *,
-        batch_rows: int = MAX_BATCH_ROWS,
+        batch_rows: int = MAX_BATCH_ROWS.default,
         uid: str = "",
     ) -> None:
         self._model = model
@@ -269,7 +269,7 @@ def batch_size(batch_rows: int, specification: Specification) -> int:
 
 def check_sizes(batch_rows: int, window: int) -> None:
     """Refuse sizes that the server would refuse, before a row is read."""
-    if not 1 <= batch_rows <= MAX_BATCH_ROWS:
-        raise invalid("batch_rows", f"{batch_rows} is not in 1..{MAX_BATCH_ROWS:,}")
+    if not MAX_BATCH_ROWS.lowest <= batch_rows <= MAX_BATCH_ROWS.highest:
+        raise invalid("batch_rows", f"{batch_rows} is not in 1..{MAX_BATCH_ROWS.highest:,}")
     if window < 1:
         raise invalid("window", f"{window} is not at least 1")

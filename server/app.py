@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import time
-from dataclasses import replace
 from typing import Any, Final
 
 from grpc import aio
@@ -121,7 +120,7 @@ class Server:
         self._tracing = Tracing()
         self._store = _open_store(config)
         if self._store.is_read_only:  # a tree that is grown could not be stored
-            config = self._config = replace(config, grower=False)
+            config = self._config = config.model_copy(update={"grower": False})
         self.core = Core(self._store, config)
         self.supervisor = Supervisor(config)
         self._metrics = Metrics(self._store)

@@ -1,7 +1,8 @@
 """Configuration: flags, then ``QUERCUS_*`` of the environment, then a TOML file, then defaults.
 
 Each field of :class:`Config` is a key: ``--store``, ``QUERCUS_STORE``, and ``store = "..."`` in the table
-``[server]`` of the file. An error names the key and where its value came from.
+``[server]`` of the file. Its default, bounds and sentence stand in `quercus.specification.server`. An error names the
+key and where its value came from.
 """
 
 from __future__ import annotations
@@ -9,133 +10,100 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from quercus.belief.errors import shown
-from quercus.server import logs
+from pydantic import ValidationError, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from quercus.belief.errors import InvalidInput, shown
 from quercus.server.errors import BadStart
-from quercus.server.limits import (
-    AGENDA_SHARE,
-    CHECK_S,
-    LEARNING_COST,
-    MAX_BATCH_ROWS,
-    MAX_CALLS,
-    MAX_LEARNING_COST,
-    MAX_LEASES,
-    MAX_MESSAGE_BYTES,
-    MAX_MODELS,
-    MAX_PUSH_WINDOW,
-    MAX_SNAPSHOT_INTERVAL_S,
-    MAX_STREAMS,
-    PUSH_WINDOW,
-    SNAPSHOT_INTERVAL_S,
-    Sizes,
-)
+from quercus.server.limits import Sizes
 from quercus.server.listening import is_loopback
-from quercus.specification.parameters import MAX_ATTRIBUTES, MAX_CLASSES, MAX_NAME_CHARS, MAX_VALUES
-from quercus.storage import KEPT_VERSIONS, file_url
+from quercus.specification import server
+from quercus.storage import file_url
 
 PREFIX: Final = "QUERCUS_"
-ACCESS: Final = ("auto", "open", "tokens")
+LIMITS: Final = tuple(each.name for each in server.LIMITS)
 
 
 class BadConfiguration(BadStart):
     """A key that does not exist or a value that cannot be used; the text names both and the source."""
 
 
-@dataclass(frozen=True)
-class Config:
-    """What a server needs to know to start.
+class Config(BaseSettings):
+    """What a server needs to know to start; see `quercus.specification.server`."""
 
-    Attributes
-    ----------
-    store : URL of the store, or the path of a SQLite file.
-    host, port : where to listen; port 0 lets the system choose.
-    access : open: whoever reaches the port may call; tokens: every call needs a bearer token (``quercus tokens``);
-        auto: open on a loopback address, tokens on any other.
-    tls_cert, tls_key : PEM files of the certificate and its private key; empty: no TLS.
-    tls_client_ca : PEM file of authorities; clients must show a certificate of one of them. Empty: they need none.
-    plaintext : listen without TLS although others can reach the address, because something before it encrypts.
-    log_level : debug, info, warning or error.
-    log_format : human, or json: one object a line.
-    metrics_host, metrics_port : where ``GET /metrics`` is answered, for Prometheus; port 0: nowhere.
-    grace_s : longest time a graceful stop waits for calls under way, in seconds.
-    poll_ms : time between two looks for changes of the store, in milliseconds.
-    read_threads : threads that read the store.
-    max_message_bytes : largest message received.
-    max_calls : calls under way at once, of all clients, streams included.
-    max_streams : streams that one caller may have open: one token, or one address where no token is asked for.
-    max_leases : queries that one stream, or one call, may hold at once.
-    push_window : batches of one push stream that are read but not yet acknowledged.
-    calls_per_s : calls of one caller in a second, and messages in its streams; 0: no bound.
-    max_models : models of the store.
-    max_attributes, max_values, max_classes : of a new model; values also of those that rows bring.
-    max_name_characters : of the name of a class, an attribute or a nominal value.
-    max_learning_cost : trees that the learner of a new model may grow to learn once.
-    max_batch_rows : rows in one push or one classification.
-    max_memory_bytes : above which the server refuses new work (RESOURCE_EXHAUSTED); 0: three quarters of what the
-        machine, or its control group, has.
-    check_s : for how long at most to look at the start whether the store is damaged, in seconds; 0: not at all.
-    grower : whether to run the grower process. Of servers that share a store one may.
-    keep_trees : tree versions of each model that are kept; the log is kept whole.
-    snapshot_interval_s : while rows arrive the tree of a model is published at most this often, in seconds; 0: as often
-        as there is something new. What labellers say, and what comes after a rest, is published at once.
-    agenda_share : of the time of one core, spent on choosing the queries of a model. Where answers come faster, the
-        queries chosen before are asked on meanwhile.
-    """
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
 
-    store: str = "quercus.db"
-    host: str = "127.0.0.1"
-    port: int = 50051
-    access: str = "auto"
-    tls_cert: str = ""
-    tls_key: str = ""
-    tls_client_ca: str = ""
-    plaintext: bool = False
-    log_level: str = "info"
-    log_format: str = "human"
-    metrics_host: str = "127.0.0.1"
-    metrics_port: int = 0
-    grace_s: float = 10.0
-    poll_ms: int = 5
-    read_threads: int = 4
-    max_message_bytes: int = MAX_MESSAGE_BYTES
-    max_calls: int = MAX_CALLS
-    max_streams: int = MAX_STREAMS
-    max_leases: int = MAX_LEASES
-    push_window: int = PUSH_WINDOW
-    calls_per_s: float = 0.0
-    max_models: int = MAX_MODELS
-    max_attributes: int = MAX_ATTRIBUTES
-    max_values: int = MAX_VALUES
-    max_classes: int = MAX_CLASSES
-    max_name_characters: int = MAX_NAME_CHARS
-    max_learning_cost: int = LEARNING_COST
-    max_batch_rows: int = MAX_BATCH_ROWS
-    max_memory_bytes: int = 0
-    check_s: float = CHECK_S
-    grower: bool = True
-    keep_trees: int = KEPT_VERSIONS
-    snapshot_interval_s: float = SNAPSHOT_INTERVAL_S
-    agenda_share: float = AGENDA_SHARE
+    store: str = server.STORE.default
+    host: str = server.HOST.default
+    port: int = server.PORT.default
+    access: str = server.ACCESS.default
+    tls_cert: str = server.TLS_CERT.default
+    tls_key: str = server.TLS_KEY.default
+    tls_client_ca: str = server.TLS_CLIENT_CA.default
+    plaintext: bool = server.PLAINTEXT.default
+    log_level: str = server.LOG_LEVEL.default
+    log_format: str = server.LOG_FORMAT.default
+    metrics_host: str = server.METRICS_HOST.default
+    metrics_port: int = server.METRICS_PORT.default
+    grace_s: float = server.GRACE_S.default
+    poll_ms: int = server.POLL_MS.default
+    read_threads: int = server.READ_THREADS.default
+    max_message_bytes: int = server.MAX_MESSAGE_BYTES.default
+    max_calls: int = server.MAX_CALLS.default
+    max_streams: int = server.MAX_STREAMS.default
+    max_leases: int = server.MAX_LEASES.default
+    push_window: int = server.PUSH_WINDOW.default
+    calls_per_s: float = server.CALLS_PER_S.default
+    max_models: int = server.MAX_MODELS.default
+    max_attributes: int = server.MAX_MODEL_ATTRIBUTES.default
+    max_values: int = server.MAX_ATTRIBUTE_VALUES.default
+    max_classes: int = server.MAX_MODEL_CLASSES.default
+    max_name_characters: int = server.MAX_NAME_CHARACTERS.default
+    max_learning_cost: int = server.MAX_LEARNING_COST.default
+    max_batch_rows: int = server.MAX_BATCH_ROWS.default
+    max_memory_bytes: int = server.MAX_MEMORY_BYTES.default
+    check_s: float = server.CHECK_S.default
+    grower: bool = server.GROWER.default
+    keep_trees: int = server.KEEP_TREES.default
+    snapshot_interval_s: float = server.SNAPSHOT_INTERVAL_S.default
+    agenda_share: float = server.AGENDA_SHARE.default
 
-    def __post_init__(self) -> None:
-        for key, low, high in _BOUNDS:
-            value = getattr(self, key)
-            if not low <= value <= high:
-                raise BadConfiguration(f"{key}: is {value}, must lie in [{low}, {high}]")
-        for key, allowed in (("log_level", logs.LEVELS), ("log_format", logs.FORMATS), ("access", ACCESS)):
-            if getattr(self, key) not in allowed:
-                raise BadConfiguration(
-                    f"{key}: is {shown(getattr(self, key))}, must be one of {', '.join(allowed)}"
-                )
-        for key in ("store", "host", "metrics_host"):
-            if not getattr(self, key).strip():
-                raise BadConfiguration(f"{key}: must not be empty")
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise _explained(error) from None
         self._check_security()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take what is given alone: `load` knows the other sources, and which value came from where."""
+        return (init_settings,)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_truth(cls, value: object, info: ValidationInfo) -> object:
+        """Pydantic would take True for 1."""
+        if isinstance(value, bool):
+            server.PARAMETERS[str(info.field_name)].check(value)
+        return value
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _check(cls, value: object, info: ValidationInfo) -> object:
+        return server.PARAMETERS[str(info.field_name)].check(value)
 
     def _check_security(self) -> None:
         if bool(self.tls_cert) != bool(self.tls_key):
@@ -189,40 +157,45 @@ class Config:
         given: dict[str, tuple[object, str]] = {}
         if (path := file or environ.get(PREFIX + "CONFIG") or None) is not None:
             given |= {key: (value, f"[server] of {path}") for key, value in _read_file(Path(path)).items()}
-        names = {field.name for field in fields(cls)}
+        environment = EnvSettingsSource(cls)
+        environment.env_vars = {name.lower(): value for name, value in environ.items()}
         given |= {
-            key: (environ[variable], f"environment variable {variable}")
-            for key in names
-            if (variable := PREFIX + key.upper()) in environ
+            key: (value, f"environment variable {PREFIX}{key.upper()}")
+            for key, value in environment().items()
         }
         given |= {
             key: (value, "flag --limit" if key in LIMITS else f"flag --{key.replace('_', '-')}")
             for key, value in (flags or {}).items()
             if value is not None
         }
-        return _build(given)
+        for key, (_, source) in given.items():
+            if key not in server.PARAMETERS:
+                raise _unknown(key, f" (from {source})")
+        try:
+            return cls(**{key: value for key, (value, _) in given.items()})
+        except BadConfiguration as error:
+            key = str(error).partition(":")[0]
+            if key not in given:  # what is wrong is that it was not given
+                raise
+            raise BadConfiguration(f"{error} (from {given[key][1]})") from None
 
 
-LIMITS: Final = (
-    "max_message_bytes",
-    "max_batch_rows",
-    "push_window",
-    "max_calls",
-    "max_streams",
-    "max_leases",
-    "calls_per_s",
-    "max_models",
-    "max_attributes",
-    "max_values",
-    "max_classes",
-    "max_name_characters",
-    "max_learning_cost",
-    "max_memory_bytes",
-    "check_s",
-    "keep_trees",
-    "agenda_share",
-)
-"""Keys that ``--limit`` sets; of those that have no flag of their own."""
+def _unknown(key: str, source: str = "") -> BadConfiguration:
+    known = ", ".join(sorted(server.PARAMETERS))
+    return BadConfiguration(
+        f"{key}: is not a key of the server's configuration{source}; the keys are {known}"
+    )
+
+
+def _explained(error: ValidationError) -> BadConfiguration:
+    first = error.errors()[0]
+    key = str(first["loc"][0])
+    if key not in server.PARAMETERS:
+        return _unknown(key)
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, InvalidInput):
+        return BadConfiguration(f"{key}: {cause.reason}")
+    return BadConfiguration(f"{key}: is {shown(first['input'])}, {server.PARAMETERS[key].bound}")
 
 
 def read_limits(given: Sequence[str]) -> dict[str, object]:
@@ -242,79 +215,6 @@ def read_limits(given: Sequence[str]) -> dict[str, object]:
                 f"limit: is {shown(text)}, must be KEY=VALUE with a key of {', '.join(LIMITS)} (from flag --limit)"
             )
         found[key] = value.strip()
-    return found
-
-
-_BOUNDS: Final[tuple[tuple[str, float, float], ...]] = (
-    ("port", 0, 65535),
-    ("metrics_port", 0, 65535),
-    ("grace_s", 0.0, 3600.0),
-    ("poll_ms", 1, 10_000),
-    ("read_threads", 1, 64),
-    ("check_s", 0.0, 3600.0),
-    ("keep_trees", 1, 1_000_000_000),
-    ("snapshot_interval_s", 0.0, MAX_SNAPSHOT_INTERVAL_S),
-    ("agenda_share", 0.01, 1.0),
-    ("max_message_bytes", 1024, 1024**3),
-    ("max_calls", 1, MAX_CALLS),
-    ("max_streams", 1, MAX_CALLS),
-    ("max_leases", 1, MAX_LEASES),
-    ("push_window", 1, MAX_PUSH_WINDOW),
-    ("calls_per_s", 0.0, 1e6),
-    ("max_models", 1, MAX_MODELS),
-    ("max_attributes", 1, MAX_ATTRIBUTES),
-    ("max_values", 1, MAX_VALUES),
-    ("max_classes", 2, MAX_CLASSES),
-    ("max_name_characters", 1, MAX_NAME_CHARS),
-    ("max_learning_cost", 1, MAX_LEARNING_COST),
-    ("max_batch_rows", 1, MAX_BATCH_ROWS),
-    ("max_memory_bytes", 0, 2**63),
-)
-
-
-def _build(given: Mapping[str, tuple[object, str]]) -> Config:
-    types = {field.name: type(field.default) for field in fields(Config)}
-    values: dict[str, object] = {}
-    for key, (value, source) in given.items():
-        if key not in types:
-            raise BadConfiguration(
-                f"{key}: is not a key of the server's configuration (from {source}); "
-                f"the keys are {', '.join(sorted(types))}"
-            )
-        values[key] = _convert(key, value, types[key], source)
-    sources = {key: source for key, (_, source) in given.items()}
-    try:
-        return Config(**values)  # type: ignore[arg-type]  # each was converted to its field's type
-    except BadConfiguration as error:
-        found = sources.get(str(error).partition(":")[0])
-        if found is None:  # what is wrong is that it was not given
-            raise
-        raise BadConfiguration(f"{error} (from {found})") from None
-
-
-def _convert(key: str, value: object, kind: type, source: str) -> object:
-    try:
-        if kind is bool:
-            return _to_bool(value)
-        if kind is str:
-            if not isinstance(value, str):
-                raise ValueError
-            return value
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ValueError
-        if kind is int and isinstance(value, float):
-            raise ValueError
-        return kind(value)
-    except ValueError:
-        words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[kind]
-        raise BadConfiguration(f"{key}: is {shown(value)}, must be {words} (from {source})") from None
-
-
-def _to_bool(value: object) -> bool:
-    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    found = value if isinstance(value, bool) else words.get(str(value).lower())
-    if found is None:
-        raise ValueError
     return found
 
 

@@ -24,9 +24,16 @@ from quercus.server.engines import learns_again
 from quercus.server.folding import Folding, Relearned
 from quercus.server.grown import specification_of
 from quercus.server.learners import Learners, LearningFailedError
-from quercus.server.limits import AGENDA_SHARE, SNAPSHOT_INTERVAL_S
 from quercus.server.pulse import Pulse
-from quercus.storage import KEPT_VERSIONS
+from quercus.specification.server import (
+    AGENDA_SHARE,
+    KEEP_TREES,
+    LOG_FORMAT,
+    LOG_LEVEL,
+    LOG_LEVELS,
+    POLL_MS,
+    SNAPSHOT_INTERVAL_S,
+)
 from quercus.storage.errors import NotFound, StorageError
 from quercus.storage.records import ModelRecord
 from quercus.storage.store import Store
@@ -56,9 +63,9 @@ class Grower:
     def __init__(
         self,
         store: Store,
-        keep: int = KEPT_VERSIONS,
-        interval_s: float = SNAPSHOT_INTERVAL_S,
-        agenda_share: float = AGENDA_SHARE,
+        keep: int = KEEP_TREES.default,
+        interval_s: float = SNAPSHOT_INTERVAL_S.default,
+        agenda_share: float = AGENDA_SHARE.default,
         *,
         learners: Learners | None = None,
         tell: Callable[[str], object] = lambda _: None,
@@ -204,18 +211,18 @@ def main() -> None:
     """Run the grower until the parent goes away."""
     parser = argparse.ArgumentParser(prog="quercus-grower")
     parser.add_argument("url")
-    parser.add_argument("--poll-ms", type=int, default=5)
-    parser.add_argument("--log-level", default="info")
-    parser.add_argument("--log-format", default="human")
-    parser.add_argument("--keep-trees", type=int, default=KEPT_VERSIONS)
-    parser.add_argument("--snapshot-interval-s", type=float, default=SNAPSHOT_INTERVAL_S)
-    parser.add_argument("--agenda-share", type=float, default=AGENDA_SHARE)
+    parser.add_argument("--poll-ms", type=int, default=POLL_MS.default)
+    parser.add_argument("--log-level", default=LOG_LEVEL.default)
+    parser.add_argument("--log-format", default=LOG_FORMAT.default)
+    parser.add_argument("--keep-trees", type=int, default=KEEP_TREES.default)
+    parser.add_argument("--snapshot-interval-s", type=float, default=SNAPSHOT_INTERVAL_S.default)
+    parser.add_argument("--agenda-share", type=float, default=AGENDA_SHARE.default)
     arguments = parser.parse_args()
     logs.set_up_logging(arguments.log_level, arguments.log_format)
     learners = Learners(arguments.url, arguments.log_format)
 
     def hear(line: str) -> None:
-        if line in logs.LEVELS:  # how much to log
+        if line in LOG_LEVELS:  # how much to log
             logs.set_level(line)
             learners.set_log_level(line)
 

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Final
 from quercus.server import heap, logs
 from quercus.server.child import end_with_parent
 from quercus.server.relearning import ReplacedError, Task, learn
+from quercus.specification.server import LOG_LEVELS
 from quercus.storage.errors import NotFound
 from quercus.storage.store import Store
 
@@ -72,7 +73,7 @@ def main() -> None:
     tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
 
     def hear(line: str) -> None:
-        if line in logs.LEVELS:
+        if line in LOG_LEVELS:
             logs.set_level(line)
         else:
             tasks.put(Task(**json.loads(line)))

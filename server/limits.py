@@ -1,51 +1,28 @@
-"""Every bound of the service, with its name. Errors name the bound they enforce."""
+"""Every bound of the service that cannot be configured, with its name. Errors name the bound they enforce.
+
+Those that can stand in `quercus.specification.server`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from quercus.specification.parameters import MAX_ATTRIBUTES, MAX_CLASSES, MAX_NAME_CHARS, MAX_VALUES
-
-MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
-"""Largest message received; a larger one is RESOURCE_EXHAUSTED."""
-
-MAX_CALLS: Final = 10_000
-"""Calls under way at once, streams included; one more is RESOURCE_EXHAUSTED."""
-
-MAX_STREAMS: Final = 2_000
-"""Streams of one caller."""
-
-MAX_MODELS: Final = 10_000
-"""Models of one store."""
+from quercus.specification import server
+from quercus.specification.parameter import documented
 
 MEMORY_SHARE: Final = 0.75
 """Of the machine's memory that the server uses before it refuses work, unless configured."""
-
-CHECK_S: Final = 5.0
-"""Longest look at a store's file when the server starts, unless configured: some gigabytes."""
-
-MAX_BATCH_ROWS: Final = 10_000
-"""Rows in one push or one classification."""
 
 MAX_PAGE: Final = 1000
 """Entries of one page of a listing."""
 
 DEFAULT_PAGE: Final = 100
 
-MAX_LEASES: Final = 100
-"""Queries that one stream or one lease call may hold at once."""
-
 MAX_LABELLER_CHARACTERS: Final = 100
 
 MAX_ID_CHARACTERS: Final = 200
 """Length of an instance id, and of a batch id."""
-
-LEARNING_COST: Final = 10_000
-"""Trees that the learner of a model may grow to learn once, see `quercus.specification.algorithms.learning_cost`,"""
-
-MAX_LEARNING_COST: Final = 1_000_000
-"""unless configured, up to this: more than any algorithm can ask for."""
 
 MAX_STATEMENTS: Final = 10_000
 """Statements in one request."""
@@ -74,11 +51,6 @@ MAX_TOOK_S: Final = 31_536_000.0
 MAX_WAIT_S: Final = 60.0
 """Longest long poll of LeaseQueries."""
 
-PUSH_WINDOW: Final = 64
-"""Batches of one push stream that are decoded but not yet acknowledged, unless configured."""
-
-MAX_PUSH_WINDOW: Final = 1024
-
 GROUP_ROWS: Final = 20_000
 """Rows that the writer puts into one commit at most."""
 
@@ -104,15 +76,8 @@ Publishing makes the tree follow the evidence, which may take longer than `snaps
 time go into folding, whatever the tree costs.
 """
 
-AGENDA_SHARE: Final = 0.25
-"""Of the time of one core, spent on choosing the queries of a model, unless configured."""
-
 AGENDA_SAVED_S: Final = 5.0
 """Of that time so much is saved up at most: whoever answers now and then always gets queries of the newest tree."""
-
-SNAPSHOT_INTERVAL_S: Final = 0.2
-MAX_SNAPSHOT_INTERVAL_S: Final = 60.0
-"""Time between two snapshots while rows arrive, unless configured; and the longest that can be."""
 
 LARGE_LAG_S: Final = 10.0
 """A tree that lags so far behind the log is worth a line in the log file,"""
@@ -142,7 +107,7 @@ MAX_CACHED_MODELS: Final = 1000
 MAX_WATCHED_TREES: Final = 16
 """Newest trees, decoded, that the server keeps for those who watch them."""
 
-MAX_ENTRIES: Final = MAX_BATCH_ROWS
+MAX_ENTRIES: Final = int(server.MAX_BATCH_ROWS.highest)
 """Of any list of a message received: rows are the longest."""
 
 MAX_PARTS: Final = 1_000_000
@@ -152,21 +117,14 @@ INLINE_BYTES: Final = 16 * 1024
 """Messages up to this size are converted on the event loop; a larger one in a thread."""
 
 
+@documented
 @dataclass(frozen=True)
 class Sizes:
-    """Bounds of what a message may hold, as they are configured; none is above the constant of its name.
+    """Bounds of what a message may hold, as they are configured."""
 
-    Attributes
-    ----------
-    max_batch_rows : rows in one push or one classification.
-    max_attributes, max_values, max_classes : of a new model; values also of those that rows bring.
-    max_name_characters : of the name of a class, an attribute or a nominal value.
-    max_learning_cost : trees that the learner of a new model may grow to learn once.
-    """
-
-    max_batch_rows: int = MAX_BATCH_ROWS
-    max_attributes: int = MAX_ATTRIBUTES
-    max_values: int = MAX_VALUES
-    max_classes: int = MAX_CLASSES
-    max_name_characters: int = MAX_NAME_CHARS
-    max_learning_cost: int = LEARNING_COST
+    max_batch_rows: int = server.MAX_BATCH_ROWS.field()
+    max_attributes: int = server.MAX_MODEL_ATTRIBUTES.field()
+    max_values: int = server.MAX_ATTRIBUTE_VALUES.field()
+    max_classes: int = server.MAX_MODEL_CLASSES.field()
+    max_name_characters: int = server.MAX_NAME_CHARACTERS.field()
+    max_learning_cost: int = server.MAX_LEARNING_COST.field()

@@ -9,8 +9,6 @@ from typing import Final
 
 from pythonjsonlogger.json import JsonFormatter
 
-LEVELS: Final = ("debug", "info", "warning", "error")
-FORMATS: Final = ("human", "json")
 _HUMAN: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _FIELDS: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
@@ -48,8 +46,8 @@ def set_up_logging(level: str, form: str = "human") -> None:
 
     Parameters
     ----------
-    level : one of `LEVELS`.
-    form : one of `FORMATS`.
+    level : one of `quercus.specification.server.LOG_LEVELS`.
+    form : one of `quercus.specification.server.LOG_FORMATS`.
     """
     handler = logging.StreamHandler()
     renamed = {"asctime": "time", "levelname": "level", "name": "logger"}

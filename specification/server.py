@@ -13,7 +13,7 @@ ACCESS = Parameter(
     "access",
     str,
     "auto",
-    "open, tokens (every call needs one: quercus tokens), or auto: open on loopback, else tokens",
+    "Who may call; tokens: every call needs one (quercus tokens); auto: open on loopback, else tokens",
     choices=("auto", "open", "tokens"),
 )
 TLS_CERT = Parameter("tls_cert", str, "", "Certificate, PEM: speak TLS")
@@ -22,7 +22,7 @@ TLS_CLIENT_CA = Parameter("tls_client_ca", str, "", "Clients must show a certifi
 PLAINTEXT = Parameter(
     "plaintext", bool, False, "No TLS on an address that others reach: something before it encrypts"
 )
-LOG_LEVEL = Parameter("log_level", str, "info", "What is logged at the least", choices=LOG_LEVELS)
+LOG_LEVEL = Parameter("log_level", str, "info", "Lowest level that is logged", choices=LOG_LEVELS)
 LOG_FORMAT = Parameter("log_format", str, "human", "json: one object a line", choices=LOG_FORMATS)
 METRICS_HOST = Parameter("metrics_host", str, "127.0.0.1", "Where Prometheus is answered", 1)
 METRICS_PORT = Parameter(
@@ -128,3 +128,9 @@ LIMITS = (
     AGENDA_SHARE,
 )
 """What ``--limit`` sets: parameters that have no flag of their own."""
+
+NO_FLAG = (METRICS_HOST, POLL_MS, READ_THREADS, GROWER)
+"""What the file and the environment alone set."""
+
+PARAMETERS = {each.name: each for each in tuple(globals().values()) if isinstance(each, Parameter)}
+"""All parameters of a server, by name."""

@@ -50,11 +50,9 @@ from quercus.storage.records import (
     Snapshot,
     Stretch,
 )
-from quercus.storage.snapshots import KEPT_VERSIONS
 from quercus.storage.store import Store
 
 __all__ = [
-    "KEPT_VERSIONS",
     "Access",
     "AgendaEntry",
     "AlreadyExists",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from quercus.belief.errors import InvalidInput
+from quercus.specification.server import KEEP_TREES
 from quercus.storage import expiry, history, snapshots
 from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import FailedPrecondition, NotFound
@@ -30,7 +31,7 @@ class Publication:
     data: bytes
     agenda: Sequence[AgendaEntry] | None
     key: int | None = None
-    keep: int = snapshots.KEPT_VERSIONS
+    keep: int = KEEP_TREES.default
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,6 @@ from quercus.storage.records import Snapshot
 from quercus.storage.rows import find
 from quercus.storage.schema import AnyRow, model, snapshot
 
-KEPT_VERSIONS = 1000
-
 
 def add(connection: Connection, row: AnyRow, new: Snapshot, keep: int) -> None:
     """Insert the next version and remove those that are older than the newest `keep`; the caller holds the model."""

@@ -7,6 +7,7 @@ from typing import Self
 
 from sqlalchemy import update
 
+from quercus.specification.server import KEEP_TREES
 from quercus.storage import agenda as agendas
 from quercus.storage import changes, checks, log, models, reading, snapshots, transfer
 from quercus.storage.access import Access
@@ -29,7 +30,6 @@ from quercus.storage.records import (
     Stretch,
 )
 from quercus.storage.schema import HEAD, lease_clock
-from quercus.storage.snapshots import KEPT_VERSIONS
 
 BUSY_TIMEOUT_S = 10.0
 
@@ -333,7 +333,7 @@ class Store(QueryCalls):
         snapshot: bytes,
         agenda: Sequence[AgendaEntry] | None,
         key: int | None = None,
-        keep: int = KEPT_VERSIONS,
+        keep: int = KEEP_TREES.default,
     ) -> int:
         """Store the next tree version and make the queries follow its agenda.
 

@@ -38,8 +38,8 @@ from quercus.client.files.answers import Columns
 from quercus.client.files.labels import column_cells, label_of
 from quercus.client.files.leaks import refuse_second
 from quercus.client.files.schema import Binding, class_column
-from quercus.client.pushing import MAX_BATCH_ROWS
 from quercus.client.results import PushReport
+from quercus.specification.server import MAX_BATCH_ROWS
 
 
 def push(
@@ -79,7 +79,7 @@ def push(
         str | None,
         typer.Option("--labeller", metavar="NAME", help="Who said it all, where no column tells: you."),
     ] = None,
-    batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, max=MAX_BATCH_ROWS)] = 1000,
+    batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, max=MAX_BATCH_ROWS.highest)] = 1000,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     server: ServerOption = DEFAULT_SERVER,

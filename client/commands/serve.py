@@ -3,89 +3,52 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from quercus.client.commands.common import err, fail, needs_server_extra
+from quercus.client.commands.options import option
+from quercus.specification import server
+from quercus.specification.parameter import Parameter
+
+
+def configured(parameter: Parameter, **more: Any) -> Any:
+    """An option that sets a key of the server's configuration; its default stands in the help."""
+    default = "" if parameter.default == "" or parameter.kind is bool else f" ({parameter.default})"
+    choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
+    return option(parameter, help=f"{parameter.sentence}{choices}{default}.", **more)
 
 
 def serve(
     *,
-    store: Annotated[
-        str | None,
-        typer.Option("--store", metavar="URL", help="Store: a file or sqlite:///path (quercus.db)."),
-    ] = None,
-    host: Annotated[str | None, typer.Option("--host", help="Address to listen on (127.0.0.1).")] = None,
-    port: Annotated[
-        int | None, typer.Option("--port", min=0, max=65535, help="Port (50051); 0: any free one.")
-    ] = None,
-    access: Annotated[
-        str | None,
-        typer.Option(
-            "--access",
-            help="open, tokens (every call needs one: quercus tokens), or auto: open on loopback, else tokens (auto).",
-        ),
-    ] = None,
-    tls_cert: Annotated[
-        str | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate, PEM: speak TLS.")
-    ] = None,
-    tls_key: Annotated[
-        str | None, typer.Option("--tls-key", metavar="FILE", help="Its private key, PEM.")
-    ] = None,
-    tls_client_ca: Annotated[
-        str | None,
-        typer.Option(
-            "--tls-client-ca", metavar="FILE", help="Clients must show a certificate of these authorities."
-        ),
-    ] = None,
-    plaintext: Annotated[
-        bool | None,
-        typer.Option(
-            "--plaintext", help="No TLS on an address that others reach: something before it encrypts."
-        ),
-    ] = None,
+    store: Annotated[str | None, configured(server.STORE, metavar="URL")] = None,
+    host: Annotated[str | None, configured(server.HOST)] = None,
+    port: Annotated[int | None, configured(server.PORT)] = None,
+    access: Annotated[str | None, configured(server.ACCESS)] = None,
+    tls_cert: Annotated[str | None, configured(server.TLS_CERT, metavar="FILE")] = None,
+    tls_key: Annotated[str | None, configured(server.TLS_KEY, metavar="FILE")] = None,
+    tls_client_ca: Annotated[str | None, configured(server.TLS_CLIENT_CA, metavar="FILE")] = None,
+    plaintext: Annotated[bool | None, configured(server.PLAINTEXT)] = None,
     config: Annotated[
         Path | None,
         typer.Option(
             "--config", metavar="FILE", help="TOML file with a table \\[server].", envvar="QUERCUS_CONFIG"
         ),
     ] = None,
-    log_level: Annotated[
-        str | None, typer.Option("--log-level", help="debug, info, warning or error (info).")
-    ] = None,
-    log_format: Annotated[
-        str | None, typer.Option("--log-format", help="human, or json: one object a line (human).")
-    ] = None,
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(
-            "--metrics-port", min=0, max=65535, help="Answer Prometheus at 127.0.0.1:PORT/metrics (0: off)."
-        ),
-    ] = None,
-    grace_s: Annotated[
-        float | None,
-        typer.Option("--grace-s", min=0, help="Longest wait for calls under way when stopped (10)."),
-    ] = None,
+    log_level: Annotated[str | None, configured(server.LOG_LEVEL)] = None,
+    log_format: Annotated[str | None, configured(server.LOG_FORMAT)] = None,
+    metrics_port: Annotated[int | None, configured(server.METRICS_PORT)] = None,
+    grace_s: Annotated[float | None, configured(server.GRACE_S)] = None,
     limit: Annotated[
         list[str] | None,
         typer.Option(
             "--limit",
             metavar="KEY=VALUE",
-            help="Set a bound; again for another. Keys: max_message_bytes, max_batch_rows, push_window, max_calls, "
-            "max_streams, max_leases, calls_per_s, max_models, max_attributes, max_values, max_classes, "
-            "max_name_characters, max_learning_cost, max_memory_bytes, keep_trees.",
+            help=f"Set a bound; again for another. Keys: {', '.join(each.name for each in server.LIMITS)}.",
         ),
     ] = None,
-    snapshot_interval_s: Annotated[
-        float | None,
-        typer.Option(
-            "--snapshot-interval-s",
-            min=0,
-            max=60,
-            help="Between two trees of a model while rows arrive (0.2).",
-        ),
-    ] = None,
+    snapshot_interval_s: Annotated[float | None, configured(server.SNAPSHOT_INTERVAL_S)] = None,
 ) -> None:
     """Run a server until Ctrl-C or SIGTERM.
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from quercus import __version__
-from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import admin_pb2, admin_pb2_grpc
 from quercus.server import logs
 from quercus.server.access import Principal, caller
@@ -18,6 +17,7 @@ from quercus.server.core import Core
 from quercus.server.limits import MAX_PAGE
 from quercus.server.supervisor import Supervisor
 from quercus.server.throttle import resident_bytes
+from quercus.specification.server import LOG_LEVEL
 from quercus.storage.store import Store
 
 _log = logging.getLogger(__name__)
@@ -69,8 +69,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: admin_pb2.SetLogLevelRequest, context: Any
     ) -> admin_pb2.SetLogLevelResponse:
         """Log more, or less, from now on."""
-        if request.level not in logs.LEVELS:
-            raise InvalidInput("level", f"is {shown(request.level)}, must be one of {', '.join(logs.LEVELS)}")
+        LOG_LEVEL.check(request.level, "level")
         previous = logs.level()
         logs.set_level(request.level)
         self._supervisor.set_log_level(request.level)

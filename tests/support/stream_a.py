@@ -28,6 +28,7 @@ def specification(alpha: float, min_instances: int, budget: int) -> Specificatio
         alpha=alpha,
         budget=budget,
         min_instances=min_instances,
+        strategy="published",
     )
 
 

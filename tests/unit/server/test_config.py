@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from quercus.server.config import LIMITS, BadConfiguration, Config, read_limits
+from quercus.specification import server
 from quercus.storage.store import Store
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104  (refused, and never listened on here)
@@ -52,7 +53,9 @@ def test_every_bound_comes_from_any_source_and_is_bounded(key: str, tmp_path: Pa
     file.write_text(f"[server]\n{key} = {value}\n")
     assert getattr(Config.load(environ={}, file=file), key) == value
     for beyond in ("-1", str(2**64)):
-        with pytest.raises(BadConfiguration, match=rf"{key}: is .*, must lie in .*from flag --limit\)"):
+        with pytest.raises(
+            BadConfiguration, match=rf"{key}: is .*, must (lie|be a whole number) in .*from flag --limit\)"
+        ):
             Config.load(read_limits([f"{key}={beyond}"]), environ={})
 
 
@@ -96,8 +99,12 @@ def test_a_path_may_have_any_characters(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "environ", "text"),
     [
-        ({"port": 70_000}, {}, "port: is 70000, must lie in [0, 65535] (from flag --port)"),
-        ({"keep_trees": 0}, {}, "keep_trees: is 0, must lie in [1, 1000000000] (from flag --limit)"),
+        ({"port": 70_000}, {}, "port: is 70000, must be a whole number in [0, 65535] (from flag --port)"),
+        (
+            {"keep_trees": 0},
+            {},
+            "keep_trees: is 0, must be a whole number in [1, 1000000000] (from flag --limit)",
+        ),
         (
             {},
             {"QUERCUS_SNAPSHOT_INTERVAL_S": "61"},
@@ -109,20 +116,20 @@ def test_a_path_may_have_any_characters(name: str, tmp_path: Path) -> None:
         (
             {"snapshot_interval_s": "soon"},
             {},
-            "snapshot_interval_s: is 'soon', must be a number (from flag --snapshot-interval-s)",
+            "snapshot_interval_s: is 'soon', must lie in [0.0, 60.0] (from flag --snapshot-interval-s)",
         ),
         ({"grace_s": -1}, {}, "grace_s: is -1.0, must lie in [0.0, 3600.0] (from flag --grace-s)"),
         ({"grace_s": float("nan")}, {}, "grace_s: is nan, must lie in [0.0, 3600.0] (from flag --grace-s)"),
         (
             {},
             {"QUERCUS_PORT": "x"},
-            "port: is 'x', must be a whole number (from environment variable QUERCUS_PORT)",
+            "port: is 'x', must be a whole number in [0, 65535] (from environment variable QUERCUS_PORT)",
         ),
-        ({"port": 1.5}, {}, "port: is 1.5, must be a whole number (from flag --port)"),
-        ({"port": True}, {}, "port: is True, must be a whole number (from flag --port)"),
-        ({"store": 7}, {}, "store: is 7, must be text (from flag --store)"),
-        ({"store": " "}, {}, "store: must not be empty (from flag --store)"),
-        ({"grower": "maybe"}, {}, "grower: is 'maybe', must be true or false (from flag --grower)"),
+        ({"port": 1.5}, {}, "port: is 1.5, must be a whole number in [0, 65535] (from flag --port)"),
+        ({"port": True}, {}, "port: is True, must be a whole number in [0, 65535] (from flag --port)"),
+        ({"store": 7}, {}, "store: is 7, must be text and not empty (from flag --store)"),
+        ({"store": " "}, {}, "store: is ' ', must be text and not empty (from flag --store)"),
+        ({"grower": "maybe"}, {}, "grower: is 'maybe', must be True or False (from flag --grower)"),
         (
             {"log_level": "loud"},
             {},
@@ -143,7 +150,10 @@ def test_bad_values(flags: dict[str, Any], environ: dict[str, str], text: str) -
             "[server]\nprot = 1\n",
             "prot: is not a key of the server's configuration (from [server] of {file})",
         ),
-        ("[server]\nport = '1x'\n", "port: is '1x', must be a whole number (from [server] of {file})"),
+        (
+            "[server]\nport = '1x'\n",
+            "port: is '1x', must be a whole number in [0, 65535] (from [server] of {file})",
+        ),
         ("server = 1\n", "server: must be a table (from {file})"),
         ("[server\n", "the configuration file {file} is not TOML: "),
     ],
@@ -192,3 +202,10 @@ def test_what_would_leave_a_door_open_is_refused(fields: dict[str, Any], said: s
 )
 def test_tokens_are_asked_for_wherever_others_can_reach(fields: dict[str, Any], needed: bool) -> None:
     assert Config(**fields).needs_tokens is needed
+
+
+def test_every_declared_parameter_is_a_key() -> None:
+    assert set(Config.model_fields) == set(server.PARAMETERS)
+    for name, field in Config.model_fields.items():
+        assert field.default == server.PARAMETERS[name].default
+        assert field.annotation is server.PARAMETERS[name].kind

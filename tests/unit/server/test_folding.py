@@ -20,13 +20,13 @@ from quercus.server.grower import Grower
 from quercus.server.learners import Learners
 from quercus.server.limits import (
     AGENDA_SAVED_S,
-    AGENDA_SHARE,
     GROWTH_ROWS,
     LAG_NOTICE_S,
     LARGE_LAG_S,
     PUBLISH_SHARE,
     UNREAD_SHARE,
 )
+from quercus.specification.server import AGENDA_SHARE
 from quercus.storage import Amendment, Combined, QueryState
 from quercus.storage.records import Rows, Snapshot, Stretch
 from quercus.storage.store import Store
@@ -414,7 +414,7 @@ def test_an_agenda_that_costs_much_comes_after_its_tree(
     assert grown(store) == (5, 63)  # the tree waits for nothing
     assert asked(store) == [instance for instance in before if instance != answered]
     debt_s = 2 * cost_s - AGENDA_SAVED_S
-    assert grower.wake_at == pytest.approx(clock.now + debt_s / AGENDA_SHARE)
+    assert grower.wake_at == pytest.approx(clock.now + debt_s / AGENDA_SHARE.default)
     clock.now = grower.wake_at
     rounds(grower)
     assert grown(store) == (5, 63)

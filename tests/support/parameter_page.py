@@ -1,0 +1,103 @@
+"""The page of all parameters, docs/parameters.md, made from their declarations."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING
+from pathlib import Path
+from typing import Any
+
+from quercus.specification import server
+from quercus.specification.algorithms import ALGORITHMS, Pruning
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import Specification
+from quercus.specification.parameter import Parameter, parameters_of
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "parameters.md"
+HEAD = """# Parameters
+
+Each parameter with its default and its bounds, as declared in `specification/`. Checks, errors and the help of the command
+line are made from the same declarations, and so is this page: `python tests/support/parameter_page.py` writes it.
+"""  # noqa: E501
+MODELS = """
+## Models
+
+They stand in the specification of a model. Most are options of `quercus models create`.
+"""
+ALGORITHM = """
+## Algorithms
+
+`alpha`, `min_instances`, `max_depth` and `prediction_level` of a served model stand in its specification, all others under
+`algorithm` ([learners of a model](serving.md)). Estimators have the same parameters ([estimators](estimators.md)).
+"""  # noqa: E501
+SERVERS = """
+## Servers
+
+`flag`: an option of `quercus serve`. `limit`: `--limit KEY=VALUE`. Each is a variable of the environment as well
+(`QUERCUS_PORT`), and a key in the table `[server]` of the file that `--config` names.
+"""
+
+
+def page() -> str:
+    """Return the whole page."""
+    model = {"model": Specification, "nominal": Nominal, "numeric": Numeric, "pruning": Pruning}
+    kinds: Mapping[str, Any] = ALGORITHMS
+    return (
+        "\n".join(
+            [
+                HEAD.rstrip("\n"),
+                MODELS,
+                table("of", of_each({name: parameters_of(kind) for name, kind in model.items()})),
+                ALGORITHM,
+                table("of", of_each({name: parameters_of(kind) for name, kind in kinds.items()})),
+                SERVERS,
+                table("set by", [(each, _set_by(each)) for each in server.PARAMETERS.values()]),
+            ]
+        )
+        + "\n"
+    )
+
+
+def of_each(kinds: Mapping[str, Iterable[Parameter]]) -> list[tuple[Parameter, str]]:
+    """Return every parameter once, with the names of all that have it."""
+    found: dict[Parameter, list[str]] = {}
+    for name, parameters in kinds.items():
+        for each in parameters:
+            found.setdefault(each, []).append(name)
+    return [(each, ", ".join(names)) for each, names in found.items()]
+
+
+def table(second: str, rows: Iterable[tuple[Parameter, str]]) -> str:
+    """Return a Markdown table."""
+    lines = [f"| parameter | {second} | default | bounds | meaning |", "|---|---|---|---|---|"]
+    lines += [
+        f"| `{each.name}` | {of} | {_default(each)} | {_bounds(each)} | {each.sentence} |"
+        for each, of in rows
+    ]
+    return "\n".join(lines)
+
+
+def _default(parameter: Parameter) -> str:
+    if parameter.default is MISSING:
+        return "must be given"
+    if parameter.default is None:
+        return parameter.none
+    if isinstance(parameter.default, int) and parameter.default >= 10_000:
+        return f"{parameter.default:,}"
+    return f"`{parameter.default}`" if parameter.default != "" else "none"
+
+
+def _bounds(parameter: Parameter) -> str:
+    bound = re.sub(r"\d{5,}", lambda found: f"{int(found[0]):,}", parameter.bound)
+    bound = bound.removeprefix("must lie in ").removeprefix("must be ")
+    named = bool(parameter.none) and parameter.default is not None
+    return bound + (f"; None: {parameter.none}" if named else "")
+
+
+def _set_by(parameter: Parameter) -> str:
+    if parameter in server.LIMITS:
+        return "limit"
+    return "file, environment" if parameter in server.NO_FLAG else "flag"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
