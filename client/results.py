@@ -96,8 +96,9 @@ class Status:
     """How a server is.
 
     ``grower``: off, running, restarting, silent or compiling; ``grower_at``: the model at which a silent one hangs;
-    ``kernels_ready`` of ``kernels`` steps of compiling are done, both 0 when nothing is compiled; ``lag_s``: the
-    longest that an event of any model has waited to get into a tree; ``writes_waiting``: of the writer;
+    ``kernels_ready`` of ``kernels`` steps of compiling are done, both 0 when nothing is compiled; ``learning``: models
+    that learn again from all evidence now; ``waiting``: those that wait for it (the first ten of ``waiting_count``);
+    ``lag_s``: the longest that an event of any model has waited to get into a tree; ``writes_waiting``: of the writer;
     ``store_trouble``: why the store cannot be used, empty when it can.
     """
 
@@ -110,6 +111,9 @@ class Status:
     grower_pid: int | None
     grower_at: str
     grower_restarts: int
+    learning: tuple[str, ...]
+    waiting: tuple[str, ...]
+    waiting_count: int
     lag_s: float
     models: int
     calls: int

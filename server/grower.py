@@ -231,7 +231,7 @@ def main() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # so does the end of a terminal
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
-    pulse = Pulse(sys.stdout.fileno())
+    pulse = Pulse(sys.stdout.fileno(), learners.line)
     threading.Thread(target=kernels.prepare, args=(pulse,), name="prepare", daemon=True).start()
     store = Store.open(arguments.url)
     grower = Grower(

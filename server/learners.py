@@ -19,6 +19,7 @@ from typing import IO, Final
 
 from quercus.server import logs
 from quercus.server.learner import order
+from quercus.server.pulse import Line
 from quercus.server.relearning import Task
 
 LEARNERS: Final = 4
@@ -160,6 +161,11 @@ class Learners:
     def pids(self) -> list[int]:
         """The processes."""
         return [each.pid for each in self._processes]
+
+    def line(self) -> Line:
+        """Return which models learn, and which wait for a process, the next one first."""
+        learning = tuple(each.task.model for each in self._running if each.outcome is None)
+        return Line(learning, tuple(each.task.model for each in self._waiting))
 
     def begin(self, task: Task) -> Learning:
         """Have a model learned, as soon as a process is free."""

@@ -36,6 +36,7 @@ def mark_of(record: ModelRecord) -> tuple[int, ...]:
         record.key,
         record.tree_version,
         record.sequence_grown,
+        record.sequence_asked,
         record.budget,
         record.queries_open,
         record.queries_leased,

@@ -10,10 +10,12 @@ import contextlib
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 BEAT_S: Final = 1.0
+MOST_NAMES: Final = 10
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,18 @@ class Beat:
     at : the model that a step is taken of; empty between two steps.
     compiling : whether kernels are being compiled that no tree can do without.
     kernels_ready, kernels : steps of compiling that are done, and all of them; 0 and 0 when nothing is compiled.
+    learning : models that are learned again now, in processes of their own.
+    waiting : models that wait for such a process, the next one first; at most `MOST_NAMES` are named.
+    waiting_count : how many they are.
     """
 
     at: str = ""
     compiling: bool = False
     kernels_ready: int = 0
     kernels: int = 0
+    learning: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    waiting_count: int = 0
 
     def encode(self) -> bytes:
         """Return it as a line."""
@@ -39,7 +47,19 @@ class Beat:
     @classmethod
     def decode(cls, line: bytes) -> Beat:
         """Read a line."""
-        return cls(**json.loads(line))
+        said: dict[str, Any] = json.loads(line)
+        named: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in said.items()
+        }
+        return cls(**named)
+
+
+@dataclass(frozen=True)
+class Line:
+    """Models that are learned again: those under way, and those that wait."""
+
+    learning: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
 
 
 class Pulse:
@@ -48,10 +68,12 @@ class Pulse:
     Parameters
     ----------
     descriptor : where to; a reader that does not read delays nothing.
+    line : says which models learn again, and which wait.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, line: Callable[[], Line] = Line) -> None:
         self._descriptor = descriptor
+        self._line = line
         self._last = Beat()
         self._written_at = 0.0
         os.set_blocking(descriptor, False)
@@ -62,7 +84,10 @@ class Pulse:
         begins_another = model not in {"", self._last.at}
         if begins_another or now - self._written_at >= BEAT_S:
             self._written_at = now
-            self._write(replace(self._last, at=model))
+            line = self._line()
+            first, count = line.waiting[:MOST_NAMES], len(line.waiting)
+            told: dict[str, Any] = {"learning": line.learning, "waiting": first, "waiting_count": count}
+            self._write(replace(self._last, at=model, **told))
 
     def compiling(self, ready: int, total: int, trees: bool) -> None:
         """Say how many steps of compiling are done (0 of 0: none is needed), and whether trees can grow meanwhile."""

@@ -96,6 +96,9 @@ class Supervisor:
             at=at,
             kernels_ready=self._beat.kernels_ready,
             kernels=self._beat.kernels,
+            learning=self._beat.learning,
+            waiting=self._beat.waiting,
+            waiting_count=self._beat.waiting_count,
         )
 
     def set_log_level(self, level: str) -> None:

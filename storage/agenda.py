@@ -111,6 +111,8 @@ def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Moment)
     passed = set(connection.execute(late).scalars()) | set(there)
     fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
     _insert(connection, row, fresh, version, now)
+    asked = max(int(row.sequence_asked), agenda.as_of)
+    connection.execute(update(model).where(model.c.id == row.id).values(sequence_asked=asked))
 
 
 def drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, now: Moment) -> None:

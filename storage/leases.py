@@ -71,7 +71,8 @@ def hand_out(connection: Connection, name: str, wish: Wish, clock: Clock) -> Lea
     room = budgets.room(connection, row, policies.of(connection, row.id), wish.labeller, now)
     if room.idle in (Idle.BUDGET_SPENT, Idle.SHARE_SPENT):
         return Leased([], room.idle, room.total)
-    if row.sequence_grown < max(wish.min_sequence, _last_settled(connection, row.id, wish.labeller)):
+    known = max(row.sequence_grown, row.sequence_asked)
+    if row.sequence_grown < wish.min_sequence or known < _last_settled(connection, row.id, wish.labeller):
         return Leased([], Idle.GROWING, room.total)
     if room.mine <= 0:
         return Leased([], room.idle, room.total, room.again_s)

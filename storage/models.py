@@ -173,6 +173,7 @@ def _record(row: AnyRow, now: Moment) -> ModelRecord:
         created_at=row.created_at,
         sequence_committed=row.sequence_committed,
         sequence_grown=row.sequence_grown,
+        sequence_asked=row.sequence_asked,
         tree_version=row.tree_version,
         instance_count=row.instance_count,
         queries_answered=row.queries_answered,

@@ -41,6 +41,8 @@ class ModelRecord:
         Most queries ever answered or leased.
     sequence_committed, sequence_grown : int
         Newest event of the log, and the one up to which the newest tree was grown.
+    sequence_asked : int
+        The one up to which the newest queries were chosen.
     tree_version : int
         0 before the first tree.
     queries_leased, queries_open : int
@@ -61,6 +63,7 @@ class ModelRecord:
     created_at: float
     sequence_committed: int
     sequence_grown: int
+    sequence_asked: int
     tree_version: int
     instance_count: int
     queries_answered: int

@@ -29,7 +29,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0008"
+HEAD = "0009"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -58,6 +58,8 @@ model = Table(
     Column("created_at", Double, nullable=False),
     Column("sequence_committed", BigInteger, nullable=False),
     Column("sequence_grown", BigInteger, nullable=False),
+    # Up to which event its newest queries were chosen; they may come before the tree, or after it.
+    Column("sequence_asked", BigInteger, nullable=False, server_default=text("0")),
     Column("tree_version", BigInteger, nullable=False),
     Column("instance_count", BigInteger, nullable=False),
     Column("query_count", BigInteger, nullable=False),

@@ -143,7 +143,7 @@ def _insert_model(connection: Connection, head: Head, name: str) -> int:
         "budget": head.budget,
         "created_at": head.created_at,
     }
-    counts = dict.fromkeys([*Reading().counts(), "sequence_grown", "tree_version"], 0)
+    counts = dict.fromkeys([*Reading().counts(), "sequence_grown", "sequence_asked", "tree_version"], 0)
     result = connection.execute(insert(model).values(row | counts))
     (key,) = result.inserted_primary_key or (0,)
     changes.introduce(connection, int(key), name)

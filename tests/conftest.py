@@ -14,6 +14,8 @@ import pytest
 from integration.client.serving import Serving
 
 ROOT = Path(__file__).resolve().parent.parent
+SEEDS = 6
+"""So many cases of a law on random problems are enough for every change; `make test-all` has them all."""
 KERNELS = sorted(path for part in ("solver", "incremental") for path in (ROOT / "trees" / part).glob("*.py"))
 
 
@@ -24,10 +26,19 @@ def pytest_configure() -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / digest))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first: at the end no worker is left alone with one."""
+    """Put files with slow tests first, and of a test with many seeds call all but the first ones slow.
+
+    With the slow files first no worker is left alone with one at the end.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+    for item in items:
+        call = getattr(item, "callspec", None)
+        seed = call and call.params.get("seed")
+        if isinstance(seed, int) and seed >= SEEDS:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_sessionstart() -> None:

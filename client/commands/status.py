@@ -70,6 +70,7 @@ def _print(address: str, found: Status) -> None:
         ("access", access),
         ("store", found.store_trouble or f"{_size(found.store_bytes)}, schema {found.store_revision}"),
         ("grower", grower),
+        *([("learning", _learning(found))] if found.learning or found.waiting_count else []),
         ("models", f"{found.models:,}"),
         ("calls", f"{found.calls:,} under way, {found.writes_waiting:,} writes waiting"),
         ("memory", _size(found.memory_bytes)),
@@ -79,6 +80,16 @@ def _print(address: str, found: Status) -> None:
         bad = (key == "store" and found.store_trouble) or (key == "grower" and not found.grower_well)
         grid.add_row(key, Text(value, style="bold red" if bad else ""))
     out.print(grid)
+
+
+def _learning(found: Status) -> str:
+    """Say which models learn again from all evidence, and which wait for their turn."""
+    learning = ", ".join(found.learning)
+    if not found.waiting_count:
+        return learning
+    more = found.waiting_count - len(found.waiting)
+    names = ", ".join([*found.waiting, *([f"{more:,} more"] if more else [])])
+    return f"{learning}; waiting for their turn: {names}"
 
 
 def _compiling(found: Status) -> str:

@@ -3,9 +3,11 @@
 isort:skip_file
 What an operator asks of a running server."""
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
@@ -138,6 +140,9 @@ class GrowerStatus(_message.Message):
     AT_FIELD_NUMBER: _builtins.int
     KERNELS_READY_FIELD_NUMBER: _builtins.int
     KERNELS_FIELD_NUMBER: _builtins.int
+    LEARNING_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    WAITING_COUNT_FIELD_NUMBER: _builtins.int
     state: Global___GrowerStatus.State.ValueType
     pid: _builtins.int
     restarts: _builtins.int
@@ -149,9 +154,18 @@ class GrowerStatus(_message.Message):
     the state is STATE_RUNNING, trees of precise labels grow meanwhile; others wait for the kernels that they need.
     """
     kernels: _builtins.int
+    waiting_count: _builtins.int
     @_builtins.property
     def lag(self) -> _duration_pb2.Duration:
         """Longest time an event of any model has waited to get into a tree."""
+
+    @_builtins.property
+    def learning(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Models that are learned again from all evidence now, as of a second ago."""
+
+    @_builtins.property
+    def waiting(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Models that wait for that, the next one first: the first ten, and how many they are."""
 
     def __init__(
         self,
@@ -163,10 +177,13 @@ class GrowerStatus(_message.Message):
         at: _builtins.str = ...,
         kernels_ready: _builtins.int = ...,
         kernels: _builtins.int = ...,
+        learning: _abc.Iterable[_builtins.str] | None = ...,
+        waiting: _abc.Iterable[_builtins.str] | None = ...,
+        waiting_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["lag", b"lag"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "kernels", b"kernels", "kernels_ready", b"kernels_ready", "lag", b"lag", "pid", b"pid", "restarts", b"restarts", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "kernels", b"kernels", "kernels_ready", b"kernels_ready", "lag", b"lag", "learning", b"learning", "pid", b"pid", "restarts", b"restarts", "state", b"state", "waiting", b"waiting", "waiting_count", b"waiting_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,6 +11,7 @@ from typing import Any
 from quercus import __version__
 from quercus.proto.v1 import admin_pb2, admin_pb2_grpc
 from quercus.server import logs
+from quercus.server.access import Principal, caller
 from quercus.server.convert_models import duration
 from quercus.server.core import Core
 from quercus.server.limits import MAX_PAGE
@@ -59,6 +60,9 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         )
         if not core.changes.trouble:
             await core.read(_look, core.store, status)
+        principal = caller()
+        if principal is not None and principal.models is not None:
+            _hide(status.grower, principal)
         return status
 
     async def SetLogLevel(  # noqa: N802
@@ -71,6 +75,14 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self._supervisor.set_log_level(request.level)
         _log.warning("the log level is %s now, it was %s", request.level, previous)
         return admin_pb2.SetLogLevelResponse(previous=previous)
+
+
+def _hide(grower: admin_pb2.GrowerStatus, principal: Principal) -> None:
+    """Name no model that the caller may not touch."""
+    if not principal.may_touch(grower.at):
+        grower.at = ""
+    for names in (grower.learning, grower.waiting):
+        names[:] = [name for name in names if principal.may_touch(name)]
 
 
 def _look(store: Store, status: admin_pb2.GetStatusResponse) -> None:

@@ -48,6 +48,7 @@ def store(tmp_path: Path) -> Iterator[Path]:
     tmp_path.chmod(0o700)
 
 
+@pytest.mark.slow
 def test_store_of_a_newer_version(store: Path) -> None:
     with sqlite3.connect(store) as raw:
         raw.execute("UPDATE quercus_revision SET version_num = '0042'")
@@ -140,6 +141,7 @@ def test_port_held_by_something_else(tmp_path: Path) -> None:
     assert "in use" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("host", "words"),
     [("192.0.2.1", "not one of this machine"), ("no.such.host.invalid", "not known")],  # TEST-NET, RFC 2606

@@ -63,6 +63,7 @@ def test_queries_beside_random_ones(tmp_path: Path) -> None:
     assert (tmp_path / "queries.png").exists()
 
 
+@pytest.mark.slow
 def test_the_restaurants_learning_curve(tmp_path: Path) -> None:
     experiment("restaurant", "--sizes", "5,100", "--repeats", "8", "--methods", "id3", "--out", str(tmp_path))
     rows = rows_of(tmp_path)

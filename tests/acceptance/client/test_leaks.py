@@ -46,6 +46,7 @@ def test_two_columns_of_labels(server: str, name: str, data: Path) -> None:
     assert (offline.returncode, "answer_set" in offline.stderr) == (1, True)
 
 
+@pytest.mark.slow
 def test_words_for_what_is_missing(server: str, name: str, tmp_path: Path) -> None:
     path = tmp_path / "gaps.csv"
     path.write_text("x,c\n1,p\nN/A,q\n2,null\n")

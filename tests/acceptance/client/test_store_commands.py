@@ -81,6 +81,7 @@ def test_an_exported_log_grows_the_same_tree(serving: Serving, tmp_path: Path) -
     assert "ends after 8 events, its first line promises 23" in said
 
 
+@pytest.mark.slow
 def test_a_table_has_what_is_believed(serving: Serving, tmp_path: Path) -> None:
     with Client(serving.address) as client:
         taught(client)

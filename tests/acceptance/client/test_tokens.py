@@ -90,6 +90,7 @@ def test_what_makes_no_token_is_said(store: str, arguments: tuple[str, ...], sai
     assert said in done.stderr
 
 
+@pytest.mark.slow
 def test_a_token_that_is_not_there_cannot_be_revoked(store: str) -> None:
     made(store, "ann", "--role", "reader")
     done = quercus("tokens", "revoke", "000000000000", "--store", store)

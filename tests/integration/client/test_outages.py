@@ -82,6 +82,7 @@ def test_a_server_that_never_answered_is_not_waited_for(tmp_path: Path) -> None:
         assert time.monotonic() - started < 30
 
 
+@pytest.mark.slow
 def test_an_outage_that_is_too_long_is_told(machine: Machine) -> None:
     with Client(machine.address, outage_s=1.0) as client:
         client.create_model("m", SPECIFICATION)
@@ -154,6 +155,7 @@ def test_labelling_goes_on_after_an_outage(machine: Machine) -> None:
         assert client.get_model("m").queries_answered == 3
 
 
+@pytest.mark.slow
 def test_rows_wait_in_memory_while_the_server_is_away(machine: Machine) -> None:
     with Client(machine.address) as client:
         client.create_model("m", SPECIFICATION)
@@ -284,6 +286,7 @@ def test_a_file_that_is_no_buffer_is_left_as_it_is(machine: Machine, tmp_path: P
         assert path.read_bytes() == content
 
 
+@pytest.mark.slow
 def test_a_file_tells_a_process_that_starts_during_an_outage_what_its_rows_are(
     machine: Machine, tmp_path: Path
 ) -> None:

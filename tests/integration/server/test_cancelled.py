@@ -10,7 +10,7 @@ import pytest
 from support.storm import Storm
 
 from quercus.proto.v1 import admin_pb2, admin_pb2_grpc, tree_pb2
-from quercus.server.logs import LEVELS
+from quercus.specification.server import LOG_LEVELS
 
 DEADLINE_S = 60.0
 
@@ -23,7 +23,7 @@ def test_a_server_survives_callers_that_leave(
     child.api.create("m")
     child.api.push(tools.table_t("m"))
     admin = admin_pb2_grpc.AdminServiceStub(child.api.channel)
-    for level in LEVELS:
+    for level in LOG_LEVELS:
         admin.SetLogLevel(admin_pb2.SetLogLevelRequest(level=level), timeout=DEADLINE_S)
         storm = Storm(child.api.address, "m")
         asyncio.run(storm.blow(400 if level == "debug" else 100))

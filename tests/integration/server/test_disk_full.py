@@ -49,6 +49,7 @@ def push_until_refused(api: Any, tools: Any) -> list[str]:
     raise AssertionError("the disk was never full")
 
 
+@pytest.mark.slow
 def test_a_full_disk(start_live: Any, tools: Any, disk: Path) -> None:
     live = start_live(disk / "store.db")
     api, client = live.api, Client(live.server.address, outage_s=1)

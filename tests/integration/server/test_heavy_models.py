@@ -8,25 +8,31 @@ from typing import Any
 import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from integration.client.serving import quercus
 from support.processes import children, cpu_s
 
-from quercus.proto.v1 import model_pb2
+from quercus.client import Client
+from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.app import GROWER_HEALTH
+from quercus.server.learners import LEARNERS
 
 ROWS = 600
 END_S = 90.0
 BEGUN_S = 0.5  # of CPU time: a learner that has spent it learns
 
 
-def create_heavy(api: Any, tools: Any, model: str) -> None:
-    """A forest of total-uncertainty trees with cross-validation."""
+def create_heavy(api: Any, tools: Any, model: str, *, known: float = 1.0, **fields: Any) -> None:
+    """A forest of total-uncertainty trees with cross-validation; of so many rows the class is known."""
     base = model_pb2.Algorithm(total_uncertainty=model_pb2.TotalUncertaintyTree())
     forest = model_pb2.Forest(trees=1000, base=base)
-    numbers = [tools.numeric(f"x{k}") for k in range(4)]
-    api.create(model, attributes=numbers, algorithm=model_pb2.Algorithm(forest=forest), budget=0)
-    values = np.random.default_rng(0).normal(size=(ROWS, 4))
+    numbers = [tools.numeric(f"x{k}", bins=3) for k in range(4)]
+    fields = {"budget": 0} | fields
+    api.create(model, attributes=numbers, algorithm=model_pb2.Algorithm(forest=forest), **fields)
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(ROWS, 4))
     push = tools.batch(model, values)
-    push.labels.sets.masks.extend(int(1 << k) for k in (values[:, :2] > 0).sum(axis=1))
+    classes = (values[:, :2] > 0).sum(axis=1)
+    push.labels.sets.masks.extend(int(1 << k) if rng.random() < known else 7 for k in classes)
     api.push(push)
 
 
@@ -84,6 +90,24 @@ def test_a_heavy_model_holds_up_no_other(start_live: Any, tools: Any, tmp_path: 
     assert learner(until(lambda: live.server.supervisor.pid)) != third  # the next grower begins anew
 
 
+def test_who_answers_is_asked_on_while_it_learns(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    """By queries that know the answer; who wants them of a tree that does is told at once that it grows."""
+    api = start_live(tmp_path / "store.db").api
+    create_heavy(api, tools, "heavy", known=0.2, budget=50, alpha=0.5)
+    request = query_pb2.LeaseQueriesRequest(model="models/heavy", labeller="ann", wait={"seconds": 60})
+    asked = set()
+    for _ in range(3):
+        (query,) = api.queries.LeaseQueries(request, timeout=END_S).queries
+        asked.add(query.instance)
+        done = api.answer(query)
+    assert (len(asked), api.get("heavy").sequence_grown) == (3, 0)  # it learns on
+    request = query_pb2.LeaseQueriesRequest(
+        model="models/heavy", labeller="ann", min_sequence=done.committed_sequence
+    )
+    told = api.queries.LeaseQueries(request, timeout=END_S)
+    assert (list(told.queries), told.idle) == ([], query_pb2.LeaseQueriesResponse.IDLE_GROWING)
+
+
 def test_a_learner_ends_with_its_server(start_child: Any, tools: Any, tmp_path: Path) -> None:
     child = start_child(tmp_path / "store.db")
     create_heavy(child.api, tools, "heavy")
@@ -109,3 +133,21 @@ def test_what_happens_to_a_learner_holds_up_nobody(start_live: Any, tools: Any, 
     until(lambda: not tools.alive(pid))
     assert learner(grower) != pid
     assert live.server.supervisor.pid == grower
+
+
+def test_status_names_the_models_that_learn_and_those_that_wait(
+    start_live: Any, tools: Any, tmp_path: Path
+) -> None:
+    live = start_live(tmp_path / "store.db")
+    names = [f"heavy{k}" for k in range(LEARNERS + 1)]
+    for name in names:
+        create_heavy(live.api, tools, name)
+    with Client(live.server.address) as client:
+        status = until(lambda: (found := client.status()).waiting and found)
+        assert len(status.learning) == LEARNERS
+        assert {*status.learning, *status.waiting} == set(names)
+        assert status.waiting_count == 1
+        said = quercus("status", server=live.server.address).stdout
+        assert f"waiting for their turn: {status.waiting[0]}" in said
+        client.delete_model(status.learning[0])
+        until(lambda: not client.status().waiting)

@@ -119,6 +119,7 @@ def await_end(pid: int, tools: Any) -> None:
         assert time.monotonic() < until, "the process is still there"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGKILL"])
 def test_no_orphan_is_left(number: str, start_child: Any, tools: Any, tmp_path: Path) -> None:
     child = start_child(tmp_path / "store.db")
@@ -186,6 +187,7 @@ def test_killed_grower_is_started_again_and_grows_the_same_tree(
     assert len(killed.nodes.parents) > 1
 
 
+@pytest.mark.slow
 def test_growth_resumes_on_an_existing_store(start_live: Any, tools: Any, tmp_path: Path) -> None:
     first = start_live(tmp_path / "store.db", grower=False)
     first.api.create("m")
@@ -241,6 +243,7 @@ def test_tree_does_not_depend_on_how_rows_arrive(api: Any, tools: Any) -> None:
     assert len(trees[0].nodes.parents) > 3
 
 
+@pytest.mark.slow
 def test_open_streams_do_not_delay_a_stop(start_live: Any, tools: Any, tmp_path: Path) -> None:
     live = start_live(tmp_path / "store.db", grace_s=30.0)
     api = live.api

@@ -75,6 +75,7 @@ def test_the_lock_outlives_other_users_of_the_store(tmp_path: Path) -> None:
         assert [model.name for model in again.list_models()] == ["m", "n"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_the_lock_ends_with_the_server(start_child: Any, tmp_path: Path, number: int) -> None:
     path = tmp_path / "store.db"

@@ -15,9 +15,9 @@ from quercus.belief.errors import InvalidInput
 from quercus.client import Client
 from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 from quercus.server.importing import Meaning
+from quercus.specification import algorithms
 from quercus.storage import Store, file_url
 from quercus.storage.verify import verify
-from quercus.trees import algorithms
 from quercus.trees.abc45 import induce
 from quercus.trees.flat import FlatTree
 from quercus.trees.learners.model import fit

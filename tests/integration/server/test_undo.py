@@ -80,6 +80,7 @@ def test_one_of_two_answers_is_taken_back(several: Several) -> None:
     assert several.stands(query) == ("WITHDRAWN", 0)
 
 
+@pytest.mark.slow
 def test_who_took_an_answer_back_gives_another_and_overrules_nobody(several: Several) -> None:
     query = several.say("ann", "x")
     several.say("bob")
@@ -109,6 +110,7 @@ def test_taken_back_before_the_second_answer_it_may_be_answered_by_both(several:
         several.correct(query, "ann", "s")
 
 
+@pytest.mark.slow
 def test_refused_after_an_answer_was_taken_back(several: Several) -> None:
     query = several.say("ann")
     several.undo(query, "ann")

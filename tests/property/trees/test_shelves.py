@@ -114,7 +114,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     ("alpha", "kinds", "max_depth"),
     [
         (1.0, PRECISE, None),
-        (1.0, MIXED, 2),
+        pytest.param(1.0, MIXED, 2, marks=pytest.mark.slow),
         pytest.param(0.8, PRECISE, 3, marks=pytest.mark.slow),
         pytest.param(0.8, MIXED, None, marks=pytest.mark.slow),
     ],

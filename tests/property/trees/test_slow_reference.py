@@ -62,6 +62,7 @@ def test_induce(seed: int, make: Callable[[int], Problem]) -> None:
     assert_same_tree(found.tree, tree)
 
 
+@pytest.mark.slow
 def test_the_problems_cover_what_matters() -> None:
     found = [
         (given, induce(given.codes, given.arities, given.contours, oracle=given.oracle, **given.settings))

@@ -6,12 +6,13 @@ import pytest
 from quercus.belief.frame import Frame
 from quercus.specification.algorithms import Abc45, E2m, Forest
 from quercus.trees.abc45 import induce
-from quercus.trees.drawing import Names, to_dot, to_svg, to_text
+from quercus.trees.drawing import Names, to_dot, to_text
 from quercus.trees.flat import FlatTree, heard
 from quercus.trees.learners.cells import Value
 from quercus.trees.learners.evidential import abc45, e2m
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
+from quercus.trees.picture import to_svg
 from quercus.trees.query import Asked
 from quercus.trees.specification import Nominal, Pruning, Specification
 from quercus.trees.stream import Answered, GrowthState, Observed, grow
