@@ -37,8 +37,8 @@ LOOK_S: Final = 1.0
 """Between two looks whether the store takes writes, or takes them again."""
 GATHER_S: Final = 0.02
 """For how long pushes gather at most, while others come; when none does, for as long as the last commit took."""
-GATHER_ROWS: Final = 1000
-"""More rows are worth a commit of their own."""
+GATHER_ROWS: Final = 64
+"""So many rows cost about as much as the commit does: they are committed at once, while more are read."""
 
 
 class Writer:
@@ -107,7 +107,7 @@ class Writer:
         self._gathered.append(job)
         self._gathered_rows += rows
         count = len(self._gathered)
-        if count >= self._expected or self._gathered_rows > GATHER_ROWS:
+        if count >= self._expected or self._gathered_rows >= GATHER_ROWS:
             self._hand_over()
         elif count == 1:
             now = self._loop.time()
