@@ -1,6 +1,7 @@
 """Answers that are sets: what a committee learns from labellers who cannot always tell two classes apart.
 
-Run: python bench/set_answers.py [--repeats 3] [--answers 50] [--sets iris,wine,breast_cancer] [--learner members]
+Run: python bench/accuracy/set_answers.py [--repeats 3] [--answers 50]
+     [--sets iris,wine,breast_cancer] [--learner members]
 
 Rows come without labels, and a labeller is asked about so many. Classes are paired, first with second and so on;
 asked about a row of a pair, the labeller says "one of these two" with chance .7, drawn once a row, else the class.

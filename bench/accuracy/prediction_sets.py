@@ -1,6 +1,6 @@
 """How often set-valued predictions hold the true class, and how large they are, at several prediction levels.
 
-Run: python bench/prediction_sets.py [--silent 0.5] [--repeats 2] [--levels 1,0.8,0.5,0.15,0.05]
+Run: python bench/accuracy/prediction_sets.py [--silent 0.5] [--repeats 2] [--levels 1,0.8,0.5,0.15,0.05]
      [--sets iris,glass --data FOLDER --kinds FILE]
 
 5-fold cross-validation on scikit-learn's sets, and on the CSV files of a folder, if one is given; a share of the labels
