@@ -197,7 +197,7 @@ def draw(report: Report, rates: dict[str, tuple[float, float, float]]) -> None:
     )
     series = dict(zip(titles, zip(*rates.values(), strict=True), strict=True))
     dots(axis, list(rates), series, "intervals a CPU second")
-    axis.legend(fontsize=6)
+    figure.legend(fontsize=6, loc="outside upper center", ncols=3)
     report.plot("intervals", figure)
 
 
