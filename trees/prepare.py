@@ -16,12 +16,12 @@ from quercus.specification import parameters
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
 from quercus.specification.strategies import PUBLISHED, RECOMMENDED
-from quercus.trees.cells import Cells
-from quercus.trees.interval import IntervalSolver, entropy_interval
-from quercus.trees.query import Asked
-from quercus.trees.solver import problem, stages
-from quercus.trees.solver.problem import heirs
-from quercus.trees.stream import Answered, GrowthState, Observed, grow
+from quercus.trees.ask.query import Asked
+from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
+from quercus.trees.likelihood.solver import problem, stages
+from quercus.trees.likelihood.solver.problem import heirs
 
 
 def kernel_cache() -> str | None:

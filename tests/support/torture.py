@@ -40,17 +40,17 @@ from quercus.client import (
     Statement,
     Unavailable,
 )
-from quercus.server import access
+from quercus.server.gate import access
 from quercus.specification.algorithms import C45, Forest
 from quercus.storage import file_url
-from quercus.storage.backup import back_up, restore
-from quercus.storage.verify import verify
+from quercus.storage.admin.backup import back_up, restore
+from quercus.storage.admin.verify import verify
 from quercus.trees import specification as offline
-from quercus.trees.abc45 import induce
-from quercus.trees.encoding import Encoder
+from quercus.trees.growth.abc45 import induce
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.prepare import prepare
+from quercus.trees.tree.encoding import Encoder
 from support.processes import children
 
 MODEL = "m"

@@ -11,8 +11,8 @@ from sklearn.datasets import load_iris, load_wine
 from quercus.belief.frame import Frame
 from quercus.client import Nominal, Numeric, Specification
 from quercus.trees import specification as offline
-from quercus.trees.abc45 import Induction, induce
-from quercus.trees.encoding import Encoder, branch_names, edges_in_force
+from quercus.trees.growth.abc45 import Induction, induce
+from quercus.trees.tree.encoding import Encoder, branch_names, edges_in_force
 
 Answer = np.ndarray | None
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from quercus.server import changes as changes_module
-from quercus.server.changes import Changes
+from quercus.server.core import changes as changes_module
+from quercus.server.core.changes import Changes
 from quercus.storage.changes import Change
 
 

@@ -13,9 +13,9 @@ import pytest
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
-from quercus.server import grower
-from quercus.server.convert_models import complete
-from quercus.server.grower import Grower
+from quercus.server.growth import grower
+from quercus.server.growth.grower import Grower
+from quercus.server.wire.models import complete
 from quercus.storage.errors import StoreError
 from quercus.storage.records import ModelRecord, Stretch
 from quercus.storage.store import Store

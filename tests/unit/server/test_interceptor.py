@@ -11,7 +11,7 @@ import pytest
 from google.protobuf.message import EncodeError
 
 from quercus.belief.errors import InvalidInput
-from quercus.server.interceptor import CatchAll
+from quercus.server.gate.error_interceptor import CatchAll
 
 SECRET = "the password is swordfish"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from quercus.server import supervisor as module
 from quercus.server.config import Config
-from quercus.server.supervisor import Supervisor
+from quercus.server.growth import supervisor as module
+from quercus.server.growth.supervisor import Supervisor
 
 
 def test_no_process_to_be_had_for_a_while(

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quercus.server.writer import Writer
-from quercus.storage.append import Outcome
+from quercus.server.core.writer import Writer
+from quercus.storage.log.append import Outcome
 from quercus.storage.records import Appended, Push
 from quercus.storage.store import Store
 
