@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver, entropy_intervals
 from quercus.trees.likelihood.maximiser import estimate
-from quercus.trees.prepare import prepare
+from quercus.trees.precompile import prepare
 
 ALPHA = 0.8
 STARTS = 8

@@ -27,7 +27,7 @@ from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
 from quercus.specification.strategies import DEFAULT
 from quercus.trees.growth.abc45 import induce
-from quercus.trees.prepare import Progress, prepare
+from quercus.trees.precompile import Progress, prepare
 from quercus.trees.tree.encoding import Codes, Encoder, branch_names, edges_in_force
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node

@@ -123,7 +123,7 @@ class Database:
             self._keep_reserve()
 
     def claim(self, holder: str) -> None:
-        """Be the one server of the store until it is closed; see `serverlock`."""
+        """Be the one server of the store until it is closed; see `sqlite.server_lock`."""
         with self._translated():
             self._claim = self.dialect.claim(holder)
             self._keep_reserve()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quercus.trees.learners.predictions import Predictions
     from quercus.trees.learners.table import Table
     from quercus.trees.likelihood.interval import entropy_interval, entropy_intervals
-    from quercus.trees.prepare import prepare
+    from quercus.trees.precompile import prepare
     from quercus.trees.tree.flat import FlatTree
     from quercus.trees.tree.node import Node
     from quercus.trees.tree.svg_drawing import to_svg
@@ -42,7 +42,7 @@ _PLACES = {
     "learners.predictions": ["Predictions"],
     "learners.table": ["Table"],
     "likelihood.interval": ["entropy_interval", "entropy_intervals"],
-    "prepare": ["prepare"],
+    "precompile": ["prepare"],
     "tree.flat": ["FlatTree"],
     "tree.node": ["Node"],
     "tree.svg_drawing": ["to_svg"],

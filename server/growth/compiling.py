@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 
 from quercus.server.growth.child_process import end_with_parent
-from quercus.trees.prepare import (
+from quercus.trees.precompile import (
     BEFORE_TREES,
     LAST,
     STEPS,

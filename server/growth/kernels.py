@@ -7,7 +7,7 @@ import time
 
 from quercus.server.growth import compiling
 from quercus.server.growth.heartbeat import Pulse
-from quercus.trees.prepare import Progress, kernel_cache
+from quercus.trees.precompile import Progress, kernel_cache
 
 _log = logging.getLogger("quercus.server.growth.grower")
 

@@ -49,7 +49,7 @@ from quercus.trees import specification as offline
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
-from quercus.trees.prepare import prepare
+from quercus.trees.precompile import prepare
 from quercus.trees.tree.encoding import Encoder
 from support.processes import children
 

@@ -12,7 +12,7 @@ over them, as a share of the most that a row can bring (greedy k-medoids). A row
 1], plus `cover` times that share; one query in `explore`, the first among them, goes by the share alone. Of equal
 ones the row with the least lot (`sketch.lots`) is asked about, for files are often sorted by class.
 
-At most 1,000 rows are looked at as candidates, as many that are known, and as many to be covered (`sketch`); up to
+At most 1,000 rows are looked at as candidates, as many that are known, and as many to be covered (`row_sample`); up to
 4,000 that cover. So an agenda costs the same for a million rows as for a few thousand.
 """
 

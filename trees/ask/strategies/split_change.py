@@ -10,7 +10,7 @@ counts.
 
 Where no node is undecided, leaves ask by their width (`leaf_width`).
 
-Looked at are the 8 largest undecided nodes among the first 200 in pre-order, 1,000 candidates of each (`sketch`), 8
+Looked at are the 8 largest undecided nodes among the first 200 in pre-order, 1,000 candidates of each (`row_sample`), 8
 of their distinct contours, and the 16 rivals of largest mid-value.
 """
 

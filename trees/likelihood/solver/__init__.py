@@ -5,5 +5,5 @@ programs over a likelihood cut), `enclosure` (boxes that hold a cut), `descent` 
 `curvature`, `quadratic` and `boxes` (lower bounds in a box), `search` (global minimum), `precise` (precise labels, any
 number of classes), `separable`, `stationary`, `polygon` and `sets` (labels that say one class or rule one out),
 `problem` (whole problems), `class_bounds` (bounds of the class probabilities), `maximisers` (the cut at level 1 when
-maximisers are many), `leave_one_out` (cuts without one row), `turning` (points of such cuts).
+maximisers are many), `leave_one_out` (cuts without one row), `leave_one_out_width` (points of such cuts).
 """
