@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from support.said import said
 
 from quercus.server import changes as changes_module
 from quercus.server.changes import Changes
@@ -160,7 +161,7 @@ def test_trouble_is_told_once_and_taken_back(
         return said
 
     assert asyncio.run(run()) == ["the disk is gone", ""]
-    assert [record.getMessage() for record in caplog.records] == [
+    assert said(caplog, changes_module.__name__) == [
         "the store cannot be read: the disk is gone",
         "the store can be read again",
     ]
