@@ -1,13 +1,11 @@
 """Evidential decision trees: likelihood, intervals of entropy, growth, queries, learners.
 
-=============  ===============================================================================
 ``likelihood`` evidential likelihood, its maximiser, certified intervals of entropy
 ``rules``      the rules of a split: gain, dominance, significance
 ``growth``     trees from a sample (`batch`), and from a log (`stream`, `incremental`)
 ``tree``       a tree as a value: nodes, arrays, branch codes, text and pictures
 ``ask``        which label to ask for: queries, candidates, strategies
 ``learners``   the trees of the literature behind one interface
-=============  ===============================================================================
 
 The names below are for use outside this package. Each is imported at its first use.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -14,6 +15,13 @@ from quercus.storage.changes import Change
 _log = logging.getLogger(__name__)
 RETRY_S: Final = 0.2
 """Time between two looks while the store cannot be read."""
+LOOK_SHARE: Final = 0.1
+"""Of the time that goes into looking.
+
+Where threads compete for the interpreter's lock a look takes milliseconds, and interrupts those who answer calls.
+"""
+LONGEST_PAUSE_S: Final = 0.1
+"""Between two looks, however long they take."""
 
 
 class Source(Protocol):
@@ -32,7 +40,7 @@ class Changes:
     Parameters
     ----------
     source : the store.
-    poll_s : time between two looks, in seconds.
+    poll_s : time between two looks, in seconds; more where a look takes more than `LOOK_SHARE` of it.
     """
 
     def __init__(self, source: Source, poll_s: float) -> None:
@@ -119,7 +127,9 @@ class Changes:
     def _poll(self) -> None:
         token: int | None = None
         newest = 0  # at the first look everything has changed
-        while not self._stopping.wait(self._poll_s):
+        pause_s = self._poll_s
+        while not self._stopping.wait(pause_s):
+            started = time.monotonic()
             try:
                 found = self._source.change_token()
                 if found != token:
@@ -134,6 +144,8 @@ class Changes:
             if self._trouble:
                 _log.warning("the store can be read again")
                 self._say("")
+            took_s = time.monotonic() - started
+            pause_s = max(self._poll_s, min(took_s / LOOK_SHARE, LONGEST_PAUSE_S))
 
     def _look(self, newest: int) -> int:
         """Read what changed and tell it."""

@@ -25,19 +25,23 @@ class Opening:
     policy: Policy
 
     @property
-    def mark(self) -> tuple[object, ...]:
-        """What decides who may lease of the model: as long as it stays, who was refused is refused again."""
-        return (*mark_of(self.record), self.policy)
+    def mark(self) -> tuple[int, ...]:
+        """What decides who may lease of the model."""
+        return mark_of(self.record)
 
 
 def mark_of(record: ModelRecord) -> tuple[int, ...]:
-    """Return what differs when a model may have something to ask that it had not."""
+    """Return what decides who may lease of a model: as long as it stays, who was refused is refused again.
+
+    A mark may be older than the try that it is remembered with. Yet no later state that offers more has the same mark:
+    `times_opened` never falls, and while it stays queries only cease to be open.
+    """
     return (
         record.key,
         record.tree_version,
         record.sequence_grown,
         record.sequence_asked,
-        record.budget,
+        record.times_opened,
         record.queries_open,
         record.queries_leased,
         record.queries_answered,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 import os
 import sys
 import time
@@ -25,6 +24,10 @@ STOP_S: Final = 5.0
 SILENCE_S: Final = 30.0
 """A grower that was not heard of for so long is not well: it hangs, or is stopped. A step of a model takes a second or
 two at most, ten times as long where the machine is busy."""
+
+TICK_S: Final = 1.0
+"""Silence is counted in so many seconds of listening at a time: one in which this process stood still, however long,
+counts once at most, and what the grower said meanwhile is heard first."""
 
 LOADING_S: Final = 60.0
 """A grower that was just started may take so much longer before it is heard of for the first time."""
@@ -52,7 +55,7 @@ class Supervisor:
         self._wanted = config.grower
         self._restarts = 0
         self._beat = Beat()
-        self._heard_at = math.inf  # monotonic
+        self._silent_s = 0.0  # for how long nothing was heard
 
     @property
     def pid(self) -> int | None:
@@ -74,7 +77,7 @@ class Supervisor:
     @property
     def is_silent(self) -> bool:
         """Whether the process is there and makes no progress."""
-        return self.pid is not None and time.monotonic() - self._heard_at > SILENCE_S
+        return self.pid is not None and self._silent_s >= SILENCE_S
 
     def status(self) -> admin_pb2.GrowerStatus:
         """How the grower is."""
@@ -138,25 +141,25 @@ class Supervisor:
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             process_group=0,
         )
-        self._heard_at, self._beat = time.monotonic() + LOADING_S, Beat()
+        self._silent_s, self._beat = -LOADING_S, Beat()
         self._listening = asyncio.create_task(self._listen(self._process), name="quercus-heartbeat")
         return self._process
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
-        """Remember when the grower was heard of, and what it was at; say so when it hangs. Ends with it."""
+        """Remember what the grower was at when it was heard of; say so when it hangs. Ends with it."""
         assert process.stdout is not None  # noqa: S101 - it was asked for
         while (line := await self._next_line(process.stdout)).endswith(b"\n"):
-            self._heard_at, self._beat = time.monotonic(), Beat.decode(line)
+            self._silent_s, self._beat = 0.0, Beat.decode(line)
 
     async def _next_line(self, stream: asyncio.StreamReader) -> bytes:
-        patience_s = self._heard_at + SILENCE_S - time.monotonic()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
-                return await stream.readline()
-        if not self._beat.kernels:
-            at = f" at model {self._beat.at}" if self._beat.at else ""
-            _log.warning("the grower makes no progress%s, for %.0f s now", at, patience_s)
-        return await stream.readline()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    return await stream.readline()
+            self._silent_s += TICK_S
+            if SILENCE_S <= self._silent_s < SILENCE_S + TICK_S and not self._beat.kernels:
+                at = f" at model {self._beat.at}" if self._beat.at else ""
+                _log.warning("the grower makes no progress%s, for %.0f s now", at, self._silent_s)
 
     async def _keep_running(self, process: asyncio.subprocess.Process) -> None:
         delay = FIRST_DELAY_S

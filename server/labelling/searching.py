@@ -31,7 +31,7 @@ class Sight:
 class _Tried:
     """A model that had nothing for this labeller: how it looked, why, and when it may be otherwise by itself."""
 
-    mark: tuple[object, ...]
+    mark: tuple[int, ...]
     leased: Leased
     again_at: float  # monotonic
 

@@ -11,7 +11,7 @@ from quercus.storage import checks
 from quercus.storage.clocks import Moment
 from quercus.storage.queries.records import HistoryRow, LabellerCounts, QueryState, Step
 from quercus.storage.queries.transitions import Lease
-from quercus.storage.rows import find
+from quercus.storage.rows import count_opening, find
 from quercus.storage.schema import AnyRow, log, query, query_history
 
 NEWEST_TIMES = 1000
@@ -35,7 +35,7 @@ class Note:
 
 
 def write(connection: Connection, model_id: int, notes: Iterable[Note], now: Moment) -> None:
-    """Add rows, in order."""
+    """Add rows, in order; every query that becomes open does so here."""
     rows = [
         {
             "model_id": model_id,
@@ -55,6 +55,8 @@ def write(connection: Connection, model_id: int, notes: Iterable[Note], now: Mom
     ]
     if rows:
         connection.execute(insert(query_history), rows)
+    if any(row["state"] == QueryState.OPEN for row in rows):
+        count_opening(connection, model_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.storage import checks
 from quercus.storage.log.event_log import CHUNK
 from quercus.storage.queries.records import Corrections, Policy, Reliability
-from quercus.storage.rows import find, lock
+from quercus.storage.rows import count_opening, find, lock
 from quercus.storage.schema import AnyRow, policy
 
 MAX_ANSWERS = 20
@@ -56,6 +56,7 @@ def put(connection: Connection, name: str, new: Policy) -> None:
     """Set the policy; it holds for what is leased and answered from now on."""
     check(new)
     row = lock(connection, name)
+    count_opening(connection, row.id)
     connection.execute(delete(policy).where(policy.c.model_id == row.id))
     if new != Policy():
         connection.execute(

@@ -18,6 +18,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.estimators import (
     ActiveBeliefTreeClassifier,
+    ActiveForestClassifier,
     BeliefEntropyTreeClassifier,
     BeliefTreeClassifier,
     C45Classifier,
@@ -51,6 +52,7 @@ PAIRS = [
 EVERY: list[BeliefClassifier] = [
     *(pair[0] for pair in PAIRS),
     ActiveBeliefTreeClassifier(),
+    ActiveForestClassifier(n_estimators=30, random_state=0),
     EvidentialForestClassifier(n_estimators=4, random_state=0),
 ]
 

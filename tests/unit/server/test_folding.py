@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.said import said
 
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.label import ClassSet
@@ -527,8 +528,8 @@ def test_a_tree_in_the_format_of_another_version_is_stored_anew(grower: Grower, 
 def test_a_large_lag_is_said_now_and_then(
     grower: Grower, store: Watched, clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: Any
 ) -> None:
-    def said() -> list[str]:
-        found = [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO]
+    def news() -> list[str]:
+        found = said(caplog, folding.__name__)
         caplog.clear()
         return found
 
@@ -542,16 +543,16 @@ def test_a_large_lag_is_said_now_and_then(
     push(store, 45)
     clock.now += LARGE_LAG_S - 1
     grower.round()
-    assert said() == []
+    assert news() == []
     clock.now += 1.001  # the lease clock is a sum, which rounds
     grower.round()
     grower.round()
-    assert said() == ["model m: the tree lags 45 events and 10.0 s behind"]
+    assert news() == ["model m: the tree lags 45 events and 10.0 s behind"]
     clock.now += LAG_NOTICE_S
     grower.round()
-    assert said() == ["model m: the tree lags 45 events and 70.0 s behind"]
+    assert news() == ["model m: the tree lags 45 events and 70.0 s behind"]
     rounds(grower)
     grower.round()
-    assert said() == ["model m: the tree has caught up"]
+    assert news() == ["model m: the tree has caught up"]
     grower.round()
-    assert said() == []
+    assert news() == []

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.said import said
 
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
@@ -72,7 +73,7 @@ def store(tmp_path: Path) -> Any:
 
 
 def messages(caplog: pytest.LogCaptureFixture) -> Sequence[str]:
-    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    return said(caplog, "quercus.server.growth.grower", logging.WARNING)
 
 
 def rounds(running: Grower) -> None:
