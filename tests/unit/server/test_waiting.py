@@ -11,7 +11,7 @@ import pytest
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.config import Config
-from quercus.server.core import Core
+from quercus.server.core.service_core import Core
 from quercus.server.labelling.query_stream import QueryStream
 from quercus.server.services.queries import QueryService
 from quercus.server.wire.models import complete
