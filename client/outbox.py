@@ -25,9 +25,9 @@ from quercus.client.errors import (
     Unavailable,
     invalid,
 )
-from quercus.client.pushline import PushLine
 from quercus.client.results import Specification
 from quercus.client.rows import Row, chunks
+from quercus.client.sync.push_line import PushLine
 
 if TYPE_CHECKING:
     from quercus.client.client import Client

@@ -1,8 +1,8 @@
-"""What labellers do, by the synchronous client."""
+# Generated from client/aio/labelling.py by `make client`; edit that file.
+"""The part of the client that labellers use."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +22,7 @@ from quercus.client.answers import (
     taking_back,
     together,
 )
+from quercus.client.concurrency import sleep
 from quercus.client.errors import Unavailable, from_rpc
 from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
 from quercus.client.labels import LabelLike
@@ -192,7 +193,7 @@ class LabellingCalls:
                 call.cancel()
             if reader.is_over:
                 return
-            time.sleep(pause_s)
+            sleep(pause_s)
 
     def state(
         self,
@@ -240,8 +241,8 @@ class LabellingCalls:
         words = Amendment(answer.labeller if labeller is None else labeller, reliability, comment)
         request = amendment(model, self._classes(model), answer, label, words)
         if isinstance(request, Statement):
-            return (self.state(model, [request])).committed_sequence
-        return int((self._call(self._stubs.queries.CorrectAnswer, request)).committed_sequence)
+            return self.state(model, [request]).committed_sequence
+        return int(self._call(self._stubs.queries.CorrectAnswer, request).committed_sequence)
 
     def undo_answer(
         self, model: str, answer: Answer, *, labeller: str | None = None, comment: str = ""
@@ -250,8 +251,8 @@ class LabellingCalls:
         words = Amendment(answer.labeller if labeller is None else labeller, comment=comment)
         request = taking_back(model, answer, words)
         if isinstance(request, Statement):
-            return (self.state(model, [request])).committed_sequence
-        return int((self._call(self._stubs.queries.UndoAnswer, request)).committed_sequence)
+            return self.state(model, [request]).committed_sequence
+        return int(self._call(self._stubs.queries.UndoAnswer, request).committed_sequence)
 
     def _classes(self, model: str) -> tuple[str, ...]:
         request = model_pb2.GetModelRequest(name=convert.model_resource(model))
@@ -274,7 +275,8 @@ class LabellingCalls:
         request = query_calls.list_queries(model, states)
         while True:
             page = self._call(self._stubs.queries.ListQueries, request)
-            yield from map(convert.query, page.queries)
+            for each in page.queries:
+                yield convert.query(each)
             request.page_token = page.next_page_token
             if not request.page_token:
                 return
@@ -284,7 +286,8 @@ class LabellingCalls:
         request = query_calls.history(model, number)
         while True:
             page = self._call(self._stubs.queries.ListQueryHistory, request)
-            yield from map(query_calls.step, page.steps)
+            for each in page.steps:
+                yield query_calls.step(each)
             request.page_token = page.next_page_token
             if not request.page_token:
                 return

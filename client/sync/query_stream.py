@@ -1,18 +1,24 @@
-"""One stream on which queries come and answers go: a few queries are there before they are asked for."""
+# Generated from client/aio/query_stream.py by `make client`; edit that file.
+"""One stream on which queries come and answers go: a few queries arrive before they are asked for."""
 
 from __future__ import annotations
 
-import queue
 import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import grpc
 
 from quercus.client import query_calls, stream_parts
+from quercus.client.concurrency import (
+    BidirectionalCall,
+    Future,
+    Inbox,
+    Repeating,
+    result,
+    sleep,
+)
 from quercus.client.errors import QuercusError, Unavailable, from_rpc
 from quercus.client.labels import LabelLike
 from quercus.client.query_calls import Ask
@@ -21,16 +27,16 @@ from quercus.client.results import AnswerReport, Lease, Query
 from quercus.client.stream_parts import Terms
 
 if TYPE_CHECKING:
-    from quercus.client.client import Client
+    from quercus.client.sync.client import Client
 
 CLOSE_S = 1.0
 
 
 class QueryStream:
-    """Queries to iterate over, and what a labeller says about them, on one stream; made by `Client.stream_queries`.
+    """Queries to iterate over, and a labeller's answers to them, on one stream; `Client.stream_queries` makes it.
 
-    Leases are extended while you think. A query that you leave without a word goes back when you ask for the next. When
-    the connection breaks, the stream is opened anew; what was being said then is said again, by a call of its own, and
+    Leases are extended while you think. A query that you leave without an answer goes back when you ask for the next.
+    If the connection breaks, the stream is opened again; an answer under way is sent again, by a call of its own, and
     counts once.
     """
 
@@ -40,13 +46,16 @@ class QueryStream:
         self._trial = client._outage.trial()
         self._idle = ""
         self._hand: Query | None = None
-        self._line = self._open()
+        self._line: QueryLine | None = None
 
-    def _open(self) -> _Line:
+    def _open(self) -> QueryLine:
         first = stream_parts.first(self._terms, self._client._sequences.newest(self._terms.model))
-        return _Line(self._client, first, self._terms.lease_s / 3)
+        self._line = QueryLine(self._client, self._terms.lease_s / 3)
+        self._line.open(first)
+        return self._line
 
     def __enter__(self) -> Self:
+        self._open()
         return self
 
     def __exit__(
@@ -56,44 +65,41 @@ class QueryStream:
 
     def close(self) -> None:
         """End the stream; what it still holds goes back to whoever asks next."""
-        self._line.close()
+        if self._line is not None:
+            self._line.close()
 
     def __iter__(self) -> Iterator[Query]:
         return self
 
     def __next__(self) -> Query:
+        line = self._line or self._open()
         if self._hand is not None:
-            self._line.leave(self._hand)
+            line.leave(self._hand)
             self._hand = None
         self._patience.renew()
         while True:
-            try:
-                event = self._line.incoming.get(
-                    timeout=self._patience.wait_s if self._idle else LONGEST_POLL_S
-                )
-            except queue.Empty:
-                event = self._idle or "nothing_to_ask"
+            event = line.next(self._patience.wait_s if self._idle else LONGEST_POLL_S)
             if isinstance(event, QuercusError):
-                self._resume(event)
+                line = self._resume(event)
                 continue
             self._trial.succeeded()
             if isinstance(event, Query):
                 self._idle, self._hand = "", event
                 return event
-            self._idle = event
-            spent = event == "budget_spent" and self._terms.is_one_model
+            self._idle = event or self._idle or "nothing_to_ask"
+            spent = self._idle == "budget_spent" and self._terms.is_one_model
             now = self._client.get_model(self._terms.model) if spent else None
-            if self._patience.ended(Lease((), event, 0), now):
+            if self._patience.ended(Lease((), self._idle, 0), now):
                 raise StopIteration
 
-    def _resume(self, error: QuercusError) -> None:
+    def _resume(self, error: QuercusError) -> QueryLine:
         pause_s = stream_parts.resume_s(error, self._trial, self._client._sequences, self._terms.model)
         if pause_s is None:
             raise error
-        self._line.close()
-        time.sleep(pause_s)
-        self._line = self._open()
+        self.close()
+        sleep(pause_s)
         self._patience.renew()
+        return self._open()
 
     # What a labeller says
 
@@ -131,8 +137,9 @@ class QueryStream:
         return report
 
     def _do(self, query: Query, ask: Ask[Any]) -> Any:
+        line = self._line or self._open()
         try:
-            done = self._line.ask(ask).result(self._client.timeout_s)
+            done = result(line.ask(ask), self._client.timeout_s)
         except (Unavailable, TimeoutError):  # whether it counted is not known: said again it counts once
             done = self._client._ask(ask)
         if self._hand is not None and self._hand.name == query.name:
@@ -140,68 +147,69 @@ class QueryStream:
         return done
 
 
-class _Line:
-    """One call of StreamQueries: a thread reads it, requests and heartbeats are written as they come."""
+class QueryLine:
+    """One call of StreamQueries, with heartbeats that extend its leases every ``beat_s``."""
 
-    def __init__(self, client: Client, first: Any, beat_s: float) -> None:
-        self.incoming: queue.SimpleQueue[Query | str | QuercusError] = queue.SimpleQueue()
-        self._address = client.address
-        self._outgoing: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    def __init__(self, client: Client, beat_s: float) -> None:
+        self._stub, self._address = client._stubs.queries, client.address
+        self._incoming: Inbox[Query | str | QuercusError] = Inbox()
         self._waiting: dict[str, Future[Any]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the synchronous client, whose events come in a thread
         self._ended: QuercusError | None = None
-        self._call = client._stubs.queries.StreamQueries(self._requests(first, beat_s))
-        self._thread = threading.Thread(target=self._read, name="quercus-queries", daemon=True)
-        self._thread.start()
+        self._heart = Repeating(self._beat, beat_s, "quercus-queries-heartbeat")
 
-    def _requests(self, first: Any, beat_s: float) -> Iterator[Any]:
-        yield first
-        beat_at = time.monotonic() + beat_s
-        while True:
-            try:
-                request = self._outgoing.get(timeout=max(0.0, beat_at - time.monotonic()))
-            except queue.Empty:
-                request = stream_parts.heartbeat()
-                beat_at = time.monotonic() + beat_s
-            if request is None:
-                return
-            yield request
+    def open(self, first: Any) -> None:
+        """Begin with the message ``first``."""
+        self._call = BidirectionalCall(self._stub.StreamQueries, self._take, "quercus-queries")
+        self._call.write(first)
+        self._heart.start()
 
-    def _read(self) -> None:
-        try:
-            for response in self._call:
-                event = stream_parts.take(response, self._waiting)
-                if event is not None:
-                    self.incoming.put(event)
-            error: QuercusError = Unavailable(f"{self._address} ended the stream of queries")
-        except grpc.RpcError as broken:
-            error = from_rpc(broken, self._address)
+    def _beat(self) -> bool:
+        self._call.write(stream_parts.heartbeat())
+        return True
+
+    def _take(self, event: Any) -> None:
+        """Take a response, or the end of the call."""
+        if event is None:
+            self._end(Unavailable(f"{self._address} ended the stream of queries"))
+        elif isinstance(event, grpc.RpcError):
+            self._end(from_rpc(event, self._address))
+        elif (read := stream_parts.take(event, self._waiting)) is not None:
+            self._incoming.put(read)
+
+    def _end(self, error: QuercusError) -> None:
         with self._lock:
             self._ended = error
             waiting, self._waiting = self._waiting, {}
         for future in waiting.values():
-            future.set_exception(error)
-        self.incoming.put(error)
-        self._outgoing.put(None)
+            if not future.done():
+                future.set_exception(error)
+        self._incoming.put(error)
+
+    def next(self, wait_s: float) -> Query | str | QuercusError:
+        """Return the next query, why there is none ("": nothing arrived within ``wait_s``), or how the call ended."""
+        try:
+            return self._incoming.get(wait_s)
+        except TimeoutError:
+            return ""
 
     def ask(self, ask: Ask[Any]) -> Future[Any]:
-        """Send what a labeller says; the future has what comes of it."""
+        """Send an answer, a refusal or a return; the future has the server's reply."""
         future: Future[Any] = Future()
         with self._lock:
             if self._ended is not None:
                 raise self._ended
             self._waiting[ask.request.name] = future
-            self._outgoing.put(stream_parts.part(ask))
+        self._call.write(stream_parts.part(ask))
         return future
 
     def leave(self, query: Query) -> None:
-        """Give a query back, and do not wait for it."""
-        with self._lock:
-            if self._ended is None:
-                self._outgoing.put(stream_parts.part(query_calls.give_back(query)))
+        """Give a query back, and do not wait for the reply."""
+        if self._ended is None:
+            self._call.write(stream_parts.part(query_calls.give_back(query)))
 
     def close(self) -> None:
         """End the call: the server gives back what it still holds."""
-        self._outgoing.put(None)
-        self._thread.join(CLOSE_S)
+        self._heart.stop()
+        self._call.finish(CLOSE_S)
         self._call.cancel()
