@@ -13,10 +13,7 @@ from quercus.storage.dialect import DAMAGED, DRIVER_ERRORS, WRITE, SqliteDialect
 from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyUntilRestart, StoreBusy, StoreError
 from quercus.storage.serverlock import ServerLock
 
-TOO_LARGE: Final = (
-    "to delete a model takes as much room as the model, until it is done: delete a smaller one first, which gives "
-    "the room for it back, or free so much on the disk"
-)
+NO_ROOM: Final = "and nothing is left of what is kept to delete models with: free some MiB on the disk"
 
 
 class Database:
@@ -73,26 +70,34 @@ class Database:
                 # once more: what was committed to a file that nobody will find again is not stored
                 self.dialect.check_in_place()
 
-    def delete(self, remove: Callable[[Connection], None]) -> None:
-        """Write transaction that only deletes: where the disk is full, it takes the room that is kept for it.
+    def delete(self, first: Callable[[Connection], bool], rest: Callable[[Connection], bool]) -> bool:
+        """Write transaction that deletes, `first`; returns what it returns: whether there is more.
+
+        Where the disk is full it takes the room that is kept for it, and goes on with `rest`, one small transaction
+        after another, until nothing is left: others would take that room.
 
         Raises
         ------
         NoSpace
-            That is not enough.
+            There is no room even for the first.
         """
-        with suppress(NoSpace):
-            with self.write() as connection:
-                remove(connection)
-            return
-        room = self.dialect.room
+        with suppress(NoSpace), self.write() as connection:
+            return first(connection)
+        room, step = self.dialect.room, first
         with self._translated(), self.dialect.driver(self._engine) as driver:
             room.give(driver)
             try:
-                with self.write() as connection:
-                    remove(connection)
+                while True:
+                    with self.write() as connection:
+                        more = step(connection)
+                    if not more:
+                        return False
+                    room.settle(driver)
+                    step = rest
             except NoSpace as error:
-                raise NoSpace(f"{error}; {TOO_LARGE}") from error
+                if step is rest:  # somebody took it: later
+                    return True
+                raise NoSpace(f"{error}, {NO_ROOM}") from error
             finally:
                 room.settle(driver)
                 self._keep_reserve()

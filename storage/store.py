@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -9,7 +10,7 @@ from sqlalchemy import update
 
 from quercus.specification.server import KEEP_TREES
 from quercus.storage import agenda as agendas
-from quercus.storage import changes, checks, log, models, reading, snapshots, transfer
+from quercus.storage import changes, checks, log, models, reading, removal, snapshots, transfer
 from quercus.storage.access import Access
 from quercus.storage.agenda import Publication
 from quercus.storage.append import Outcome, append_all
@@ -32,6 +33,7 @@ from quercus.storage.records import (
 from quercus.storage.schema import HEAD, lease_clock
 
 BUSY_TIMEOUT_S = 10.0
+_remove_few = partial(removal.remove_some, rows=removal.FEW_ROWS)
 
 
 class Store(QueryCalls):
@@ -42,6 +44,8 @@ class Store(QueryCalls):
     (`StoreBusy`, `ReadOnlyStore`, `CorruptStore`), `NotFound` for an unknown model, query, instance or tree
     version, `InvalidInput` for an argument out of bounds.
     """
+
+    _removes = True  # for all that is known
 
     @classmethod
     def open(
@@ -224,8 +228,24 @@ class Store(QueryCalls):
             return models.count(connection)
 
     def delete_model(self, name: str) -> None:
-        """Delete a model with its evidence, queries and trees, also where the disk is full."""
-        self._database.delete(lambda connection: models.remove(connection, name))
+        """Delete a model with its evidence, queries and trees, also where the disk is full.
+
+        Nobody sees it from now on, and its name is free. `remove_deleted` removes its rows; on a full disk that is done
+        here.
+        """
+        self._removes = True
+        self._removes = self._database.delete(partial(removal.mark, name=name), _remove_few)
+
+    @property
+    def removes(self) -> bool:
+        """Whether rows of deleted models may be left, by this process or by another one before it."""
+        return self._removes
+
+    def remove_deleted(self, rows: int = removal.ROWS) -> bool:
+        """Remove so many rows of deleted models, of one transaction; tells whether more are left."""
+        some = partial(removal.remove_some, rows=rows)
+        self._removes = self._database.delete(some, _remove_few)
+        return self._removes
 
     def respecify(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
         """Change specification and budget; appends a SPECIFICATION event.

@@ -96,7 +96,13 @@ def test_connections_are_set_up_as_promised(url):
             with transaction() as connection:
                 found = {
                     name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
-                    for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+                    for name in (
+                        "journal_mode",
+                        "synchronous",
+                        "foreign_keys",
+                        "busy_timeout",
+                        "secure_delete",
+                    )
                 }
                 full = 2
                 assert found == {
@@ -104,6 +110,7 @@ def test_connections_are_set_up_as_promised(url):
                     "synchronous": full,
                     "foreign_keys": 1,
                     "busy_timeout": 3000,
+                    "secure_delete": 2,  # "fast"
                 }
 
 
