@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from quercus.storage import NotFound, Policy, Store
-from quercus.storage.backup import back_up, restore
+from quercus.storage.admin.backup import back_up, restore
+from quercus.storage.admin.verify import verify
 from quercus.storage.records import NewValue
-from quercus.storage.verify import verify
 
 NAMES = ("gone", "kept", "other")
 TABLES = ("model", "log", "vocabulary", "snapshot", "query", "query_history", "policy")
