@@ -70,37 +70,32 @@ class Database:
                 # once more: what was committed to a file that nobody will find again is not stored
                 self.dialect.check_in_place()
 
-    def delete(self, first: Callable[[Connection], bool], rest: Callable[[Connection], bool]) -> bool:
-        """Write transaction that deletes, `first`; returns what it returns: whether there is more.
+    def delete(self, remove: Callable[[Connection], bool], few: Callable[[Connection], bool]) -> bool:
+        """Write transaction that deletes; returns what the function returned, which is whether there is more.
 
-        Where the disk is full it takes the room that is kept for it, and goes on with `rest`, one small transaction
-        after another, until nothing is left: others would take that room.
+        Where the disk is full, `few` takes the room that is kept for deleting, for as long as its transaction lasts.
 
         Raises
         ------
         NoSpace
-            There is no room even for the first.
+            There is no room even for that.
         """
+        trouble = self._write_trouble
         with suppress(NoSpace), self.write() as connection:
-            return first(connection)
-        room, step = self.dialect.room, first
+            return remove(connection)
+        room = self.dialect.room
         with self._translated(), self.dialect.driver(self._engine) as driver:
             room.give(driver)
             try:
-                while True:
-                    with self.write() as connection:
-                        more = step(connection)
-                    if not more:
-                        return False
-                    room.settle(driver)
-                    step = rest
+                with self.write() as connection:
+                    more = few(connection)
             except NoSpace as error:
-                if step is rest:  # somebody took it: later
-                    return True
                 raise NoSpace(f"{error}, {NO_ROOM}") from error
             finally:
                 room.settle(driver)
                 self._keep_reserve()
+        self._write_trouble = trouble  # what was refused at first is done
+        return more
 
     def _keep_reserve(self) -> None:
         if self._claim is not None:  # it is the server's

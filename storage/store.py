@@ -35,7 +35,6 @@ from quercus.storage.schema import HEAD, lease_clock
 from quercus.storage.sqlite.dialect import dialect_for
 
 BUSY_TIMEOUT_S = 10.0
-_remove_few = partial(removal.remove_some, rows=removal.FEW_ROWS)
 
 
 class Store(QueryCalls):
@@ -232,11 +231,10 @@ class Store(QueryCalls):
     def delete_model(self, name: str) -> None:
         """Delete a model with its evidence, queries and trees, also where the disk is full.
 
-        Nobody sees it from now on, and its name is free. `remove_deleted` removes its rows; on a full disk that is done
-        here.
+        Nobody sees it from now on, and its name is free; `remove_deleted` removes its rows.
         """
-        self._removes = True
-        self._removes = self._database.delete(partial(removal.mark, name=name), _remove_few)
+        mark = partial(removal.mark, name=name)
+        self._removes = self._database.delete(mark, mark)
 
     @property
     def removes(self) -> bool:
@@ -244,9 +242,9 @@ class Store(QueryCalls):
         return self._removes
 
     def remove_deleted(self, rows: int = removal.ROWS) -> bool:
-        """Remove so many rows of deleted models, of one transaction; tells whether more are left."""
-        some = partial(removal.remove_some, rows=rows)
-        self._removes = self._database.delete(some, _remove_few)
+        """Remove so many rows of deleted models, fewer where the disk is full; tells whether more are left."""
+        some, few = (partial(removal.remove_some, rows=each) for each in (rows, min(rows, removal.FEW_ROWS)))
+        self._removes = self._database.delete(some, few)
         return self._removes
 
     def respecify(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:

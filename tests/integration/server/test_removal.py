@@ -36,14 +36,16 @@ def test_a_killed_server_leaves_the_rest_to_the_next(
     first = start_child(path, grower=False)
     for name in ("m", "kept"):
         first.api.create(name, budget=0)
-        first.api.push(tools.batch(name, np.zeros((3000, 2))))
+        for batch in "ab":
+            ids = [f"{batch}{row}" for row in range(10_000)]
+            first.api.push(tools.batch(name, np.zeros((10_000, 2)), ids=ids))
     first.api.models.DeleteModel(model_pb2.DeleteModelRequest(name="models/m"), timeout=DEADLINE_S)
     first.finish(signal.SIGKILL)
     marked, rows = left(path)
     assert marked == 1
-    assert rows > 3000
+    assert rows > 20_000
     second = start_child(path, grower=False)
     second.api.create("m", budget=0)
     second.api.push(tools.batch("m", np.zeros((5, 2))))
-    until(lambda: left(path) == (0, 3005))
-    assert (second.api.get("m").instance_count, second.api.get("kept").instance_count) == (5, 3000)
+    until(lambda: left(path) == (0, 20_005))
+    assert (second.api.get("m").instance_count, second.api.get("kept").instance_count) == (5, 20_000)
