@@ -11,6 +11,7 @@ except ModuleNotFoundError as error:  # the base install is the client alone
     ) from None
 
 from quercus.estimators.active import ActiveBeliefTreeClassifier
+from quercus.estimators.active_forest import ActiveForestClassifier
 from quercus.estimators.forest import EvidentialForestClassifier
 from quercus.estimators.trees import (
     BeliefEntropyTreeClassifier,
@@ -23,6 +24,7 @@ from quercus.estimators.trees import (
 
 __all__ = [
     "ActiveBeliefTreeClassifier",
+    "ActiveForestClassifier",
     "BeliefEntropyTreeClassifier",
     "BeliefTreeClassifier",
     "C45Classifier",

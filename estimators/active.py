@@ -10,15 +10,14 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from quercus.belief.contour import is_precise
-from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
 from quercus.estimators.base import BeliefClassifier
-from quercus.estimators.columns import Columns, distinct_names, is_frame
+from quercus.estimators.columns import Columns, distinct_names
 from quercus.estimators.labels import read_labels
+from quercus.estimators.pool import BATCH_SIZE, are_rows, row_numbers
 from quercus.estimators.trees import pruning_of
 from quercus.specification.attributes import Attribute, Numeric
 from quercus.specification.model import Specification
-from quercus.specification.parameter import Parameter
 from quercus.specification.parameters import (
     ALPHA,
     BINS,
@@ -29,17 +28,16 @@ from quercus.specification.parameters import (
     PREDICTION_LEVEL,
     STRATEGY,
 )
+from quercus.trees.ask.query import Asked
+from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, grow
 from quercus.trees.learners.model import Learned
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.weights import counted
-from quercus.trees.query import Asked
-from quercus.trees.stream import Answered, Event, GrowthState, Observed, Refused, grow
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-BATCH_SIZE = Parameter("batch_size", int, 1, "Rows to ask about at once", 1, MAX_COUNT)
 NOWHERE = Asked((), None, None, ())  # of a refusal that is part of no round
 
 
@@ -182,7 +180,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         values, contours = columns.values(X), labels.matrix()
         check_consistent_length(values, contours)
         offset, count, allowed = 0, len(values), np.arange(len(values))
-        if candidates is not None and _are_rows(candidates):
+        if candidates is not None and are_rows(candidates):
             more = columns.values(fresh._validated(candidates, reset=False))
             offset, count, allowed = len(values), len(more), len(values) + np.arange(len(more))
             values, contours = (
@@ -190,7 +188,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
                 np.vstack([contours, np.ones((len(more), contours.shape[1]))]),
             )
         elif candidates is not None:
-            allowed = _numbers(candidates, count)
+            allowed = row_numbers(candidates, count)
         specification = self._specification(
             columns.attributes, distinct_names(labels.classes.tolist()), len(values)
         )
@@ -256,18 +254,6 @@ class _Last:
             and np.array_equal(self.values, values[self.row], equal_nan=True)
             and bool(is_precise(contours[self.row]))
         )
-
-
-def _are_rows(candidates: Any) -> bool:
-    return is_frame(candidates) or np.ndim(candidates) > 1
-
-
-def _numbers(candidates: Any, count: int) -> Ints:
-    numbers = np.asarray(candidates)
-    whole = np.issubdtype(numbers.dtype, np.integer) or not numbers.size
-    if not whole or (numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < count):
-        raise InvalidInput("candidates", f"are {shown(candidates)}, must be numbers of rows in [0, {count})")
-    return numbers.astype(np.int64)
 
 
 def _utilities(order: Ints, picked: Ints, askable: Ints, count: int) -> Floats:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +20,29 @@ from quercus.estimators.columns import Columns, as_array, distinct_names, is_fra
 from quercus.estimators.labels import Labels, are_classes, read_labels
 from quercus.estimators.naming import named_trees
 from quercus.specification.algorithms import Algorithm
-from quercus.trees.drawing import Names, to_dot, to_text
-from quercus.trees.flat import FlatTree
+from quercus.trees.learners.cells import Value
+from quercus.trees.learners.metrics import expected_accuracy
 from quercus.trees.learners.model import Learned, Predictions, fit
 from quercus.trees.learners.table import Table
-from quercus.trees.metrics import expected_accuracy
-from quercus.trees.picture import to_svg
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.svg_drawing import to_svg
+from quercus.trees.tree.text_drawing import Names, to_dot, to_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+
+class Model(Protocol):
+    """What predicts."""
+
+    def predict(self, values: Floats) -> Predictions:
+        """Return what the model says of rows of values (n, K)."""
+
+    def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
+        """Return what it says of rows in which a value may be a set or a range."""
 
 
 class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn has no types
@@ -54,7 +65,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     feature_names_in_
         (K,) their names, when X had names that are all text.
     model_
-        The learned model, `quercus.trees.learners.model.Learned`.
+        The learned model, `quercus.trees.learners.model.Learned`, or another that predicts.
     """
 
     classes: Sequence[Any] | None
@@ -84,13 +95,13 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         check_consistent_length(X, said)
         self._columns = Columns.of(X, self.categorical_features)
         values = self._columns.values(X)
-        weights = _weights(sample_weight, values)
+        weights = row_weights(sample_weight, values)
         self.classes_ = labels.classes
         self.model_ = self._learn(_table(values, self._columns, labels, weights))
         return self
 
     @abstractmethod
-    def _learn(self, table: Table) -> Learned:
+    def _learn(self, table: Table) -> Model:
         """Return the model of a table."""
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -118,7 +129,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         """Return the set-valued predictions, (n, l), true for the classes in the set.
 
         A class is left out when another's belief exceeds its plausibility (interval dominance).
-        `quercus.trees.metrics` scores such sets.
+        `quercus.trees.learners.metrics` scores such sets.
         """
         return self._predictions(X).classes
 
@@ -221,6 +232,10 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
 
     def _tree(self, tree: int) -> tuple[FlatTree, Names]:
         check_is_fitted(self, "model_")
+        if not isinstance(self.model_, Learned):
+            raise ValueError(
+                f"{type(self).__name__} has no tree to show: its members are not made to be read"
+            )
         named = list(named_trees(self.model_, distinct_names(self.classes_.tolist())))
         if not 0 <= tree < len(named):
             raise ValueError(f"tree is {tree}, must lie in [0, {len(named)})")
@@ -243,7 +258,8 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def _weights(sample_weight: Any, values: Floats) -> Floats | None:
+def row_weights(sample_weight: Any, values: Floats) -> Floats | None:
+    """Return the weights (n,) of rows of values (n, K); None for 1 each."""
     if sample_weight is None:
         return None
     weights: Floats = _check_sample_weight(sample_weight, values, ensure_non_negative=True)

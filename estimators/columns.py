@@ -82,6 +82,18 @@ class Columns:
         attributes = tuple(_declared(name, known) for name, known in zip(names, codes, strict=True))
         return cls(attributes, tuple(codes))
 
+    def learning(self, X: Any) -> "Columns":
+        """Return the columns with the names that `X` has beside those known, which keep their places."""
+        more = tuple(
+            None if known is None else _with_names(known, _values(column, name))
+            for (name, column), known in zip(_columns(X), self.codes, strict=True)
+        )
+        attributes = tuple(
+            old if codes is None else _declared(old.name, codes)
+            for old, codes in zip(self.attributes, more, strict=True)
+        )
+        return Columns(attributes, more)
+
     def values(self, X: Any) -> Floats:
         """Return `X` as (n, K) numbers: indices of nominal values, NaN where unknown.
 
@@ -129,6 +141,11 @@ def distinct_names(values: Iterable[Hashable], most: int = MAX_NAME_CHARS) -> tu
             text = repr(value)[: most - 8]
         names[text if text not in names else f"{text} #{len(names)}"] = None
     return tuple(names)
+
+
+def _with_names(codes: Mapping[Hashable, int], values: Iterable[Hashable]) -> Mapping[Hashable, int]:
+    """Return codes with those of new values after them."""
+    return {name: i for i, name in enumerate(dict.fromkeys((*codes, *values)))}
 
 
 def _declared(name: str, values: Iterable[Hashable] | None) -> Attribute:

@@ -11,11 +11,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from quercus.storage import changes, checks
 from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
-from quercus.storage.expiry import count_leased, write_expired
-from quercus.storage.log import CHUNK
-from quercus.storage.query_records import QueryState
+from quercus.storage.log.event_log import CHUNK
+from quercus.storage.queries.expiry import count_leased, write_expired
+from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind, ModelRecord
-from quercus.storage.rows import lock
+from quercus.storage.rows import count_opening, lock
 from quercus.storage.schema import AnyRow, log, model, query
 
 INSERTS: dict[str, Callable[..., Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
@@ -132,6 +132,7 @@ def respecify(
     )
     change = {"specification": specification, "budget": budget, "sequence_committed": sequence}
     connection.execute(update(model).where(model.c.id == row.id).values(change))
+    count_opening(connection, row.id)
     return get(connection, name, now)
 
 
@@ -181,6 +182,7 @@ def _record(row: AnyRow, now: Moment) -> ModelRecord:
         queries_refused=row.queries_refused,
         queries_open=row.live - row.leased,
         conflicts=row.conflicts,
+        times_opened=row.times_opened,
         uid=row.uid,
         lag_s=0.0 if row.waiting_since is None else max(0.0, now.clock - row.waiting_since),
     )

@@ -49,6 +49,9 @@ class ModelRecord:
         A lease that has expired counts as open.
     conflicts : int
         Answers that contradicted totally what was known.
+    times_opened : int
+        Grows, and never falls, when a labeller may have got what he could not: a query opened or came back, a budget
+        or the policy changed.
     uid : str
         Told to clients: as `key`, and of no other store.
     lag_s : float
@@ -71,6 +74,7 @@ class ModelRecord:
     queries_refused: int
     queries_open: int
     conflicts: int
+    times_opened: int
     lag_s: float
     uid: str
 

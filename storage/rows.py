@@ -1,6 +1,6 @@
 """The row of a model: to read, or held for as long as something of the model is written."""
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, select, update
 
 from quercus.storage import changes
 from quercus.storage.errors import NotFound
@@ -8,6 +8,7 @@ from quercus.storage.schema import AnyRow, model
 
 # Made once: every write begins with it, and to make it took as long as to run it.
 _BY_NAME = select(model).where(model.c.name == bindparam("wanted"))
+_OPENED = update(model).where(model.c.id == bindparam("key")).values(times_opened=model.c.times_opened + 1)
 _HELD = _BY_NAME.with_for_update()
 
 
@@ -26,3 +27,8 @@ def find(connection: Connection, name: str) -> AnyRow:
     if row is None:
         raise NotFound("model", name)
     return row
+
+
+def count_opening(connection: Connection, model_id: int) -> None:
+    """Count that a labeller may now get what he could not; see `ModelRecord.times_opened`."""
+    connection.execute(_OPENED, {"key": model_id})

@@ -29,7 +29,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0009"
+HEAD = "0010"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -66,6 +66,8 @@ model = Table(
     Column("queries_answered", BigInteger, nullable=False),
     Column("queries_refused", BigInteger, nullable=False),
     Column("conflicts", BigInteger, nullable=False),
+    # How often a labeller may have got what he could not: a query opened or came back, a budget or policy changed.
+    Column("times_opened", BigInteger, nullable=False, server_default=text("0")),
     # Without it SQLite gives the id of a deleted model to the next one, and a late snapshot would reach
     # a stranger.
     sqlite_autoincrement=True,

@@ -10,7 +10,7 @@ import pytest
 
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, ResourceExhausted, Specification
 from quercus.proto.v1 import query_pb2, tree_pb2
-from quercus.server import throttle
+from quercus.server.gate import throttle
 
 SPECIFICATION = Specification([Nominal("X", "ab")], ["o", "s"])
 

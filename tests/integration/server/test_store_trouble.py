@@ -1,13 +1,16 @@
 """The store is taken away under a running server."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support.said import said
 
 from quercus.proto.v1 import classify_pb2
+from quercus.server.core import changes
 
 
 def test_health_follows_the_store(
@@ -34,9 +37,8 @@ def test_health_follows_the_store(
     (ack,) = api.push(tools.batch("m", [[1, 1]]))
     assert ack.committed_sequence == 2
     watch.cancel()
-    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert len(told) == 1
-    assert told[0].startswith("the store cannot be read: ")
+    (told,) = said(caplog, changes.__name__, logging.ERROR)
+    assert told.startswith("the store cannot be read: ")
 
 
 def test_a_classification_needs_no_store(start_live: Any, tools: Any, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from quercus import estimators
 from quercus.estimators import (
     ActiveBeliefTreeClassifier,
+    ActiveForestClassifier,
     BeliefEntropyTreeClassifier,
     BeliefTreeClassifier,
     C45Classifier,
@@ -27,6 +28,7 @@ ESTIMATORS = [
     TotalUncertaintyTreeClassifier(lam=0.3, combine="mean"),
     *(BeliefEntropyTreeClassifier(leaf=leaf) for leaf in ("OBE", "LBE", "IBE")),  # type: ignore[arg-type]
     ActiveBeliefTreeClassifier(),
+    ActiveForestClassifier(n_estimators=12, random_state=1),
     EvidentialForestClassifier(n_estimators=3, random_state=1),
     EvidentialForestClassifier(C45Classifier(), n_estimators=3, vote="mass", random_state=1),
     EvidentialForestClassifier(E2MTreeClassifier(), n_estimators=3, random_state=1),

@@ -18,6 +18,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.estimators import (
     ActiveBeliefTreeClassifier,
+    ActiveForestClassifier,
     BeliefEntropyTreeClassifier,
     BeliefTreeClassifier,
     C45Classifier,
@@ -28,11 +29,11 @@ from quercus.estimators import (
 )
 from quercus.estimators.base import BeliefClassifier
 from quercus.specification import algorithms
+from quercus.specification.attributes import Numeric
 from quercus.trees.learners.cells import Between
+from quercus.trees.learners.metrics import u65
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
-from quercus.trees.metrics import u65
-from quercus.trees.specification import Numeric
 
 X, TARGETS = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
@@ -51,6 +52,7 @@ PAIRS = [
 EVERY: list[BeliefClassifier] = [
     *(pair[0] for pair in PAIRS),
     ActiveBeliefTreeClassifier(),
+    ActiveForestClassifier(n_estimators=30, random_state=0),
     EvidentialForestClassifier(n_estimators=4, random_state=0),
 ]
 

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.said import said
 
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
-from quercus.server import folding, snapshots
-from quercus.server.convert_instances import known_contour
-from quercus.server.convert_models import complete
-from quercus.server.grower import Grower
-from quercus.server.learners import Learners
-from quercus.server.limits import (
+from quercus.server.growth import folding
+from quercus.server.growth.grower import Grower
+from quercus.server.growth.learner_pool import Learners
+from quercus.server.wire import snapshots
+from quercus.server.wire.instances import known_contour
+from quercus.server.wire.limits import (
     AGENDA_SAVED_S,
     GROWTH_ROWS,
     LAG_NOTICE_S,
@@ -26,6 +27,7 @@ from quercus.server.limits import (
     PUBLISH_SHARE,
     UNREAD_SHARE,
 )
+from quercus.server.wire.models import complete
 from quercus.specification.server import AGENDA_SHARE
 from quercus.storage import Amendment, Combined, QueryState
 from quercus.storage.records import Rows, Snapshot, Stretch
@@ -255,7 +257,7 @@ def test_a_model_that_learns_again_keeps_to_its_share_of_time(
     store: Watched, clock: Clock, learners: Learners, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing else is to do, and yet rows that trickle in do not have it learn without a pause."""
-    caplog.set_level(logging.DEBUG, "quercus.server.folding")
+    caplog.set_level(logging.DEBUG, "quercus.server.growth.folding")
     running = Grower(store, interval_s=INTERVAL_S, learners=learners)
     store.create_model("again", learns_again(model_pb2.C45Tree()), budget=0)
     push(store, 3, "again")
@@ -526,8 +528,8 @@ def test_a_tree_in_the_format_of_another_version_is_stored_anew(grower: Grower, 
 def test_a_large_lag_is_said_now_and_then(
     grower: Grower, store: Watched, clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: Any
 ) -> None:
-    def said() -> list[str]:
-        found = [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO]
+    def news() -> list[str]:
+        found = said(caplog, folding.__name__)
         caplog.clear()
         return found
 
@@ -541,16 +543,16 @@ def test_a_large_lag_is_said_now_and_then(
     push(store, 45)
     clock.now += LARGE_LAG_S - 1
     grower.round()
-    assert said() == []
+    assert news() == []
     clock.now += 1.001  # the lease clock is a sum, which rounds
     grower.round()
     grower.round()
-    assert said() == ["model m: the tree lags 45 events and 10.0 s behind"]
+    assert news() == ["model m: the tree lags 45 events and 10.0 s behind"]
     clock.now += LAG_NOTICE_S
     grower.round()
-    assert said() == ["model m: the tree lags 45 events and 70.0 s behind"]
+    assert news() == ["model m: the tree lags 45 events and 70.0 s behind"]
     rounds(grower)
     grower.round()
-    assert said() == ["model m: the tree has caught up"]
+    assert news() == ["model m: the tree has caught up"]
     grower.round()
-    assert said() == []
+    assert news() == []

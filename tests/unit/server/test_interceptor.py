@@ -9,9 +9,11 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.message import EncodeError
+from support.said import said
 
 from quercus.belief.errors import InvalidInput
-from quercus.server.interceptor import CatchAll
+from quercus.server.gate import error_interceptor
+from quercus.server.gate.error_interceptor import CatchAll
 
 SECRET = "the password is swordfish"
 
@@ -65,11 +67,6 @@ async def call(kind: str, name: str, handlers: Any = None) -> grpc.RpcError:
         await server.stop(None)
 
 
-def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What Quercus logged: grpc.aio complains at times of the event loop of an earlier test."""
-    return [record.getMessage() for record in caplog.records if record.name.startswith("quercus")]
-
-
 KINDS = ["unary_unary", "stream_unary", "unary_stream", "stream_stream"]
 
 
@@ -92,7 +89,7 @@ def test_domain_error(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         error = asyncio.run(call(kind, "domain"))
     assert (error.code(), error.details()) == (grpc.StatusCode.INVALID_ARGUMENT, "x: is bad")
-    assert not logged(caplog)
+    assert not said(caplog, error_interceptor.__name__)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -103,7 +100,7 @@ def test_a_lack_of_memory_is_told_with_a_time_to_try_again(
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "no memory left" in (error.details() or "")
     assert ("grpc-retry-pushback-ms", "1000") in list(error.trailing_metadata() or ())
-    assert [line for line in logged(caplog) if "no memory left" in line]
+    assert [line for line in said(caplog, error_interceptor.__name__) if "no memory left" in line]
 
 
 @pytest.mark.parametrize("kind", ["unary_unary", "unary_stream"])

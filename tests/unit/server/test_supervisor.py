@@ -3,14 +3,18 @@
 import asyncio
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.said import said
 
-from quercus.server import supervisor as module
+from quercus.proto.v1 import admin_pb2
 from quercus.server.config import Config
-from quercus.server.supervisor import Supervisor
+from quercus.server.growth import supervisor as module
+from quercus.server.growth.heartbeat import Beat
+from quercus.server.growth.supervisor import Supervisor
 
 
 def test_no_process_to_be_had_for_a_while(
@@ -40,4 +44,32 @@ def test_no_process_to_be_had_for_a_while(
 
     asyncio.run(run())
     assert len(calls) == 4
-    assert sum("cannot be started" in record.getMessage() for record in caplog.records) == 2
+    assert sum("cannot be started" in line for line in said(caplog, module.__name__)) == 2
+
+
+def test_a_server_that_stood_still_does_not_take_its_grower_for_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A machine that was held, or a thread that did not let go, delays the listener and not who is listened to."""
+    monkeypatch.setattr(module, "SILENCE_S", 2.0)
+
+    async def run() -> None:
+        running = Supervisor(Config(store=str(tmp_path / "store.db")))
+        beat = Beat("m").encode().decode().strip()
+        running._command = ["sh", "-c", f"while :; do echo '{beat}'; sleep .05; done"]
+        await running.start()
+        try:
+            async with asyncio.timeout(30):
+                while running.status().state != admin_pb2.GrowerStatus.STATE_RUNNING or not running._beat.at:
+                    await asyncio.sleep(0.001)
+                time.sleep(2.5)
+                assert not running.is_silent
+                running._beat = Beat()
+                while not running._beat.at:
+                    await asyncio.sleep(0.001)
+                    assert not running.is_silent
+        finally:
+            await running.close()
+
+    asyncio.run(run())
+    assert said(caplog, module.__name__) == []

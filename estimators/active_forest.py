@@ -1,0 +1,231 @@
+"""The estimator of the forest of many memories, with the queries that it asks."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_consistent_length
+
+from quercus.belief.contour import is_precise
+from quercus.estimators.base import BeliefClassifier, row_weights, seed_of
+from quercus.estimators.columns import Columns
+from quercus.estimators.labels import read_labels
+from quercus.estimators.pool import BATCH_SIZE, are_rows, row_numbers
+from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.parameters import PREDICTION_LEVEL, TREES
+from quercus.trees.learners.table import Table
+from quercus.trees.learners.weights import counted
+from quercus.trees.memory_forest.asking import Choice, ask
+from quercus.trees.memory_forest.forest import MemoryForest
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MEMBERS = TREES.but(name="n_estimators", default=100)
+LEVEL = PREDICTION_LEVEL.but(default=0.75)
+
+
+class ActiveForestClassifier(BeliefClassifier):
+    """The forest of many memories: for few labels that are asked for, and for streams that change (theory §10).
+
+    Extremely randomised evidential trees, and three naive-Bayes members beside them, learn from the last 200, 600,
+    2,000, 6,000 and 20,000 rows of which something is known, and from all. Members count by how well they predicted
+    lately.
+
+    Parameters
+    ----------
+    n_estimators
+        Number of trees.
+    prediction_level
+        How cautious `predict_set` is, and how wide the bounds of `predict_belief` and `predict_contour`: a leaf of n
+        rows believes with the n-th root of the level. From 1 (the estimate alone) to 0 (anything).
+    missing_label
+        What stands in `y` for a label that is not known, besides None and NaN.
+    random_state
+        Of the draws. The forest is a function of it and of the rows, in their order.
+    classes, categorical_features
+        As of `quercus.estimators.base.BeliefClassifier`.
+
+    Notes
+    -----
+    Weights of rows are whole numbers: a row of weight 2 is two rows.
+
+    Examples
+    --------
+    >>> X = [["sun", 1], ["sun", 2], ["rain", 1], ["rain", 5]]
+    >>> forest = ActiveForestClassifier(classes=["no", "yes"], random_state=0)
+    >>> forest.fit(X, ["no", None, "yes", {"no", "yes"}]).predict([["sun", 1], ["rain", 1]]).tolist()
+    ['no', 'yes']
+    >>> forest.query(X, ["no", None, "yes", "yes"]).tolist()
+    [1]
+    """
+
+    model_: MemoryForest
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = MEMBERS.default,
+        prediction_level: float = LEVEL.default,
+        missing_label: object = np.nan,
+        random_state: Any = None,
+        classes: Sequence[Any] | None = None,
+        categorical_features: object = "from_dtype",
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.prediction_level = prediction_level
+        self.missing_label = missing_label
+        self.random_state = random_state
+        self.classes = classes
+        self.categorical_features = categorical_features
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn more rows; those that were learned stay, and are forgotten by members with short memories.
+
+        The forest is that of `fit` of all rows so far, whatever the batches were.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As of `fit`. Names that no batch before had are learned.
+        classes
+            The frame, needed with the first batch if it neither is a parameter nor names all classes.
+
+        Raises
+        ------
+        ValueError
+            When something is not so, or `classes` are others than before.
+        """
+        if not hasattr(self, "model_"):
+            frame = self.classes if classes is None else list(classes)
+            return self._first(X, y, frame, sample_weight)
+        if classes is not None and list(classes) != self.classes_.tolist():
+            raise ValueError(f"classes are {list(classes)}, were {self.classes_.tolist()} before")
+        X = self._validated(X, reset=False)
+        labels = read_labels(y, self.classes_.tolist(), self.missing_label)
+        contours = labels.matrix()
+        check_consistent_length(X, contours)
+        self._columns = self._columns.learning(X)
+        values = self._columns.values(X)
+        weights = row_weights(sample_weight, values)
+        table = counted(Table.of_contours(values, self._columns.attributes, contours, weights))
+        self.model_.observe(table.values, table.contours)
+        return self
+
+    def _first(self, X: Any, y: Any, frame: Sequence[Any] | None, sample_weight: Any) -> Self:
+        declared = self.classes
+        self.classes = frame
+        try:
+            return self.fit(X, y, sample_weight)
+        finally:
+            self.classes = declared
+
+    def _learn(self, table: Table) -> MemoryForest:
+        table = counted(table)
+        forest = self._forest(table.attributes, table.size)
+        forest.observe(table.values, table.contours)
+        return forest
+
+    def _forest(self, attributes: Sequence[Attribute], size: int) -> MemoryForest:
+        return MemoryForest(
+            np.array([isinstance(attribute, Nominal) for attribute in attributes]),
+            size,
+            trees=MEMBERS.check(self.n_estimators),
+            seed=seed_of(self.random_state),
+            level=LEVEL.check(self.prediction_level),
+        )
+
+    @overload
+    def query(
+        self,
+        X: Any,
+        y: Any,
+        candidates: Any = None,
+        batch_size: int = 1,
+        return_utilities: Literal[False] = False,
+    ) -> Ints: ...
+    @overload
+    def query(
+        self, X: Any, y: Any, candidates: Any = None, batch_size: int = 1, *, return_utilities: Literal[True]
+    ) -> tuple[Ints, Floats]: ...
+    def query(
+        self,
+        X: Any,
+        y: Any,
+        candidates: Any = None,
+        batch_size: int = 1,
+        return_utilities: bool = False,
+    ) -> Ints | tuple[Ints, Floats]:
+        """Choose whose labels to ask for; the conventions are scikit-activeml's.
+
+        The estimator need not be fitted, and what is fitted stays as it is.
+
+        Parameters
+        ----------
+        X
+            (n, K) all rows, with and without labels.
+        y
+            (n,) their labels, as of `fit`; a missing one is one to ask for, and so is an uncertain one.
+        candidates
+            None: every row whose label does not name one class. Numbers (m,) of rows: of these only. Rows (m, K): these
+            are asked about, not those of `X`.
+        batch_size
+            Most labels to ask for. At most 1,000 candidates are looked at, fewer where rows have more than 30
+            attributes.
+        return_utilities
+            Whether to return the utilities too.
+
+        Returns
+        -------
+        indices
+            (at most `batch_size`,) numbers of rows of `X`, or of `candidates` when these are rows.
+        utilities
+            Only with `return_utilities`: (len(indices), n) or (len(indices), m). In row b the scores when number b was
+            chosen (theory §10.5), 0 for a candidate that was not looked at; NaN for what is no candidate any more.
+
+        Raises
+        ------
+        ValueError
+            When something is not so.
+        """
+        BATCH_SIZE.check(batch_size)
+        fresh = clone(self)
+        X = fresh._validated(X, reset=True)
+        labels = read_labels(y, self._frame(), self.missing_label)
+        columns = Columns.of(X, self.categorical_features)
+        values, contours = columns.values(X), labels.matrix()
+        check_consistent_length(values, contours)
+        forest = self._forest(columns.attributes, len(labels.classes))
+        forest.observe(values, contours)
+        offset, count, allowed = 0, len(values), np.arange(len(values))
+        if candidates is not None and are_rows(candidates):
+            more = columns.values(fresh._validated(candidates, reset=False))
+            offset, count, allowed = len(values), len(more), len(values) + np.arange(len(more))
+            forest.observe(more, np.ones((len(more), contours.shape[1])))
+        elif candidates is not None:
+            allowed = row_numbers(candidates, count)
+        known = np.zeros(offset + count, dtype=bool)
+        known[: len(contours)] = is_precise(contours)
+        askable = np.unique(allowed[~known[allowed]])
+        choices = list(ask(forest, askable, batch_size))
+        picked = np.array([choice.row - offset for choice in choices], dtype=np.int64)
+        return (picked, _utilities(choices, askable, offset, count)) if return_utilities else picked
+
+    def _frame(self) -> Sequence[Any] | None:
+        fitted: Sequence[Any] | None = getattr(self, "classes_", None)
+        return fitted if self.classes is None else self.classes
+
+
+def _utilities(choices: Sequence[Choice], askable: Ints, offset: int, count: int) -> Floats:
+    """Return the scores of each row at each pick; that of the chosen one is the largest, even if others tie with it."""
+    found = np.full((len(choices), count), np.nan)
+    for pick, choice in enumerate(choices):
+        found[pick, askable - offset] = 0.0
+        found[pick, choice.pool - offset] = choice.scores
+        found[pick, choice.row - offset] = np.nextafter(choice.scores.max(), np.inf)
+        found[pick, [earlier.row - offset for earlier in choices[:pick]]] = np.nan
+    return found

@@ -1,0 +1,21 @@
+"""How often a query of a model became open, so that who waits for one misses none."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0010"
+down_revision = "0009"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the column; nobody waits yet, so it may begin with 0."""
+    op.add_column(
+        "model", sa.Column("times_opened", sa.BigInteger, nullable=False, server_default=sa.text("0"))
+    )
+
+
+def downgrade() -> None:
+    """Forget it."""
+    op.drop_column("model", "times_opened")

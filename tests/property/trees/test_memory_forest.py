@@ -1,0 +1,281 @@
+"""The forest of many memories: its trees against a slow induction; and whatever the batches, one forest."""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from quercus.trees.likelihood.maximiser import estimate
+from quercus.trees.memory_forest.draws import member_key
+from quercus.trees.memory_forest.evidence import Evidence
+from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.memory_forest.members import Tree
+
+Floats = NDArray[np.float64]
+MASK = 2**64 - 1
+
+
+def mixed(key: int, number: int) -> int:
+    """splitmix64, in whole numbers of Python."""
+    z = (key + (number + 1) * 0x9E3779B97F4A7C15) & MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+def drawn(key: int, count: int) -> int:
+    return ((key >> 32) * count) >> 32
+
+
+@dataclass
+class Slow:
+    """Nodes of precise labels in pre-order: (attribute, left codes of the node's rows, or class counts)."""
+
+    codes: Any
+    named: list[bool]
+    classes: list[int]
+    size: int
+
+    def grow(self, rows: list[int], key: int) -> list[tuple[Any, ...]]:
+        counts = [sum(self.classes[row] == c for row in rows) for c in range(self.size)]
+        chosen = self.split(rows, key) if len(rows) > 1 and max(counts) < len(rows) else None
+        if chosen is None:
+            return [(-1, tuple(counts))]
+        k, left = chosen
+        right = [row for row in rows if row not in left]
+        here = (k, tuple(sorted({int(self.codes[row, k]) for row in left})))
+        return [here, *self.grow(left, mixed(key, 0)), *self.grow(right, mixed(key, 1))]
+
+    def split(self, rows: list[int], key: int) -> tuple[int, list[int]] | None:
+        K = len(self.named)
+        order, best, found, tried = list(range(K)), math.inf, None, 0
+        for place in range(K):
+            other = place + drawn(mixed(key, 2 + place), K - place)
+            order[place], order[other] = order[other], order[place]
+            k = order[place]
+            left = self.test(rows, k, mixed(key, 2 + K + k))
+            if left is None:
+                continue
+            right = [row for row in rows if row not in left]
+            entropy = sum(self.entropy(side) for side in (left, right))
+            if entropy < best - 1e-9:
+                best, found = entropy, (k, left)
+            tried += 1
+            if tried == math.ceil(math.sqrt(K)):
+                break
+        return found
+
+    def test(self, rows: list[int], k: int, key: int) -> list[int] | None:
+        seen = {int(self.codes[row, k]) for row in rows}
+        if len(seen) == 1:
+            return None
+        if self.named[k]:
+            for attempt in range(64):
+                mask = mixed(key, attempt)
+                left = {code for code in seen if mixed(mask, code) & 1}
+                if 0 < len(left) < len(seen):
+                    return [row for row in rows if self.codes[row, k] in left]
+            return None
+        known = seen - {0}
+        if len(known) == 1:
+            return [row for row in rows if self.codes[row, k]]
+        cut = min(known) + drawn(key, max(known) - min(known))
+        missing_left = mixed(key, 0) & 1
+        return [row for row in rows if (self.codes[row, k] <= cut if self.codes[row, k] else missing_left)]
+
+    def entropy(self, rows: list[int]) -> float:
+        counts = [sum(self.classes[row] == c for row in rows) for c in range(self.size)]
+        return -sum(n * math.log(n / len(rows)) for n in counts if n)
+
+
+def world(seed: int, rows: int, classes: int) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    """Values of numbers and names, some missing; contours: precise, sets, plausibilities and nothing."""
+    rng = np.random.default_rng(seed)
+    K = int(rng.integers(1, 8))
+    named = rng.random(K) < 0.5
+    values = np.where(named, rng.integers(6, size=(rows, K)), np.round(rng.normal(size=(rows, K)), 1))
+    values = np.where(rng.random((rows, K)) < 0.1, np.nan, values)
+    score = np.nan_to_num(values) @ rng.normal(size=K) + rng.normal(size=rows)
+    klass = np.searchsorted(np.quantile(score, np.arange(1, classes) / classes), score)
+    contours = np.eye(classes)[klass]
+    kind = rng.random(rows)
+    contours[kind < 0.2, rng.integers(classes)] = 1.0
+    soft = (kind >= 0.2) & (kind < 0.35)
+    contours[soft] = np.maximum(contours[soft], np.round(rng.random((int(soft.sum()), classes)), 1))
+    contours[kind > 0.8] = 1.0
+    return values, named, contours
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_tree_is_that_of_the_slow_induction(seed: int) -> None:
+    values, named, contours = world(seed, 60, 3)
+    classes = contours.argmax(axis=1)
+    evidence = Evidence(named, 3)
+    evidence.add(values, evidence.contours.numbers(np.eye(3)[classes]))
+    codes = evidence.codes()
+    tree = Tree.of(evidence, evidence.memory(None), member_key(seed, 4))
+    slow = Slow(codes, named.tolist(), classes.tolist(), 3)
+    expected = slow.grow(list(range(60)), mixed(mixed(seed, 0), 4))
+    assert described(tree, codes, classes) == expected
+
+
+def described(tree: Tree, codes: Any, classes: Any) -> list[tuple[Any, ...]]:
+    """The nodes of a tree as `Slow` has them."""
+    found: list[tuple[Any, ...]] = []
+
+    def down(node: int, first: int) -> None:
+        rows = tree.rows[first : first + tree.size[node]]
+        k = int(tree.attribute[node])
+        if k < 0:
+            found.append((-1, tuple(np.bincount(classes[rows], minlength=3).tolist())))
+            return
+        left = tree.rows[first : first + tree.size[node + 1]]
+        found.append((k, tuple(sorted(set(codes[left, k].tolist())))))
+        down(node + 1, first)
+        down(node + int(tree.skip[node]), first + int(tree.size[node + 1]))
+
+    down(0, 0)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> None:
+    values, named, contours = world(seed, 80, 3)
+    evidence = Evidence(named[:1], 3)  # one attribute, so that leaves are large
+    evidence.add(values[:, :1], evidence.contours.numbers(contours))
+    tree = Tree.of(evidence, evidence.memory(None), member_key(seed, 0))
+    known = np.vstack([np.eye(3), tree.opinions[:, 0]])
+    first = 0
+    for node in np.flatnonzero(tree.attribute < 0):
+        rows = tree.rows[first : first + tree.size[node]]
+        first += int(tree.size[node])
+        theta = known[tree.skip[node]]
+        best = estimate(contours[rows])
+        reached = np.log(contours[rows] @ theta).sum()
+        assert theta.sum() == pytest.approx(1.0)
+        assert reached >= best.log_likelihood - 1e-5 * len(rows)
+    assert first == len(tree.rows)
+
+
+def assert_same(one: MemoryForest, other: MemoryForest) -> None:
+    mine, theirs = one.members(), other.members()
+    assert mine.told == theirs.told
+    for a, b in zip(mine.trees, theirs.trees, strict=True):
+        assert a.key == b.key
+        for column in ("attribute", "test", "size"):
+            np.testing.assert_array_equal(getattr(a, column), getattr(b, column))
+        inner = a.attribute >= 0
+        np.testing.assert_array_equal(a.skip[inner], b.skip[inner])
+        l = mine.size
+        theta_a, theta_b = (
+            np.concatenate([np.repeat(np.eye(l)[:, np.newaxis], 3, axis=1), tree.opinions])[tree.skip[~inner]]
+            for tree in (a, b)
+        )
+        np.testing.assert_array_equal(theta_a, theta_b)
+    np.testing.assert_array_equal(one.recent.scores, other.recent.scores)
+    np.testing.assert_array_equal(one.weights, other.weights)
+    some = one.evidence.values[:20]
+    if len(some):
+        np.testing.assert_array_equal(one.predict(some).theta, other.predict(some).theta)
+
+
+def forest(named: NDArray[np.bool_], classes: int) -> MemoryForest:
+    return MemoryForest(named, classes, trees=7, seed=5, level=0.75)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(1, 1_300),
+    cuts=st.lists(st.integers(0, 1_300), max_size=6),
+    looks=st.integers(0, 63),
+)
+def test_whatever_the_batches_one_forest(seed: int, rows: int, cuts: list[int], looks: int) -> None:
+    values, named, contours = world(seed, rows, 3)
+    at_once, in_parts = forest(named, 3), forest(named, 3)
+    at_once.observe(values, contours)
+    ends = [0, *sorted({min(cut, rows) for cut in cuts}), rows]
+    for i, (start, end) in enumerate(pairwise(ends)):
+        in_parts.observe(values[start:end], contours[start:end])
+        if looks >> i & 1:
+            in_parts.predict(values[:3])
+    assert_same(in_parts, at_once)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(seed=st.integers(0, 10**6), looks=st.integers(0, 2**12 - 1))
+def test_answers_corrections_and_withdrawals(seed: int, looks: int) -> None:
+    """What is told one after the other, looked at now and then, is what is told without a look."""
+    values, named, contours = world(seed, 300, 3)
+    rng = np.random.default_rng(seed)
+    often, never = forest(named, 3), forest(named, 3)
+    for each in (often, never):
+        each.observe(values, np.ones(contours.shape))
+    for i in range(240):
+        row = int(rng.integers(300))
+        contour = np.ones(3) if rng.random() < 0.1 else contours[int(rng.integers(300))]
+        for each in (often, never):
+            each.tell(row, contour)
+        if i % 20 == 7 and looks >> i // 20 & 1:
+            often.predict(values[:2])
+    assert_same(often, never)
+
+
+def test_rows_that_left_a_memory_have_no_trace() -> None:
+    """The members with the shortest memory are those of a log that never had the older rows."""
+    values, named, contours = world(3, 900, 3)
+    told = np.flatnonzero(contours.min(axis=1) < 1.0)
+    full = forest(named, 3)
+    full.observe(values, contours)
+    late = told[-200]
+    evidence = full.evidence
+    alone = Evidence(named, 3)
+    alone.add(values, np.where(np.arange(900) < late, -1, alone.contours.numbers(contours)))
+    expected = Tree.of(alone, alone.memory(None), member_key(5, 0))
+    found = full.members().trees[0]
+    for column in ("attribute", "test", "size"):
+        np.testing.assert_array_equal(getattr(found, column), getattr(expected, column))
+    assert set(found.rows.tolist()) == set(evidence.told[-200:].tolist())
+
+
+def test_members_that_did_well_lately_weigh_more() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(1_500, 4))
+    klass = (values[:, 0] * values[:, 1] > 0).astype(int)  # no attribute tells anything alone
+    found = forest(np.zeros(4, dtype=bool), 2)
+    found.observe(values, np.eye(2)[klass])
+    weights = found.weights
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights[:7].sum() > 0.95
+    few = forest(np.zeros(4, dtype=bool), 2)
+    few.observe(values[:99], np.eye(2)[klass[:99]])
+    assert np.ptp(few.weights) == 0.0
+
+
+def test_nothing_told_is_no_opinion() -> None:
+    found = forest(np.array([False]), 4)
+    found.observe(np.zeros((3, 1)), np.ones((3, 4)))
+    said = found.predict(np.array([[0.0], [np.nan]]))
+    assert said.theta.tolist() == [[0.25] * 4] * 2
+    assert said.belief.max() == 0.0
+    assert said.plausibility.min() == 1.0
+    assert said.classes.all()
+
+
+def test_regions_told_as_sets_stay_open() -> None:
+    """Members agree on the set, and none prefers the first class of it."""
+    found = forest(np.array([False]), 3)
+    found.observe(np.arange(20.0)[:, np.newaxis], np.array([[1.0, 1.0, 0.0]] * 10 + [[0.0, 0.0, 1.0]] * 10))
+    said = found.predict(np.array([[2.0], [18.0]]))
+    trees = found.members().opinions(np.array([[2.0]]), np.array([1 / 7] * 7 + [0.0] * 3), 0.75)
+    assert trees[0, 0] == pytest.approx([0.5, 0.5, 0.0])
+    assert said.belief[0, :2].max() < 0.3
+    assert said.plausibility[0, :2].min() > 0.8
+    assert said.plausibility[0, 2] < 0.5
+    assert said.klass[1] == 2

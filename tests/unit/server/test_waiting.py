@@ -1,0 +1,154 @@
+"""A labeller who waits gets what comes back, although all counts of the model are as when there was nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quercus.belief.codec import encode_sets
+from quercus.proto.v1 import model_pb2, query_pb2
+from quercus.server.config import Config
+from quercus.server.core.service_core import Core
+from quercus.server.labelling.query_stream import QueryStream
+from quercus.server.services.queries import QueryService
+from quercus.server.wire.models import complete
+from quercus.storage import AgendaEntry, Policy
+from quercus.storage.queries.records import Leased
+from quercus.storage.store import Store
+
+DEADLINE_S = 20
+NOTHING: Callable[[], object] = lambda: None  # noqa: E731
+
+
+class Quiet(Store):
+    """A store whose changes are noticed when the test says so; something may happen right before and after a try."""
+
+    told = 0
+    tries = 0  # of bob, which brought nothing
+    before = after = staticmethod(NOTHING)  # bob's next try
+
+    def change_token(self) -> int:
+        return self.told
+
+    def lease(self, model: str, labeller: str, *args: Any, **fields: Any) -> Leased:
+        before, after = (self.before, self.after) if labeller == "bob" else (NOTHING, NOTHING)
+        if labeller == "bob":
+            self.before = self.after = NOTHING
+        before()
+        leased = super().lease(model, labeller, *args, **fields)
+        after()
+        self.tries += labeller == "bob" and not leased.queries
+        return leased
+
+
+async def unary(core: Core, model: str) -> query_pb2.Query:
+    request = query_pb2.LeaseQueriesRequest(model=f"models/{model}", labeller="bob")
+    request.wait.FromSeconds(DEADLINE_S)
+    (query,) = (await QueryService(core).LeaseQueries(request, None)).queries
+    return query
+
+
+async def stream(core: Core, model: str) -> query_pb2.Query:
+    over = asyncio.Event()
+
+    async def requests() -> AsyncIterator[query_pb2.StreamQueriesRequest]:
+        yield query_pb2.StreamQueriesRequest(model=f"models/{model}", labeller="bob", credits=1)
+        await over.wait()
+
+    async for response in QueryStream(core).run(requests()):
+        if response.HasField("query"):
+            over.set()
+            query = response.query
+    return query
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Quiet:
+    opened = Quiet.open(f"sqlite:///{tmp_path / 'store.db'}")
+    assert isinstance(opened, Quiet)
+    specification = complete(
+        model_pb2.Specification(
+            attributes=[model_pb2.Attribute(name="X", nominal=model_pb2.NominalAttribute(values=["a", "b"]))],
+            classes=["p", "q"],
+            budget=5,
+        )
+    )
+    opened.create_model("m", specification.SerializeToString(), budget=5)
+    opened.append_instances("m", ["a", "b"], np.zeros((2, 1)), encode_sets(np.array([3, 3], dtype=np.uint64)))
+    opened.publish("m", as_of=2, snapshot=b"", agenda=[AgendaEntry(1, b"", b""), AgendaEntry(2, b"", b"")])
+    return opened
+
+
+def take(store: Store, labeller: str = "ann", limit: int = 1) -> list[tuple[int, str]]:
+    return [(each.number, each.token) for each in store.lease("m", labeller, limit, 60.0).queries]
+
+
+def wait(store: Quiet, way: Any, model: str) -> query_pb2.Query:
+    """What bob gets, who first gets nothing."""
+
+    async def run() -> query_pb2.Query:
+        core = Core(store, Config(store="unused", poll_ms=1))
+        core.start()
+        try:
+            async with asyncio.timeout(DEADLINE_S + 5):
+                while not core.changes.count:  # what is there when a server starts is told too
+                    await asyncio.sleep(0.001)
+                bob = asyncio.create_task(way(core, model))
+                while not store.tries:
+                    await asyncio.sleep(0.001)
+                store.told += 1
+                found: query_pb2.Query = await bob
+                return found
+        finally:
+            await core.close()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(params=[unary, stream], ids=lambda way: way.__name__)
+def way(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture(params=["m", "-"])
+def model(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_what_was_taken_between_look_and_try_comes_back(store: Quiet, way: Any, model: str) -> None:
+    held: list[tuple[int, str]] = []
+    store.before = lambda: held.extend(take(store, limit=2))
+    store.after = lambda: [store.release("m", *each) for each in held]
+    assert wait(store, way, model).name == "models/m/queries/1"
+
+
+def test_another_query_is_open_than_was(store: Quiet, way: Any, model: str) -> None:
+    """One is held and one is open, as before; bob skipped that which was open before."""
+    (held,) = take(store)
+    (other,) = take(store, "bob")
+    store.skip("m", *other)
+
+    def exchange() -> None:
+        store.skip("m", *held)
+        assert [number for number, _ in take(store)] == [other[0]]
+
+    store.after = exchange
+    assert wait(store, way, model).name == f"models/m/queries/{held[0]}"
+
+
+def test_a_labeller_may_hold_more(store: Quiet, way: Any, model: str) -> None:
+    store.set_policy("m", Policy(max_held=1))
+    take(store, "bob")
+    store.after = lambda: store.set_policy("m", Policy(max_held=2))
+    assert wait(store, way, model).name == "models/m/queries/2"
+
+
+def test_a_budget_that_was_lowered_for_a_moment(store: Quiet, way: Any, model: str) -> None:
+    take(store)
+    specification = store.get_model("m").specification
+    store.before = lambda: store.respecify("m", specification, budget=1)
+    store.after = lambda: store.respecify("m", specification, budget=5)
+    assert wait(store, way, model).name == "models/m/queries/2"

@@ -1,0 +1,1 @@
+"""The forest of many memories: extremely randomised evidential trees that remember different lengths of the past."""

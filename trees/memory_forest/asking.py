@@ -1,0 +1,126 @@
+"""What the forest asks about: where its mean estimate has little margin, and what covers many rows (theory §10.5)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.ask.strategies import covering
+from quercus.trees.ask.strategies.row_sample import lots, room, sketch
+from quercus.trees.memory_forest import nodes
+from quercus.trees.memory_forest.evidence import UNTOLD, Evidence
+from quercus.trees.memory_forest.forest import MemoryForest
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+COVER = 0.05  # what covering other rows is worth
+EXPLORE = 6  # one query in so many goes by what it covers alone
+FIRST = 2  # queries for each class that do so at the start, at most
+TIE = 1e-12
+KNOWN = 4  # times as many rows that cover are looked at as others
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A row to ask about.
+
+    Parameters
+    ----------
+    row
+        Its number.
+    pool
+        The candidates that were looked at.
+    scores
+        Theirs; minus infinity of those that were chosen before.
+    """
+
+    row: int
+    pool: Ints
+    scores: Floats
+
+
+def ask(forest: MemoryForest, candidates: Ints, limit: int) -> Iterator[Choice]:
+    """Yield at most `limit` of the `candidates`, numbers of rows, in the order to ask about them.
+
+    A row's worth is 1 less the margin of the mean estimate, ``1 - (θ_(1) - θ_(2))``; nothing before the first row is
+    told. Its score adds what it covers: by how much it brings other rows nearer to one that was told or asked about,
+    as a share of the most that a candidate brings, times .05. The share alone counts at first, until every class has a
+    told row, for 2·l queries at most; and in one query of six. Of equal rows a lot decides.
+    """
+    evidence = forest.evidence
+    most = room(len(evidence.named))
+    pool = sketch(np.sort(candidates), most)
+    if not pool.size:
+        return
+    pool = pool[np.argsort(lots(pool))]
+    told = len(evidence.told)
+    worth = margin_worth(forest, pool) if told else np.zeros(pool.size)
+    cover = Cover(evidence, pool, most)
+    beginning = not all_classes_told(evidence)
+    free = np.ones(pool.size, dtype=bool)
+    for asked in range(told, told + min(limit, pool.size)):
+        shares = cover.shares(free)
+        by_cover = asked % EXPLORE == 0 or (beginning and asked < FIRST * evidence.size)
+        score = np.where(free, COVER * shares + (0.0 if by_cover else worth), -np.inf)
+        chosen = int((score >= score.max() - TIE).argmax())
+        yield Choice(int(pool[chosen]), pool, score)
+        free[chosen] = False
+        cover.take(chosen)
+
+
+def margin_worth(forest: MemoryForest, pool: Ints) -> Floats:
+    """Return 1 less the margin of the mean estimate of each row, of the classes that its label leaves plausible."""
+    evidence = forest.evidence
+    theta = forest.theta(evidence.values[pool])
+    kinds = evidence.kinds[pool]
+    partly = np.flatnonzero(kinds != UNTOLD)
+    if partly.size:
+        joint = theta[partly] * evidence.contours.values[kinds[partly]]
+        total = joint.sum(axis=1, keepdims=True)
+        theta[partly] = np.where(total > 0.0, joint / np.where(total > 0.0, total, 1.0), theta[partly])
+    falling = np.sort(theta, axis=1)
+    worth: Floats = 1.0 - (falling[:, -1] - falling[:, -2])
+    return worth
+
+
+def all_classes_told(evidence: Evidence) -> bool:
+    """Tell whether each class has a told row: one whose share of the class, at the root, is at least one half."""
+    contours, kinds = evidence.contours, evidence.kinds[evidence.told]
+    if not kinds.size:
+        return False
+    order = np.argsort(contours.rank)
+    count = np.bincount(kinds, minlength=len(order))[order]
+    kind, count = order[count > 0].astype(np.int32), count[count > 0].astype(np.int64)
+    theta, share = np.empty(evidence.size), np.zeros((len(kind), evidence.size))
+    if nodes.estimate(len(kind), kind, count, contours.values, contours.sole, theta, share):
+        return bool((theta > 0.0).all())
+    return bool((share >= 0.5).any(axis=0).all())
+
+
+class Cover:
+    """How near rows are to one that was told or asked about, and what each candidate would bring."""
+
+    def __init__(self, evidence: Evidence, pool: Ints, most: int) -> None:
+        codes, bins = evidence.codes(), evidence.book.bins()
+        rows = sketch(np.arange(len(evidence)), most)
+        known = sketch(np.sort(evidence.told), KNOWN * most)
+        candidates, others = _ordered(codes[pool], bins), _ordered(codes[rows], bins)
+        self._far = covering.distances(candidates, others, bins)
+        self._near = covering.nearest(others, _ordered(codes[known], bins), bins)
+
+    def shares(self, free: NDArray[np.bool_]) -> Floats:
+        """Return what each candidate brings, as a share of the most that a `free` one can bring."""
+        gains = covering.gains(self._far, self._near)
+        return np.asarray(gains / max(1, int(gains[free].max())))
+
+    def take(self, candidate: int) -> None:
+        """A candidate is asked about."""
+        self._near = np.minimum(self._near, self._far[candidate])
+
+
+def _ordered(codes: NDArray[np.uint16], bins: Ints) -> NDArray[np.int16]:
+    """Return codes as `covering` wants them: those of numbers from 0 on, that of a missing one behind them."""
+    found = np.where(bins > 0, np.where(codes == 0, bins, codes.astype(np.int64) - 1), codes)
+    return found.astype(np.int16)

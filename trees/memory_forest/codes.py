@@ -1,0 +1,75 @@
+"""Values as codes: bins between quantile cuts, and names; 0 for a missing value."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.tree.splits import thresholds
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Codes = NDArray[np.uint16]
+
+CUTS = 200  # of a number, at most
+SETTLED = 1_000
+
+
+def rows_that_cut(rows: int) -> int:
+    """Return how many of the first `rows` rows the cuts of numbers are quantiles of.
+
+    All of them up to 1,000, then 1,000, 2,000, 4,000, ...: so codes change ever more rarely, and are a function of the
+    log.
+
+    Examples
+    --------
+    >>> [rows_that_cut(rows) for rows in (7, 1_000, 1_999, 2_000, 5_000)]
+    [7, 1000, 1000, 2000, 4000]
+    """
+    return rows if rows < SETTLED else SETTLED << ((rows // SETTLED).bit_length() - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Codebook:
+    """The codes of values.
+
+    Parameters
+    ----------
+    named
+        (K,) whether the attribute is nominal: its values are indices of names.
+    cuts
+        Of each attribute, rising; of a nominal one none.
+    """
+
+    named: Bools
+    cuts: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, values: Floats, named: Bools) -> "Codebook":
+        """Return the codes whose cuts are quantiles of `values` (n, K)."""
+        none = np.empty(0)
+        return cls(
+            named,
+            tuple(
+                none if name else thresholds(column, CUTS)
+                for column, name in zip(values.T, named, strict=True)
+            ),
+        )
+
+    def codes(self, values: Floats) -> Codes:
+        """Return the codes (n, K) of values (n, K)."""
+        found = np.zeros(values.shape, np.uint16)
+        for k, cuts in enumerate(self.cuts):
+            column = values[:, k]
+            known = ~np.isnan(column)
+            if self.named[k]:
+                found[known, k] = column[known].astype(np.int64) + 1
+            else:
+                found[known, k] = np.searchsorted(cuts, column[known], side="right") + 1
+        return found
+
+    def bins(self) -> NDArray[np.int64]:
+        """Return the number of bins of each number, 0 for names: (K,)."""
+        return np.array(
+            [0 if name else len(cuts) + 1 for cuts, name in zip(self.cuts, self.named, strict=True)]
+        )

@@ -1,0 +1,134 @@
+"""The forest of many memories: it follows the log, and predicts (theory §10).
+
+The forest is a function of the log: of the rows, of what was told of each, and of the order in which that was told. It
+does not depend on the batches, nor on the moments at which somebody looked.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.trees.learners.cells import Value
+from quercus.trees.learners.predictions import Predictions, first
+from quercus.trees.memory_forest.evidence import Evidence
+from quercus.trees.memory_forest.members import Members
+from quercus.trees.memory_forest.recent import Recent
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class MemoryForest:
+    """The forest of many memories.
+
+    Parameters
+    ----------
+    named
+        (K,) whether an attribute is nominal: its values are indices of names, with any number of names.
+    size
+        Number of classes, l.
+    trees
+        Number of trees; three naive-Bayes members stand beside them.
+    seed
+        Of the draws.
+    level
+        Of the discounts of leaves, in (0, 1]: the lower, the larger the sets that are predicted.
+
+    Attributes
+    ----------
+    evidence
+        What the log said.
+    recent
+        How the members did lately.
+    """
+
+    def __init__(self, named: Bools, size: int, *, trees: int, seed: int, level: float) -> None:
+        self.evidence = Evidence(named, size)
+        self.trees = trees
+        self.seed = seed
+        self.level = level
+        self._members: Members | None = None
+        self.recent = Recent(self.members())
+
+    def observe(self, values: Floats, contours: Floats) -> None:
+        """Take rows (n, K) with what is known of their classes, contours (n, l); constant ones say nothing."""
+        values = np.asarray(values, dtype=np.float64)
+        kinds = (
+            self.evidence.contours.numbers(np.asarray(contours, dtype=np.float64)) if len(values) else None
+        )
+        if kinds is None:
+            return
+        informed = np.flatnonzero(kinds >= 0)
+        told, taken = len(self.evidence.told), 0
+        for at, boundary in enumerate(self.recent.boundaries(told, len(informed))):
+            end = int(informed[boundary - told - 1]) + 1
+            self._add(values[taken:end], kinds[taken:end])
+            taken = end
+            if at == 0 and not self.recent.ended(boundary):
+                self.recent.skip(boundary)
+            self.recent.score(self.evidence, self.members())
+        self._add(values[taken:], kinds[taken:])
+
+    def tell(self, row: int, contour: Floats) -> None:
+        """Put a contour (l,) in the place of what is known of a row; a constant one takes back what was told."""
+        (kind,) = self.evidence.contours.numbers(np.asarray(contour, dtype=np.float64)[np.newaxis])
+        told = len(self.evidence.told)
+        withdrawn = self.evidence.say(row, int(kind))
+        self._members = None
+        if withdrawn is not None:
+            self.recent.withdraw(withdrawn)
+        elif len(self.evidence.told) > told and self.recent.ended(told + 1):
+            self.recent.score(self.evidence, self.members())
+
+    def members(self) -> Members:
+        """Return the members as they are now, grown if something was told since."""
+        if self._members is None:
+            self._members = Members.of(self.evidence, self.trees, self.seed)
+        return self._members
+
+    @property
+    def weights(self) -> Floats:
+        """(members,) the weight of each, with sum 1."""
+        return self.recent.weights(self.trees)
+
+    def theta(self, values: Floats) -> Floats:
+        """Return the mean estimate of rows of values (m, K): (m, l)."""
+        return self.members().opinions(values, self.weights, self.level)[:, 0]
+
+    def predict(self, values: Floats) -> Predictions:
+        """Return what the forest says of rows of values (m, K).
+
+        Its bounds are discounted to the reliability ``T / (T + l)`` after T told rows: a forest that was told little
+        has seen few classes.
+        """
+        members = self.members()
+        said = members.opinions(values, self.weights, self.level)
+        reliable = members.told / (members.told + members.size)
+        theta, belief = said[:, 0], reliable * said[:, 1]
+        plausibility = np.minimum(1.0 - reliable + reliable * said[:, 2], 1.0)
+        return Predictions(first(theta), theta, belief, plausibility)
+
+    def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
+        """Return what the forest says of rows of values, None for unknown ones.
+
+        Raises
+        ------
+        InvalidInput
+            When a value is a set or a range.
+        """
+        for i, row in enumerate(rows):
+            for k, value in enumerate(row):
+                if not isinstance(value, float | int | None):
+                    reason = f"is {shown(value)}, must be one value or unknown: this forest takes no sets of values"
+                    raise InvalidInput(f"rows[{i}][{k}]", reason)
+        return self.predict(
+            np.array([[math.nan if v is None else v for v in row] for row in rows], dtype=np.float64)
+        )
+
+    def _add(self, values: Floats, kinds: NDArray[np.int32]) -> None:
+        if len(values):
+            self.evidence.add(values, kinds)
+            self._members = None

@@ -1,0 +1,262 @@
+"""Compiled: what a node knows of its rows, and the test that it draws (theory §10.2).
+
+The rows of a node stand in one piece of an array of row numbers, in the order of their contours, so that equal
+contours are neighbours: *runs*. Sums over a run are counts times shares, and runs stand in an order of their own;
+so a sum does not depend on the order of the rows.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.memory_forest.draws import PLACES, Whole, below, heads, keyed
+
+Codes = NDArray[
+    np.uint16
+]  # (rows, K): 0 for a missing value, else a bin or the index of a name, counted from 1
+Rows = NDArray[np.int32]
+Kinds = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+NONE = -1
+ATTEMPTS = 64  # at a subset of the names that parts the rows
+ALL_KNOWN = 0xFFFF  # cut of a test that parts known numbers from missing ones
+SOLE = 1.0 - 1e-9  # a class with this much probability is the only one
+STEPS = 300  # of E2M, at most
+EXCESS = 1e-7  # KKT excess (theory §2.2) that E2M stops at
+FEW = 4  # steps before a vertex is tried
+TABLED = 4_096
+
+
+@compiled
+def runs_of(rows: Rows, start: int, end: int, kinds: Kinds, kind: Kinds, count: Ints) -> int:
+    """Write contour and length of each run of ``rows[start:end]``; return how many runs there are."""
+    runs = 0
+    for i in range(start, end):
+        here = kinds[rows[i]]
+        if runs == 0 or kind[runs - 1] != here:
+            kind[runs] = here
+            count[runs] = 0
+            runs += 1
+        count[runs - 1] += 1
+    return runs
+
+
+@compiled
+def estimate(
+    runs: int, kind: Kinds, count: Ints, contours: Floats, sole: Kinds, theta: Floats, share: Floats
+) -> bool:
+    """Write ``θ̂`` (l,) of a node and the shares of the classes in each run (theory §2.2).
+
+    Where every contour leaves one class, as `sole` tells, θ̂ are frequencies, no shares are written, and it returns
+    true. Else E2M begins with equal probabilities, so that of many maximisers the one is found that prefers no class
+    without reason. A maximiser at a vertex is approached ever more slowly; its KKT
+    condition proves it instead.
+    """
+    l = contours.shape[1]
+    total, precise = 0.0, True
+    for d in range(runs):
+        total += count[d]
+        precise = precise and sole[kind[d]] != NONE
+    if precise:
+        theta[:] = 0.0
+        for d in range(runs):
+            theta[sole[kind[d]]] = count[d] / total
+        return True
+    theta[:] = 1.0 / l
+    for step in range(STEPS):
+        if step == FEW and _at_vertex(runs, kind, count, contours, theta, total):
+            break
+        share_out(runs, kind, contours, theta, share)
+        excess = 0.0
+        for c in range(l):
+            if theta[c] > 0.0:
+                mass = 0.0
+                for d in range(runs):
+                    mass += count[d] * share[d, c]
+                mass /= total
+                excess = max(excess, mass / theta[c] - 1.0)
+                theta[c] = mass
+        if excess <= EXCESS:
+            break
+    _at_vertex(runs, kind, count, contours, theta, total)
+    share_out(runs, kind, contours, theta, share)
+    return False
+
+
+@compiled
+def share_out(runs: int, kind: Kinds, contours: Floats, theta: Floats, share: Floats) -> None:
+    """Write ``s_ic = θ_c pl_ic / Σ_k θ_k pl_ik`` of each run, (runs, l)."""
+    l = theta.shape[0]
+    for d in range(runs):
+        total = 0.0
+        for c in range(l):
+            share[d, c] = theta[c] * contours[kind[d], c]
+            total += share[d, c]
+        for c in range(l):
+            share[d, c] /= total
+
+
+@compiled
+def _at_vertex(runs: int, kind: Kinds, count: Ints, contours: Floats, theta: Floats, total: float) -> bool:
+    """Put all probability on the likeliest class if that is the only maximiser: all other ``g_c < 1``."""
+    l = theta.shape[0]
+    a = 0
+    for c in range(l):
+        if theta[c] > theta[a]:
+            a = c
+    for d in range(runs):
+        if contours[kind[d], a] <= 0.0:
+            return False
+    for c in range(l):
+        g = 0.0
+        for d in range(runs):
+            g += count[d] * contours[kind[d], c] / contours[kind[d], a]
+        if c != a and g >= total * SOLE:
+            return False
+    theta[:] = 0.0
+    theta[a] = 1.0
+    return True
+
+
+@compiled
+def goes_left(code: Whole, named: bool, test: int, key: np.uint64) -> bool:
+    """Tell the side of a code. `test`: twice the cut, plus 1 if missing numbers go left; of names the attempt.
+
+    `key` is that of the attempt, and no matter for numbers.
+    """
+    if named:
+        return heads(keyed(key, code))
+    return bool((test & 1) == 1 if code == 0 else code <= test >> 1)
+
+
+@compiled
+def draw_cut(codes: Codes, rows: Rows, start: int, end: int, k: int, key: np.uint64) -> int:
+    """Draw the test of a numeric attribute; `NONE` where it does not vary."""
+    low, high, missing = np.int64(ALL_KNOWN), np.int64(0), False
+    for i in range(start, end):
+        code = np.int64(codes[rows[i], k])
+        if code == 0:
+            missing = True
+        else:
+            if code < low:  # noqa: PLR1730 - kept typed
+                low = code
+            if code > high:  # noqa: PLR1730
+                high = code
+    if low < high:
+        return 2 * (int(low) + below(key, high - low)) + heads(keyed(key, 0))
+    return 2 * ALL_KNOWN if missing and high > 0 else NONE
+
+
+@compiled
+def draw_names(codes: Codes, rows: Rows, start: int, end: int, k: int, key: np.uint64) -> int:
+    """Draw the names that go left: the first attempt that parts the rows; `NONE` where none does."""
+    first = np.int64(codes[rows[start], k])
+    varies = False
+    for i in range(start + 1, end):
+        if codes[rows[i], k] != first:
+            varies = True
+            break
+    if not varies:
+        return NONE
+    for attempt in range(ATTEMPTS):
+        mask = keyed(key, attempt)
+        side = heads(keyed(mask, first))
+        for i in range(start + 1, end):
+            if heads(keyed(mask, np.int64(codes[rows[i], k]))) != side:
+                return attempt
+    return NONE
+
+
+@compiled
+def count_left(
+    codes: Codes, rows: Rows, start: int, runs: int, count: Ints, k: int, named: bool, test: int,
+    key: np.uint64, left: Ints,
+) -> None:  # fmt: skip
+    """Write how many rows of each run go left."""
+    i = start
+    for d in range(runs):
+        found = 0
+        for _ in range(count[d]):
+            found += goes_left(np.int64(codes[rows[i], k]), named, test, key)
+            i += 1
+        left[d] = found
+
+
+@compiled
+def n_log_n(x: float, table: Floats) -> float:
+    """Return ``x ln x``, of small whole numbers out of a table."""
+    whole = np.int64(x)
+    if whole == x and whole < TABLED:
+        return table[whole]  # type: ignore[no-any-return]
+    return x * np.log(x) if x > 0.0 else 0.0
+
+
+@compiled
+def purity(runs: int, count: Ints, left: Ints, precise: bool, share: Floats, table: Floats) -> float:
+    """Return ``-Σ_sides n H`` in nats: it orders the tests of a node as the gain does.
+
+    Where all labels are precise a run is a class.
+    """
+    found = 0.0
+    on_left, on_right = 0, 0
+    for d in range(runs):
+        on_left += left[d]
+        on_right += count[d] - left[d]
+    found -= n_log_n(float(on_left), table) + n_log_n(float(on_right), table)
+    if precise:
+        for d in range(runs):
+            found += n_log_n(float(left[d]), table) + n_log_n(float(count[d] - left[d]), table)
+        return found
+    for c in range(share.shape[1]):
+        mine, other = 0.0, 0.0
+        for d in range(runs):
+            mine += left[d] * share[d, c]
+            other += (count[d] - left[d]) * share[d, c]
+        found += n_log_n(mine, table) + n_log_n(other, table)
+    return found
+
+
+@compiled
+def choose(
+    codes: Codes, named: Bools, rows: Rows, start: int, end: int, key: np.uint64, runs: int, count: Ints,
+    precise: bool, share: Floats, table: Floats, order: Ints, left: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Return attribute and test of a node, ``(NONE, 0)`` where nothing varies.
+
+    Attributes come in an order that the key draws; of those that vary the first ``⌈√K⌉`` get a test. Of tests with
+    equal gains the first stays.
+    """
+    K = named.shape[0]
+    wanted = np.int64(np.ceil(np.sqrt(K)))
+    for k in range(K):
+        order[k] = k
+    best, found, chosen, drawn = -np.inf, NONE, 0, 0
+    for place in range(K):
+        other = place + below(keyed(key, PLACES + place), K - place)
+        k = order[other]
+        order[other] = order[place]
+        mine = keyed(key, PLACES + K + k)
+        if named[k]:  # noqa: SIM108 - two kernels
+            test = draw_names(codes, rows, start, end, k, mine)
+        else:
+            test = draw_cut(codes, rows, start, end, k, mine)
+        if test == NONE:
+            continue
+        count_left(codes, rows, start, runs, count, k, named[k], test, keyed(mine, test), left)
+        pure = purity(runs, count, left, precise, share, table)
+        if pure > best:
+            best, found, chosen = pure, k, test
+        drawn += 1
+        if drawn == wanted:
+            break
+    return found, chosen
+
+
+def log_table() -> Floats:
+    """Return ``n ln n`` of the whole numbers below `TABLED`."""
+    table = np.arange(float(TABLED))
+    table[1:] *= np.log(table[1:])
+    return table
