@@ -9,7 +9,7 @@ from _streams import Floats, Ints, batches
 from sklearn.tree import DecisionTreeClassifier
 
 from quercus.specification.model import Specification
-from quercus.trees.stream import GrowthState, grow
+from quercus.trees.growth.stream import GrowthState, grow
 
 LEAST_LEAVES = (1, 2, 3, 5, 10, 20, 30)  # scikit-learn's min_samples_leaf: all are tried, the best counts
 

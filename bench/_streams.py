@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import Specification
-from quercus.trees.stream import Observed
+from quercus.trees.growth.stream import Observed
 
 DEPTH = 5
 NOISE = 0.05

@@ -10,7 +10,7 @@ from _streams import STOPPING, batches, dictionaries, nominal, precise, train
 from river import tree
 from sklearn.tree import DecisionTreeClassifier
 
-from quercus.trees.stream import GrowthState, grow
+from quercus.trees.growth.stream import GrowthState, grow
 
 STREAM = nominal()
 ROWS, ONE_BY_ONE = 100_000, 10_000

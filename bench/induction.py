@@ -12,7 +12,7 @@ from _report import Report, Row, options, reporting
 from _streams import NOISE, STOPPED, STOPPING, nominal, train
 from sklearn.tree import DecisionTreeClassifier
 
-from quercus.trees.stream import GrowthState, Observed, grow
+from quercus.trees.growth.stream import GrowthState, Observed, grow
 
 ROWS, CLASSES, VACUOUS = 8_000, 3, 0.5
 TARGET_S = 0.5

@@ -13,10 +13,10 @@ from _measure import times
 from _report import Report, Row, axes, dots, options, reporting
 from scipy.optimize import minimize
 
-from quercus.trees.cells import Cells
-from quercus.trees.interval import IntervalSolver, entropy_intervals
-from quercus.trees.likelihood import estimate
-from quercus.trees.prepare import prepare
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.interval import IntervalSolver, entropy_intervals
+from quercus.trees.likelihood.maximiser import estimate
+from quercus.trees.precompile import prepare
 
 ALPHA = 0.8
 STARTS = 8

@@ -16,7 +16,7 @@ from _measure import Clock, milliseconds, times
 from _report import Report, Row, options, reporting
 from _streams import STOPPED, STOPPING, batches, hold_out, nominal, precise, train
 
-from quercus.trees.stream import GrowthState, grow
+from quercus.trees.growth.stream import GrowthState, grow
 
 JAVA = shutil.which("java")
 JAR = Path(os.environ.get("WEKA_JAR", "/usr/share/java/weka.jar"))

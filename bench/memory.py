@@ -30,10 +30,10 @@ def grow_quercus(n: int, alpha: float, kind: str) -> dict[str, float]:
     import numpy as np  # noqa: PLC0415 - the child process loads what it measures, and nothing else
     from _streams import STOPPING, TRAIN_SEED, doubtful, nominal, precise  # noqa: PLC0415
 
-    from quercus.server import heap  # noqa: PLC0415
-    from quercus.trees.stream import GrowthState, Observed, grow  # noqa: PLC0415
+    from quercus.server.growth import memory_release  # noqa: PLC0415
+    from quercus.trees.growth.stream import GrowthState, Observed, grow  # noqa: PLC0415
 
-    heap.keep_small()  # as the grower does
+    memory_release.keep_small()  # as the grower does
     stream, rng = nominal(), np.random.default_rng(TRAIN_SEED)
     contours = {"precise": precise, "doubtful": doubtful}[kind]
     spec = stream.specification(alpha=alpha, **STOPPING)

@@ -37,7 +37,7 @@ COUNTS, QUICK_COUNTS = (1, 100, 400, 1_000, 10_000), (1, 100)
 WAITING_MODELS, LABELLERS = 600, 20
 CPU_TARGET_MS, JUDGED_CPU = 2.0, 400
 PUSH_TARGET, JUDGED_PUSH = 1.3, 1_000
-START = "import sys; sys.argv[0] = 'quercus'; from quercus.client.cli import main; main()"
+START = "import sys; sys.argv[0] = 'quercus'; from quercus.cli.main import main; main()"
 
 
 @dataclass

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
-from quercus.trees.stream import GrowthState, Observed, grow
+from quercus.trees.growth.stream import GrowthState, Observed, grow
 
 ROWS, DISTINCT, CLASSES, ATTRIBUTES, VALUES = 1_000, 200, 3, 4, 4
 LABELLED = 100  # of the peer's rows; the rest are its candidates, as many as ours

@@ -25,8 +25,8 @@ from _streams import (
     train,
 )
 
-from quercus.trees.incremental.growing import GrowingTree
-from quercus.trees.stream import GrowthState, Observed, grow
+from quercus.trees.growth.incremental.growing import GrowingTree
+from quercus.trees.growth.stream import GrowthState, Observed, grow
 
 EVERY = 10_000
 NEVER = 2**31  # so many rows that there is no look but the one at the end

@@ -1,6 +1,6 @@
-"""The client.
+"""The Python client of the service.
 
-A library (:class:`Client`, :class:`quercus.client.aio.Client`) and the command line ``quercus``.
+Start with :class:`Client`, or :class:`quercus.client.aio.Client` for asyncio. The command line stands in `quercus.cli`.
 """
 
 if __name__ != "quercus.client":  # by another name every class would exist twice

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import grpc
 
-from quercus.client import asks, convert, pushing, requests, transport
+from quercus.client import convert, pushing, query_calls, requests, transport
 from quercus.client.aio_labelling import LabellingCalls
 from quercus.client.aio_streaming import AsyncQueryStream
 from quercus.client.classifying import Form, Forms, Wanted
@@ -275,7 +275,7 @@ class Client(LabellingCalls):
     ) -> Lease:
         """Lease one query, waiting up to ``wait_s`` (at most 60) for one."""
         newest = self._sequences.newest(model)
-        ask = asks.lease(model, labeller, lease_s, wait_s, newest, only)
+        ask = query_calls.lease(model, labeller, lease_s, wait_s, newest, only)
         try:
             return await self._ask(ask, self.timeout_s + wait_s)
         except FailedPrecondition as error:
@@ -283,7 +283,9 @@ class Client(LabellingCalls):
                 raise
         self._sequences.forget(model)  # what was seen was of a model that is gone
         self._forms.forget(model)
-        return await self._ask(asks.lease(model, labeller, lease_s, wait_s, 0, only), self.timeout_s + wait_s)
+        return await self._ask(
+            query_calls.lease(model, labeller, lease_s, wait_s, 0, only), self.timeout_s + wait_s
+        )
 
     async def queries(
         self,

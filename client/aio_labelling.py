@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
 
-from quercus.client import asks, convert
+from quercus.client import convert, query_calls
 from quercus.client.answers import (
     Amendment,
     Answer,
@@ -22,10 +22,10 @@ from quercus.client.answers import (
     taking_back,
     together,
 )
-from quercus.client.asks import Ask
 from quercus.client.errors import Unavailable, from_rpc
 from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
 from quercus.client.labels import LabelLike
+from quercus.client.query_calls import Ask
 from quercus.client.results import AnswerReport, Query
 from quercus.client.stubs import Stubs
 from quercus.client.transport import Outage, Sequences
@@ -66,31 +66,31 @@ class LabellingCalls:
         took_s: float | None = None,
     ) -> AnswerReport:
         """Answer a query, with a label as :meth:`quercus.client.Client.answer` takes it."""
-        return await self._say(query.model, asks.answer(query, label, reliability, comment, took_s))
+        return await self._say(query.model, query_calls.answer(query, label, reliability, comment, took_s))
 
     async def refuse(self, query: Query, *, comment: str = "") -> AnswerReport:
         """Say that nobody can tell: the instance is not asked again."""
-        return await self._say(query.model, asks.refuse(query, comment))
+        return await self._say(query.model, query_calls.refuse(query, comment))
 
     async def skip(self, query: Query, *, comment: str = "") -> None:
         """Say that it is not for you: others are asked, you are not asked about the instance again."""
-        await self._ask(asks.give_back(query, asks.How.HOW_SKIP, comment=comment))
+        await self._ask(query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     async def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
         """Give a query back for later: nobody gets it before ``delay_s`` (1 to 86,400) have passed."""
-        await self._ask(asks.give_back(query, asks.How.HOW_POSTPONE, delay_s, comment))
+        await self._ask(query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
 
     async def release(self, query: Query) -> None:
         """Give a query back to whoever asks next."""
-        await self._ask(asks.give_back(query))
+        await self._ask(query_calls.give_back(query))
 
     async def end_lease(self, name: str, labeller: str = "", *, comment: str = "") -> None:
         """End the lease of a query, as :meth:`quercus.client.Client.end_lease`."""
-        await self._ask(asks.end_lease(name, labeller, comment))
+        await self._ask(query_calls.end_lease(name, labeller, comment))
 
     async def extend_lease(self, query: Query, lease_s: float) -> None:
         """Hold a query for ``lease_s`` seconds from now."""
-        await self._ask(asks.extend(query, lease_s))
+        await self._ask(query_calls.extend(query, lease_s))
 
     async def correct(
         self,
@@ -102,11 +102,11 @@ class LabellingCalls:
         comment: str = "",
     ) -> AnswerReport:
         """Put another answer in the place of your own, as :meth:`quercus.client.Client.correct`."""
-        return await self._say(query.model, asks.correct(query, label, labeller, reliability, comment))
+        return await self._say(query.model, query_calls.correct(query, label, labeller, reliability, comment))
 
     async def undo(self, query: Query, *, labeller: str | None = None, comment: str = "") -> AnswerReport:
         """Take your answer, or your refusal, back: the instance may be asked again. The budget stays spent."""
-        return await self._say(query.model, asks.undo(query, labeller, comment))
+        return await self._say(query.model, query_calls.undo(query, labeller, comment))
 
     async def answers(
         self,
@@ -190,19 +190,19 @@ class LabellingCalls:
 
     async def labellers(self, model: str) -> list[Labeller]:
         """What each labeller of a model did, in order of name."""
-        return await self._ask(asks.labellers(model))
+        return await self._ask(query_calls.labellers(model))
 
     async def labelling_policy(self, model: str) -> LabellingPolicy:
         """How a model is labelled."""
-        return await self._ask(asks.policy(model))
+        return await self._ask(query_calls.policy(model))
 
     async def set_labelling_policy(self, model: str, policy: LabellingPolicy) -> LabellingPolicy:
         """Change how a model is labelled; it holds for what is leased and answered from now on."""
-        return await self._ask(asks.set_policy(model, policy))
+        return await self._ask(query_calls.set_policy(model, policy))
 
     async def list_queries(self, model: str, states: Iterable[str] = ()) -> AsyncIterator[Query]:
         """Queries in the given states (open, leased, answered, refused, withdrawn; none given: all)."""
-        request = asks.list_queries(model, states)
+        request = query_calls.list_queries(model, states)
         while True:
             page = await self._call(self._stubs.queries.ListQueries, request)
             for each in page.queries:
@@ -213,11 +213,11 @@ class LabellingCalls:
 
     async def query_history(self, model: str, number: int | None = None) -> AsyncIterator[QueryStep]:
         """Every step of one query of a model, or of all, in the order they were taken."""
-        request = asks.history(model, number)
+        request = query_calls.history(model, number)
         while True:
             page = await self._call(self._stubs.queries.ListQueryHistory, request)
             for each in page.steps:
-                yield asks.step(each)
+                yield query_calls.step(each)
             request.page_token = page.next_page_token
             if not request.page_token:
                 return

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import grpc
 
-from quercus.client import asks, convert, pushing, requests, transport
+from quercus.client import convert, pushing, query_calls, requests, transport
 from quercus.client.classifying import Form, Forms, Wanted
 from quercus.client.comparing import same_model
 from quercus.client.errors import (
@@ -346,7 +346,7 @@ class Client(LabellingCalls):
         :meth:`queries` does this for you.
         """
         newest = self._sequences.newest(model)
-        ask = asks.lease(model, labeller, lease_s, wait_s, newest, only)
+        ask = query_calls.lease(model, labeller, lease_s, wait_s, newest, only)
         try:
             return self._ask(ask, self.timeout_s + wait_s)
         except FailedPrecondition as error:
@@ -354,7 +354,9 @@ class Client(LabellingCalls):
                 raise
         self._sequences.forget(model)  # what was seen was of a model that is gone
         self._forms.forget(model)
-        return self._ask(asks.lease(model, labeller, lease_s, wait_s, 0, only), self.timeout_s + wait_s)
+        return self._ask(
+            query_calls.lease(model, labeller, lease_s, wait_s, 0, only), self.timeout_s + wait_s
+        )
 
     def queries(
         self,

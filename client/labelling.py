@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
 
-from quercus.client import asks, convert
+from quercus.client import convert, query_calls
 from quercus.client.answers import (
     Amendment,
     Answer,
@@ -22,10 +22,10 @@ from quercus.client.answers import (
     taking_back,
     together,
 )
-from quercus.client.asks import Ask
 from quercus.client.errors import Unavailable, from_rpc
 from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
 from quercus.client.labels import LabelLike
+from quercus.client.query_calls import Ask
 from quercus.client.results import AnswerReport, Query
 from quercus.client.stubs import Stubs
 from quercus.client.transport import Outage, Sequences
@@ -85,23 +85,23 @@ class LabellingCalls:
         FailedPrecondition
             When the lease ended and the query is answered, withdrawn, or another's by now.
         """
-        return self._say(query.model, asks.answer(query, label, reliability, comment, took_s))
+        return self._say(query.model, query_calls.answer(query, label, reliability, comment, took_s))
 
     def refuse(self, query: Query, *, comment: str = "") -> AnswerReport:
         """Say that nobody can tell: the instance is not asked again."""
-        return self._say(query.model, asks.refuse(query, comment))
+        return self._say(query.model, query_calls.refuse(query, comment))
 
     def skip(self, query: Query, *, comment: str = "") -> None:
         """Say that it is not for you: others are asked, you are not asked about the instance again."""
-        self._ask(asks.give_back(query, asks.How.HOW_SKIP, comment=comment))
+        self._ask(query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
         """Give a query back for later: nobody gets it before ``delay_s`` (1 to 86,400) have passed."""
-        self._ask(asks.give_back(query, asks.How.HOW_POSTPONE, delay_s, comment))
+        self._ask(query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
 
     def release(self, query: Query) -> None:
         """Give a query back to whoever asks next."""
-        self._ask(asks.give_back(query))
+        self._ask(query_calls.give_back(query))
 
     def end_lease(self, name: str, labeller: str = "", *, comment: str = "") -> None:
         """End the lease of the query ``models/{model}/queries/{number}``, whoever holds it; for operators.
@@ -111,11 +111,11 @@ class LabellingCalls:
         labeller : only if this one holds it.
         comment : why; it stands in the history.
         """
-        self._ask(asks.end_lease(name, labeller, comment))
+        self._ask(query_calls.end_lease(name, labeller, comment))
 
     def extend_lease(self, query: Query, lease_s: float) -> None:
         """Hold a query for ``lease_s`` seconds from now."""
-        self._ask(asks.extend(query, lease_s))
+        self._ask(query_calls.extend(query, lease_s))
 
     def correct(
         self,
@@ -137,11 +137,11 @@ class LabellingCalls:
         labeller
             Who corrects; who leased the query unless told. Who may is said by the labelling policy.
         """
-        return self._say(query.model, asks.correct(query, label, labeller, reliability, comment))
+        return self._say(query.model, query_calls.correct(query, label, labeller, reliability, comment))
 
     def undo(self, query: Query, *, labeller: str | None = None, comment: str = "") -> AnswerReport:
         """Take your answer, or your refusal, back: the instance may be asked again. The budget stays spent."""
-        return self._say(query.model, asks.undo(query, labeller, comment))
+        return self._say(query.model, query_calls.undo(query, labeller, comment))
 
     def answers(
         self,
@@ -259,19 +259,19 @@ class LabellingCalls:
 
     def labellers(self, model: str) -> list[Labeller]:
         """What each labeller of a model did, in order of name."""
-        return self._ask(asks.labellers(model))
+        return self._ask(query_calls.labellers(model))
 
     def labelling_policy(self, model: str) -> LabellingPolicy:
         """How a model is labelled."""
-        return self._ask(asks.policy(model))
+        return self._ask(query_calls.policy(model))
 
     def set_labelling_policy(self, model: str, policy: LabellingPolicy) -> LabellingPolicy:
         """Change how a model is labelled; it holds for what is leased and answered from now on."""
-        return self._ask(asks.set_policy(model, policy))
+        return self._ask(query_calls.set_policy(model, policy))
 
     def list_queries(self, model: str, states: Iterable[str] = ()) -> Iterator[Query]:
         """Queries in the given states (open, leased, answered, refused, withdrawn; none given: all)."""
-        request = asks.list_queries(model, states)
+        request = query_calls.list_queries(model, states)
         while True:
             page = self._call(self._stubs.queries.ListQueries, request)
             yield from map(convert.query, page.queries)
@@ -281,10 +281,10 @@ class LabellingCalls:
 
     def query_history(self, model: str, number: int | None = None) -> Iterator[QueryStep]:
         """Every step of one query of a model, or of all, in the order they were taken."""
-        request = asks.history(model, number)
+        request = query_calls.history(model, number)
         while True:
             page = self._call(self._stubs.queries.ListQueryHistory, request)
-            yield from map(asks.step, page.steps)
+            yield from map(query_calls.step, page.steps)
             request.page_token = page.next_page_token
             if not request.page_token:
                 return

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from quercus.client import convert
-from quercus.client.asks import Ask
 from quercus.client.errors import QuercusError, Unavailable, from_code
 from quercus.client.labelling_results import ANY, Filter
+from quercus.client.query_calls import Ask
 from quercus.client.requests import duration
 from quercus.client.results import Query
 from quercus.client.transport import Sequences, Trial, is_beyond

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import grpc
 
-from quercus.client import asks, stream_parts
-from quercus.client.asks import Ask
+from quercus.client import query_calls, stream_parts
 from quercus.client.errors import QuercusError, Unavailable, from_rpc
 from quercus.client.labels import LabelLike
+from quercus.client.query_calls import Ask
 from quercus.client.requests import LONGEST_POLL_S, Patience
 from quercus.client.results import AnswerReport, Lease, Query
 from quercus.client.stream_parts import Terms
@@ -107,23 +107,23 @@ class QueryStream:
         took_s: float | None = None,
     ) -> AnswerReport:
         """Answer a query, as `Client.answer`."""
-        return self._say(query, asks.answer(query, label, reliability, comment, took_s))
+        return self._say(query, query_calls.answer(query, label, reliability, comment, took_s))
 
     def refuse(self, query: Query, *, comment: str = "") -> AnswerReport:
         """Say that nobody can tell: the instance is not asked again."""
-        return self._say(query, asks.refuse(query, comment))
+        return self._say(query, query_calls.refuse(query, comment))
 
     def skip(self, query: Query, *, comment: str = "") -> None:
         """Say that it is not for you: others are asked, you are not asked about the instance again."""
-        self._do(query, asks.give_back(query, asks.How.HOW_SKIP, comment=comment))
+        self._do(query, query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
         """Give a query back for later: nobody gets it before ``delay_s`` (1 to 86,400) have passed."""
-        self._do(query, asks.give_back(query, asks.How.HOW_POSTPONE, delay_s, comment))
+        self._do(query, query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
 
     def release(self, query: Query) -> None:
         """Give a query back to whoever asks next."""
-        self._do(query, asks.give_back(query))
+        self._do(query, query_calls.give_back(query))
 
     def _say(self, query: Query, ask: Ask[AnswerReport]) -> AnswerReport:
         report: AnswerReport = self._do(query, ask)
@@ -198,7 +198,7 @@ class _Line:
         """Give a query back, and do not wait for it."""
         with self._lock:
             if self._ended is None:
-                self._outgoing.put(stream_parts.part(asks.give_back(query)))
+                self._outgoing.put(stream_parts.part(query_calls.give_back(query)))
 
     def close(self) -> None:
         """End the call: the server gives back what it still holds."""

@@ -28,12 +28,12 @@ from quercus.specification.parameters import (
     PREDICTION_LEVEL,
     STRATEGY,
 )
+from quercus.trees.ask.query import Asked
+from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, grow
 from quercus.trees.learners.model import Learned
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.weights import counted
-from quercus.trees.query import Asked
-from quercus.trees.stream import Answered, Event, GrowthState, Observed, Refused, grow
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -12,7 +12,7 @@ POINTS = 72.0
 
 
 def draw(svg: str, ax: Axes | None = None) -> Axes:
-    """Draw what `quercus.trees.picture.to_svg` drew; y grows downwards, as in the picture.
+    """Draw what `quercus.trees.tree.svg_drawing.to_svg` drew; y grows downwards, as in the picture.
 
     Parameters
     ----------

@@ -20,13 +20,13 @@ from quercus.estimators.columns import Columns, as_array, distinct_names, is_fra
 from quercus.estimators.labels import Labels, are_classes, read_labels
 from quercus.estimators.naming import named_trees
 from quercus.specification.algorithms import Algorithm
-from quercus.trees.drawing import Names, to_dot, to_text
-from quercus.trees.flat import FlatTree
 from quercus.trees.learners.cells import Value
+from quercus.trees.learners.metrics import expected_accuracy
 from quercus.trees.learners.model import Learned, Predictions, fit
 from quercus.trees.learners.table import Table
-from quercus.trees.metrics import expected_accuracy
-from quercus.trees.picture import to_svg
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.svg_drawing import to_svg
+from quercus.trees.tree.text_drawing import Names, to_dot, to_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,7 +129,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         """Return the set-valued predictions, (n, l), true for the classes in the set.
 
         A class is left out when another's belief exceeds its plausibility (interval dominance).
-        `quercus.trees.metrics` scores such sets.
+        `quercus.trees.learners.metrics` scores such sets.
         """
         return self._predictions(X).classes
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
-from quercus.client.files import FileError, open_table, read
-from quercus.client.files.leaks import LeakError
+from quercus.files import FileError, open_table, read
+from quercus.files.leaks import LeakError
 from quercus.specification.attributes import Attribute, Numeric
 
 Floats = NDArray[np.float64]
@@ -152,7 +152,7 @@ def in_folder(
     ------
     InvalidInput
         When there is no set of that name.
-    quercus.client.files.FileError
+    quercus.files.FileError
         When a file cannot be used.
     """
     files = files_in(folder)

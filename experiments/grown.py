@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.experiments.problem import Said
-from quercus.trees.encoding import Encoder
-from quercus.trees.flat import FlatTree
-from quercus.trees.metrics import undominated
-from quercus.trees.stream import GrowthState
+from quercus.trees.growth.stream import GrowthState
+from quercus.trees.learners.metrics import undominated
+from quercus.trees.tree.encoding import Encoder
+from quercus.trees.tree.flat import FlatTree
 
 Floats = NDArray[np.float64]
 

@@ -24,8 +24,8 @@ from quercus.specification.algorithms import (
     TotalUncertainty,
 )
 from quercus.specification.strategies import PUBLISHED, RECOMMENDED
-from quercus.trees.flat import FlatTree
 from quercus.trees.learners.model import Learned, fit
+from quercus.trees.tree.flat import FlatTree
 
 Floats = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from quercus.experiments.datasets import DataSet
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees.encoding import Encoder, branch_names, equal_width_edges
 from quercus.trees.learners.table import Table
+from quercus.trees.tree.encoding import Encoder, branch_names, equal_width_edges
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

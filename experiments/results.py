@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from quercus.client.files import FileError
+from quercus.files import FileError
 
 RESULTS = "results.csv"
 SETTINGS = "settings.json"
@@ -113,7 +113,7 @@ class Results:
 
     Raises
     ------
-    quercus.client.files.FileError
+    quercus.files.FileError
         When there is a file of that name that holds something else.
     """
 
@@ -165,7 +165,7 @@ def read_rows(path: Path) -> Iterator[Row]:
 
     Raises
     ------
-    quercus.client.files.FileError
+    quercus.files.FileError
         When it is no results file.
     """
     try:
@@ -205,7 +205,7 @@ def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str
 
     Raises
     ------
-    quercus.client.files.FileError
+    quercus.files.FileError
         When the results there were made with other settings or other data.
     """
     path = folder / SETTINGS

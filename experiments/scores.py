@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.experiments.problem import Said
-from quercus.trees.metrics import u65, u80
+from quercus.trees.learners.metrics import u65, u80
 
 Ints = NDArray[np.int64]
 

@@ -20,12 +20,12 @@ from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import Specification
 from quercus.specification.strategies import RECOMMENDED
 from quercus.specification.strategies import STRATEGIES as SERVICE
-from quercus.trees.flat import FlatTree
+from quercus.trees.ask.query import Asked
+from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import Learned
 from quercus.trees.learners.table import Table
-from quercus.trees.query import Asked
-from quercus.trees.stream import Answered, GrowthState, Observed, grow
+from quercus.trees.tree.flat import FlatTree
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

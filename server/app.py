@@ -28,29 +28,29 @@ from quercus.proto.v1 import (
     tree_pb2,
     tree_pb2_grpc,
 )
-from quercus.server.access import Authority
 from quercus.server.config import Config
-from quercus.server.core import Core
-from quercus.server.errors import BadStart
-from quercus.server.guard import Bounds, Guard
-from quercus.server.interceptor import CatchAll
-from quercus.server.limits import MEMORY_SHARE
-from quercus.server.listening import check_address, join
-from quercus.server.logs import set_up_logging
-from quercus.server.metrics import Metrics
-from quercus.server.observing import Observer
-from quercus.server.reflecting import enable_reflection
-from quercus.server.revocation import give_back_revoked
+from quercus.server.core.service_core import Core
+from quercus.server.gate.access import Authority
+from quercus.server.gate.error_interceptor import CatchAll
+from quercus.server.gate.guard import Bounds, Guard
+from quercus.server.gate.listening import check_address, join
+from quercus.server.gate.observing import Observer
+from quercus.server.gate.revocation import give_back_revoked
+from quercus.server.gate.throttle import Memory, Rates, Streams, memory_of_machine
+from quercus.server.gate.tls import Certificates
+from quercus.server.growth.supervisor import Supervisor
 from quercus.server.services.admin import AdminService
 from quercus.server.services.classify import ClassifyService
 from quercus.server.services.instances import InstanceService
 from quercus.server.services.models import ModelService
 from quercus.server.services.queries import QueryService
+from quercus.server.services.reflection import enable_reflection
 from quercus.server.services.trees import TreeService
-from quercus.server.supervisor import Supervisor
-from quercus.server.throttle import Memory, Rates, Streams, memory_of_machine
-from quercus.server.tls import Certificates
-from quercus.server.tracing import Tracing
+from quercus.server.telemetry.logs import set_up_logging
+from quercus.server.telemetry.metrics import Metrics
+from quercus.server.telemetry.tracing import Tracing
+from quercus.server.wire.errors import BadStart
+from quercus.server.wire.limits import MEMORY_SHARE
 from quercus.storage.access import TokenRecord
 from quercus.storage.errors import ReadOnlyStore, StorageError
 from quercus.storage.store import Store

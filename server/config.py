@@ -19,9 +19,9 @@ from pydantic import ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.server.errors import BadStart
-from quercus.server.limits import Sizes
-from quercus.server.listening import is_loopback
+from quercus.server.gate.listening import is_loopback
+from quercus.server.wire.errors import BadStart
+from quercus.server.wire.limits import Sizes
 from quercus.specification import server
 from quercus.storage import file_url
 

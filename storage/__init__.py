@@ -8,8 +8,6 @@ if __name__ != "quercus.storage":  # by another name every class would exist twi
     raise ImportError(f"import quercus.storage, not {__name__}")
 
 from quercus.storage.access import Access, AuditRecord, TokenRecord
-from quercus.storage.answers import Amendment, Combined
-from quercus.storage.dialect import file_url
 from quercus.storage.errors import (
     AlreadyExists,
     CorruptStore,
@@ -25,7 +23,8 @@ from quercus.storage.errors import (
     StoreBusy,
     StoreError,
 )
-from quercus.storage.query_records import (
+from quercus.storage.queries.answers import Amendment, Combined
+from quercus.storage.queries.records import (
     Answered,
     Corrections,
     HistoryRow,
@@ -50,6 +49,7 @@ from quercus.storage.records import (
     Snapshot,
     Stretch,
 )
+from quercus.storage.sqlite.dialect import file_url
 from quercus.storage.store import Store
 
 __all__ = [

@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import changes
-from quercus.storage.dialect import DAMAGED, DRIVER_ERRORS, WRITE, SqliteDialect
 from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyUntilRestart, StoreBusy, StoreError
-from quercus.storage.serverlock import ServerLock
+from quercus.storage.sqlite.dialect import DAMAGED, DRIVER_ERRORS, WRITE, SqliteDialect
+from quercus.storage.sqlite.server_lock import ServerLock
 
 TOO_LARGE: Final = (
     "to delete a model takes as much room as the model, until it is done: delete a smaller one first, which gives "
@@ -123,7 +123,7 @@ class Database:
             self._keep_reserve()
 
     def claim(self, holder: str) -> None:
-        """Be the one server of the store until it is closed; see `serverlock`."""
+        """Be the one server of the store until it is closed; see `sqlite.server_lock`."""
         with self._translated():
             self._claim = self.dialect.claim(holder)
             self._keep_reserve()

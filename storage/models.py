@@ -11,9 +11,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from quercus.storage import changes, checks
 from quercus.storage.clocks import Clock, Moment
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
-from quercus.storage.expiry import count_leased, write_expired
-from quercus.storage.log import CHUNK
-from quercus.storage.query_records import QueryState
+from quercus.storage.log.event_log import CHUNK
+from quercus.storage.queries.expiry import count_leased, write_expired
+from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind, ModelRecord
 from quercus.storage.rows import count_opening, lock
 from quercus.storage.schema import AnyRow, log, model, query

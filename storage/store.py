@@ -8,16 +8,17 @@ from typing import Self
 from sqlalchemy import update
 
 from quercus.specification.server import KEEP_TREES
-from quercus.storage import agenda as agendas
-from quercus.storage import changes, checks, log, models, reading, snapshots, transfer
+from quercus.storage import changes, checks, models, snapshots
 from quercus.storage.access import Access
-from quercus.storage.agenda import Publication
-from quercus.storage.append import Outcome, append_all
+from quercus.storage.admin import transfer
 from quercus.storage.clocks import Clocks, boot_id, since_boot
-from quercus.storage.dialect import dialect_for
 from quercus.storage.engine import Database
+from quercus.storage.log import event_log, reading
+from quercus.storage.log.append import Outcome, append_all
 from quercus.storage.migrate import ensure_schema
-from quercus.storage.query_calls import QueryCalls
+from quercus.storage.queries import agenda as agendas
+from quercus.storage.queries.agenda import Publication
+from quercus.storage.queries.calls import QueryCalls
 from quercus.storage.records import (
     AgendaEntry,
     Appended,
@@ -30,6 +31,7 @@ from quercus.storage.records import (
     Stretch,
 )
 from quercus.storage.schema import HEAD, lease_clock
+from quercus.storage.sqlite.dialect import dialect_for
 
 BUSY_TIMEOUT_S = 10.0
 
@@ -95,7 +97,7 @@ class Store(QueryCalls):
         return cls(database, clocks)
 
     def dump(self, model: str) -> Iterator[str]:
-        """Yield a model's log as lines of JSON; see `quercus.storage.transfer`."""
+        """Yield a model's log as lines of JSON; see `quercus.storage.admin.transfer`."""
         with self._database.read() as connection:
             yield from transfer.dump(connection, model)
 
@@ -104,7 +106,7 @@ class Store(QueryCalls):
     ) -> int:
         """Make a model of lines that `dump` yielded, all or nothing; return the number of events.
 
-        See `quercus.storage.transfer.load`.
+        See `quercus.storage.admin.transfer.load`.
         """
         with self._database.write() as connection:
             return transfer.load(connection, lines, self._now, name, meaning)
@@ -288,12 +290,12 @@ class Store(QueryCalls):
     def vocabulary(self, model: str) -> dict[int, tuple[str, ...]]:
         """Learned nominal values by attribute, in the order they came; attributes without any are absent."""
         with self._database.read() as connection:
-            return log.read_vocabulary(connection, model)
+            return event_log.read_vocabulary(connection, model)
 
     def read_events(self, model: str, after: int = 0, limit: int = 10_000) -> list[Event]:
         """Events behind sequence number `after`, in order."""
         with self._database.read() as connection:
-            return log.read_events(connection, model, after, limit)
+            return event_log.read_events(connection, model, after, limit)
 
     def read_log(self, model: str, after: int = 0, *, rows: int = 20_000, size_bytes: int = 2**24) -> Stretch:
         """Read the log behind sequence number `after`, instances as columns: for those who read all of it.
@@ -311,17 +313,17 @@ class Store(QueryCalls):
     def get_instance(self, model: str, id: str) -> list[Event]:  # noqa: A002 - its name on the wire
         """Everything said about one instance, oldest first; its INSTANCE event leads."""
         with self._database.read() as connection:
-            return log.get_instance(connection, model, id)
+            return event_log.get_instance(connection, model, id)
 
     def list_instances(self, model: str, after_sequence: int = 0, limit: int = 1000) -> list[Event]:
         """INSTANCE events behind a sequence number, in order."""
         with self._database.read() as connection:
-            return log.list_instances(connection, model, after_sequence, limit)
+            return event_log.list_instances(connection, model, after_sequence, limit)
 
     def history(self, model: str, instances: Sequence[int]) -> dict[int, list[Event]]:
         """Everything said about some instances, oldest first, by the sequence of their INSTANCE event."""
         with self._database.read() as connection:
-            return log.history(connection, model, instances)
+            return event_log.history(connection, model, instances)
 
     # Trees
 

@@ -16,7 +16,11 @@ from integration.client.serving import Serving
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS = 6
 """So many cases of a law on random problems are enough for every change; `make test-all` has them all."""
-KERNELS = sorted(path for part in ("solver", "incremental") for path in (ROOT / "trees" / part).glob("*.py"))
+KERNELS = sorted(
+    path
+    for part in ("likelihood/solver", "growth/incremental")
+    for path in (ROOT / "trees" / part).glob("*.py")
+)
 
 
 def pytest_configure() -> None:
@@ -43,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_sessionstart() -> None:
     """Compile the kernels once, before any test starts servers that would all do it at the same time."""
-    from quercus.server.compiling import prepare  # after pytest_configure has named the cache
+    from quercus.server.growth.compiling import prepare  # after pytest_configure has named the cache
 
     prepare()
 

@@ -3,14 +3,14 @@
 Run: python bench/accuracy/from_zero.py RESULTS.csv --data FOLDER --kinds KINDS.json [--seeds 0,1,2]
      [--sets iris,wine] [--methods forest,rf-margin] [--report]
 
-Rows are split 70/30, stratified; every label of the 70 is unknown at first, and one query at a time is answered by the
-truth. Measured is the accuracy on the 30 after 5, 10, 20, 40, 60 and 100 answers, everybody on the same splits. At most
-2,000 rows of a set are used. Each finished (set, seed, method) is a block of lines in RESULTS.csv; a run that is started
-again does what is missing. `--report` prints tables of what is there.
+Rows are split 70/30, stratified; every label of the 70 is unknown at first, and one query at a time is answered by
+the truth. Measured is the accuracy on the 30 after 5, 10, 20, 40, 60 and 100 answers, everybody on the same splits. At
+most 2,000 rows of a set are used. Each finished (set, seed, method) is a block of lines in RESULTS.csv; a run that is
+started again does what is missing. `--report` prints tables of what is there.
 
-Peers: random forest and extra-trees with margin sampling (20 trees choose, 50 predict, one-hot names), both scikit-learn;
-random forest with scikit-activeml's query by committee, and its ProbabilisticAL with a Parzen window classifier. Until
-there are labels of two classes the margin asks at random.
+Peers: random forest and extra-trees with margin sampling (20 trees choose, 50 predict, one-hot names), both
+scikit-learn; random forest with scikit-activeml's query by committee, and its ProbabilisticAL with a Parzen window
+classifier. Until there are labels of two classes the margin asks at random.
 """
 
 import argparse
@@ -101,8 +101,8 @@ def margin(task: Task, kind: type) -> Curve:
 
 
 def activeml(task: Task, name: str) -> Curve:
-    from skactiveml.classifier import ParzenWindowClassifier, SklearnClassifier
-    from skactiveml.pool import ProbabilisticAL, QueryByCommittee
+    from skactiveml.classifier import ParzenWindowClassifier, SklearnClassifier  # noqa: PLC0415 - a peer may be missing
+    from skactiveml.pool import ProbabilisticAL, QueryByCommittee  # noqa: PLC0415
 
     train, test = task.one_hot(task.train), task.one_hot(task.test)
     middle = np.nanmean(train, axis=0)
@@ -226,7 +226,7 @@ def main() -> None:
         options.results.write_text(",".join(FIELDS) + "\n")
     methods = options.methods.split(",")
     try:
-        import skactiveml  # noqa: F401
+        import skactiveml  # noqa: F401, PLC0415
     except ModuleNotFoundError:
         print(
             "scikit-activeml is not installed: committee and Parzen window are NOT measured", file=sys.stderr

@@ -20,7 +20,6 @@ import numpy as np
 from sklearn import datasets
 from sklearn.model_selection import StratifiedKFold
 
-from quercus.client.files import read
 from quercus.estimators import (
     ActiveBeliefTreeClassifier,
     BeliefEntropyTreeClassifier,
@@ -28,6 +27,7 @@ from quercus.estimators import (
     E2MTreeClassifier,
     EvidentialForestClassifier,
 )
+from quercus.files import read
 
 SETS = {
     "iris": datasets.load_iris,

@@ -22,10 +22,10 @@ from quercus.belief.frame import Frame
 from quercus.specification.algorithms import E2m, Forest
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
+from quercus.trees.ask.strategies import members
+from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
-from quercus.trees.strategies import members
-from quercus.trees.stream import Answered, GrowthState, Observed, grow
 
 SETS = {
     "iris": datasets.load_iris,

@@ -10,13 +10,13 @@ from typing import Any
 
 from quercus import __version__
 from quercus.proto.v1 import admin_pb2, admin_pb2_grpc
-from quercus.server import logs
-from quercus.server.access import Principal, caller
-from quercus.server.convert_models import duration
-from quercus.server.core import Core
-from quercus.server.limits import MAX_PAGE
-from quercus.server.supervisor import Supervisor
-from quercus.server.throttle import resident_bytes
+from quercus.server.core.service_core import Core
+from quercus.server.gate.access import Principal, caller
+from quercus.server.gate.throttle import resident_bytes
+from quercus.server.growth.supervisor import Supervisor
+from quercus.server.telemetry import logs
+from quercus.server.wire.limits import MAX_PAGE
+from quercus.server.wire.models import duration
 from quercus.specification.server import LOG_LEVEL
 from quercus.storage.store import Store
 

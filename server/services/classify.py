@@ -7,13 +7,13 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import classify_pb2, classify_pb2_grpc
-from quercus.server.checks import check_sequence, empty_stream
-from quercus.server.convert_rows import decode_rows
-from quercus.server.convert_trees import Classifier
-from quercus.server.core import Core
-from quercus.server.limits import Sizes
-from quercus.server.names import parse_model
-from quercus.server.schema import Schema
+from quercus.server.core.service_core import Core
+from quercus.server.wire.limits import Sizes
+from quercus.server.wire.names import parse_model
+from quercus.server.wire.request_checks import check_sequence, empty_stream
+from quercus.server.wire.rows import decode_rows
+from quercus.server.wire.schema import Schema
+from quercus.server.wire.trees import Classifier
 from quercus.trees.learners.cells import Cells
 
 

@@ -9,14 +9,12 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc
-from quercus.server import stating
-from quercus.server.checks import empty_stream
-from quercus.server.convert_instances import encode_instance
-from quercus.server.convert_labels import decode_labels
-from quercus.server.convert_rows import decode_rows
-from quercus.server.core import Core
-from quercus.server.limits import NEW_VALUE_ATTEMPTS, Sizes
-from quercus.server.names import (
+from quercus.server.core.service_core import Core
+from quercus.server.labelling import stating
+from quercus.server.wire.instances import encode_instance
+from quercus.server.wire.labels import decode_labels
+from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, Sizes
+from quercus.server.wire.names import (
     are_ids,
     check_id,
     make_token,
@@ -25,7 +23,9 @@ from quercus.server.names import (
     parse_model,
     read_number_token,
 )
-from quercus.server.schema import Schema
+from quercus.server.wire.request_checks import empty_stream
+from quercus.server.wire.rows import decode_rows
+from quercus.server.wire.schema import Schema
 from quercus.storage.errors import FailedPrecondition, Stale
 from quercus.storage.records import Appended, Push
 from quercus.storage.store import Store

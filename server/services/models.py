@@ -10,11 +10,11 @@ from typing import Any
 from google.protobuf import empty_pb2
 
 from quercus.proto.v1 import model_pb2, model_pb2_grpc
-from quercus.server.access import caller
-from quercus.server.convert_models import changed, check_sizes, complete, encode_model
-from quercus.server.core import Core
-from quercus.server.errors import ResourceExhausted
-from quercus.server.names import check_model_id, make_token, page_size, parse_model, read_token
+from quercus.server.core.service_core import Core
+from quercus.server.gate.access import caller
+from quercus.server.wire.errors import ResourceExhausted
+from quercus.server.wire.models import changed, check_sizes, complete, encode_model
+from quercus.server.wire.names import check_model_id, make_token, page_size, parse_model, read_token
 from quercus.storage.errors import NotFound
 from quercus.storage.records import ModelRecord
 from quercus.storage.store import Store

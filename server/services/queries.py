@@ -9,19 +9,24 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2, query_pb2_grpc
-from quercus.server import answer_stream, answering, leasing
-from quercus.server.access import CORRECTOR, OPERATOR, READER, caller, speaker
-from quercus.server.checks import check_count, lease_s, wait_s
-from quercus.server.convert_labelling import decode_policy, encode_labeller, encode_policy, encode_step
-from quercus.server.convert_models import timestamp
-from quercus.server.core import Core
-from quercus.server.errors import within
-from quercus.server.limits import MIN_PAUSE_S
-from quercus.server.names import make_token, page_size, parse_model, parse_query, read_number_token
-from quercus.server.query_stream import QueryStream
-from quercus.server.reliability import NEWEST, standings
-from quercus.server.searching import Search
-from quercus.storage.query_records import Idle, LabellerCounts, QueryState
+from quercus.server.core.service_core import Core
+from quercus.server.gate.access import CORRECTOR, OPERATOR, READER, caller, speaker
+from quercus.server.labelling import answer_pages, answering, leasing
+from quercus.server.labelling.policy_messages import (
+    decode_policy,
+    encode_labeller,
+    encode_policy,
+    encode_step,
+)
+from quercus.server.labelling.query_stream import QueryStream
+from quercus.server.labelling.reliability import NEWEST, standings
+from quercus.server.labelling.searching import Search
+from quercus.server.wire.errors import within
+from quercus.server.wire.limits import MIN_PAUSE_S
+from quercus.server.wire.models import timestamp
+from quercus.server.wire.names import make_token, page_size, parse_model, parse_query, read_number_token
+from quercus.server.wire.request_checks import check_count, lease_s, wait_s
+from quercus.storage.queries.records import Idle, LabellerCounts, QueryState
 from quercus.storage.store import Store
 
 _FINAL = (Idle.BUDGET_SPENT, Idle.SHARE_SPENT)
@@ -152,7 +157,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         self, request: query_pb2.StreamAnswersRequest, context: Any
     ) -> AsyncIterator[query_pb2.Answer]:
         """Send what labellers said, an item each."""
-        async for answer in answer_stream.stream(self._core, request, _only()):
+        async for answer in answer_pages.stream(self._core, request, _only()):
             yield answer
 
     async def ListLabellers(  # noqa: N802

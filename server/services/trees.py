@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import tree_pb2, tree_pb2_grpc
-from quercus.server.convert_trees import decode_snapshot
-from quercus.server.core import STOPPING, Core
-from quercus.server.draw import MEDIA_TYPES, draw
-from quercus.server.errors import Unavailable
-from quercus.server.limits import MAX_WATCHED_TREES
-from quercus.server.names import parse_model, parse_tree
+from quercus.server.core.service_core import STOPPING, Core
+from quercus.server.services.tree_drawings import MEDIA_TYPES, draw
+from quercus.server.wire.errors import Unavailable
+from quercus.server.wire.limits import MAX_WATCHED_TREES
+from quercus.server.wire.names import parse_model, parse_tree
+from quercus.server.wire.trees import decode_snapshot
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.records import Snapshot
 from quercus.storage.store import Store

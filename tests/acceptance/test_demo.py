@@ -248,7 +248,7 @@ def test_the_time_for_all_is_the_only_time_there_is(tmp_path: Path) -> None:
     """A grower that is slow to start, here one that is stopped, is waited for as long as there is time."""
     with demo(tmp_path, "--timeout-s", "40") as running:
         running.read_until("server listens on")
-        grower = victim(tmp_path, b"quercus.server.grower")
+        grower = victim(tmp_path, b"quercus.server.growth.grower")
         os.kill(grower, signal.SIGSTOP)
         code, errors = running.end()
         assert code == 1

@@ -1,6 +1,6 @@
 """The evidence of a log, kept in the plainest way, and what batch induction makes of it.
 
-Nothing here knows of `quercus.trees.stream` but its events: the rows are Python lists, every look starts over.
+Nothing here knows of `quercus.trees.growth.stream` but its events: the rows are Python lists, every look starts over.
 """
 
 from dataclasses import dataclass, field, replace
@@ -9,14 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from quercus.belief.evidence import update
-from quercus.trees.abc45 import open_desk
-from quercus.trees.encoding import Edges, Encoder, cut_counts, declared_count, edges_in_force
-from quercus.trees.query import Asked, Desk, Query
-from quercus.trees.sample import ContourTable, Sample
-from quercus.trees.specification import Numeric, Specification
-from quercus.trees.strategies.registry import agenda
-from quercus.trees.stream import Answered, Corrected, Event, Observed, Refused, Respecified
-from quercus.trees.tree import Node, Path
+from quercus.specification.attributes import Numeric
+from quercus.specification.model import Specification
+from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.strategies.registry import agenda
+from quercus.trees.growth.abc45 import open_desk
+from quercus.trees.growth.sample import ContourTable, Sample
+from quercus.trees.growth.stream import Answered, Corrected, Event, Observed, Refused, Respecified
+from quercus.trees.tree.encoding import Edges, Encoder, cut_counts, declared_count, edges_in_force
+from quercus.trees.tree.node import Node, Path
 
 Contour = tuple[float, ...]
 

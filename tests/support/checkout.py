@@ -6,9 +6,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (
     "belief",
+    "cli",
     "client",
+    "demo",
     "estimators",
     "experiments",
+    "files",
     "proto",
     "server",
     "specification",

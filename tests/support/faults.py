@@ -31,7 +31,7 @@ from integration.client.serving import Serving
 from quercus.client import Client, DeadlineExceeded, Nominal, Outbox, QuercusError, Specification
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, tree_pb2, tree_pb2_grpc
 from quercus.storage import EventKind, Store, file_url
-from quercus.storage.verify import verify
+from quercus.storage.admin.verify import verify
 from support.mounts import aborted_disk, fill, small_disk
 from support.processes import children, resident_bytes
 

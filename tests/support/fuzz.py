@@ -32,7 +32,7 @@ from integration.client.serving import Serving
 
 from quercus.client import Client, Nominal, Numeric, Specification
 from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
-from quercus.trees.prepare import prepare
+from quercus.trees.precompile import prepare
 from support.right import Labelling, Queries, right_messages
 from support.storm import LONGEST_S, Storm
 

@@ -14,7 +14,7 @@ from grpc import aio
 from integration.client.serving import QUERCUS
 
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, query_pb2, query_pb2_grpc
-from quercus.server import access
+from quercus.server.gate import access
 
 if TYPE_CHECKING:
     from support.leases import Trial

@@ -33,12 +33,12 @@ import numpy as np
 
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2
-from quercus.server import access
-from quercus.server.convert_instances import known_contour
-from quercus.server.convert_models import complete
+from quercus.server.gate import access
+from quercus.server.wire.instances import known_contour
+from quercus.server.wire.models import complete
 from quercus.storage import AgendaEntry, Event, Policy, QueryState, Step, Store
-from quercus.storage.backup import back_up, restore
-from quercus.storage.verify import verify
+from quercus.storage.admin.backup import back_up, restore
+from quercus.storage.admin.verify import verify
 from support.histories import check_history
 from support.labellers import (
     CLASSES,

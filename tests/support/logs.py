@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from quercus.belief.frame import Frame
-from quercus.trees.encoding import cut_counts
-from quercus.trees.query import Asked, Query
-from quercus.trees.specification import Attribute, Nominal, Numeric, Specification
-from quercus.trees.splits import Splits
-from quercus.trees.stream import Answered, Corrected, Event, Observed, Refused, Respecified
+from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.model import Specification
+from quercus.trees.ask.query import Asked, Query
+from quercus.trees.growth.stream import Answered, Corrected, Event, Observed, Refused, Respecified
+from quercus.trees.tree.encoding import cut_counts
+from quercus.trees.tree.splits import Splits
 from support.batch import Evidence
 
 ROWS = 60

@@ -11,11 +11,11 @@ from itertools import zip_longest
 
 import numpy as np
 
-from quercus.trees.dominance import TIE, first_largest, largest_mid_value, non_dominated
-from quercus.trees.flat import FlatTree
-from quercus.trees.query import Query
-from quercus.trees.stream import GrowthState
-from quercus.trees.tree import Node, Path, Stop
+from quercus.trees.ask.query import Query
+from quercus.trees.growth.stream import GrowthState
+from quercus.trees.rules.dominance import TIE, first_largest, largest_mid_value, non_dominated
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node, Path, Stop
 from support.batch import Batch, Evidence
 
 CLOSE = 1e-6  # what numbers may differ by

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from quercus.belief.frame import Frame
-from quercus.trees.specification import Nominal, Specification
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
 
 ATTRIBUTES, VALUES, CLASSES, DEPTH = 10, 4, 3, 5
 NOISE = 0.05  # of the labels tell another class

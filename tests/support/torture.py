@@ -40,17 +40,17 @@ from quercus.client import (
     Statement,
     Unavailable,
 )
-from quercus.server import access
+from quercus.server.gate import access
 from quercus.specification.algorithms import C45, Forest
+from quercus.specification.model import Specification as ModelSpecification
 from quercus.storage import file_url
-from quercus.storage.backup import back_up, restore
-from quercus.storage.verify import verify
-from quercus.trees import specification as offline
-from quercus.trees.abc45 import induce
-from quercus.trees.encoding import Encoder
+from quercus.storage.admin.backup import back_up, restore
+from quercus.storage.admin.verify import verify
+from quercus.trees.growth.abc45 import induce
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
-from quercus.trees.prepare import prepare
+from quercus.trees.precompile import prepare
+from quercus.trees.tree.encoding import Encoder
 from support.processes import children
 
 MODEL = "m"
@@ -320,8 +320,8 @@ class Torture:
     def _check_tree(self, client: Client, instances: list[Any]) -> None:
         values = np.array([[VALUES.index(i.values[f"x{k}"]) for k in range(ATTRIBUTES)] for i in instances])
         contours = np.array([instance.contour for instance in instances])
-        attributes = tuple(offline.Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES))
-        spec = offline.Specification(attributes, Frame(CLASSES))
+        attributes = tuple(Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES))
+        spec = ModelSpecification(attributes, Frame(CLASSES))
         codes = Encoder(spec.attributes, ((),) * ATTRIBUTES).codes(values.astype(float))
         grown = induce(
             codes, [len(VALUES) + 1] * ATTRIBUTES, contours, alpha=ALPHA, min_instances=MIN_INSTANCES
@@ -343,7 +343,7 @@ class Torture:
         assert set(self.outcome.pushed[:-BATCH_ROWS]) <= set(ids), "an acknowledged row is gone"
         rows = [[i.values[f"x{k}"] for k in range(ATTRIBUTES)] for i in instances]
         values = np.array([[VALUES.index(str(value)) for value in row] for row in rows], dtype=float)
-        attributes = tuple(offline.Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES))
+        attributes = tuple(Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES))
         contours = np.array([instance.contour for instance in instances])
         learned = fit(Forest(C45(), trees=TREES), Table.of_contours(values, attributes, contours))
         some = slice(0, 200)

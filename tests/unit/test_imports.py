@@ -17,8 +17,9 @@ VIOLATIONS = {
     "proto": "import quercus.belief",
     "server": "def late() -> None:\n    import quercus.client",
     "client": "import quercus.server",
-    "estimators": "import quercus.client",
+    "estimators": "import quercus.client.client",
     "experiments": "import quercus.server",
+    "files": "import quercus.trees",
 }
 
 

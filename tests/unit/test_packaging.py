@@ -128,7 +128,7 @@ def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("module", ["quercus", "quercus.client", "quercus.client.aio", "quercus.client.cli"])
+@pytest.mark.parametrize("module", ["quercus", "quercus.client", "quercus.client.aio", "quercus.cli.main"])
 def test_the_client_costs_nothing_of_the_server(clean_python: Path, module: str) -> None:
     code = (
         f"import sys, {module}; print({module}.__file__); print(sorted(sys.modules.keys() & {SERVER_ONLY!r}))"

@@ -9,13 +9,13 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
 from quercus.specification.parameters import MIN_INSTANCES
-from quercus.trees.dominance import first_largest
-from quercus.trees.growth import Method, Place, Summary, grow_tree
-from quercus.trees.learners.pieces import Limits, UntilPure, Wrap, node_weight, wrapped
+from quercus.trees.growth.batch import Method, Place, Summary, grow_tree
 from quercus.trees.learners.predictions import singles
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root
+from quercus.trees.learners.stopping_rules import Limits, UntilPure, Wrap, node_weight, wrapped
 from quercus.trees.learners.table import Table
-from quercus.trees.tree import Node
+from quercus.trees.rules.dominance import first_largest
+from quercus.trees.tree.node import Node
 
 
 def averaging(
@@ -41,7 +41,7 @@ def averaging(
         See `Limits`. The paper's leaves are of one row, or have no attribute left, or nothing to gain: the
         defaults.
     max_cuts
-        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.splits.thresholds`.
+        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.tree.splits.thresholds`.
     wrap
         Put around the criterion by a forest, see `quercus.trees.learners.forest`.
 

@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from quercus.specification.parameters import INSTANCES_PER_CLASS, LEAF, MAX_MASS_CLASSES, MIN_WEIGHT
-from quercus.trees.dominance import TIE, first_largest
-from quercus.trees.flat import FlatTree
-from quercus.trees.growth import Branch, Criterion, Method, Place, Summary, Verdict, grow_tree
+from quercus.trees.growth.batch import Branch, Criterion, Method, Place, Summary, Verdict, grow_tree
 from quercus.trees.learners.averaging import mass_summary, mean_mass, totals
 from quercus.trees.learners.components import Component, branch_of, fit_components
 from quercus.trees.learners.entropy_model import BeliefEntropyModel, Kind, check_size
@@ -27,11 +25,13 @@ from quercus.trees.learners.nested import (
     mass_function,
     normalised,
 )
-from quercus.trees.learners.pieces import Wrap, node_weight, wrapped
 from quercus.trees.learners.splits import root
+from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrapped
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.total_uncertainty import two_class_shares
-from quercus.trees.tree import Node, Path, Stop
+from quercus.trees.rules.dominance import TIE, first_largest
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node, Path, Stop
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,8 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.parameters import CONFIDENCE, MIN_BRANCH, MIN_INSTANCES
-from quercus.trees.dominance import TIE, first_largest
-from quercus.trees.growth import Branch, Method, Place, Verdict, grow_tree
-from quercus.trees.learners.pieces import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped
+from quercus.trees.growth.batch import Branch, Method, Place, Verdict, grow_tree
 from quercus.trees.learners.pruning import prune_pessimistic
-from quercus.trees.learners.raising import collapse_errors, prune_and_raise
 from quercus.trees.learners.splits import (
     ByCode,
     Candidates,
@@ -22,8 +19,11 @@ from quercus.trees.learners.splits import (
     root,
     weighted,
 )
+from quercus.trees.learners.stopping_rules import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped
+from quercus.trees.learners.subtree_raising import collapse_errors, prune_and_raise
 from quercus.trees.learners.table import Floats, Ints, Table
-from quercus.trees.tree import Node
+from quercus.trees.rules.dominance import TIE, first_largest
+from quercus.trees.tree.node import Node
 
 Bools = NDArray[np.bool_]
 
@@ -91,9 +91,9 @@ def c45(
     min_branch, min_side, threshold_cost, average_gain
         See `Admission`.
     max_cuts
-        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.splits.thresholds`.
+        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.tree.splits.thresholds`.
     confidence
-        Of pessimistic pruning, see `quercus.trees.learners.raising`; None for no pruning.
+        Of pessimistic pruning, see `quercus.trees.learners.subtree_raising`; None for no pruning.
     raising
         Subtrees are raised, as in C4.5's program, not only replaced.
     wrap

@@ -6,9 +6,9 @@ from typing import Protocol
 import numpy as np
 
 from quercus.specification.attributes import Nominal
-from quercus.trees.dominance import TIE
 from quercus.trees.learners.mixture import EPSILON, MAX_STEPS, Mixtures, fit_mixtures
 from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.rules.dominance import TIE
 
 
 class Component(Protocol):

@@ -14,7 +14,6 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
 from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import MAX_MASS_CLASSES
-from quercus.trees.flat import FlatTree
 from quercus.trees.learners.cells import Cells, Floats, Ints, Range
 from quercus.trees.learners.components import Component, Frequencies, branch_of
 from quercus.trees.learners.nested import (
@@ -26,6 +25,7 @@ from quercus.trees.learners.nested import (
 )
 from quercus.trees.learners.predicting import Learned, common, disjoined, weakened
 from quercus.trees.learners.predictions import Predictions, first
+from quercus.trees.tree.flat import FlatTree
 
 Kind = Literal["OBE", "LBE", "IBE"]
 MAX_ALTERNATIVES = 4_096

@@ -3,11 +3,11 @@
 A *test* is a nominal attribute, with a branch a value, or a numeric attribute with a cut ``t``: code 0 is
 ``value < t``, code 1 ``value >= t``. Missing values are a branch of their own, in both. A node's candidate cuts are the
 midpoints between neighbouring distinct values of its rows; when there are more than `max_cuts`, those nearest to the
-quantiles (`quercus.trees.splits.thresholds`). Where no cut parts the rows with a value and some have none, one
+quantiles (`quercus.trees.tree.splits.thresholds`). Where no cut parts the rows with a value and some have none, one
 cut tells the former from the latter.
 
 One cut stands for its attribute: that of largest gain at level 1, ``M(T) - Σ f_h M(T_h)``, of tied cuts the middle one
-(`quercus.trees.gain.best_splits`, theory §9). ``M`` is the mid-value of the entropies of the maximum likelihood
+(`quercus.trees.rules.gain.best_splits`, theory §9). ``M`` is the mid-value of the entropies of the maximum likelihood
 estimates: the entropy of the estimate, where there is only one. Gain-ratio intervals, dominance and the choice are
 then between attributes, as in the paper: the largest mid-value of those that none dominates, of tied ones the first.
 
@@ -28,21 +28,21 @@ from quercus.belief.errors import InvalidInput
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal
 from quercus.specification.parameters import ALPHA, CANDIDATE_CUTS, MAX_DEPTH, MIN_INSTANCES, PREDICTION_LEVEL
-from quercus.trees.abc45 import Likeliest, Thresholds
-from quercus.trees.cells import Cells
-from quercus.trees.dominance import TIE
-from quercus.trees.flat import FlatTree
-from quercus.trees.gain import best_splits
-from quercus.trees.growth import Growth, Method, Place, Verdict
-from quercus.trees.interval import IntervalSolver
-from quercus.trees.learners.pieces import Wrap, wrapped
+from quercus.trees.growth.abc45 import Likeliest, Thresholds
+from quercus.trees.growth.batch import Growth, Method, Place, Verdict
+from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.learners.pruning import prune_evidential
 from quercus.trees.learners.splits import ByCode, first_best, root
+from quercus.trees.learners.stopping_rules import Wrap, wrapped
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.weights import counted_or_weighed
-from quercus.trees.sample import ContourTable, Sample
-from quercus.trees.splits import thresholds
-from quercus.trees.tree import Node
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.interval import IntervalSolver
+from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.gain import best_splits
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node
+from quercus.trees.tree.splits import thresholds
 
 Bools = NDArray[np.bool_]
 Cuts = Sequence[tuple[float, ...]]  # an attribute; () of a nominal one
@@ -78,7 +78,7 @@ def abc45(
         Candidate cuts of each attribute, the same at every node and rising; `max_cuts` is not looked at then. Of cuts
         that part the rows of a node alike, the lowest is the candidate. None: each node has its own.
     pruning
-        Of the grown tree, see `quercus.trees.significance`; None for no pruning.
+        Of the grown tree, see `quercus.trees.rules.significance`; None for no pruning.
     prediction_level
         Level of the likelihood cut that belief and plausibility are bounds over, in [0, 1].
     wrap

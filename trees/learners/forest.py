@@ -17,14 +17,14 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import MAX_MASS_CLASSES, TREES, VOTE
-from quercus.trees.flat import FlatTree
-from quercus.trees.growth import Criterion, Place, Verdict
+from quercus.trees.growth.batch import Criterion, Place, Verdict
 from quercus.trees.learners.cells import Cells
 from quercus.trees.learners.nested import log_commonalities_of, normalised
-from quercus.trees.learners.pieces import Wrap
 from quercus.trees.learners.predicting import Learned
 from quercus.trees.learners.predictions import Predictions, first
+from quercus.trees.learners.stopping_rules import Wrap
 from quercus.trees.learners.table import Floats, Table
+from quercus.trees.tree.flat import FlatTree
 
 Bools = NDArray[np.bool_]
 Vote = Literal["label", "mass"]

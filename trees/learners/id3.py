@@ -1,12 +1,12 @@
 """ID3 (theory §7; Quinlan 1986): information gain, a branch a value."""
 
 from quercus.specification.parameters import MIN_INSTANCES
-from quercus.trees.growth import Method, grow_tree
-from quercus.trees.learners.pieces import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped
+from quercus.trees.growth.batch import Method, grow_tree
 from quercus.trees.learners.pruning import prune_chi_square
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root
+from quercus.trees.learners.stopping_rules import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped
 from quercus.trees.learners.table import Table
-from quercus.trees.tree import Node
+from quercus.trees.tree.node import Node
 
 
 def id3(
@@ -29,7 +29,7 @@ def id3(
     min_instances, max_depth, stop_without_gain
         See `Limits`. Quinlan goes on until a node is of one class or has no attribute left: the defaults.
     max_cuts
-        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.splits.thresholds`.
+        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.tree.splits.thresholds`.
     significance
         Level of χ² pruning, see `pruning.prune_chi_square`; None for no pruning.
     wrap

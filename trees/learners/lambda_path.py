@@ -14,8 +14,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.specification.algorithms import LAMBDAS
 from quercus.specification.attributes import Numeric
 from quercus.specification.parameters import COMBINE, FOLDS, MIN_INSTANCES
-from quercus.trees.dominance import TIE, first_largest
-from quercus.trees.growth import Branch, Method, Place, Verdict, grow_tree
+from quercus.trees.growth.batch import Branch, Method, Place, Verdict, grow_tree
 from quercus.trees.learners.one_against_rest import Combine, check_combine, pignistic_together
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.predictions import Predictions, Shared, first
@@ -29,8 +28,9 @@ from quercus.trees.learners.total_uncertainty import (
     two_class_shares,
     uncertainties,
 )
-from quercus.trees.splits import ABOVE, BELOW
-from quercus.trees.tree import Stop
+from quercus.trees.rules.dominance import TIE, first_largest
+from quercus.trees.tree.node import Stop
+from quercus.trees.tree.splits import ABOVE, BELOW
 
 NO_SPLIT = -1
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI, TINY
-from quercus.trees.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import compiled
 
 Array = NDArray[np.float64]
 

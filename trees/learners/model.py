@@ -23,12 +23,12 @@ from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.forest import Executor, Learner, grow_forest, half_of, root_of
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.lambda_path import choose_lambda
-from quercus.trees.learners.pieces import Wrap
 from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.learners.predictions import Predictions
+from quercus.trees.learners.stopping_rules import Wrap
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import DEFAULT_LAMBDA, fit_total_uncertainty
-from quercus.trees.tree import Node, Stop
+from quercus.trees.tree.node import Node, Stop
 
 __all__ = ["Learned", "Predictions", "fit", "ignorant"]
 

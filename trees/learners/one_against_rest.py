@@ -13,12 +13,12 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster
 from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import COMBINE, MAX_MASS_CLASSES
-from quercus.trees.flat import FlatTree
 from quercus.trees.learners.cells import Cells
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predicting import Learned, TreeModel, distinct_rows, mean
 from quercus.trees.learners.predictions import Predictions, Shared
 from quercus.trees.learners.table import Floats, Ints
+from quercus.trees.tree.flat import FlatTree
 
 Combine = Literal["dempster", "mean"]
 

@@ -19,13 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
 from quercus.specification.attributes import Attribute
-from quercus.trees.encoding import Edges, Encoder
-from quercus.trees.flat import FlatTree, heard
 from quercus.trees.learners.cells import Cells, Value
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predictions import Predictions, Shared, first
 from quercus.trees.learners.spread import Branches, spread
-from quercus.trees.tree import Node
+from quercus.trees.tree.encoding import Edges, Encoder
+from quercus.trees.tree.flat import FlatTree, heard
+from quercus.trees.tree.node import Node
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
-from quercus.trees.dominance import TIE
+from quercus.trees.learners.metrics import undominated
 from quercus.trees.learners.nested import mass_function, pignistic_of
-from quercus.trees.metrics import undominated
+from quercus.trees.rules.dominance import TIE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

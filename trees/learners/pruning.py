@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.algorithms import Pruning
 from quercus.specification.parameters import CONFIDENCE
-from quercus.trees.cells import Cells
-from quercus.trees.dominance import TIE
-from quercus.trees.flat import FlatTree
 from quercus.trees.learners.table import Floats
-from quercus.trees.significance import Told, idle
-from quercus.trees.tree import Node, Stop
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.significance import Told, idle
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node, Stop
 
 ERROR_SLACK = 0.1  # errors; of C4.5's program, which prunes also what is so little worse
 
@@ -50,7 +50,7 @@ def prune(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
 
 
 def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: Pruning) -> FlatTree:
-    """Prune splits of an evidential tree that its labels do not need, see `quercus.trees.significance`.
+    """Prune splits of an evidential tree that its labels do not need, see `quercus.trees.rules.significance`.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def prune_pessimistic(tree: Node, confidence: float = CONFIDENCE.default) -> Nod
     Of ``N`` rows at a leaf, ``E`` are not of its class. The pessimistic number of errors is ``N U(E, N)`` with
     ``U`` from `pessimistic_rate`; a subtree's is the sum over its leaves. A node is pruned when its own number,
     were it a leaf, exceeds its subtree's by no more than 0.1, as in C4.5's program. Subtrees are replaced, never
-    raised; `quercus.trees.learners.raising` does both.
+    raised; `quercus.trees.learners.subtree_raising` does both.
 
     Parameters
     ----------

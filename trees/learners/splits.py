@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import Attribute, Nominal
-from quercus.trees.dominance import TIE, first_largest
-from quercus.trees.gain import best_splits
-from quercus.trees.growth import Branch, Place, Verdict
+from quercus.trees.growth.batch import Branch, Place, Verdict
 from quercus.trees.learners.table import Floats, Ints, Table
-from quercus.trees.splits import BELOW, NO_NUMBER, between, near_quantiles
+from quercus.trees.rules.dominance import TIE, first_largest
+from quercus.trees.rules.gain import best_splits
+from quercus.trees.tree.splits import BELOW, NO_NUMBER, between, near_quantiles
 
 Codes = NDArray[np.int64]
 Impurity = Callable[[Floats], Floats]  # sums of statistics (..., d) -> (...)
@@ -125,7 +125,7 @@ class Candidates:
     def best(self, gains: Floats) -> Ints:
         """Return of each attribute the split of largest gain (..., s), of tied cuts the middle one: (..., attributes).
 
-        See `quercus.trees.gain.best_splits`.
+        See `quercus.trees.rules.gain.best_splits`.
         """
         return best_splits(gains, self.firsts(), self.sizes[:, BELOW])
 
@@ -148,7 +148,7 @@ def candidates(
     statistics
         (m, d) of the rows of the node, in the order of ``place.rows``; column 0 is their weight.
     max_cuts
-        Most thresholds of a numeric attribute, see `quercus.trees.splits.thresholds`.
+        Most thresholds of a numeric attribute, see `quercus.trees.tree.splits.thresholds`.
     """
     nominal = [k for k in place.attributes if isinstance(table.attributes[k], Nominal)]
     numeric = [k for k in place.attributes if not isinstance(table.attributes[k], Nominal)]

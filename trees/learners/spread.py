@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.specification.attributes import Nominal
-from quercus.trees.encoding import Encoder, declared_count
-from quercus.trees.flat import FlatTree
 from quercus.trees.learners.cells import Cells
-from quercus.trees.splits import ABOVE, BELOW, NO_NUMBER
+from quercus.trees.tree.encoding import Encoder, declared_count
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.splits import ABOVE, BELOW, NO_NUMBER
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

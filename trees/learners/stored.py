@@ -1,7 +1,8 @@
 """Learned models as columns of numbers and back: for snapshots, and for processes that only predict.
 
-A model is its trees (`quercus.trees.flat.FlatTree`), how they make one prediction (`Form`), and what belief-entropy
-trees fitted at their nodes (`fitted`). All trees of a model stand in one set of columns, one after the other.
+A model is its trees (`quercus.trees.tree.flat.FlatTree`), how they make one prediction (`Form`), and what
+belief-entropy trees fitted at their nodes (`fitted`). All trees of a model stand in one set of columns, one after
+the other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,13 +15,13 @@ from numpy.typing import NDArray
 
 from quercus.specification.algorithms import Combine, Rule, Vote
 from quercus.specification.attributes import Attribute
-from quercus.trees.encoding import Edges
-from quercus.trees.flat import FlatTree
 from quercus.trees.learners.components import Component, Frequencies, Gaussians
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import Forest
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.tree.encoding import Edges
+from quercus.trees.tree.flat import FlatTree
 
 Columns = Mapping[str, NDArray[Any]]
 Kind = Literal["tree", "one-against-rest", "belief-entropy"]

@@ -10,14 +10,14 @@ import numpy as np
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.specification.parameters import COMBINE, LAM, MIN_INSTANCES
-from quercus.trees.dominance import TIE, first_largest
-from quercus.trees.growth import Criterion, Method, Place, Summary, Verdict, grow_tree
+from quercus.trees.growth.batch import Criterion, Method, Place, Summary, Verdict, grow_tree
 from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest, check_combine
-from quercus.trees.learners.pieces import Wrap, node_weight, wrapped
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import ByCode, LargestGain, root
+from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrapped
 from quercus.trees.learners.table import Floats, Table
-from quercus.trees.tree import Node, Stop
+from quercus.trees.rules.dominance import TIE, first_largest
+from quercus.trees.tree.node import Node, Stop
 
 DEFAULT_LAMBDA = 0.5
 
@@ -154,7 +154,7 @@ def total_uncertainty_tree(
     max_depth
         Depth at which every node is a leaf; None for no limit.
     max_cuts
-        Most thresholds of a numeric attribute at a node, see `quercus.trees.splits.thresholds`.
+        Most thresholds of a numeric attribute at a node, see `quercus.trees.tree.splits.thresholds`.
     wrap
         Put around the criterion: a forest's choice among random attributes.
 

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.trees.ask.strategies import covering
 from quercus.trees.memory_forest.codes import Codebook, Codes
-from quercus.trees.strategies import covering
 
 Ints = NDArray[np.int64]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.trees.ask.strategies import covering
+from quercus.trees.ask.strategies.row_sample import lots, room, sketch
 from quercus.trees.memory_forest import nodes
 from quercus.trees.memory_forest.apart import Apart, ordered
 from quercus.trees.memory_forest.evidence import UNTOLD, Evidence
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.strategies import covering
-from quercus.trees.strategies.sketch import lots, room, sketch
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

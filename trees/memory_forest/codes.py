@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.splits import thresholds
+from quercus.trees.tree.splits import thresholds
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -6,7 +6,7 @@ number. A running generator would make a tree depend on the order in which its n
 
 import numpy as np
 
-from quercus.trees.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import compiled
 
 Whole = int | np.int64
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, keyed
 from quercus.trees.memory_forest.nodes import (
     NONE,
@@ -17,7 +18,6 @@ from quercus.trees.memory_forest.nodes import (
     goes_left,
     runs_of,
 )
-from quercus.trees.solver.compiled import compiled
 
 
 @compiled
@@ -61,7 +61,7 @@ def grow(
     most = min(n, contours.shape[0])
     kind, count, left = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.int64)
     share, theta, order = np.empty((most, l)), np.empty(l), np.empty(K, np.int64)
-    buffer = np.empty(max(n, go.shape[0], come.shape[0]), np.int32)
+    buffer, places = np.empty(max(n, go.shape[0], come.shape[0]), np.int32), np.empty(rank.shape[0], np.int64)
     stack[0, 0], stack[0, 1], stack[0, 2] = NONE, 0, 0 if nodes.shape[1] else NONE
     stack[0, 3], stack[0, 4], stack[0, 5], stack[0, 6], stack[0, 7] = 0, 0, come.shape[0], 0, go.shape[0]
     keys[0] = key
@@ -81,7 +81,8 @@ def grow(
         end = start + in_end - in_first
         if old >= 0:
             end += nodes[3, old] - (out_end - out_first)
-            _merge(rows, first, first + nodes[3, old], gone, come, in_first, in_end, rank, kinds, mine, start)
+            _gather(rows, first, first + nodes[3, old], gone, come, in_first, in_end, mine, start)
+            _sort(mine, start, end, kinds, rank, places, buffer)
         elif in_end > in_first:
             mine[start:end] = come[in_first:in_end]
         if old == NONE and in_end == in_first:  # rows of a node that is grown from scratch are in place
@@ -158,24 +159,45 @@ def _copy(
 
 
 @compiled
-def _merge(
-    rows: Rows, first: int, end: int, gone: Bools, come: Rows, in_first: int, in_end: int, rank: Ints,
-    kinds: Kinds, mine: Rows, at: int,
-) -> None:  # fmt: skip
-    """Write the rows of a node that stay and those that come, by rank of their contours."""
-    i, j = first, in_first
-    while True:
-        while i < end and gone[rows[i]]:
-            i += 1
-        if i == end and j == in_end:
-            break
-        if j == in_end or (i < end and rank[kinds[rows[i]]] <= rank[kinds[come[j]]]):
+def _gather(
+    rows: Rows, first: int, end: int, gone: Bools, come: Rows, in_first: int, in_end: int, mine: Rows, at: int
+) -> None:
+    """Write the rows of a node that stay, and those that come."""
+    for i in range(first, end):
+        if not gone[rows[i]]:
             mine[at] = rows[i]
-            i += 1
-        else:
-            mine[at] = come[j]
-            j += 1
+            at += 1
+    for i in range(in_first, in_end):
+        mine[at] = come[i]
         at += 1
+
+
+@compiled
+def _sort(mine: Rows, start: int, end: int, kinds: Kinds, rank: Ints, places: Ints, buffer: Rows) -> None:
+    """Put rows in the order of their contours: rows that stay came in the order of leaves."""
+    n = end - start
+    for i in range(n):
+        buffer[i] = mine[start + i]
+    if places.shape[0] > n:  # counting would look at contours that are not here
+        ranks = np.empty(n, np.int64)
+        for i in range(n):
+            ranks[i] = rank[kinds[buffer[i]]]
+        order = np.argsort(ranks, kind="mergesort")
+        for i in range(n):
+            mine[start + i] = buffer[order[i]]
+        return
+    places[:] = 0
+    for i in range(n):
+        places[rank[kinds[buffer[i]]]] += 1
+    at = start
+    for d in range(places.shape[0]):
+        count = places[d]
+        places[d] = at
+        at += count
+    for i in range(n):
+        d = rank[kinds[buffer[i]]]
+        mine[places[d]] = buffer[i]
+        places[d] += 1
 
 
 @compiled

@@ -8,8 +8,8 @@ so a sum does not depend on the order of the rows.
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.memory_forest.draws import PLACES, Whole, below, heads, keyed
-from quercus.trees.solver.compiled import compiled
 
 Codes = NDArray[
     np.uint16

@@ -3,9 +3,9 @@
 import numpy as np
 
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI
+from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, keyed
 from quercus.trees.memory_forest.nodes import Bools, Codes, Floats, Kinds, goes_left
-from quercus.trees.solver.compiled import compiled
 
 
 @compiled

@@ -13,8 +13,8 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import CorruptStore, Questionable, Store, StoreBusy, StoreError, file_url
-from quercus.storage.backup import back_up, restore
-from quercus.storage.verify import verify
+from quercus.storage.admin.backup import back_up, restore
+from quercus.storage.admin.verify import verify
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_backup_while_rows_arrive_holds_together(path: Path, tmp_path: Path) -
 RESTORE = """
 import os, signal, sys
 from pathlib import Path
-from quercus.storage.backup import restore
+from quercus.storage.admin.backup import restore
 
 steps, last = 0, int(sys.argv[3])
 

@@ -3,7 +3,8 @@
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import NotFound, QueryState, agenda
+from quercus.storage import NotFound, QueryState
+from quercus.storage.queries import agenda
 
 
 def test_old_tree_versions_are_removed(store, helper):

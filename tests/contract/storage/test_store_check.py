@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quercus.storage import AgendaEntry, Store, file_url
-from quercus.storage.verify import verify
+from quercus.storage.admin.verify import verify
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from quercus.storage import (
     StorageError,
     Store,
 )
-from quercus.storage.verify import verify
+from quercus.storage.admin.verify import verify
 
 THREADS, PROCESSES, TURNS = 12, 4, 2
 MODELS = ("a", "b")

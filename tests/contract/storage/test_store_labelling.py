@@ -18,7 +18,7 @@ from quercus.storage import (
     Step,
     Store,
 )
-from quercus.storage.leases import LONGEST_HOLD_S
+from quercus.storage.queries.leases import LONGEST_HOLD_S
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_every_step_is_in_the_history(asking, clock):
 
 
 def test_the_history_of_what_somebody_held_is_kept_for_ever(asking, helper, monkeypatch):
-    monkeypatch.setattr("quercus.storage.agenda.KEPT_WITHDRAWN", 0)
+    monkeypatch.setattr("quercus.storage.queries.agenda.KEPT_WITHDRAWN", 0)
     (mine,) = take(asking)
     asking.release("m", mine.number, mine.token)
     helper.publish()

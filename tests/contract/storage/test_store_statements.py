@@ -3,7 +3,7 @@
 import pytest
 
 from quercus.storage import Event, EventKind
-from quercus.storage.statements import Joint, Stated, StatedBatch
+from quercus.storage.log.statements import Joint, Stated, StatedBatch
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import AlreadyExists, Corrections, NewValue, NotFound, Policy, Reliability, Store
-from quercus.storage.verify import verify
+from quercus.storage.admin.verify import verify
 
 
 @pytest.fixture

@@ -18,12 +18,13 @@ from quercus.specification.algorithms import (
     E2m,
     Forest,
     Id3,
+    Pruning,
     TotalUncertainty,
 )
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.cells import Between, Value
 from quercus.trees.learners.model import Learned, Predictions, fit, ignorant
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric, Pruning
 
 BASES: dict[str, Algorithm] = {
     "abc45": Abc45(alpha=0.9),

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from quercus.belief.mass import MassFunction
-from quercus.trees.growth import Place
+from quercus.specification.attributes import Nominal
+from quercus.trees.growth.batch import Place
 from quercus.trees.learners.averaging import averaging, mean_mass
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import LargestGain, class_entropy
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal
-from quercus.trees.tree import Stop
+from quercus.trees.tree.node import Stop
 
 EYES, HAIR, HEIGHT = 0, 1, 2
 BROWN, BLUE, DARK, BLOND, SHORT, TALL = 0, 1, 0, 1, 0, 1

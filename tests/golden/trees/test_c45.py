@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 
-from quercus.trees.growth import Verdict
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.trees.growth.batch import Verdict
 from quercus.trees.learners.c45 import Admission, InParts, LargestRatio, c45
-from quercus.trees.learners.pieces import precise_shares
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import root
+from quercus.trees.learners.stopping_rules import precise_shares
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric
 
 OUTLOOK, TEMPERATURE, HUMIDITY, WINDY = range(4)
 SUNNY, OVERCAST, RAIN = range(3)

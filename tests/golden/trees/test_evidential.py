@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
 
+from quercus.specification.attributes import Numeric
 from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.evidential import abc45, e2m
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Numeric
-from quercus.trees.tree import Node
+from quercus.trees.tree.node import Node
 
 
 def table(load: Callable) -> Table:

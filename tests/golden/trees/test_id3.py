@@ -20,7 +20,7 @@ from golden.trees.textbook import (
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
-from quercus.trees.tree import Node
+from quercus.trees.tree.node import Node
 
 TABLES = {
     "lenses": lenses(),

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from golden.trees.table_t import ARITIES, CODES, CONTOURS, VALUES, X, Y, numbers, oracle
 
-from quercus.trees.abc45 import Induction, induce
-from quercus.trees.candidate import best_candidate
-from quercus.trees.sample import ContourTable, Sample
-from quercus.trees.tree import Stop
+from quercus.trees.ask.candidate import best_candidate
+from quercus.trees.growth.abc45 import Induction, induce
+from quercus.trees.growth.sample import ContourTable, Sample
+from quercus.trees.tree.node import Stop
 
 ENTROPIES = {  # T, then X = a, b, c, then Y = e, d
     0.5: "1.271206 1.584963  0 .712665  0 1.465389  .505547 1.305573  .356385 1.319925  .811012 1.430734",

@@ -12,12 +12,12 @@ import pytest
 
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster
+from quercus.specification.attributes import Numeric
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import total_uncertainty_tree
-from quercus.trees.specification import Numeric
-from quercus.trees.tree import Node
+from quercus.trees.tree.node import Node
 
 CLASSES = [0, 0, 1, 0, 0, 0, 1, 1, 1, 1]
 TABLE = Table.of_classes([[float(i)] for i in range(1, 11)], [Numeric("x")], CLASSES, 2)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from quercus.specification.attributes import Nominal
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal
 
 LENSES = (
     Nominal("age", ("young", "pre-presbyopic", "presbyopic")),

@@ -8,11 +8,11 @@ import pytest
 from quercus.belief.frame import Frame
 from quercus.client import Client, Nominal, Specification
 from quercus.specification import algorithms
+from quercus.specification.attributes import Nominal as DomainNominal
+from quercus.specification.model import Specification as DomainSpecification
+from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal as DomainNominal
-from quercus.trees.specification import Specification as DomainSpecification
-from quercus.trees.stream import Answered, GrowthState, Observed, grow
 
 CLASSES = ("o", "s", "x")
 VALUES = ("a", "b", "c")

@@ -13,12 +13,12 @@ from quercus.belief.mass import MassFunction
 from quercus.client import Between, Client, InvalidArgument, Nominal, Numeric, Pruning, Specification
 from quercus.client.treeview import Tree, TreeNode
 from quercus.specification import algorithms
+from quercus.specification.attributes import Nominal as DomainNominal
+from quercus.specification.attributes import Numeric as DomainNumeric
+from quercus.specification.model import Specification as DomainSpecification
 from quercus.trees.learners.cells import Between as Range
-from quercus.trees.relearning import Evidence
-from quercus.trees.specification import Nominal as DomainNominal
-from quercus.trees.specification import Numeric as DomainNumeric
-from quercus.trees.specification import Specification as DomainSpecification
-from quercus.trees.tree import Node
+from quercus.trees.learners.relearning import Evidence
+from quercus.trees.tree.node import Node
 
 CLASSES = ("setosa", "versicolor", "virginica")
 FRAME = Frame(CLASSES)

@@ -28,8 +28,8 @@ from quercus.proto.v1 import (
     tree_pb2,
     values_pb2,
 )
-from quercus.server import access
 from quercus.server.app import SERVICES
+from quercus.server.gate import access
 
 SERVICE_FILES = (admin_pb2, model_pb2, instance_pb2, query_pb2, classify_pb2, tree_pb2)
 METHODS = {

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from quercus.server import access
+from quercus.server.gate import access
 from quercus.storage import Store, file_url
 
 DEADLINE_S = 60.0

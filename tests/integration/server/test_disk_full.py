@@ -15,7 +15,7 @@ from support.mounts import fill, small_disk
 from quercus.client import Client, ResourceExhausted
 from quercus.proto.v1 import classify_pb2, query_pb2, tree_pb2
 from quercus.server.app import WRITES_HEALTH
-from quercus.storage.room import RESERVE_BYTES, ROOM_BYTES
+from quercus.storage.sqlite.disk_space import RESERVE_BYTES, ROOM_BYTES
 
 DEADLINE_S = 60.0
 

@@ -15,9 +15,10 @@ from google.protobuf.duration_pb2 import Duration
 
 from quercus.client import Client, Nominal, Specification, Unauthenticated
 from quercus.proto.v1 import query_pb2
-from quercus.server import access
-from quercus.storage import Step, Store, file_url, leases
-from quercus.storage.verify import verify
+from quercus.server.gate import access
+from quercus.storage import Step, Store, file_url
+from quercus.storage.admin.verify import verify
+from quercus.storage.queries import leases
 
 QUERCUS = Path(sys.executable).with_name("quercus")
 DEADLINE_S = 60.0

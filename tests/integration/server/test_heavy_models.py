@@ -14,7 +14,7 @@ from support.processes import children, cpu_s
 from quercus.client import Client
 from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.app import GROWER_HEALTH
-from quercus.server.learners import LEARNERS
+from quercus.server.growth.learner_pool import LEARNERS
 
 ROWS = 600
 END_S = 90.0
@@ -52,7 +52,7 @@ def learner(grower: int) -> int:
     """The one process of a grower that learns."""
 
     def learning() -> list[int]:
-        mine = [pid for pid in children(grower) if b"quercus.server.learner" in command(pid)]
+        mine = [pid for pid in children(grower) if b"quercus.server.growth.learner_process" in command(pid)]
         return [pid for pid in mine if cpu_s(pid) > BEGUN_S]
 
     (pid,) = until(learning)

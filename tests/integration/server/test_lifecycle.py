@@ -15,8 +15,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
-from quercus.server.errors import BadStart
 from quercus.server.services.trees import TreeService
+from quercus.server.wire.errors import BadStart
 from quercus.storage.store import Store
 
 
@@ -108,7 +108,7 @@ def grower_of(pid: int) -> int:
             command = (entry / "cmdline").read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if parent == pid and b"quercus.server.grower" in command:
+        if parent == pid and b"quercus.server.growth.grower" in command:
             return int(entry.name)
     raise AssertionError("there is no grower")
 

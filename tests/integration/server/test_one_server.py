@@ -10,7 +10,7 @@ import pytest
 
 from quercus.server.app import _open_store as open_store
 from quercus.server.config import Config
-from quercus.server.errors import BadStart
+from quercus.server.wire.errors import BadStart
 from quercus.storage import Store, StoreBusy
 
 

@@ -21,9 +21,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from quercus import __version__
 from quercus.client import Client, InvalidArgument
 from quercus.proto.v1 import model_pb2, values_pb2
-from quercus.server import supervisor
 from quercus.server.app import GROWER_HEALTH
-from quercus.server.errors import BadStart
+from quercus.server.growth import supervisor
+from quercus.server.wire.errors import BadStart
 
 DEADLINE_S = 60.0
 
@@ -179,7 +179,7 @@ def test_the_level_of_the_grower_changes_with_that_of_the_server(
     child.api.create("m")
     child.api.grown("m", 0)
     _, logged = child.finish(signal.SIGTERM)
-    assert "quercus.server.folding: model m: version 1" in logged
+    assert "quercus.server.growth.folding: model m: version 1" in logged
 
 
 def test_a_grower_that_gives_no_sign_of_life_is_told(

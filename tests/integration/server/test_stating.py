@@ -14,15 +14,15 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.client import Client
 from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
-from quercus.server.importing import Meaning
+from quercus.server.transfer.importing import Meaning
 from quercus.specification import algorithms
+from quercus.specification.attributes import Nominal
 from quercus.storage import Store, file_url
-from quercus.storage.verify import verify
-from quercus.trees.abc45 import induce
-from quercus.trees.flat import FlatTree
+from quercus.storage.admin.verify import verify
+from quercus.trees.growth.abc45 import induce
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal
+from quercus.trees.tree.flat import FlatTree
 
 CLASSES = ("o", "s", "x")
 EVERYTHING = frozenset(CLASSES)

@@ -10,7 +10,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.said import said
 
 from quercus.proto.v1 import classify_pb2
-from quercus.server import changes
+from quercus.server.core import changes
 
 
 def test_health_follows_the_store(

@@ -10,8 +10,8 @@ import trustme
 
 from quercus.client import Client, InvalidArgument, Unauthenticated, Unavailable
 from quercus.client.aio import Client as AioClient
-from quercus.server import access
-from quercus.server.errors import BadStart
+from quercus.server.gate import access
+from quercus.server.wire.errors import BadStart
 from quercus.storage import Store, file_url
 
 
@@ -96,7 +96,7 @@ def test_a_token_never_crosses_a_network_in_the_clear() -> None:
 
 
 def test_tokens_cross_with_tls(start_live: Callable[..., Any], tmp_path: Path, papers: Papers) -> None:
-    from quercus.server.access import issue
+    from quercus.server.gate.access import issue
 
     server = start_live(tmp_path / "store.db", **papers.server, access="tokens")
     token, _ = issue(server.server.core.store.access, "ann", ["reader"])

@@ -9,8 +9,8 @@ import pytest
 
 from quercus.proto.v1 import instance_pb2, query_pb2, values_pb2
 from quercus.storage import file_url
-from quercus.storage.backup import back_up, restore
-from quercus.storage.verify import verify
+from quercus.storage.admin.backup import back_up, restore
+from quercus.storage.admin.verify import verify
 
 State = query_pb2.QueryState
 

@@ -8,8 +8,8 @@ import pytest
 from integration.service.problems import Answer, Problem
 
 from quercus.client import Client, Query, Tree
-from quercus.trees.query import Query as OfflineQuery
-from quercus.trees.tree import Node
+from quercus.trees.ask.query import Query as OfflineQuery
+from quercus.trees.tree.node import Node
 
 CLOSE = {"rel": 0, "abs": 1e-9}
 

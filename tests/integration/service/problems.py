@@ -10,9 +10,9 @@ from sklearn.datasets import load_iris, load_wine
 
 from quercus.belief.frame import Frame
 from quercus.client import Nominal, Numeric, Specification
-from quercus.trees import specification as offline
-from quercus.trees.abc45 import Induction, induce
-from quercus.trees.encoding import Encoder, branch_names, edges_in_force
+from quercus.specification.model import Specification as ModelSpecification
+from quercus.trees.growth.abc45 import Induction, induce
+from quercus.trees.tree.encoding import Encoder, branch_names, edges_in_force
 
 Answer = np.ndarray | None
 
@@ -55,7 +55,7 @@ def _numeric(
     """Four equal-width bins over all rows: from a warm-up of all rows, or declared."""
     names = [f"x{k}" for k in range(rows.shape[1])]
     frame = Frame(("one", "two", "three"))
-    whole = offline.Specification(tuple(map(offline.Numeric, names)), frame, warmup_rows=len(rows))
+    whole = ModelSpecification(tuple(map(Numeric, names)), frame, warmup_rows=len(rows))
     edges = edges_in_force(whole, rows)
     attributes = [
         Numeric(name, edges=cuts) if edges_declared else Numeric(name)

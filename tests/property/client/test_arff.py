@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quercus.client.files import open_table
+from quercus.files import open_table
 
 TEXT = st.text(st.sampled_from(list("ab?é%'\"\\{},@ \t\n\r0")), min_size=1, max_size=6).filter(str.strip)
 BARE = set("ab?é0")

@@ -22,11 +22,11 @@ from support.ledger import Ledger, Voice, conflict
 
 from quercus.belief.codec import encode_contours
 from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
-from quercus.server import answering, stating
 from quercus.server.config import Config
-from quercus.server.convert_instances import known_contour
-from quercus.server.convert_models import complete
-from quercus.server.core import Core
+from quercus.server.core.service_core import Core
+from quercus.server.labelling import answering, stating
+from quercus.server.wire.instances import known_contour
+from quercus.server.wire.models import complete
 from quercus.storage import (
     AgendaEntry,
     Corrections,
@@ -36,8 +36,8 @@ from quercus.storage import (
     QueryState,
     Store,
 )
-from quercus.storage.leases import Eviction
-from quercus.storage.verify import verify
+from quercus.storage.admin.verify import verify
+from quercus.storage.queries.leases import Eviction
 
 CLASSES = ("o", "s", "x")
 PUSHED = [(1.0, 1.0, 1.0), (1.0, 0.5, 0.0), (0.0, 1.0, 0.0), (0.2, 1.0, 1.0)]

@@ -26,7 +26,7 @@ from quercus.storage import (
     QueryState,
     Store,
 )
-from quercus.storage.verify import verify
+from quercus.storage.admin.verify import verify
 
 OPEN, LEASED, ANSWERED, REFUSED, WITHDRAWN = QueryState
 SETTLED = (ANSWERED, REFUSED)

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quercus.storage import QueryState
-from quercus.storage.transitions import (
+from quercus.storage.queries.transitions import (
     NEVER,
     Correct,
     Drop,

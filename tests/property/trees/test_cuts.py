@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from quercus.belief.frame import Frame
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import Specification
+from quercus.trees.growth.stream import GrowthState, Observed, Respecified, grow
 from quercus.trees.learners.evidential import abc45
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric, Pruning, Specification
-from quercus.trees.stream import GrowthState, Observed, Respecified, grow
-from quercus.trees.tree import Node
+from quercus.trees.tree.node import Node
 
 FRAME = Frame(("p", "q", "r"))
 ATTRIBUTES = (

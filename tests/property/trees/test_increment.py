@@ -12,8 +12,8 @@ from support.logs import ALPHAS, Writer, world
 from support.sameness import Tally, assert_flat, assert_same, assert_same_evidence
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.incremental.growing import SMALL
-from quercus.trees.stream import Event, GrowthState, grow
+from quercus.trees.growth.incremental.growing import SMALL
+from quercus.trees.growth.stream import Event, GrowthState, grow
 
 CASES, SOME = 300, 40
 TOLERATED = 0.01  # of all looks may end in a tie that rounding decides

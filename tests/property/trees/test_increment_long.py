@@ -9,8 +9,8 @@ from support.batch import Evidence
 from support.logs import answer, correction, elsewhere
 from support.sameness import Tally, assert_flat, assert_same
 
-from quercus.trees.query import Query
-from quercus.trees.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
+from quercus.trees.ask.query import Query
+from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
 
 EVENTS = 100_000  # a row, an answer, a refusal, a correction or a change of the rules is one each
 MOMENTS = 20

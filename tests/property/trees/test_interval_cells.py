@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from quercus.trees.interval import Cells, IntervalSolver
-from quercus.trees.solver import search
-from quercus.trees.solver.precise import greatest_entropy_of_counts, least_entropy_of_counts
+from quercus.trees.likelihood.interval import Cells, IntervalSolver
+from quercus.trees.likelihood.solver import search
+from quercus.trees.likelihood.solver.precise import greatest_entropy_of_counts, least_entropy_of_counts
 
 LEVELS = (0.01, 0.05, 0.3, 0.8, 0.9, 0.99, 0.999)
 

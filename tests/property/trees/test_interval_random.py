@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from quercus.trees.interval import entropy_interval
-from quercus.trees.likelihood import estimate
+from quercus.trees.likelihood.interval import entropy_interval
+from quercus.trees.likelihood.maximiser import estimate
 
 CASES = 1_000
 CHUNKS = 20

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood import estimate
+from quercus.trees.likelihood.maximiser import estimate
 from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import Evidence
 from quercus.trees.memory_forest.forest import MemoryForest

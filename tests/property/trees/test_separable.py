@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from quercus.trees.cells import Cells
-from quercus.trees.interval import IntervalSolver, entropy_interval
-from quercus.trees.solver import cut, kernels, search
-from quercus.trees.solver.polygon import least_in_polygon
-from quercus.trees.solver.separable import ROWS, maximise_separable, shortfall, split
-from quercus.trees.solver.sets import bound_separable, end_of_class, solve_separable
-from quercus.trees.solver.stationary import is_least
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
+from quercus.trees.likelihood.solver import cut, kernels, search
+from quercus.trees.likelihood.solver.polygon import least_in_polygon
+from quercus.trees.likelihood.solver.separable import ROWS, maximise_separable, shortfall, split
+from quercus.trees.likelihood.solver.sets import bound_separable, end_of_class, solve_separable
+from quercus.trees.likelihood.solver.stationary import is_least
 
 TABLE = np.vstack([np.eye(3), 1.0 - np.eye(3)])
 LEVELS = (1e-6, 0.05, 0.3, 0.8, 0.99, 0.9999, 1.0 - 1e-7)

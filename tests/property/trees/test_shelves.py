@@ -12,10 +12,11 @@ from support.logs import answer, correction, elsewhere, label
 from support.sameness import Tally, assert_same
 
 from quercus.belief.frame import Frame
-from quercus.trees.incremental import growing, shelves
-from quercus.trees.incremental.growing import GrowingTree
-from quercus.trees.specification import Nominal, Specification
-from quercus.trees.stream import Answered, Event, GrowthState, Observed, Refused, grow
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
+from quercus.trees.growth.incremental import growing, shelves
+from quercus.trees.growth.incremental.growing import GrowingTree
+from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, grow
 
 ARITIES = [2, 3, 2, 2]
 CLASSES = 3

@@ -9,10 +9,10 @@ import pytest
 from property.trees.problems import Problem, problem
 from property.trees.slow_abc45 import Slow, as_rows, replace_or_multiply
 
-from quercus.trees.abc45 import induce
-from quercus.trees.interval import entropy_interval
-from quercus.trees.likelihood import estimate
-from quercus.trees.tree import Node
+from quercus.trees.growth.abc45 import induce
+from quercus.trees.likelihood.interval import entropy_interval
+from quercus.trees.likelihood.maximiser import estimate
+from quercus.trees.tree.node import Node
 
 
 def entropy(contours: list[tuple[float, ...]], alpha: float) -> tuple[float, float]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from property.trees.problems import problem
 
-from quercus.trees.abc45 import induce
-from quercus.trees.tree import Node
+from quercus.trees.growth.abc45 import induce
+from quercus.trees.tree.node import Node
 
 
 def entropy(theta: np.ndarray) -> float:

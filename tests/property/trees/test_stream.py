@@ -9,13 +9,14 @@ from property.trees.problems import Problem, problem
 from sklearn.datasets import load_iris, load_wine
 
 from quercus.belief.frame import Frame
-from quercus.trees.abc45 import induce
-from quercus.trees.dominance import non_dominated
-from quercus.trees.encoding import Encoder, edges_in_force
-from quercus.trees.query import Query
-from quercus.trees.specification import Nominal, Numeric, Specification
-from quercus.trees.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
-from quercus.trees.tree import Node
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import Specification
+from quercus.trees.ask.query import Query
+from quercus.trees.growth.abc45 import induce
+from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
+from quercus.trees.rules.dominance import non_dominated
+from quercus.trees.tree.encoding import Encoder, edges_in_force
+from quercus.trees.tree.node import Node
 
 SEEDS = range(60)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quercus.trees.picture import tidy_layout
+from quercus.trees.tree.svg_drawing import tidy_layout
 
 
 @st.composite

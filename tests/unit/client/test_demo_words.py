@@ -10,9 +10,9 @@ from rich.console import Console
 
 from quercus.client import Model, Numeric, Specification, Tree, TreeNode
 from quercus.client.convert import moment
-from quercus.client.demo.classifier import Reading
-from quercus.client.demo.curve import Curves, caution, verdict
-from quercus.client.demo.screen import Scene, Screen
+from quercus.demo.classifier import Reading
+from quercus.demo.curve import Curves, caution, verdict
+from quercus.demo.screen import Scene, Screen
 
 RANDOM = np.array([[0.3, 0.5], [0.3, 0.6], [0.3, 0.7]])
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from quercus.client.files import FileError, Table, open_table
-from quercus.client.files.table import MAX_LINE_BYTES
+from quercus.files import FileError, Table, open_table
+from quercus.files.table import MAX_LINE_BYTES
 
 ARFF = "@relation t\n@attribute a {x, y}\n@attribute b real\n@data\n"
 

@@ -3,8 +3,8 @@
 import pytest
 import typer.testing
 
-from quercus.client import cli
-from quercus.client.cli import app
+from quercus.cli import main
+from quercus.cli.main import app
 
 STORE = ("backup", "restore", "check", "export", "import")
 LABELLING = ("label", "policy", "history")
@@ -56,5 +56,5 @@ def test_brackets_are_shown_as_they_are() -> None:
 
 
 def test_the_list_of_commands_says_what_each_command_says() -> None:
-    for name, (_, _, line) in cli.COMMANDS.items():
-        assert cli.command(name).help.split("\n\n")[0] == line
+    for name, (_, _, line) in main.COMMANDS.items():
+        assert main.command(name).help.split("\n\n")[0] == line

@@ -9,8 +9,8 @@ import pytest
 from quercus.belief.given import Reader
 from quercus.belief.label import contour
 from quercus.client import Nominal, Numeric
-from quercus.client.files import Data, FileError, Table, open_labels, open_table, read
-from quercus.client.files.schema import class_column, infer
+from quercus.files import Data, FileError, Table, open_labels, open_table, read
+from quercus.files.schema import class_column, infer
 
 MASSES = "A,B,C,A|B,A|B|C,hard_label,class\n.5,0,0,.3,.2,A,B\n0,0,1,0,0,C,C\n.333,0,0,.333,.333,A,A\n"
 DATA = "x,colour,class\n1,red,a\n?,blue,a|b\n2.5,?,?\n"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from quercus.client.files import FileError, open_labels, open_table, read
-from quercus.client.files.labels import truth
-from quercus.client.files.schema import infer
 from quercus.experiments.datasets import read_set
+from quercus.files import FileError, open_labels, open_table, read
+from quercus.files.labels import truth
+from quercus.files.schema import infer
 
 FRAME = ("cat", "dog", "bird")
 PLAIN = "legs,skin,class\n4,fur,cat\n4,fur,dog\n2,feathers,bird\n"

@@ -21,7 +21,7 @@ def test_the_library() -> None:
 
 
 def test_the_command_line() -> None:
-    modules = imported_by("import quercus.client.cli")
+    modules = imported_by("import quercus.cli.main")
     assert not modules.intersection(HEAVY + PARTS)
 
 
@@ -34,14 +34,14 @@ COMPLETION = (
 @pytest.mark.parametrize(("asked", "shows"), [(HELP, "serve"), (COMPLETION, "push")])
 def test_help_and_completion_import_no_command(asked: str, shows: str) -> None:
     ends = "import atexit; atexit.register(lambda: print(*sys.modules))"
-    start = "sys.argv[:] = ['quercus']; from quercus.client.cli import main"
+    start = "sys.argv[:] = ['quercus']; from quercus.cli.main import main"
     code = f"import sys; {ends}; {start}; {asked}; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     shown, _, modules = done.stdout.strip().rpartition("\n")
     assert done.returncode == 0, done.stderr
     assert shows in shown
     loaded = set(modules.split())
-    assert "quercus.client.cli" in loaded
+    assert "quercus.cli.main" in loaded
     assert not loaded.intersection(
         (
             *HEAVY,
@@ -55,5 +55,5 @@ def test_help_and_completion_import_no_command(asked: str, shows: str) -> None:
             "quercus.client.client",
         )
     )
-    commands = {name for name in loaded if name.startswith("quercus.client.commands.")}
-    assert commands == {"quercus.client.commands.ascii_form"}
+    commands = {name for name in loaded if name.startswith("quercus.cli.")}
+    assert commands == {"quercus.cli.ascii_form", "quercus.cli.main"}

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.table import Table
 
-from quercus.client.commands.common import Paper
+from quercus.cli.common import Paper
 from quercus.client.transport import is_loopback
 from quercus.client.unreachable import explain, is_transport
 

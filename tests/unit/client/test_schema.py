@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quercus.cli.specfile import from_dict, read_specification, to_dict
 from quercus.client import Nominal, Numeric, Specification
-from quercus.client.files import FileError, Table, open_table
-from quercus.client.files.labels import open_labels, truth
-from quercus.client.files.schema import Binding, class_column, infer, number
-from quercus.client.specfile import from_dict, read_specification, to_dict
+from quercus.files import FileError, Table, open_table
+from quercus.files.labels import open_labels, truth
+from quercus.files.schema import Binding, class_column, infer, number
 
 DATA = "colour,size,grade,class\nred,1,1,no\nblue,?,2,yes\n,2.5e1,1,no\n"
 

@@ -5,9 +5,9 @@ import io
 from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 
+from quercus.cli.common import bar
+from quercus.cli.label_screen import prompt, query_screen, set_line, show
 from quercus.client import Model, Nominal, Numeric, Query, Reason, Rival, Specification
-from quercus.client.commands.common import bar
-from quercus.client.commands.label_screen import prompt, query_screen, set_line, show
 from quercus.client.convert import moment
 
 

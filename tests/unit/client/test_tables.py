@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from quercus.client.commands import labellers
+from quercus.cli import labellers
 from quercus.client.labelling_results import Labeller
 
 FOUND = [

@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
+from quercus.cli.label_person import parse_plausibilities
+from quercus.cli.label_screen import CLASS_KEYS
 from quercus.client import (
     DeadlineExceeded,
     InvalidArgument,
     Lease,
     Numeric,
     Specification,
-    asks,
     convert,
+    query_calls,
     requests,
     transport,
 )
-from quercus.client.commands.label_person import parse_plausibilities
-from quercus.client.commands.label_screen import CLASS_KEYS
 from quercus.client.transport import DEFAULT_ADDRESS, server_address
 
 
@@ -156,7 +156,7 @@ def test_only_max_depth_has_no_limit() -> None:
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
 def test_durations_are_finite(seconds: float) -> None:
     with pytest.raises(InvalidArgument, match=r"lease_s: is .*, must be a finite number of seconds"):
-        asks.lease("m", "ann", seconds, 0.0, 0, None)
+        query_calls.lease("m", "ann", seconds, 0.0, 0, None)
 
 
 def test_drawings_have_three_forms() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.estimators.columns import Columns, as_array, distinct_names
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.cells import Between
-from quercus.trees.specification import Nominal, Numeric
 
 NAN = math.nan
 FRAME = pd.DataFrame(

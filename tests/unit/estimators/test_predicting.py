@@ -29,11 +29,11 @@ from quercus.estimators import (
 )
 from quercus.estimators.base import BeliefClassifier
 from quercus.specification import algorithms
+from quercus.specification.attributes import Numeric
 from quercus.trees.learners.cells import Between
+from quercus.trees.learners.metrics import u65
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
-from quercus.trees.metrics import u65
-from quercus.trees.specification import Numeric
 
 X, TARGETS = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])

@@ -12,10 +12,11 @@ from sklearn.datasets import load_iris
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.estimators import ActiveBeliefTreeClassifier
+from quercus.specification.attributes import Numeric
+from quercus.specification.model import Specification
 from quercus.specification.parameters import MAX_COUNT
 from quercus.specification.strategies import STRATEGIES
-from quercus.trees.specification import Numeric, Specification
-from quercus.trees.stream import Answered, GrowthState, Observed, grow
+from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 
 X, TARGETS = load_iris(return_X_y=True)
 PAIR = X[::3, [0, 3]]

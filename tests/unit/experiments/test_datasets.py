@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.client.files import FileError
 from quercus.experiments.datasets import BUILT_IN, built_in, files_in, in_folder
 from quercus.experiments.restaurant import ATTRIBUTES, restaurants, waits
-from quercus.trees.specification import Nominal, Numeric
+from quercus.files import FileError
+from quercus.specification.attributes import Nominal, Numeric
 
 MIXED = "id,colour,size,day,class\n1,red,1.5,1,b\n2,blue,,2,a\n3,?,2,1,b\n"
 KINDS = {

@@ -5,8 +5,8 @@ import sys
 import pytest
 import typer.testing
 
-from quercus.client.cli import app
-from quercus.client.commands.common import Failure
+from quercus.cli.common import Failure
+from quercus.cli.main import app
 
 
 def test_methods_whose_package_is_absent_are_left_out(tmp_path, monkeypatch):

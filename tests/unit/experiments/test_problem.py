@@ -6,8 +6,8 @@ import pytest
 from quercus.experiments.baselines import ek_nn, forest_hard, forest_pignistic, forest_precise
 from quercus.experiments.problem import Said, problem_of
 from quercus.experiments.scores import score
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric
 
 COLOUR = Nominal("colour", ("red", "green", "blue"))
 SEED = np.random.SeedSequence(3)

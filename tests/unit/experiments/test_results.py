@@ -2,7 +2,6 @@
 
 import pytest
 
-from quercus.client.files import FileError
 from quercus.experiments.results import (
     COLUMNS,
     RESULTS,
@@ -14,6 +13,7 @@ from quercus.experiments.results import (
     agree_on,
     read_rows,
 )
+from quercus.files import FileError
 
 
 def row(fold, level=0.5, accuracy=0.9):

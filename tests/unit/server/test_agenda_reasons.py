@@ -4,11 +4,12 @@ import numpy as np
 
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import query_pb2
-from quercus.server.convert_agenda import MAX_RIVALS, decode_asked, encode_asked, encode_reason
-from quercus.trees.encoding import split_names
-from quercus.trees.query import Asked, Query
-from quercus.trees.specification import Nominal, Numeric, Specification
-from quercus.trees.stream import GrowthState, Observed, grow
+from quercus.server.wire.agenda import MAX_RIVALS, decode_asked, encode_asked, encode_reason
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import Specification
+from quercus.trees.ask.query import Asked, Query
+from quercus.trees.growth.stream import GrowthState, Observed, grow
+from quercus.trees.tree.encoding import split_names
 
 ATTRIBUTES = (Nominal("hue", ("red", "blue")), Numeric("size", cuts=3), Numeric("age", bins=2))
 

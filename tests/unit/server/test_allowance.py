@@ -2,8 +2,8 @@
 
 import pytest
 
-from quercus.server import allowance
-from quercus.server.allowance import Allowance
+from quercus.server.growth import time_budget
+from quercus.server.growth.time_budget import Allowance
 
 
 class Clock:
@@ -18,7 +18,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(allowance.time, "monotonic", made)
+    monkeypatch.setattr(time_budget.time, "monotonic", made)
     return made
 
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 from support.said import said
 
-from quercus.server import changes as changes_module
-from quercus.server.changes import Changes
+from quercus.server.core import changes as changes_module
+from quercus.server.core.changes import Changes
 from quercus.storage.changes import Change
 
 
@@ -53,6 +54,31 @@ def test_wakes_all_who_wait_for_a_model_and_nobody_else() -> None:
         assert await other  # at the end everyone is told
 
     asyncio.run(run())
+
+
+def test_looks_that_take_long_leave_most_of_the_time_to_others() -> None:
+    took_s, count = 0.004, 4
+
+    class Slow(Commits):
+        def __init__(self) -> None:
+            super().__init__()
+            self.begun: list[float] = []
+
+        def change_token(self) -> int:
+            self.begun.append(time.monotonic())
+            time.sleep(took_s)  # so long it waits for the interpreter's lock on a busy machine
+            if len(self.begun) == count:
+                self.commit("m")
+            return super().change_token()
+
+    async def run() -> float:
+        commits = Slow()
+        changes = await started(commits)
+        assert await changes.wait("m", changes.seen("m"), 20)
+        await changes.close()
+        return commits.begun[count - 1] - commits.begun[0]
+
+    assert asyncio.run(run()) >= (count - 1) * took_s / changes_module.LOOK_SHARE
 
 
 def test_change_before_the_wait_is_not_missed() -> None:

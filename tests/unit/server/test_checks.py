@@ -4,7 +4,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from quercus.belief.errors import InvalidInput
-from quercus.server.checks import lease_s, took_s
+from quercus.server.wire.request_checks import lease_s, took_s
 
 
 @pytest.mark.parametrize(

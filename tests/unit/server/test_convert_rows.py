@@ -6,8 +6,8 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import values_pb2
-from quercus.server.convert_rows import decode_rows
-from quercus.server.schema import Column, Schema
+from quercus.server.wire.rows import decode_rows
+from quercus.server.wire.schema import Column, Schema
 from quercus.storage.records import NewValue
 
 FRAME = Frame(("p", "q"))

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from quercus.belief.errors import InvalidInput
-from quercus.server.errors import Unavailable, to_failure, within
+from quercus.server.wire.errors import Unavailable, to_failure, within
 from quercus.storage import errors as storage
 
 CASES = [

@@ -14,12 +14,12 @@ from support.said import said
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
-from quercus.server import folding, snapshots
-from quercus.server.convert_instances import known_contour
-from quercus.server.convert_models import complete
-from quercus.server.grower import Grower
-from quercus.server.learners import Learners
-from quercus.server.limits import (
+from quercus.server.growth import folding
+from quercus.server.growth.grower import Grower
+from quercus.server.growth.learner_pool import Learners
+from quercus.server.wire import snapshots
+from quercus.server.wire.instances import known_contour
+from quercus.server.wire.limits import (
     AGENDA_SAVED_S,
     GROWTH_ROWS,
     LAG_NOTICE_S,
@@ -27,6 +27,7 @@ from quercus.server.limits import (
     PUBLISH_SHARE,
     UNREAD_SHARE,
 )
+from quercus.server.wire.models import complete
 from quercus.specification.server import AGENDA_SHARE
 from quercus.storage import Amendment, Combined, QueryState
 from quercus.storage.records import Rows, Snapshot, Stretch
@@ -256,7 +257,7 @@ def test_a_model_that_learns_again_keeps_to_its_share_of_time(
     store: Watched, clock: Clock, learners: Learners, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing else is to do, and yet rows that trickle in do not have it learn without a pause."""
-    caplog.set_level(logging.DEBUG, "quercus.server.folding")
+    caplog.set_level(logging.DEBUG, "quercus.server.growth.folding")
     running = Grower(store, interval_s=INTERVAL_S, learners=learners)
     store.create_model("again", learns_again(model_pb2.C45Tree()), budget=0)
     push(store, 3, "again")

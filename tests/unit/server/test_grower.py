@@ -14,9 +14,9 @@ from support.said import said
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
-from quercus.server import grower
-from quercus.server.convert_models import complete
-from quercus.server.grower import Grower
+from quercus.server.growth import grower
+from quercus.server.growth.grower import Grower
+from quercus.server.wire.models import complete
 from quercus.storage.errors import StoreError
 from quercus.storage.records import ModelRecord, Stretch
 from quercus.storage.store import Store
@@ -73,7 +73,7 @@ def store(tmp_path: Path) -> Any:
 
 
 def messages(caplog: pytest.LogCaptureFixture) -> Sequence[str]:
-    return said(caplog, "quercus.server.grower", logging.WARNING)
+    return said(caplog, "quercus.server.growth.grower", logging.WARNING)
 
 
 def rounds(running: Grower) -> None:

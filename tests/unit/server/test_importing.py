@@ -15,10 +15,11 @@ from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
-from quercus.server.convert_models import complete
-from quercus.server.grower import Grower
-from quercus.server.importing import Meaning
-from quercus.storage import Amendment, NewValue, NotFound, transfer_lines
+from quercus.server.growth.grower import Grower
+from quercus.server.transfer.importing import Meaning
+from quercus.server.wire.models import complete
+from quercus.storage import Amendment, NewValue, NotFound
+from quercus.storage.admin import transfer_lines
 from quercus.storage.store import Store
 
 SPECIFICATION = complete(

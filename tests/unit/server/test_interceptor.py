@@ -12,8 +12,8 @@ from google.protobuf.message import EncodeError
 from support.said import said
 
 from quercus.belief.errors import InvalidInput
-from quercus.server import interceptor
-from quercus.server.interceptor import CatchAll
+from quercus.server.gate import error_interceptor
+from quercus.server.gate.error_interceptor import CatchAll
 
 SECRET = "the password is swordfish"
 
@@ -89,7 +89,7 @@ def test_domain_error(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         error = asyncio.run(call(kind, "domain"))
     assert (error.code(), error.details()) == (grpc.StatusCode.INVALID_ARGUMENT, "x: is bad")
-    assert not said(caplog, interceptor.__name__)
+    assert not said(caplog, error_interceptor.__name__)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -100,7 +100,7 @@ def test_a_lack_of_memory_is_told_with_a_time_to_try_again(
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "no memory left" in (error.details() or "")
     assert ("grpc-retry-pushback-ms", "1000") in list(error.trailing_metadata() or ())
-    assert [line for line in said(caplog, interceptor.__name__) if "no memory left" in line]
+    assert [line for line in said(caplog, error_interceptor.__name__) if "no memory left" in line]
 
 
 @pytest.mark.parametrize("kind", ["unary_unary", "unary_stream"])

@@ -10,10 +10,10 @@ import pytest
 
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2
-from quercus.server import snapshots
-from quercus.server.convert_models import complete
-from quercus.server.learners import Learners, Learning, LearningFailedError
-from quercus.server.relearning import Task
+from quercus.server.growth.learner_pool import Learners, Learning, LearningFailedError
+from quercus.server.growth.relearning import Task
+from quercus.server.wire import snapshots
+from quercus.server.wire.models import complete
 from quercus.storage.store import Store
 
 ROWS = 400

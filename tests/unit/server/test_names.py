@@ -3,7 +3,7 @@
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.server import names
+from quercus.server.wire import names
 
 
 def test_names_come_back() -> None:

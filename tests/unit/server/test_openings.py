@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quercus.server import openings as openings_module
-from quercus.server.changes import Changes
-from quercus.server.openings import Openings
+from quercus.server.core import leasable_models as openings_module
+from quercus.server.core.changes import Changes
+from quercus.server.core.leasable_models import Openings
 from quercus.storage import AgendaEntry, Policy, Store
 from quercus.storage.records import ModelRecord
 

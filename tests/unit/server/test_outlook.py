@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quercus.server.changes import Changes
-from quercus.server.outlook import Outlooks
+from quercus.server.core.changes import Changes
+from quercus.server.core.model_status import Outlooks
 from quercus.storage.changes import Change
 from quercus.storage.errors import NotFound
 from quercus.storage.records import AgendaEntry

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from quercus.server import pulse
-from quercus.server.pulse import Beat, Pulse
+from quercus.server.growth import heartbeat
+from quercus.server.growth.heartbeat import Beat, Pulse
 
 
 class Reader:
@@ -29,17 +29,17 @@ def test_what_is_begun_is_told_at_once_and_rest_once_a_second(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(pulse.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: now[0])
     beating = Pulse(reader.write_end)
     for model in ("", "", "wine", "wine", "", "iris"):
         beating.at(model)
     assert [beat.at for beat in reader.beats()] == ["", "wine", "iris"]
-    now[0] += pulse.BEAT_S
+    now[0] += heartbeat.BEAT_S
     beating.at("iris")
     beating.at("iris")
     beating.at("")
     assert reader.beats() == [Beat("iris")]
-    now[0] += pulse.BEAT_S
+    now[0] += heartbeat.BEAT_S
     beating.at("")
     beating.at("")
     assert reader.beats() == [Beat()]

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import instance_pb2, query_pb2
-from quercus.server import wire
-from quercus.server.limits import INLINE_BYTES, MAX_ENTRIES
-from quercus.server.reading import Reader
+from quercus.server.gate.message_reading import Reader
+from quercus.server.wire import message_size
+from quercus.server.wire.limits import INLINE_BYTES, MAX_ENTRIES
 
 Push = instance_pb2.PushInstancesRequest
-SHAPE = wire.Shape.of(Push.DESCRIPTOR)
+SHAPE = message_size.Shape.of(Push.DESCRIPTOR)
 
 
 def part(number: int, data: bytes) -> bytes:
@@ -50,12 +50,12 @@ def test_a_list_that_is_too_long_is_named_before_it_is_made(
     data: bytes, field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        wire, "MAX_PARTS", 30_000
+        message_size, "MAX_PARTS", 30_000
     )  # of fewer parts lists are bounded where they are converted
     with pytest.raises(
         InvalidInput, match="more than 10,000 entries: send several smaller messages"
     ) as caught:
-        wire.check_parts(data + part(15, b"\n" * 30_001), SHAPE)
+        message_size.check_parts(data + part(15, b"\n" * 30_001), SHAPE)
     assert caught.value.field == field
 
 
@@ -72,26 +72,26 @@ def test_a_list_that_is_too_long_is_named_before_it_is_made(
 def test_what_a_message_holds_in_all_is_bounded(
     data: bytes, field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "MAX_PARTS", 1000)
+    monkeypatch.setattr(message_size, "MAX_PARTS", 1000)
     with pytest.raises(InvalidInput, match="is more than the 1,000 fields and entries of lists") as caught:
-        wire.check_parts(data, SHAPE)
+        message_size.check_parts(data, SHAPE)
     assert caught.value.field == field
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_walk(data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch, suppress(InvalidInput):
-        patch.setattr(wire, "MAX_PARTS", 20)  # so that some are walked through
-        wire.check_parts(data, SHAPE)
+        patch.setattr(message_size, "MAX_PARTS", 20)  # so that some are walked through
+        message_size.check_parts(data, SHAPE)
 
 
 def test_right_messages_pass() -> None:
     request = Push(model="models/m", ids=[f"row-{k}" for k in range(MAX_ENTRIES)])
     request.rows.packed.values.extend(range(10 * MAX_ENTRIES))
     request.labels.sets.masks.extend([2**63] * MAX_ENTRIES)
-    wire.check_parts(request.SerializeToString(), SHAPE)
+    message_size.check_parts(request.SerializeToString(), SHAPE)
     states = query_pb2.ListQueriesRequest(states=[1, 2, 3])
-    wire.check_parts(states.SerializeToString(), wire.Shape.of(states.DESCRIPTOR))
+    message_size.check_parts(states.SerializeToString(), message_size.Shape.of(states.DESCRIPTOR))
 
 
 def read(data: bytes, deserialize: Any = Push.FromString) -> tuple[Any, int]:

@@ -7,19 +7,20 @@ import pytest
 
 from quercus.belief.frame import Frame
 from quercus.belief.mass import MassFunction
-from quercus.server import snapshots
-from quercus.server.convert_trees import Classifier, decode_snapshot, encode_head
+from quercus.server.wire import snapshots
+from quercus.server.wire.trees import Classifier, decode_snapshot, encode_head
 from quercus.specification import algorithms
 from quercus.specification.algorithms import Algorithm
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import Specification
 from quercus.storage.records import Snapshot
-from quercus.trees.flat import FlatTree
 from quercus.trees.learners.cells import Between, Cells, Value
 from quercus.trees.learners.model import fit, ignorant
 from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.learners.stored import parted, restored
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric, Specification
-from quercus.trees.tree import Node, Stop
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node, Stop
 
 ATTRIBUTES = (Nominal("A", ("a", "b", "c")), Numeric("N", edges=(1.0, 2.0)))
 SPECIFICATION = Specification(ATTRIBUTES, Frame(("p", "q")))

@@ -9,10 +9,10 @@ import pytest
 from support.said import said
 
 from quercus.proto.v1 import admin_pb2
-from quercus.server import supervisor as module
 from quercus.server.config import Config
-from quercus.server.pulse import Beat
-from quercus.server.supervisor import Supervisor
+from quercus.server.growth import supervisor as module
+from quercus.server.growth.heartbeat import Beat
+from quercus.server.growth.supervisor import Supervisor
 
 
 def test_no_process_to_be_had_for_a_while(

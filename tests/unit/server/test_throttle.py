@@ -2,8 +2,7 @@
 
 import pytest
 
-from quercus.server.errors import ResourceExhausted, to_failure
-from quercus.server.throttle import (
+from quercus.server.gate.throttle import (
     BURST_S,
     MAX_CALLERS,
     Memory,
@@ -12,6 +11,7 @@ from quercus.server.throttle import (
     memory_of_machine,
     resident_bytes,
 )
+from quercus.server.wire.errors import ResourceExhausted, to_failure
 
 
 class Clock:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from quercus.server.turns import Turns, share
+from quercus.server.core.fair_queue import Turns, share
 
 
 def test_who_was_served_longest_ago_comes_first() -> None:

@@ -11,12 +11,12 @@ import pytest
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.config import Config
-from quercus.server.convert_models import complete
-from quercus.server.core import Core
-from quercus.server.query_stream import QueryStream
+from quercus.server.core.service_core import Core
+from quercus.server.labelling.query_stream import QueryStream
 from quercus.server.services.queries import QueryService
+from quercus.server.wire.models import complete
 from quercus.storage import AgendaEntry, Policy
-from quercus.storage.query_records import Leased
+from quercus.storage.queries.records import Leased
 from quercus.storage.store import Store
 
 DEADLINE_S = 20

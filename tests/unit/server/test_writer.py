@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quercus.server.writer import Writer
-from quercus.storage.append import Outcome
+from quercus.server.core.writer import Writer
+from quercus.storage.log.append import Outcome
 from quercus.storage.records import Appended, Push
 from quercus.storage.store import Store
 
@@ -46,9 +46,9 @@ async def push(writer: Writer, name: str) -> asyncio.Future[Appended]:
     return await writer.push(Push("m", [name], np.zeros((1, 2)), [b"\x00\x01"]))
 
 
-async def together(writer: Writer) -> None:
-    """Have two pushes share a commit: both wait for a third."""
-    pushes = [await push(writer, name) for name in ("first", "a", "b")]
+async def together(writer: Writer, count: int = 2) -> None:
+    """Have some pushes share a commit: they wait for another."""
+    pushes = [await push(writer, name) for name in ("first", *(f"before-{i}" for i in range(count)))]
     await asyncio.gather(*pushes)
 
 
@@ -60,6 +60,24 @@ def test_who_was_acknowledged_together_is_waited_for(store: Store) -> None:
             one = await push(writer, "c")
             await asyncio.sleep(0.0)
             await asyncio.gather(one, await push(writer, "d"))
+            return writer.commits - before
+
+    assert asyncio.run(run()) == 1
+
+
+def test_a_busy_machine_is_given_time_to_take_up_all_calls(store: Store) -> None:
+    count, busy_s = 5, 0.008
+
+    async def run() -> int:
+        async with writing(store) as writer:
+            await together(writer, count)
+            before = writer.commits
+            pushes = []
+            for i in range(count):
+                pushes.append(await push(writer, f"after-{i}"))
+                time.sleep(busy_s)  # the event loop answers other calls
+                await asyncio.sleep(0.0)
+            await asyncio.gather(*pushes)
             return writer.commits - before
 
     assert asyncio.run(run()) == 1

@@ -10,8 +10,8 @@ from support.histories import check_history
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
-from quercus.server.convert_models import decode_specification
-from quercus.server.folding import Folding
+from quercus.server.growth.folding import Folding
+from quercus.server.wire.models import decode_specification
 from quercus.storage import (
     AgendaEntry,
     Amendment,
@@ -23,7 +23,7 @@ from quercus.storage import (
     Step,
     Store,
 )
-from quercus.storage.verify import verify
+from quercus.storage.admin.verify import verify
 
 FIXTURE = Path(__file__).with_name("fixtures") / "store_0001.sql"
 SAVED_AT = 1_700_000_050.0  # by its wall clock

@@ -27,12 +27,11 @@ from quercus.storage import (
     Store,
     StoreBusy,
     StoreError,
-    dialect,
     file_url,
-    room,
 )
+from quercus.storage.admin.verify import verify
 from quercus.storage.schema import HEAD
-from quercus.storage.verify import verify
+from quercus.storage.sqlite import dialect, disk_space
 
 NOBODY = 65534
 
@@ -425,7 +424,7 @@ def test_room_on_the_disk_comes_back(tmp_path):
 
 def test_a_model_too_large_to_be_deleted_from_a_full_disk(tmp_path, monkeypatch):
     """It says what to do; smaller ones can be deleted, and then writing goes on."""
-    monkeypatch.setattr(room, "RESERVE_BYTES", 5 * 2**20)
+    monkeypatch.setattr(disk_space, "RESERVE_BYTES", 5 * 2**20)
 
     def push(store, model, batches):
         for batch in range(batches):

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from quercus.trees.incremental.ahead import fetch
+from quercus.trees.growth.incremental.prefetch import fetch
 
 
 @pytest.mark.parametrize("column", [np.arange(6, dtype=np.int32), np.arange(12, dtype=np.int8).reshape(6, 2)])

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from quercus.trees.abc45 import induce
-from quercus.trees.tree import Node
+from quercus.trees.growth.abc45 import induce
+from quercus.trees.tree.node import Node
 
 CODES = [[0, 1, 1], [1, 1, 0], [1, 1, 1], [1, 1, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1]]
 TRUTH = [0, 1, 0, 1, 1, 1, 0, 1, 1]

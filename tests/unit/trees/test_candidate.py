@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import candidate
-from quercus.trees.abc45 import open_desk
-from quercus.trees.candidate import Child, Memory, best_candidate
-from quercus.trees.cells import Cells
-from quercus.trees.interval import POINT, EntropyIntervals, IntervalSolver, entropy_interval
-from quercus.trees.sample import ContourTable, Sample
-from quercus.trees.solver.turning import LeaveOneOut
-from quercus.trees.strategies import published
-from quercus.trees.strategies.registry import agenda
+from quercus.trees.ask import candidate
+from quercus.trees.ask.candidate import Child, Memory, best_candidate
+from quercus.trees.ask.strategies import published
+from quercus.trees.ask.strategies.registry import agenda
+from quercus.trees.growth.abc45 import open_desk
+from quercus.trees.growth.sample import ContourTable, Sample
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.interval import POINT, EntropyIntervals, IntervalSolver, entropy_interval
+from quercus.trees.likelihood.solver.leave_one_out_width import LeaveOneOut
 
 EVERYTHING = (1.0, 1.0)
 TIE = 1e-9

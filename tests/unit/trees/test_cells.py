@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import memo
-from quercus.trees.interval import Cells, IntervalSolver, entropy_interval
-from quercus.trees.likelihood import estimate
+from quercus.trees.likelihood import cell_cache
+from quercus.trees.likelihood.interval import Cells, IntervalSolver, entropy_interval
+from quercus.trees.likelihood.maximiser import estimate
 
 CONTOURS = np.array(
     [[1, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0.4, 0], [0, 0, 1], [0.5, 0.2, 0], [0.3, 0.3, 0.3], [0, 1, 1]]
@@ -112,7 +112,7 @@ def test_a_malformed_cell_is_named(method, ids, counts):
 def test_what_is_forgotten_is_computed_again(monkeypatch):
     counts = random_counts(4)
     expected = IntervalSolver(CONTOURS, 0.8).solve_cells(Cells.of_dense(counts))
-    monkeypatch.setattr(memo, "CELLS", 7)
+    monkeypatch.setattr(cell_cache, "CELLS", 7)
     solver = IntervalSolver(CONTOURS, 0.8)
     for _ in range(2):
         for first in range(0, len(counts), 5):

@@ -6,11 +6,11 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import drawing, picture
-from quercus.trees.drawing import Names, class_colours, to_dot, to_text
-from quercus.trees.flat import FlatTree
-from quercus.trees.picture import to_svg
-from quercus.trees.tree import Node, Stop
+from quercus.trees.tree import svg_drawing, text_drawing
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node, Stop
+from quercus.trees.tree.svg_drawing import to_svg
+from quercus.trees.tree.text_drawing import Names, class_colours, to_dot, to_text
 
 NAMES = Names(("yes", "no"), ("wind", "sky"), (("weak", "strong", "?"), ("sunny", "overcast", "rain", "?")))
 
@@ -65,7 +65,7 @@ def test_text() -> None:
 
 
 def test_a_large_frame_shows_the_likeliest_classes() -> None:
-    text = drawing.estimate_text((0.1, 0.5, 0.0, 0.3, 0.1), ("a", "b", "c", "d", "e"))
+    text = text_drawing.estimate_text((0.1, 0.5, 0.0, 0.3, 0.1), ("a", "b", "c", "d", "e"))
     assert text == "a 0.10  b 0.50  d 0.30  …"
 
 
@@ -125,11 +125,13 @@ def test_svg_names_the_branches() -> None:
 @pytest.mark.parametrize("bold", [False, True])
 def test_text_is_never_wider_than_its_place(bold: bool) -> None:
     """Measured in the widest of the fonts that viewers use."""
-    font = FontProperties(family="DejaVu Sans", size=picture.FONT_SIZE, weight="bold" if bold else "normal")
+    font = FontProperties(
+        family="DejaVu Sans", size=svg_drawing.FONT_SIZE, weight="bold" if bold else "normal"
+    )
     ascii_letters = [chr(c) * 20 for c in range(32, 127)]
     for text in [*ascii_letters, "flavanoids", "[0.34, 1.53)", "≥ 12", "class_0 0.34  class_1 0.66", "Über…"]:
         width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
-        assert width <= picture.text_width(text, bold=bold) * 1.001
+        assert width <= svg_drawing.text_width(text, bold=bold) * 1.001
 
 
 def test_svg_takes_any_name() -> None:
@@ -149,9 +151,9 @@ def test_nothing_in_a_picture_overlaps(leaves: int, seed: int) -> None:
 
     def extent(text: ET.Element) -> tuple[float, float, float, float]:
         x, y = numbers(text, "x", "y")
-        width = picture.text_width(text.text or "", bold=text.get("font-weight") == "bold")
+        width = svg_drawing.text_width(text.text or "", bold=text.get("font-weight") == "bold")
         x -= width if text.get("text-anchor") == "end" else 0
-        return x, x + width, y - picture.ASCENT, y + 3
+        return x, x + width, y - svg_drawing.ASCENT, y + 3
 
     things, bends = [], []
     for group in root.findall(f"{SVG}g"):

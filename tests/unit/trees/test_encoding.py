@@ -6,7 +6,9 @@ from sklearn.datasets import load_iris
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.trees.encoding import (
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import Specification
+from quercus.trees.tree.encoding import (
     UNKNOWN,
     Encoder,
     branch_names,
@@ -14,7 +16,6 @@ from quercus.trees.encoding import (
     edges_in_force,
     equal_width_edges,
 )
-from quercus.trees.specification import Nominal, Numeric, Specification
 
 NAN = float("nan")
 COLOUR = Nominal("colour", ("red", "blue"))

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from quercus.trees.solver import kernels, problem
-from quercus.trees.solver.cut import minimise_over_cut
-from quercus.trees.solver.extent import least_of_class, newton, quadratic_start
-from quercus.trees.solver.near import rounding
+from quercus.trees.likelihood.solver import kernels, problem
+from quercus.trees.likelihood.solver.class_extent import least_of_class, newton, quadratic_start
+from quercus.trees.likelihood.solver.cut import minimise_over_cut
+from quercus.trees.likelihood.solver.rounding_bounds import rounding
 
 SETS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1.0]])
 

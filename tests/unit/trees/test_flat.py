@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from quercus.trees.flat import FlatTree
-from quercus.trees.tree import Node, Stop
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node, Stop
 
 
 def node(attribute: int | None, **more: object) -> Node:

@@ -3,8 +3,8 @@ from math import log2
 import numpy as np
 import pytest
 
-from quercus.trees.dominance import first_largest, largest_mid_value, non_dominated
-from quercus.trees.gain import gain_ratio_interval, split_information
+from quercus.trees.rules.dominance import first_largest, largest_mid_value, non_dominated
+from quercus.trees.rules.gain import gain_ratio_interval, split_information
 
 
 def test_split_information() -> None:

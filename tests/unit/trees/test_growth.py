@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from quercus.trees.drawing import Names, to_dot, to_text
-from quercus.trees.flat import FlatTree
-from quercus.trees.growth import Branch, Growth, Method, Place, Summary, Verdict, grow_tree
-from quercus.trees.tree import Node, Stop
+from quercus.trees.growth.batch import Branch, Growth, Method, Place, Summary, Verdict, grow_tree
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node, Stop
+from quercus.trees.tree.text_drawing import Names, to_dot, to_text
 
 
 @dataclass(frozen=True)

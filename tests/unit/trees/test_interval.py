@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.interval import IntervalSolver, entropy_interval
-from quercus.trees.solver import search
-from quercus.trees.solver.precise import least_entropy_of_counts
+from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
+from quercus.trees.likelihood.solver import search
+from quercus.trees.likelihood.solver.precise import least_entropy_of_counts
 
 
 def ends(found):

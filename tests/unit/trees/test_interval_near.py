@@ -6,9 +6,9 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from quercus.trees.interval import SETTLED, entropy_interval
-from quercus.trees.likelihood import estimate
-from quercus.trees.solver import kernels, near, problem, stages
+from quercus.trees.likelihood.interval import SETTLED, entropy_interval
+from quercus.trees.likelihood.maximiser import estimate
+from quercus.trees.likelihood.solver import kernels, problem, rounding_bounds, stages
 
 Digits = list[Decimal]
 FACE = 1e-7  # a class with less probability is at 0
@@ -163,9 +163,9 @@ def test_the_excess_of_an_estimate_is_never_understated(rows: int) -> None:
         ]
         scaled = problem.rescale(P, theta)
         for level in (-1e-15, -0.2):
-            sure = near.sure_excess(scaled, w, theta, worst, level)
+            sure = rounding_bounds.sure_excess(scaled, w, theta, worst, level)
             assert max(slopes) <= Decimal(sure) <= max(slopes) + Decimal(5e-15 if rows == 5 else 1e-13)
-        near_one = near.sure_excess(scaled, w, theta, worst, -1e-15)
+        near_one = rounding_bounds.sure_excess(scaled, w, theta, worst, -1e-15)
         assert Decimal(near_one) <= max(0, *slopes) + Decimal("4e-15")
 
 

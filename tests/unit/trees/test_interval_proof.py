@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from quercus.trees.interval import entropy_interval
-from quercus.trees.likelihood import estimate
-from quercus.trees.solver import boxes, curvature, descent, enclosure, kernels, problem, search
-from quercus.trees.solver.descent import entropy
-from quercus.trees.solver.near import rounding
-from quercus.trees.solver.precise import least_entropy_of_counts
+from quercus.trees.likelihood.interval import entropy_interval
+from quercus.trees.likelihood.maximiser import estimate
+from quercus.trees.likelihood.solver import boxes, curvature, descent, enclosure, kernels, problem, search
+from quercus.trees.likelihood.solver.descent import entropy
+from quercus.trees.likelihood.solver.precise import least_entropy_of_counts
+from quercus.trees.likelihood.solver.rounding_bounds import rounding
 
 
 def bits(theta):

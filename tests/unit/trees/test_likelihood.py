@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.likelihood import estimate
+from quercus.trees.likelihood.maximiser import estimate
 
 
 def test_precise_labels_give_relative_frequencies():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.metrics import discounted, expected_accuracy, set_scores, u65, u80, undominated
+from quercus.trees.learners.metrics import discounted, expected_accuracy, set_scores, u65, u80, undominated
 
 
 def row(*members: int, size: int = 4) -> list[bool]:

@@ -7,7 +7,7 @@ from types import ModuleType
 import numba
 import pytest
 
-from quercus.trees.prepare import Progress, kernel_cache, noticing_compilation, prepare
+from quercus.trees.precompile import Progress, kernel_cache, noticing_compilation, prepare
 
 KERNEL = """
 import numba

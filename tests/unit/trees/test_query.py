@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.abc45 import induce, open_desk
-from quercus.trees.query import Asked
-from quercus.trees.sample import ContourTable, Sample
-from quercus.trees.strategies.registry import agenda
-from quercus.trees.tree import Stop
+from quercus.trees.ask.query import Asked
+from quercus.trees.ask.strategies.registry import agenda
+from quercus.trees.growth.abc45 import induce, open_desk
+from quercus.trees.growth.sample import ContourTable, Sample
+from quercus.trees.tree.node import Stop
 
 EVERYTHING = (1.0, 1.0)
 

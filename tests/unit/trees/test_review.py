@@ -9,13 +9,15 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.trees import abc45, candidate
-from quercus.trees.incremental.tally import in_order
-from quercus.trees.interval import IntervalSolver, entropy_interval
-from quercus.trees.query import Asked
-from quercus.trees.sample import ContourTable
-from quercus.trees.specification import Nominal, Specification
-from quercus.trees.stream import GrowthState, Observed, Refused, grow
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
+from quercus.trees.ask import candidate
+from quercus.trees.ask.query import Asked
+from quercus.trees.growth import abc45
+from quercus.trees.growth.incremental.tally import in_order
+from quercus.trees.growth.sample import ContourTable
+from quercus.trees.growth.stream import GrowthState, Observed, Refused, grow
+from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
 
 STALLED = [0b11101101, 0b10000010, 0b00001100, 0b01001010, 0b00110111, 0b00010100, 0b10111111, 0b00011101,
            0b01000000, 0b00111010, 0b10100010]  # fmt: skip

@@ -1,6 +1,6 @@
 import numpy as np
 
-from quercus.trees.sample import ContourTable, Sample
+from quercus.trees.growth.sample import ContourTable, Sample
 
 
 def test_equal_contours_share_a_number() -> None:

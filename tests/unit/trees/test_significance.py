@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quercus.trees.cells import Cells
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.evidential import abc45
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.pruning import prune_chi_square
 from quercus.trees.learners.table import Table
-from quercus.trees.likelihood import estimate
-from quercus.trees.significance import Told, expected_counts, idle, log_likelihoods
-from quercus.trees.specification import Nominal, Numeric, Pruning
-from quercus.trees.tree import Node, Stop
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.maximiser import estimate
+from quercus.trees.rules.significance import Told, expected_counts, idle, log_likelihoods
+from quercus.trees.tree.node import Node, Stop
 
 A, B, AB, NOTHING = 0, 1, 2, 3
 CONTOURS = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])

@@ -4,19 +4,20 @@ import numpy as np
 import pytest
 
 from quercus.belief.frame import Frame
-from quercus.specification.algorithms import Abc45, E2m, Forest
-from quercus.trees.abc45 import induce
-from quercus.trees.drawing import Names, to_dot, to_text
-from quercus.trees.flat import FlatTree, heard
+from quercus.specification.algorithms import Abc45, E2m, Forest, Pruning
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
+from quercus.trees.ask.query import Asked
+from quercus.trees.growth.abc45 import induce
+from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.cells import Value
 from quercus.trees.learners.evidential import abc45, e2m
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
-from quercus.trees.picture import to_svg
-from quercus.trees.query import Asked
-from quercus.trees.specification import Nominal, Pruning, Specification
-from quercus.trees.stream import Answered, GrowthState, Observed, grow
-from quercus.trees.tree import Node
+from quercus.trees.tree.flat import FlatTree, heard
+from quercus.trees.tree.node import Node
+from quercus.trees.tree.svg_drawing import to_svg
+from quercus.trees.tree.text_drawing import Names, to_dot, to_text
 
 COLOUR = Nominal("colour", ("red", "green", "blue"), missing="reject")
 NO, YES, ANY = (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)

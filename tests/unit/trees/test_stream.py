@@ -5,10 +5,11 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.trees.incremental.growing import GrowingTree
-from quercus.trees.query import Asked
-from quercus.trees.specification import Nominal, Numeric, Specification
-from quercus.trees.stream import (
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import Specification
+from quercus.trees.ask.query import Asked
+from quercus.trees.growth.incremental.growing import GrowingTree
+from quercus.trees.growth.stream import (
     Answered,
     Corrected,
     GrowthState,
@@ -18,7 +19,7 @@ from quercus.trees.stream import (
     SpentStateError,
     grow,
 )
-from quercus.trees.tree import Stop
+from quercus.trees.tree.node import Stop
 
 NAN = float("nan")
 SPEC = Specification(

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 from quercus.belief.mass import MassFunction
-from quercus.trees.flat import FlatTree
-from quercus.trees.tree import Node
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node
 
 LEAF = Node(attribute=None, klass=0, theta=(1.0, 0.0), count=3, belief=(1.0, 0.0), plausibility=(1.0, 0.0))
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric
-from quercus.trees.tree import Node
+from quercus.trees.tree.node import Node
 
 ATTRIBUTES = (Nominal("a", ("p", "q", "r")), Numeric("x"), Nominal("b", ("u", "v")), Numeric("y"))
 ARITIES = (3, None, 2, None)

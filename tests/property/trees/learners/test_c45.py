@@ -12,11 +12,11 @@ from property.trees.learners.problems import (
 )
 from property.trees.learners.slow_trees import Rules, grow, predict
 
-from quercus.trees.abc45 import induce
+from quercus.specification.attributes import Nominal
+from quercus.trees.growth.abc45 import induce
 from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal
 
 OPTIONS = {
     "plain": {"min_branch": 1, "min_side": 0.0, "threshold_cost": False, "average_gain": False},

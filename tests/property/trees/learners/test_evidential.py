@@ -9,13 +9,13 @@ from property.trees.learners.problems import ARITIES, ATTRIBUTES, slow_rows, tab
 from property.trees.learners.slow_evidential import Slow
 from property.trees.learners.slow_trees import Rules, grow
 
-from quercus.trees.abc45 import induce
-from quercus.trees.interval import entropy_interval
+from quercus.specification.attributes import Nominal
+from quercus.trees.growth.abc45 import induce
 from quercus.trees.learners.evidential import abc45, e2m
 from quercus.trees.learners.table import Table
-from quercus.trees.likelihood import estimate
-from quercus.trees.specification import Nominal
-from quercus.trees.tree import Node
+from quercus.trees.likelihood.interval import entropy_interval
+from quercus.trees.likelihood.maximiser import estimate
+from quercus.trees.tree.node import Node
 
 
 def labels(rng: np.random.Generator, rows: int, size: int, certain: float) -> np.ndarray:

@@ -10,12 +10,12 @@ from sklearn.datasets import load_iris
 
 from quercus.belief.mass import MassFunction
 from quercus.specification.algorithms import C45, Averaging, E2m, Forest, Id3, Tree
+from quercus.specification.attributes import Numeric
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.stored import fitted, form_of, joined, restored
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Numeric
-from quercus.trees.tree import Node
+from quercus.trees.tree.node import Node
 
 IRIS = load_iris()
 ATTRIBUTES = tuple(Numeric(name) for name in IRIS.feature_names)

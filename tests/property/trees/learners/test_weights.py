@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from quercus.trees.flat import FlatTree
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.evidential import abc45, e2m
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric, Pruning
-from quercus.trees.tree import Node
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node
 
 ATTRIBUTES = (Nominal("a", ("p", "q", "r")), Numeric("x"), Numeric("y"))
 

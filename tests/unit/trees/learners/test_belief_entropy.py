@@ -15,14 +15,14 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import deng_entropy, pignistic
 from quercus.belief.rules import dempster, disjunctive
 from quercus.specification.algorithms import BeliefEntropy
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.cells import Between, Value
 from quercus.trees.learners.components import Gaussians
 from quercus.trees.learners.entropy_model import BeliefEntropyModel, Kind
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric
-from quercus.trees.tree import Stop
+from quercus.trees.tree.node import Stop
 
 MANY = frozenset(float(v) for v in range(65))
 KINDS: list[Kind] = ["OBE", "LBE", "IBE"]

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric
-from quercus.trees.tree import Stop
+from quercus.trees.tree.node import Stop
 
 NAN = float("nan")
 SIZE = Numeric("size")

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.components import (
     Frequencies,
     Gaussians,
@@ -14,7 +15,6 @@ from quercus.trees.learners.components import (
 )
 from quercus.trees.learners.mixture import column_floor, fit_mixtures
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric
 
 
 def test_precise_labels_give_the_frequencies_of_values_with_one_pseudo_count() -> None:

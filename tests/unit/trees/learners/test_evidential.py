@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification import algorithms
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.parameters import CANDIDATE_CUTS
-from quercus.trees.growth import Place
+from quercus.trees.growth.batch import Place
 from quercus.trees.learners.evidential import BestTest, _labels, abc45, e2m
 from quercus.trees.learners.forest import grow_forest
 from quercus.trees.learners.model import as_model, fit
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric, Pruning
-from quercus.trees.tree import Stop
+from quercus.trees.tree.node import Stop
 
 X = Numeric("x")
 NAN = float("nan")

@@ -16,8 +16,8 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
 from quercus.specification.algorithms import FORESTS
-from quercus.trees.flat import FlatTree
-from quercus.trees.growth import Place, Verdict
+from quercus.specification.attributes import Numeric
+from quercus.trees.growth.batch import Place, Verdict
 from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.c45 import c45
@@ -40,8 +40,8 @@ from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.total_uncertainty import fit_total_uncertainty, total_uncertainty_tree
-from quercus.trees.specification import Numeric
-from quercus.trees.tree import Node
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node
 
 IRIS = load_iris()
 NAMES = [Numeric(name) for name in IRIS.feature_names]

@@ -11,12 +11,12 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
 from quercus.specification.algorithms import LAMBDAS
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.lambda_path import choose_lambda, lambda_path
 from quercus.trees.learners.one_against_rest import Combine, extend, pignistic_together
 from quercus.trees.learners.predicting import TreeModel, mean
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import fit_total_uncertainty, total_uncertainty_tree
-from quercus.trees.specification import Nominal, Numeric
 
 ATTRIBUTES = (Numeric("x"), Numeric("y"), Nominal("colour", ("red", "green", "blue")), Numeric("z"))
 

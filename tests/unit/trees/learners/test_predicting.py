@@ -11,9 +11,8 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
-from quercus.trees.abc45 import induce
-from quercus.trees.encoding import Encoder
-from quercus.trees.flat import FlatTree
+from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.trees.growth.abc45 import induce
 from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.cells import Between, Value
@@ -21,8 +20,9 @@ from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Attribute, Nominal, Numeric
-from quercus.trees.tree import Node
+from quercus.trees.tree.encoding import Encoder
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node
 
 ATTRIBUTES = (Nominal("a", ("p", "q", "r")), Numeric("x"), Nominal("b", ("u", "v")))
 NAN = float("nan")

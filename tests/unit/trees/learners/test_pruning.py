@@ -3,6 +3,7 @@ import pytest
 from scipy import stats
 
 from quercus.belief.errors import InvalidInput
+from quercus.specification.attributes import Nominal
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.pruning import (
     chi_square,
@@ -12,8 +13,7 @@ from quercus.trees.learners.pruning import (
     prune_pessimistic,
 )
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal
-from quercus.trees.tree import Node, Stop
+from quercus.trees.tree.node import Node, Stop
 
 
 def leaf(*counts):

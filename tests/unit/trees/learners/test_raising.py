@@ -5,13 +5,13 @@ import pytest
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.pruning import subtree_errors
-from quercus.trees.learners.raising import collapse_errors
+from quercus.trees.learners.subtree_raising import collapse_errors
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric
-from quercus.trees.tree import Node, Stop
+from quercus.trees.tree.node import Node, Stop
 
 NAMES = ("u", "v", "w")
 ATTRIBUTES = [Nominal("a", NAMES), Nominal("b", NAMES), Numeric("x"), Numeric("y")]

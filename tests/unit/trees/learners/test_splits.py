@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.growth import Place, Verdict
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.trees.growth.batch import Place, Verdict
 from quercus.trees.learners.splits import (
     ByCode,
     Candidates,
@@ -20,8 +21,7 @@ from quercus.trees.learners.splits import (
     weighted,
 )
 from quercus.trees.learners.table import Table
-from quercus.trees.specification import Nominal, Numeric
-from quercus.trees.splits import thresholds
+from quercus.trees.tree.splits import thresholds
 
 COLOUR = Nominal("colour", ("red", "blue", "green"))
 SIZE = Numeric("size")

@@ -6,8 +6,8 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import ClassSet, Masses, Plausibilities
 from quercus.belief.mass import MassFunction
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.table import Table, consonant
-from quercus.trees.specification import Nominal, Numeric
 
 COLOUR = Nominal("colour", ("red", "blue"))
 SIZE = Numeric("size")

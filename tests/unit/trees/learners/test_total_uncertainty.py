@@ -12,6 +12,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import discord, nonspecificity, pignistic
 from quercus.belief.rules import dempster, disjunctive
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.lambda_path import choose_lambda
 from quercus.trees.learners.one_against_rest import extend
 from quercus.trees.learners.predicting import Learned, mean
@@ -23,9 +24,8 @@ from quercus.trees.learners.total_uncertainty import (
     total_uncertainty_tree,
     two_class_shares,
 )
-from quercus.trees.specification import Nominal, Numeric
-from quercus.trees.splits import thresholds
-from quercus.trees.tree import Node, Stop
+from quercus.trees.tree.node import Node, Stop
+from quercus.trees.tree.splits import thresholds
 
 X, Y = Numeric("x"), Numeric("y")
 COLOUR = Nominal("colour", ("red", "green", "blue"))

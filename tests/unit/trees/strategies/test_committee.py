@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from quercus.belief.frame import Frame
-from quercus.trees import likelihood
-from quercus.trees.specification import Nominal, Specification
-from quercus.trees.strategies import covering, members
-from quercus.trees.strategies.sketch import sketch
-from quercus.trees.stream import GrowthState, Observed, grow
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
+from quercus.trees.ask.strategies import covering, members
+from quercus.trees.ask.strategies.row_sample import sketch
+from quercus.trees.growth.stream import GrowthState, Observed, grow
+from quercus.trees.likelihood import maximiser
 
 ORDERED = np.array([4, 0, 3])
 ARITIES = np.array([5, 3, 3])  # the first has a branch of missing values
@@ -45,7 +46,7 @@ def test_shares_are_those_of_the_likeliest_classes() -> None:
     labels, weights = rng.uniform(0.05, 1, (30, 3)), rng.integers(1, 4, 30).astype(float)
     share = np.empty((30, 3))
     theta = members.shares(np.arange(30), weights, labels, share)
-    assert np.abs(theta - likelihood.estimate(labels, weights).theta).max() < 1e-3
+    assert np.abs(theta - maximiser.estimate(labels, weights).theta).max() < 1e-3
     np.testing.assert_allclose(share.sum(axis=1), weights)
 
 
@@ -89,7 +90,7 @@ def test_an_opinion_is_the_mean_of_what_the_leaves_say(seed: int) -> None:
         at = np.array(ends(tree, rows))
         for i, leaf in enumerate(ends(tree, pool)):
             here = (at == leaf) & (drawn > 0)
-            estimate = likelihood.estimate(labels[here], drawn[here])
+            estimate = maximiser.estimate(labels[here], drawn[here])
             theta = estimate.theta if estimate.unique else tree[3][leaf]
             share = (theta + members.LITTLE) * known[i]
             mean[i] += share / share.sum() / 4

@@ -4,11 +4,12 @@ from support.checkout import ROOT
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import Specification
 from quercus.specification.strategies import DEFAULT, STRATEGIES
-from quercus.trees.abc45 import induce
-from quercus.trees.specification import Nominal, Numeric, Specification
-from quercus.trees.strategies import registry
-from quercus.trees.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
+from quercus.trees.ask.strategies import registry
+from quercus.trees.growth.abc45 import induce
+from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
 
 ATTRIBUTES = (Numeric("size"), Nominal("colour", ("red", "blue", "green")), Numeric("age", bins=3))
 FRAME = Frame(("x", "y", "z"))

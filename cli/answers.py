@@ -1,0 +1,310 @@
+"""``quercus answers``: what labellers said, in words; corrected, taken back, or written to a file."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table as RichTable
+
+from quercus.cli.common import (
+    DEFAULT_SERVER,
+    ModelArgument,
+    ServerOption,
+    connect,
+    default_labeller,
+    err,
+    fail,
+    out,
+)
+from quercus.client.answers import Answer, AnswerFilter
+from quercus.client.client import Client
+from quercus.client.results import Specification
+from quercus.files import writing
+from quercus.files.words import label_in_words
+from quercus.files.writing import Format, Output
+from quercus.specification.attributes import Numeric
+
+SHOWN = 20  # answers on a screen unless told
+_AGO = re.compile(r"(\d{1,6})([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+HEADER: dict[str, type] = {
+    "number": int, "time": str, "item": str, "labeller": str, "answer": str, "kind": str, "state": str,
+    "reliability": float, "comment": str, "took_s": float, "query": int, "former": int, "former_answer": str,
+    "later": int, "conflict": bool, "class": str,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where answers are written: a file (None: standard output) in a format; with the rows' values; how."""
+
+    file: Path | None
+    form: Format
+    values: bool
+    for_spreadsheets: bool
+    force: bool
+
+
+def answers(
+    *,
+    model: ModelArgument,
+    labeller: Annotated[
+        list[str] | None, typer.Option("--labeller", metavar="NAME", help="Of this labeller; repeatable.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="From then: 2026-11-22, 2026-11-22T09:30, 2h, 3d."),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then.")] = None,
+    classes: Annotated[
+        list[str] | None,
+        typer.Option("--class", metavar="CLASS", help="Where this class is the likeliest; repeatable."),
+    ] = None,
+    instance: Annotated[
+        list[str] | None, typer.Option("--instance", metavar="ID", help="About this row; repeatable.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="The newest so many; on a screen 20 unless told.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help=".csv, .jsonl (also .gz) or .parquet."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="csv, jsonl or parquet; else as FILE ends."),
+    ] = None,
+    values: Annotated[bool, typer.Option("--values", help="Write the values of the rows as well.")] = False,
+    for_spreadsheets: Annotated[
+        bool,
+        typer.Option("--for-spreadsheets", help="In CSV: an apostrophe before what a spreadsheet would run."),
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    correct: Annotated[
+        tuple[int, str] | None,
+        typer.Option("--correct", metavar="NUMBER LABEL", help="Put a label in the place of your answer."),
+    ] = None,
+    undo: Annotated[
+        int | None, typer.Option("--undo", metavar="NUMBER", min=1, help="Take your answer back.")
+    ] = None,
+    comment: Annotated[str, typer.Option("--comment", metavar="TEXT", help="Kept with a correction.")] = "",
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Who corrects; your name unless told.")
+    ] = None,
+    server: ServerOption = DEFAULT_SERVER,
+) -> None:
+    """Show what labellers said of a model's rows: by whom, when, and what became of it.
+
+    Times are UTC. A label is a class, a set A|B, plausibilities A:1 B:0.4, or masses {A|B}:0.7 {A}:0.3; ? says
+    nothing. A file holds all answers that pass, in the order they came; quercus push --labels reads it.
+
+    Try:
+
+        quercus answers wine
+        quercus answers wine --labeller ann --since 2h
+        quercus answers wine --correct 214 'red|white'
+        quercus answers wine -o wine-answers.csv
+        quercus answers wine --format jsonl | jq -r '[.item, .labeller, .answer] | @tsv'
+    """
+    if correct is not None and undo is not None:
+        raise typer.BadParameter("--correct and --undo are two things: choose one")
+    wanted = AnswerFilter(
+        labellers=labeller or (), classes=classes or (), instances=instance or (),
+        since=_time(since, "--since"), until=_time(until, "--until"),
+    )  # fmt: skip
+    target = _target(output, form, values=values, for_spreadsheets=for_spreadsheets, force=force)
+    with connect(server) as client:
+        if correct is not None:
+            _correct(client, model, correct[0], correct[1], name, comment)
+        elif undo is not None:
+            _undo(client, model, undo, name, comment)
+        elif target is None:
+            _show(client, model, wanted, limit or SHOWN, is_told=limit is not None)
+        else:
+            _write(client, model, wanted, limit, target)
+
+
+def _time(text: str | None, flag: str) -> datetime | None:
+    """A time as people write it: a date, a date and a time (UTC unless it has a zone), or how long ago."""
+    if text is None:
+        return None
+    if ago := _AGO.fullmatch(text):
+        with suppress(OverflowError):
+            return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{flag} {text!r} is no time: give 2026-11-22, 2026-11-22T09:30 (UTC), or how long ago: 30m, 2h, 3d"
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _target(
+    output: Path | None, form: str | None, *, values: bool, for_spreadsheets: bool, force: bool
+) -> Target | None:
+    if form is not None and form not in writing.FORMATS:
+        raise typer.BadParameter(f"--format {form!r} is none of {', '.join(writing.FORMATS)}")
+    if output is None and form is None:
+        for given, flag in (
+            (values, "--values"),
+            (for_spreadsheets, "--for-spreadsheets"),
+            (force, "--force"),
+        ):
+            if given:
+                raise typer.BadParameter(f"{flag} is for files: give -o FILE or --format")
+        return None
+    chosen: Any = form or (output and writing.format_of(output))
+    if chosen is None:
+        raise typer.BadParameter(
+            f"{output}: the name must end in .csv, .jsonl (also .gz) or .parquet, or say --format"
+        )
+    if chosen == "parquet" and output is None:
+        raise typer.BadParameter("--format parquet needs a file: -o FILE")
+    if for_spreadsheets and chosen != "csv":
+        raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
+    if output is not None and output.exists() and not force:
+        raise typer.BadParameter(f"{output} exists; say --force to replace it")
+    return Target(output, chosen, values, for_spreadsheets, force)
+
+
+# On a screen
+
+
+def _show(client: Client, model: str, wanted: AnswerFilter, limit: int, *, is_told: bool) -> None:
+    found = list(client.answers(model, wanted, limit=limit, newest_first=True))[::-1]
+    if not found:
+        what = "nobody has said anything" if wanted == AnswerFilter() else "no answer passes the filter"
+        out.print(f"{what} of {model}'s rows; begin with: quercus label {model}", soft_wrap=True)
+        return
+    table = RichTable(box=None, pad_edge=False)
+    table.add_column("number", justify="right", no_wrap=True)
+    table.add_column("when (UTC)", no_wrap=True)
+    for title in ("row", "labeller", "answer"):
+        table.add_column(title, overflow="fold")
+    table.add_column("")
+    for each in found:
+        when = f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M}"
+        table.add_row(str(each.number), when, each.instance, each.labeller, each.text, _remarks(each))
+    out.print(table)
+    if not is_told and len(found) == limit:
+        out.print(f"the newest {limit}; more with --limit, all with -o FILE", style="dim")
+
+
+def _remarks(each: Answer) -> str:
+    """What else there is to say, in a few words."""
+    words: list[str] = [] if each.kind == "answered" else [each.kind]
+    if each.former is not None:
+        words.append(f"was {each.former_text} ({each.former})" if each.former_text else f"({each.former})")
+    if each.state == "pending":
+        words.append("wants more answers")
+    elif each.later is not None:
+        words.append(f"{each.state} by {each.later}")
+    if each.reliability < 1.0:
+        words.append(f"reliability {each.reliability:.2g}")
+    if each.conflict:
+        words.append("contradicts")
+    text = ", ".join(words)
+    return f"{text}: {each.comment}" if each.comment and text else text or each.comment
+
+
+# In a file
+
+
+def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, target: Target) -> None:
+    specification = client.get_model(model).specification
+    if limit is None:
+        found: Iterable[Answer] = client.answers(model, wanted, with_values=target.values)
+    else:  # the newest, in the order they came
+        newest = client.answers(model, wanted, limit=limit, newest_first=True, with_values=target.values)
+        found = list(newest)[::-1]
+    output = _as_output(found, specification, target)
+    if target.file is None:
+        if target.form == "csv":
+            writing.write_csv(output, sys.stdout, for_spreadsheets=target.for_spreadsheets)
+        else:
+            writing.write_jsonl(output, sys.stdout)
+        return
+    part = target.file.with_name(target.file.name + ".part")
+    part.unlink(missing_ok=True)
+    try:
+        part.touch(exist_ok=False)  # never through a link that somebody laid there
+        packed = target.file.name.lower().endswith(".gz")
+        count = writing.write(
+            output, part, target.form, packed=packed, for_spreadsheets=target.for_spreadsheets
+        )
+        part.replace(target.file)
+    except writing.CannotWrite as error:
+        fail(str(error))
+    finally:
+        part.unlink(missing_ok=True)
+    err.print(f"wrote {count:,} answers to {target.file}", soft_wrap=True)
+
+
+def _as_output(found: Iterable[Answer], specification: Specification, target: Target) -> Output:
+    attributes = specification.attributes if target.values else ()
+    names = [f"value:{each.name}" if each.name in HEADER else each.name for each in attributes]
+    kinds = [*HEADER.values(), *(float if isinstance(each, Numeric) else str for each in attributes)]
+    rows = _rows(found, [each.name for each in attributes])
+    return Output([*HEADER, *names], kinds, rows)
+
+
+def _rows(found: Iterable[Answer], attributes: Sequence[str]) -> Iterator[list[Any]]:
+    for each in found:
+        yield [
+            each.number, _iso(each.at), each.instance, each.labeller, each.text or None, each.kind, each.state,
+            each.reliability, each.comment or None, each.took_s, each.query, each.former,
+            each.former_text or None, each.later, each.conflict, each.class_name,
+            *(each.values.get(name) for name in attributes),
+        ]  # fmt: skip
+
+
+def _iso(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# Corrections
+
+
+def _find(client: Client, model: str, number: int) -> Answer:
+    behind = client.answers(model, limit=1, after=number - 1)
+    found = next(iter(behind), None)
+    if found is None or found.number != number:
+        fail(f"{model} has no answer with number {number}; those there are: quercus answers {model}")
+    return found
+
+
+def _who(found: Answer, name: str | None) -> str:
+    who = default_labeller() if name is None else name
+    if found.query is None and found.labeller != who:
+        fail(
+            f"answer {found.number} was stated by {found.labeller}, who alone may change it; you are {who} (--as NAME)"
+        )
+    return who
+
+
+def _correct(  # noqa: PLR0917 - one correction
+    client: Client, model: str, number: int, text: str, name: str | None, comment: str
+) -> None:
+    found = _find(client, model, number)
+    classes = client.get_model(model).specification.classes
+    try:
+        label = label_in_words(text, classes)
+    except ValueError as error:
+        fail(str(error))
+    sequence = client.correct_answer(model, found, label, labeller=_who(found, name), comment=comment)
+    out.print(f"{found.instance}: {text} in the place of {found.text or 'nothing'} (number {sequence})")
+
+
+def _undo(client: Client, model: str, number: int, name: str | None, comment: str) -> None:
+    found = _find(client, model, number)
+    sequence = client.undo_answer(model, found, labeller=_who(found, name), comment=comment)
+    out.print(f"{found.instance}: {found.text or found.kind} is taken back (number {sequence})")

@@ -1,0 +1,220 @@
+"""``quercus classify``: the rows of a file, by the newest tree."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+from rich.table import Table as RichTable
+
+from quercus.cli.common import (
+    DEFAULT_SERVER,
+    DelimiterOption,
+    FileArgument,
+    MissingOption,
+    ModelArgument,
+    ServerOption,
+    StandardOutput,
+    bar,
+    connect,
+    err,
+    fail,
+    out,
+    print_json_line,
+    words_of,
+)
+from quercus.client.client import Client
+from quercus.client.results import Classifications
+from quercus.files import FileError, Record, open_table
+from quercus.files.schema import Binding, class_of
+
+CHUNK_ROWS = 5000
+_Stream = IO[str] | StandardOutput
+
+
+class Form(StrEnum):
+    """How answers are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+def classify(
+    *,
+    model: ModelArgument,
+    file: FileArgument,
+    form: Annotated[
+        Form | None,
+        typer.Option(
+            "--format", help="table, csv, or json (a line a row). Default: table at a terminal, else csv."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write CSV to a file.", dir_okay=False)
+    ] = None,
+    class_name: Annotated[
+        str | None, typer.Option("--class", metavar="COLUMN", help="True classes: also print the accuracy.")
+    ] = None,
+    delimiter: DelimiterOption = ",",
+    missing: MissingOption = None,
+    masses: Annotated[
+        bool, typer.Option("--masses", help="Also the mass function of each row, where the model has them.")
+    ] = False,
+    server: ServerOption = DEFAULT_SERVER,
+) -> None:
+    """Classify the rows of a CSV or ARFF file.
+
+    For each row: the class, the classes that cannot be ruled out, then for each class its estimated probability and
+    the bounds (belief, plausibility) within which the evidence leaves it. The tree's version is named: while it
+    grows, answers may change.
+
+    A cell may be uncertain: ? or empty, red|green (one of these), or 2..3 (a number from 2 to 3).
+
+    Try:
+
+        quercus classify wine new.csv
+        quercus classify wine new.csv --out answers.csv
+        quercus classify wine test.csv --class class
+    """
+    if output is not None and (as_json or form in {Form.TABLE, Form.JSON}):
+        raise typer.BadParameter("--out writes CSV: leave --format and --json away")
+    chosen = (
+        Form.JSON if as_json else form or (Form.TABLE if out.is_terminal and output is None else Form.CSV)
+    )
+    table = open_table(file, delimiter=delimiter, missing=words_of(missing))
+    at = None if class_name is None else table.position(class_name, "--class")
+    right = known = total = 0
+    with connect(server) as client:
+        specification = client.get_model(model).specification
+        classes = tuple(specification.classes)
+        binding = Binding(table, specification, uncertain=True)
+        with _opened(output) as stream:
+            writer = _WRITERS[chosen](stream, classes, masses)
+            for records, answers in _answers(client, model, binding, masses):
+                if at is not None:
+                    truths = [class_of(table, record, at, classes) for record in records]
+                    right += sum(a == b for a, b in zip(truths, answers.labels, strict=True))
+                    known += sum(truth is not None for truth in truths)
+                writer.write(total, answers)
+                total += len(answers)
+            if not total:
+                raise FileError(file, "has a header but no rows")
+            writer.finish()
+    if at is not None:
+        share = f"accuracy {right / known:.4f} ({right:,} of {known:,})" if known else "accuracy unknown"
+        lost = f"; {total - known:,} rows have no true class" if known < total else ""
+        err.print(share + lost, markup=False)
+
+
+def _answers(
+    client: Client, model: str, binding: Binding, masses: bool
+) -> Iterator[tuple[list[Record], Classifications]]:
+    records = iter(binding.table)
+    while chunk := list(itertools.islice(records, CHUNK_ROWS)):
+        rows = [binding.row(record) for record in chunk]
+        yield chunk, client.classify(model, rows, want_masses=masses)
+
+
+def _mass_text(mass: Mapping[tuple[str, ...], float] | None) -> str:
+    """A mass function as a label file has it: ``red:0.5 red|green:0.5``."""
+    return " ".join(f"{'|'.join(names)}:{value:.6g}" for names, value in (mass or {}).items())
+
+
+class _opened:  # noqa: N801  (a context manager used like a function)
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._stream: _Stream = StandardOutput()
+
+    def __enter__(self) -> _Stream:
+        if self._path is not None:
+            try:
+                self._stream = self._path.open("w", encoding="utf-8", newline="")
+            except OSError as error:
+                fail(f"cannot write {self._path}: {error.strerror}")
+        return self._stream
+
+    def __exit__(self, *_: object) -> None:
+        if not isinstance(self._stream, StandardOutput):
+            self._stream.close()
+
+
+class _CsvWriter:
+    def __init__(self, stream: _Stream, classes: tuple[str, ...], masses: bool) -> None:
+        self._writer = csv.writer(stream, lineterminator="\n")
+        self._masses = masses
+        bounds = [f"{kind}:{name}" for kind in ("theta", "belief", "plausibility") for name in classes]
+        own = ["mass"] if masses else []
+        self._writer.writerow(["row", "class", *bounds, "classes", *own, "version"])
+
+    def write(self, start: int, answers: Classifications) -> None:
+        for row, each in enumerate(answers, start):
+            numbers = (f"{x:.6g}" for part in (each.theta, each.belief, each.plausibility) for x in part)
+            own = [_mass_text(each.mass)] if self._masses else []
+            self._writer.writerow([row, each.label, *numbers, "|".join(each.label_set), *own, each.version])
+
+    def finish(self) -> None:
+        pass
+
+
+class _JsonWriter:
+    def __init__(self, _stream: _Stream, classes: tuple[str, ...], masses: bool) -> None:
+        self._classes = classes
+        self._masses = masses
+
+    def write(self, start: int, answers: Classifications) -> None:
+        for row, each in enumerate(answers, start):
+            line: dict[str, Any] = {"row": row, "class": each.label, "classes": list(each.label_set)}
+            for name in ("theta", "pignistic", "belief", "plausibility"):
+                line[name] = dict(zip(self._classes, getattr(each, name).tolist(), strict=True))
+            if self._masses:
+                mass = each.mass
+                line["mass"] = None if mass is None else {"|".join(names): m for names, m in mass.items()}
+            print_json_line(line | {"node": each.node, "version": each.version})
+
+    def finish(self) -> None:
+        pass
+
+
+class _TableWriter:
+    def __init__(self, _stream: _Stream, classes: tuple[str, ...], masses: bool) -> None:
+        own = ["mass"] if masses else []
+        self._table = RichTable(
+            "row", "class", "", "theta", "[belief, plausibility]", "classes left", *own, box=None
+        )
+        self._masses = masses
+        self._versions: set[int] = set()
+
+    def write(self, start: int, answers: Classifications) -> None:
+        for row, each in enumerate(answers, start):
+            k = each.classes.index(each.label)
+            low, high = each.belief[k], each.plausibility[k]
+            interval = f"[{low:.3f}, {high:.3f}]"
+            self._table.add_row(
+                str(row),
+                each.label,
+                bar(each.theta[k], 12),
+                f"{each.theta[k]:.3f}",
+                interval,
+                "|".join(each.label_set),
+                *([_mass_text(each.mass)] if self._masses else []),
+            )
+        self._versions.update(answers.versions.tolist())
+
+    def finish(self) -> None:
+        out.print(self._table)
+        versions = ", ".join(str(version) for version in sorted(self._versions))
+        out.print(f"by tree version {versions}", style="dim")
+
+
+_WRITERS: dict[Form, type[_CsvWriter] | type[_JsonWriter] | type[_TableWriter]] = {
+    Form.CSV: _CsvWriter,
+    Form.JSON: _JsonWriter,
+    Form.TABLE: _TableWriter,
+}

@@ -1,0 +1,224 @@
+"""What the commands share: consoles, options, connecting, printing."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from quercus.client.client import Client
+from quercus.client.results import Model
+from quercus.client.transport import DEFAULT_ADDRESS
+from quercus.specification.attributes import Attribute, Nominal
+
+
+class Paper(Console):
+    """A console that prints what others wrote, and does nothing else that it might say.
+
+    Names, values and comments come from whoever pushes and labels: square brackets and colons in them are no markup,
+    and characters that steer a terminal (escape sequences, or a change of the direction of writing) are made visible.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of what is printed, harmless ones."""
+        for segment in super().render(renderable, options):
+            text = segment.text
+            if segment.control or (text.isascii() and text.isprintable()):
+                yield segment
+            else:
+                yield Segment(harmless(text), segment.style)
+
+
+def harmless(text: str) -> str:
+    r"""A text without characters that steer a terminal.
+
+    Examples
+    --------
+    >>> ascii(harmless("a\x1b[2Jb"))
+    "'a\\ufffd[2Jb'"
+    """
+    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+_STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+class StandardOutput:
+    """Standard output for text that is laid out already: harmless on a terminal, as it is anywhere else."""
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        return sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
+
+
+out = Paper()
+err = Paper(stderr=True)
+
+ServerOption = Annotated[
+    str,
+    typer.Option(
+        "--server",
+        "-S",
+        envvar="QUERCUS_SERVER",
+        metavar="HOST:PORT",
+        help="Address of the server; tls://HOST:PORT for TLS.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ModelArgument = Annotated[str, typer.Argument(help="Name of the model.", show_default=False)]
+DelimiterOption = Annotated[
+    str, typer.Option("--delimiter", help="What separates the cells of a CSV file.", metavar="CHAR")
+]
+MissingOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing",
+        metavar="WORDS",
+        help="Words that stand for a missing value, as in NA,null; beside an empty cell and ?.",
+    ),
+]
+IgnoreOption = Annotated[list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Leave out.")]
+NominalOption = Annotated[
+    list[str] | None, typer.Option("--nominal", metavar="COLUMN", help="Numbers that are names.")
+]
+AttributeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attribute", metavar="COLUMN", help="An attribute, although it looks like a column of classes."
+    ),
+]
+FileArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV or ARFF file (also .gz).", exists=True, dir_okay=False, readable=True, show_default=False
+    ),
+]
+LabelFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--label-file",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="Uncertain labels, a line a row: a column a class (plausibilities), a set (masses), or one of classes.",
+    ),
+]
+LabelColumnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--label-column", metavar="COLUMN", help="Column of classes and sets (A|B) in --label-file."
+    ),
+]
+DEFAULT_SERVER = DEFAULT_ADDRESS
+
+
+def words_of(given: list[str] | None) -> frozenset[str]:
+    """The words of a repeatable option that takes several with commas between them."""
+    return frozenset(word.strip() for each in given or () for word in each.split(",") if word.strip())
+
+
+class Failure(Exception):  # noqa: N818  (how a command ends)
+    """Ends a command with exit code 1; the message says what to do about it."""
+
+
+def fail(message: str) -> NoReturn:
+    """End the command with exit code 1."""
+    raise Failure(message)
+
+
+def connect(server: str) -> Client:
+    """A client; nothing is sent yet."""
+    return Client(server)
+
+
+def print_json(value: object) -> None:
+    """One JSON document on standard output, unstyled."""
+    StandardOutput().write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def print_json_line(value: object) -> None:
+    """One JSON document a line, at once: for programs that read as it goes."""
+    StandardOutput().write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def default_labeller() -> str:
+    """The user's name."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container without a user entry
+        return "labeller"
+
+
+def bar(value: float, width: int = 20) -> str:
+    """A bar for a number in [0, 1], in eighths of a character."""
+    eighths = round(max(0.0, min(1.0, value)) * width * 8)
+    full, rest = divmod(eighths, 8)
+    return "█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
+
+
+def attribute_text(attribute: Attribute) -> str:
+    """An attribute in a line."""
+    if isinstance(attribute, Nominal):
+        shown = ", ".join(attribute.values[:8]) + (", ..." if len(attribute.values) > 8 else "")
+        text = f"nominal: {shown}" if shown else "nominal"
+    elif attribute.cuts is not None and not attribute.edges:
+        text = f"numeric, thresholds among {attribute.cuts} cuts"
+    elif attribute.edges:
+        text = f"numeric, edges {', '.join(f'{edge:g}' for edge in attribute.edges)}"
+        text += " as thresholds" if attribute.cuts is not None else ""
+    else:
+        text = f"numeric, {attribute.bins} bins"
+    return text + (" (never missing)" if attribute.missing == "reject" else "")
+
+
+def model_json(model: Model) -> dict[str, Any]:
+    """A model for programs; its specification in the form that ``models create`` reads."""
+    from quercus.cli.specfile import to_dict  # noqa: PLC0415  (only commands that print JSON need it)
+
+    return {
+        "name": model.name,
+        "specification": to_dict(model.specification),
+        "created_at": model.created_at.isoformat(),
+        "sequence_committed": model.sequence_committed,
+        "sequence_grown": model.sequence_grown,
+        "tree_version": model.tree_version,
+        "instance_count": model.instance_count,
+        "queries_answered": model.queries_answered,
+        "queries_leased": model.queries_leased,
+        "queries_refused": model.queries_refused,
+        "queries_open": model.queries_open,
+        "conflicts": model.conflicts,
+        "lag": model.lag,
+        "lag_s": model.lag_s,
+    }
+
+
+def lag_text(model: Model) -> str:
+    """How far a model's tree is behind its log: events, and seconds where there are any."""
+    if not model.lag:
+        return "up to date"
+    return f"{model.lag:,} event{'' if model.lag == 1 else 's'} and {model.lag_s:.1f} s behind"
+
+
+@contextmanager
+def needs_server_extra(command: str) -> Iterator[None]:
+    """Around imports of the server's parts: says how to install them when they are missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("quercus"):  # a part of our own: a bug, not an install
+            raise
+        fail(f"`quercus {command}` needs {error.name}: pip install 'quercus[server]'")

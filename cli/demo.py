@@ -1,0 +1,116 @@
+"""``quercus demo``: the whole thing at work on real data."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quercus.cli.common import err, fail, needs_server_extra, out
+
+if TYPE_CHECKING:
+    from quercus.demo.play import Outcome, Settings
+
+QUICK_DELAY_S, QUICK_ROWS_PER_S, QUICK_REPEATS = 0.0, 2000.0, 3
+SPLITS, QUICK_SPLITS = 10, 3
+"""Other splits to compare on."""
+LOGS = ("server", "sensor", "ann", "bob", "classifier", "comparison")
+
+
+def demo(
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", file_okay=False, help="Folder for all files.")
+    ] = Path("quercus-demo"),
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of the split of the data.")] = 0,
+    labeller_delay_s: Annotated[
+        float, typer.Option("--labeller-delay-s", min=0, max=60, help="How long a labeller thinks.")
+    ] = 0.6,
+    rows_per_s: Annotated[
+        float, typer.Option("--rows-per-s", min=1, help="How fast the sensor measures.")
+    ] = 40.0,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, max=1000, help="Random orders to compare with.")
+    ] = 10,
+    timeout_s: Annotated[float, typer.Option("--timeout-s", min=1, help="Give up after so long.")] = 300.0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="No thinking, a fast sensor, little to compare with.")
+    ] = False,
+) -> None:
+    """See the whole thing work: a server, a sensor, two labellers and a classifier, each a process.
+
+    The sensor pushes 124 wines without labels, the labellers answer the server's queries, the classifier
+    classifies 54 other wines while the tree grows. At the end: how accuracy grew with the answers, beside
+    as many labels spent at random, on this split of the wines and on others; and the tree. The first run
+    also compiles the numerical kernels, which takes a minute or more.
+
+    Try:
+
+        quercus demo
+        quercus demo --seed 1 --output /tmp/wine
+    """
+    with needs_server_extra("demo"):
+        from quercus.demo.family import DemoFailure  # noqa: PLC0415  (the server extra)
+        from quercus.demo.play import Settings  # noqa: PLC0415
+        from quercus.demo.report import report  # noqa: PLC0415
+    if quick:
+        labeller_delay_s, rows_per_s, repeats = QUICK_DELAY_S, QUICK_ROWS_PER_S, QUICK_REPEATS
+    _prepare(output)
+    splits = QUICK_SPLITS if quick else SPLITS
+    settings = Settings(output, seed, labeller_delay_s, rows_per_s, repeats, splits, timeout_s)
+    try:
+        with _terminated_like_interrupted():
+            outcome = _play(settings)
+    except DemoFailure as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        err.print(
+            f"stopped, and every process with it; their logs are in {output}", style="dim", markup=False
+        )
+        raise
+    report(outcome, output, out)
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folder, and remove what an earlier demo left there, and nothing else."""
+    from quercus.demo import report  # noqa: PLC0415  (the server extra)
+    from quercus.demo.play import STORE  # noqa: PLC0415
+    from quercus.demo.tables import HOLDOUT, TRAINING, TRUTH  # noqa: PLC0415
+
+    folder.mkdir(parents=True, exist_ok=True)
+    stores = [STORE + ending for ending in ("", "-wal", "-shm")]
+    results = [report.TREE_TEXT, report.TREE_SVG, report.CURVE_PNG, report.CURVE_CSV]
+    for name in (*stores, *results, TRAINING, TRUTH, HOLDOUT, *(f"{log}.log" for log in LOGS)):
+        (folder / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the block as an exception, so that it cleans up."""
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, end) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _play(settings: Settings) -> Outcome:
+    from quercus.demo.family import Family  # noqa: PLC0415  (the server extra)
+    from quercus.demo.play import Play  # noqa: PLC0415
+    from quercus.demo.screen import Screen  # noqa: PLC0415
+
+    os.environ.setdefault("no_grpc_proxy", "127.0.0.1")
+    with Screen(out) as screen, Family(settings.folder) as family:
+        return Play(settings, screen, family).run()

@@ -1,0 +1,495 @@
+"""``quercus experiment``: the protocols of the papers, on your data or on scikit-learn's."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table as RichTable
+
+from quercus.cli.common import err, fail, needs_server_extra, out
+
+if TYPE_CHECKING:
+    from quercus.experiments.datasets import DataSet
+    from quercus.experiments.protocols import Protocol
+    from quercus.experiments.running import Refusal
+
+app = typer.Typer(
+    no_args_is_help=True, help="Compare learners and query strategies, as the papers do, on your data."
+)
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        exists=True,
+        file_okay=False,
+        help="Folder of CSV and ARFF files, a set a file. Default: scikit-learn's data.",
+    ),
+]
+KindsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--kinds",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="JSON: for each file the kind of each column, numeric, nominal or id.",
+    ),
+]
+ClassOption = Annotated[
+    str | None, typer.Option("--class", metavar="COLUMN", help="Class column (class, else the last).")
+]
+SetsOption = Annotated[
+    str | None, typer.Option("--sets", metavar="NAMES", help="Data sets, with commas. Default: see the list.")
+]
+MethodsOption = Annotated[
+    str | None, typer.Option("--methods", metavar="NAMES", help="Methods, with commas; all: every one.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of everything drawn.")]
+RepeatsOption = Annotated[int, typer.Option("--repeats", min=1, max=1000, help="Cross-validations.")]
+FoldsOption = Annotated[int, typer.Option("--folds", min=2, max=1000, help="Of a cross-validation.")]
+BinsOption = Annotated[
+    int,
+    typer.Option("--bins", min=0, max=256, help="Cut numbers into so many bins; 0: leave them as they are."),
+]
+JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, max=1024, help="Processes.")]
+OutOption = Annotated[
+    Path, typer.Option("--out", "-o", metavar="DIR", file_okay=False, help="Folder of results and plots.")
+]
+FolderArgument = Annotated[
+    Path, typer.Argument(help="Folder of results.", exists=True, file_okay=False, show_default=False)
+]
+NoiseOption = Annotated[float, typer.Option("--noise", min=0, max=1, help="N where it is not varied.")]
+
+
+@app.command("labels")
+def labels(
+    *,
+    vary: Annotated[str, typer.Option("--vary", metavar="V,I,N,U", help="What to vary, with commas.")] = "V",
+    levels: Annotated[
+        str, typer.Option("--levels", metavar="LEVELS", help="FROM:TO:STEP, or numbers with commas.")
+    ] = "0:1:0.1",
+    noise: Annotated[float, typer.Option("--noise", min=0, max=1, help="N while U is varied.")] = 0.2,
+    uncertain: Annotated[float, typer.Option("--uncertain", min=0, max=1, help="U while N is varied.")] = 0.5,
+    unit: Annotated[
+        bool, typer.Option("--unit", help="Draw uncertain plausibilities from [0, 1], not [0, U].")
+    ] = False,
+    data: DataOption = None,
+    kinds: KindsOption = None,
+    class_name: ClassOption = None,
+    sets: SetsOption = None,
+    methods: MethodsOption = None,
+    seed: SeedOption = 0,
+    repeats: RepeatsOption = 5,
+    folds: FoldsOption = 10,
+    bins: BinsOption = 4,
+    jobs: JobsOption = 1,
+    out_dir: OutOption = Path("quercus-labels"),
+) -> None:
+    """Accuracy against the quality of the labels: the figures of the papers.
+
+    The labels of the training rows are made worse, more and more: V, the share of labels that say nothing; I, the
+    share that are sets of classes, and how large; N, the share that are drawn anew; U, the share that are
+    plausibilities, and how high. The test rows keep their classes. Every method sees the same labels.
+
+    Results are in results.csv in the folder, a line a fold. A run that was interrupted goes on where it
+    was, and more repeats, sets, levels or methods are added to those there. The figures are drawn from the file
+    alone. For the belief-entropy paper's protocol: --bins 0 --folds 5 --repeats 10 --noise 0 --unit.
+
+    Try:
+
+        quercus experiment labels --sets iris,wine --repeats 1
+        quercus experiment labels --vary V,I,N,U --jobs 2 --out labels
+        quercus experiment labels --data data --kinds KINDS.json --sets glass
+    """
+    with _ready():
+        from quercus.experiments.corruption import Corruption  # noqa: PLC0415  (the server extra)
+        from quercus.experiments.learners import DEFAULT, LEARNERS  # noqa: PLC0415
+        from quercus.experiments.protocols import SWEEPS, Labels  # noqa: PLC0415
+
+        wanted = _names(vary)
+        for name in wanted:
+            if name not in SWEEPS:
+                raise typer.BadParameter(f"--vary: {name!r} is none of {', '.join(SWEEPS)}")
+        found = _levels("--levels", levels, 0, 1)
+        grid = Labels(
+            data=_data(data, kinds, class_name, sets),
+            methods=_methods(methods, LEARNERS, DEFAULT),
+            seed=seed,
+            repeats=repeats,
+            folds=folds,
+            bins=bins,
+            base=Corruption(noise=noise, uncertain=uncertain, unit=unit),
+            sweeps=dict.fromkeys(wanted, found),
+        )
+        _run(grid, out_dir, jobs)
+
+
+@app.command("learners")
+def learners(
+    *,
+    vacuous: Annotated[
+        float, typer.Option("--vacuous", min=0, max=1, help="V, for sets that came with precise labels.")
+    ] = 0.9,
+    data: DataOption = None,
+    kinds: KindsOption = None,
+    class_name: ClassOption = None,
+    sets: SetsOption = None,
+    methods: MethodsOption = None,
+    seed: SeedOption = 0,
+    repeats: RepeatsOption = 5,
+    folds: FoldsOption = 10,
+    bins: BinsOption = 0,
+    jobs: JobsOption = 1,
+    out_dir: OutOption = Path("quercus-learners"),
+) -> None:
+    """All learners side by side: a table.
+
+    A set that came with labels of its own (NAME_masses.csv beside NAME.csv: a column a focal set, A|B, and
+    a mass function a row) is learned from those, any other from its classes, of which a share V is withheld.
+
+    Try:
+
+        quercus experiment learners --sets iris --repeats 1
+        quercus experiment learners --data data --sets credal_dog4,credal_dog7
+        quercus experiment learners --vacuous 0 --methods c45,e2m
+    """
+    with _ready():
+        from quercus.experiments.learners import LEARNERS, TABLE  # noqa: PLC0415  (the server extra)
+        from quercus.experiments.protocols import GIVEN, Labels  # noqa: PLC0415
+
+        grid = Labels(
+            data=_data(data, kinds, class_name, sets),
+            methods=_methods(methods, LEARNERS, TABLE),
+            seed=seed,
+            repeats=repeats,
+            folds=folds,
+            bins=bins,
+            sweeps={"V": (vacuous,), GIVEN: (0.0,)},
+        )
+        _run(grid, out_dir, jobs, table=True)
+
+
+@app.command("queries")
+def queries(
+    *,
+    upto: Annotated[int, typer.Option("--upto", min=1, max=100_000, help="Most answers.")] = 60,
+    step: Annotated[int, typer.Option("--step", min=1, help="Measure after every so many.")] = 5,
+    vacuous: Annotated[
+        float, typer.Option("--vacuous", min=0, max=1, help="V of the labels at first.")
+    ] = 1.0,
+    noise: Annotated[float, typer.Option("--noise", min=0, max=1, help="N of the labels at first.")] = 0.0,
+    uncertain: Annotated[
+        float, typer.Option("--uncertain", min=0, max=1, help="U of the labels at first.")
+    ] = 0.0,
+    data: DataOption = None,
+    kinds: KindsOption = None,
+    class_name: ClassOption = None,
+    sets: SetsOption = None,
+    methods: MethodsOption = None,
+    seed: SeedOption = 0,
+    repeats: RepeatsOption = 5,
+    folds: FoldsOption = 10,
+    bins: BinsOption = 4,
+    jobs: JobsOption = 1,
+    out_dir: OutOption = Path("quercus-queries"),
+) -> None:
+    """Accuracy against the number of queries: which strategy earns most with an answer.
+
+    Strategies ask for the labels of training rows, one at a time; the true class is answered. At first
+    nothing is known (V = 1), unless told otherwise. Beside the strategies of the service: random queries, and what
+    scikit-activeml asks.
+
+    Try:
+
+        quercus experiment queries --sets iris --repeats 1
+        quercus experiment queries --upto 40 --step 10 --methods published,random
+        quercus experiment queries --vacuous 0 --uncertain .8 --noise .5 -o fig9
+    """
+    with _ready():
+        from quercus.experiments.corruption import Corruption  # noqa: PLC0415  (the server extra)
+        from quercus.experiments.protocols import Queries  # noqa: PLC0415
+        from quercus.experiments.strategies import STRATEGIES  # noqa: PLC0415
+
+        grid = Queries(
+            data=_data(data, kinds, class_name, sets),
+            methods=_methods(methods, STRATEGIES, tuple(STRATEGIES)),
+            seed=seed,
+            repeats=repeats,
+            folds=folds,
+            bins=bins,
+            base=Corruption(vacuous=vacuous, noise=noise, uncertain=uncertain),
+            levels=tuple(float(level) for level in (*range(0, upto, step), upto)),
+        )
+        _run(grid, out_dir, jobs)
+
+
+@app.command("restaurant")
+def restaurant(
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Read the examples from a CSV or ARFF file. Default: by the textbook's rule.",
+        ),
+    ] = None,
+    examples: Annotated[int, typer.Option("--examples", min=1, max=100_000, help="How many to make.")] = 100,
+    sizes: Annotated[
+        str, typer.Option("--sizes", metavar="SIZES", help="FROM:TO:STEP, or numbers with commas.")
+    ] = "5:100:5",
+    class_name: ClassOption = None,
+    methods: MethodsOption = None,
+    seed: SeedOption = 0,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, max=1000, help="Trials.")] = 20,
+    jobs: JobsOption = 1,
+    out_dir: OutOption = Path("quercus-restaurant"),
+) -> None:
+    """The learning curve of the textbook's restaurants.
+
+    Will they wait for a table? Accuracy against the number of examples, which are drawn with replacement
+    from 100 restaurants whose class the textbook's tree decides; tested on other restaurants. Examples of a file are
+    tested on its rows not drawn.
+
+    Try:
+
+        quercus experiment restaurant
+        quercus experiment restaurant --file restaurant.csv --sizes 2:12:2
+    """
+    with _ready():
+        from quercus.experiments.datasets import read_set  # noqa: PLC0415  (the server extra)
+        from quercus.experiments.learners import CURVE, LEARNERS  # noqa: PLC0415
+        from quercus.experiments.protocols import Restaurant  # noqa: PLC0415
+
+        pool = None if file is None else read_set(file, {}, class_name)
+        grid = Restaurant(
+            data={} if pool is None else {pool.name: pool},
+            methods=_methods(methods, LEARNERS, CURVE),
+            seed=seed,
+            repeats=repeats,
+            levels=_levels("--sizes", sizes, 1, 100_000),
+            examples=examples,
+        )
+        _run(grid, out_dir, jobs)
+
+
+@app.command("plot")
+def plot(folder: FolderArgument) -> None:
+    """Draw the figures of a folder again, from its results.csv alone.
+
+    One a sweep: accuracy against what was varied, a panel a data set, with standard errors.
+
+    Try:
+
+        quercus experiment plot quercus-labels
+    """
+    with _ready():
+        _draw(folder)
+
+
+@app.command("table")
+def table(
+    folder: FolderArgument,
+    level: Annotated[float | None, typer.Option("--level", help="Of which level (the last).")] = None,
+) -> None:
+    """Print a folder's results as Markdown tables.
+
+    Mean accuracy ± standard error over all folds, in percent, a column a data set; means over the sets of u65, u80
+    (utility-discounted accuracy of set-valued predictions), nodes and time to fit.
+
+    Try:
+
+        quercus experiment table quercus-learners
+        quercus experiment table quercus-queries --level 40
+    """
+    with _ready():
+        from quercus.experiments.results import RESULTS, read_rows  # noqa: PLC0415  (the server extra)
+        from quercus.experiments.summary import markdown, sweeps  # noqa: PLC0415
+
+        rows = list(read_rows(folder / RESULTS))
+        for sweep in sweeps(rows):
+            levels = {row.key.level for row in rows if row.key.sweep == sweep}
+            at = max(levels) if level is None else level
+            if at not in levels:
+                shown = ", ".join(f"{known:g}" for known in sorted(levels))
+                fail(f"{sweep} was not measured at {at:g}; the levels are {shown}")
+            typer.echo(f"{sweep} = {at:g}\n\n{markdown(rows, sweep, at)}\n")
+
+
+@app.command("list")
+def list_names(data: DataOption = None) -> None:
+    """List the names that --methods and --sets take.
+
+    Learners are for labels, learners and restaurant, strategies for queries.
+
+    Try:
+
+        quercus experiment list
+    """
+    with _ready():
+        from quercus.experiments.datasets import BUILT_IN, files_in  # noqa: PLC0415  (the server extra)
+        from quercus.experiments.learners import LEARNERS  # noqa: PLC0415
+        from quercus.experiments.strategies import STRATEGIES  # noqa: PLC0415
+
+        for heading, known in (("learners", LEARNERS), ("strategies (queries)", STRATEGIES)):
+            drawn = RichTable(heading, "", box=None, pad_edge=False)
+            for name, method in known.items():
+                drawn.add_row(name, method.title)
+            out.print(drawn, "")
+        out.print("data sets", style="bold")
+        out.print(", ".join(BUILT_IN if data is None else files_in(data)), markup=False)
+
+
+@contextmanager
+def _ready() -> Iterator[None]:
+    """Around the work of a command: wrong input ends it in words."""
+    with needs_server_extra("experiment"):
+        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
+    try:
+        with needs_server_extra("experiment"):
+            yield
+    except InvalidInput as error:
+        fail(f"{error.field}: {error.reason}")
+
+
+def _names(text: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _data(
+    folder: Path | None, kinds: Path | None, class_name: str | None, sets: str | None
+) -> dict[str, DataSet]:
+    from quercus.experiments.datasets import DEFAULT, built_in, in_folder  # noqa: PLC0415  (the server extra)
+
+    wanted = None if sets is None else _names(sets)
+    found = built_in(wanted or DEFAULT) if folder is None else in_folder(folder, wanted, kinds, class_name)
+    return {data.name: data for data in found}
+
+
+def _methods(text: str | None, known: Any, default: Sequence[str]) -> tuple[str, ...]:
+    """Return the methods wanted; those that need a package that is not there are left out, aloud."""
+    wanted = list(known) if text == "all" else list(default) if text is None else _names(text)
+    for name in wanted:
+        if name not in known:
+            raise typer.BadParameter(f"--methods: there is no {name!r}; see: quercus experiment list")
+    absent = [
+        name for name in wanted if known[name].needs and not importlib.util.find_spec(known[name].needs)
+    ]
+    if absent:
+        missing = sorted({known[name].needs for name in absent})
+        fix = "pip install 'quercus[experiment]'"
+        err.print(
+            f"left out, for want of {', '.join(missing)}: {', '.join(absent)}; {fix}",
+            style="yellow",
+            markup=False,
+        )
+    there = tuple(name for name in wanted if name not in absent)
+    if not there:
+        fail("no method is left to run")
+    return there
+
+
+def _levels(flag: str, text: str, low: float, high: float) -> tuple[float, ...]:
+    """Return the numbers of ``FROM:TO:STEP``, both ends among them, or of a list."""
+    try:
+        if ":" in text:
+            start, end, step = (float(part) for part in text.split(":"))
+            count = math.floor((end - start) / step + 1e-9) + 1 if step > 0 else 0
+            found = [round(start + i * step, 9) for i in range(count)]
+        else:
+            found = [float(part) for part in _names(text)]
+    except ValueError:
+        found = []
+    if not found or not all(low <= level <= high for level in found) or len(found) > 1000:
+        raise typer.BadParameter(
+            f"{flag}: {text!r} must be FROM:TO:STEP or numbers with commas, in [{low:g}, {high:g}], at most 1,000"
+        )
+    return tuple(sorted(set(found)))
+
+
+def _run(grid: Protocol, folder: Path, jobs: int, *, table: bool = False) -> None:
+    """Do what is missing of a grid, with progress, and draw it."""
+    from quercus.experiments.results import Results, agree_on  # noqa: PLC0415  (the server extra)
+    from quercus.experiments.running import run  # noqa: PLC0415
+    from quercus.experiments.summary import markdown  # noqa: PLC0415
+
+    agree_on(folder, grid.settings, grid.prints)
+    with Results(folder) as results, _progress() as progress, _terminated_like_interrupted():
+        cells = list(grid.cells())
+        missing = results.missing(cells)
+        task = progress.add_task("cells", total=len(cells), completed=len(cells) - len(missing))
+        try:
+            refusals = run(grid, missing, results, jobs, lambda _cell: progress.advance(task))
+        except KeyboardInterrupt:
+            progress.stop()
+            err.print(f"stopped; {results.path} holds what was done, the same command goes on", markup=False)
+            raise
+    _say_refused(refusals)
+    _draw(folder)
+    if table:
+        rows = list(results.rows.values())
+        for sweep, level in sorted({(row.key.sweep, row.key.level) for row in rows}):
+            typer.echo(f"\n{sweep} = {level:g}\n\n{markdown(rows, sweep, level)}")
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=err,
+    )
+
+
+def _say_refused(refusals: Sequence[Refusal]) -> None:
+    reasons = {(refusal.cell.data, refusal.cell.method): refusal.reason for refusal in refusals}
+    for (data, method), reason in reasons.items():
+        err.print(f"left out: {method} on {data}: {reason}", style="yellow", markup=False)
+
+
+def _draw(folder: Path) -> None:
+    from quercus.experiments.plots import draw_all  # noqa: PLC0415  (the server extra)
+    from quercus.experiments.results import RESULTS, read_rows  # noqa: PLC0415
+
+    rows = list(read_rows(folder / RESULTS))
+    if not rows:
+        fail(f"{folder / RESULTS} holds no measurement")
+    for path in draw_all(rows, folder):
+        out.print(f"drew {path}", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does, so that it cleans up."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

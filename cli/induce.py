@@ -1,0 +1,235 @@
+"""``quercus induce``: the algorithm itself, offline, on files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table as RichTable
+
+from quercus.cli.common import (
+    AttributeOption,
+    DelimiterOption,
+    FileArgument,
+    IgnoreOption,
+    JsonOption,
+    LabelColumnOption,
+    LabelFileOption,
+    MissingOption,
+    NominalOption,
+    fail,
+    needs_server_extra,
+    out,
+    print_json,
+    words_of,
+)
+from quercus.cli.options import option
+from quercus.client.results import Floats
+from quercus.files import Data, FileError, Table, open_table, read
+from quercus.files.labels import FileLabel, label_of, truth_column
+from quercus.specification import parameters
+from quercus.specification.attributes import Numeric
+
+if TYPE_CHECKING:
+    from quercus.trees.ask.query import Query
+    from quercus.trees.growth.abc45 import Induction
+    from quercus.trees.tree.node import Node
+    from quercus.trees.tree.text_drawing import Names
+
+
+def induce(
+    *,
+    file: FileArgument,
+    class_name: Annotated[
+        str | None, typer.Option("--class", metavar="COLUMN", help="Class column (class; ARFF: the last).")
+    ] = None,
+    label_file: LabelFileOption = None,
+    label_column: LabelColumnOption = None,
+    truth_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--truth",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Who answers: the true classes, a line a row (? = cannot tell). Default: the class column.",
+        ),
+    ] = None,
+    alpha: Annotated[float, option(parameters.ALPHA)] = parameters.ALPHA.default,
+    budget: Annotated[int, option(parameters.BUDGET)] = parameters.BUDGET.default,
+    min_instances: Annotated[int, option(parameters.MIN_INSTANCES)] = parameters.MIN_INSTANCES.default,
+    max_depth: Annotated[int | None, option(parameters.MAX_DEPTH)] = None,
+    strategy: Annotated[str, option(parameters.STRATEGY)] = parameters.STRATEGY.default,
+    bins: Annotated[int, option(parameters.BINS)] = parameters.BINS.default,
+    ignore: IgnoreOption = None,
+    nominal: NominalOption = None,
+    attribute: AttributeOption = None,
+    delimiter: DelimiterOption = ",",
+    missing: MissingOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Grow an active belief decision tree (ABC4.5) from files, without a server.
+
+    Nominal values stand in sorted order (ARFF: as declared), the frame in the order of the label file's
+    header, else sorted. Numeric columns are cut into equal-width bins over the file.
+
+    Try:
+
+        quercus induce wine.csv --class class
+        quercus induce data.csv --label-file l.csv --truth t.csv --budget 5
+    """
+    with needs_server_extra("induce"):
+        import quercus.trees.growth.abc45  # noqa: F401, PLC0415  (the server extra)
+    words = words_of(missing)
+    table = open_table(file, delimiter=delimiter, missing=words)
+    if class_name is not None and class_name not in table.names and label_file is None:
+        table.position(class_name, "--class")
+    data = read(
+        file,
+        class_name=class_name if class_name in table.names else None,  # it may name a column of --truth alone
+        label_file=label_file,
+        label_column=label_column,
+        ignore=ignore or [],
+        nominal=nominal or [],
+        attributes=attribute or [],
+        delimiter=delimiter,
+        missing=words,
+    )
+    labels = _contours(data)
+    answers = None if truth_file is None else open_table(truth_file, delimiter=delimiter, missing=words)
+    oracle = _oracle(data, class_name, answers)
+    if budget and oracle is None and label_file is not None:
+        raise typer.BadParameter("--budget needs somebody who answers: give --truth FILE")
+    induction, names = _induce(
+        data=data,
+        labels=labels,
+        bins=bins,
+        alpha=alpha,
+        budget=budget,
+        oracle=oracle,
+        min_instances=min_instances,
+        max_depth=max_depth,
+        strategy=strategy,
+    )
+    if as_json:
+        queries = [_query_json(query, names) for query in induction.queries]
+        print_json({"tree": _node_json(induction.tree, names), "queries": queries})
+    else:
+        _print(induction, names)
+
+
+def _contours(data: Data) -> Floats:
+    """The labels of a file as contours (n, l)."""
+    if data.labels is None:
+        reason = "holds no labels: name the class column with --class, or give --label-file FILE"
+        raise FileError(data.path, reason)
+    if (data.weights != 1).any():
+        fail(f"{data.path} gives weights to its rows; this command counts every row once")
+    return np.array([_contour(label, data.classes, f"row {row}") for row, label in enumerate(data.labels)])
+
+
+def _contour(label: FileLabel, classes: tuple[str, ...], field: str) -> Floats:
+    from quercus.belief.given import Reader  # noqa: PLC0415  (the server extra)
+    from quercus.belief.label import contour  # noqa: PLC0415
+
+    return contour(Reader(classes).label(label, field), len(classes))
+
+
+def _oracle(data: Data, class_name: str | None, table: Table | None) -> Callable[[int], Floats | None] | None:
+    answers = data.truth
+    if table is not None:
+        k = truth_column(table, class_name, data.classes)
+        answers = tuple(label_of(table, record, k, data.classes) for record in table)
+        if len(answers) != len(data):
+            fail(f"{table.path} has {len(answers):,} rows, {data.path} has {len(data):,}: one answer a row")
+    if answers is None:
+        return None
+    known = answers
+    return lambda row: None if known[row] is None else _contour(known[row], data.classes, f"answer {row}")
+
+
+def _induce(
+    *,
+    data: Data,
+    labels: Floats,
+    bins: int,
+    alpha: float,
+    budget: int,
+    oracle: Callable[[int], Floats | None] | None,
+    min_instances: int,
+    max_depth: int | None,
+    strategy: str,
+) -> tuple[Induction, Names]:
+    from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
+    from quercus.belief.frame import Frame  # noqa: PLC0415
+    from quercus.specification.model import Specification  # noqa: PLC0415
+    from quercus.trees.growth import abc45  # noqa: PLC0415
+    from quercus.trees.tree import encoding, text_drawing  # noqa: PLC0415
+
+    try:
+        attributes = tuple(replace(a, bins=bins) if isinstance(a, Numeric) else a for a in data.attributes)
+        spec = Specification(attributes, Frame(data.classes), warmup_rows=len(data), strategy=strategy)
+        edges = encoding.edges_in_force(spec, data.values)
+        codes = encoding.Encoder(spec.attributes, edges).codes(data.values)
+        branches = encoding.branch_names(spec.attributes, edges)
+        induction = abc45.induce(
+            codes,
+            [len(names) for names in branches],
+            labels,
+            alpha=alpha,
+            budget=budget,
+            oracle=oracle,
+            min_instances=min_instances,
+            max_depth=max_depth,
+            strategy=strategy,
+            ordered=[bins if isinstance(a, Numeric) else 0 for a in attributes],
+        )
+    except InvalidInput as error:
+        fail(f"{data.path}: {error}")
+    return induction, text_drawing.Names(data.classes, tuple(a.name for a in attributes), branches)
+
+
+def _node_json(node: Node, names: Names) -> dict[str, Any]:
+    attribute = node.attribute
+    return {
+        "attribute": None if attribute is None else names.attributes[attribute],
+        "class": names.classes[node.klass],
+        "theta": list(node.theta),
+        "count": node.count,
+        "intervals": {names.attributes[k]: list(ends) for k, ends in node.intervals.items()},
+        "children": {
+            names.branch(attribute, code): _node_json(child, names)
+            for code, child in node.children.items()
+            if attribute is not None
+        },
+    }
+
+
+def _query_json(query: Query, names: Names) -> dict[str, Any]:
+    k, code = query.attribute, query.code
+    return {
+        "row": query.instance,
+        "path": [[names.attributes[at], names.branch(at, branch)] for at, branch in query.path],
+        "attribute": None if k is None else names.attributes[k],
+        "value": None if k is None or code is None else names.branch(k, code),
+        "score": query.score,
+    }
+
+
+def _print(induction: Induction, names: Names) -> None:
+    from quercus.trees.tree.text_drawing import to_text  # noqa: PLC0415  (the server extra)
+
+    if induction.queries:
+        table = RichTable("asked", "row", "in node", "for", "score", box=None)
+        for number, query in enumerate(induction.queries, 1):
+            each = _query_json(query, names)
+            path = ", ".join(f"{a} = {v}" for a, v in each["path"]) or "root"
+            asked_for = "itself" if each["attribute"] is None else f"{each['attribute']} = {each['value']}"
+            table.add_row(str(number), str(each["row"]), path, asked_for, f"{each['score']:.4f}")
+        out.print(table)
+        out.print()
+    out.print(to_text(induction.tree, names), markup=False, soft_wrap=True)

@@ -1,0 +1,244 @@
+"""``quercus labellers``, ``quercus policy`` and ``quercus history``: who labels, by which rules, and what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+import typer.core
+from rich.table import Table as RichTable
+
+from quercus.cli.common import (
+    DEFAULT_SERVER,
+    JsonOption,
+    ModelArgument,
+    ServerOption,
+    connect,
+    out,
+    print_json,
+    print_json_line,
+)
+from quercus.client.errors import FailedPrecondition
+from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
+
+if TYPE_CHECKING:
+    from quercus.client import Client
+
+NO_BOUND = 0
+
+
+class _ShowsUnlessTold(typer.core.TyperGroup):
+    """``quercus labellers MODEL`` shows; a model that is called like a command is shown by ``labellers show``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        helps = {"--help", "-h"}
+        if args and args[0] not in self.commands and args[0] not in helps:
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_ShowsUnlessTold, no_args_is_help=True, help="Show what each labeller did, or end what one holds."
+)
+
+
+@app.command("evict")
+def evict(
+    name: Annotated[str, typer.Argument(metavar="LABELLER", help="Whose leases end.", show_default=False)],
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="Only of this model; all unless given.")
+    ] = None,
+    comment: Annotated[str, typer.Option("--comment", help="Why; it stands in the history.")] = "",
+    server: ServerOption = DEFAULT_SERVER,
+) -> None:
+    """End all leases of a labeller: what it holds is open again, and its answers to that are refused.
+
+    It may lease again; who must not is kept out by quercus tokens revoke, which gives back what the token held.
+
+    Try:
+
+        quercus labellers evict ann
+        quercus labellers evict ann --model wine --comment "on holiday"
+    """
+    ended = 0
+    with connect(server) as client:
+        names = [model] if model is not None else [each.name for each in client.models()]
+        for each in names:
+            for query in client.list_queries(each, ["leased"]):
+                if query.labeller == name:
+                    ended += _ended(client, query.name, name, comment)
+    out.print(f"ended {ended:,} lease{'' if ended == 1 else 's'} of {name}", markup=False)
+
+
+def _ended(client: Client, query: str, labeller: str, comment: str) -> int:
+    try:
+        client.end_lease(query, labeller, comment=comment)
+    except FailedPrecondition:  # it was answered or given back at this moment
+        return 0
+    return 1
+
+
+@app.command("show")
+def labellers(
+    model: ModelArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False
+) -> None:
+    """Show what each labeller of a model did.
+
+    Agreement: how often this labeller and another who answered the same row would bet on the same class.
+    Reliability: estimated from that (Dawid and Skene 1979). Both need rows that several answered: quercus policy.
+
+    Try:
+
+        quercus labellers wine
+        quercus labellers wine --json
+    """
+    with connect(server) as client:
+        found = client.labellers(model)
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    if not found:
+        out.print(f"nobody has labelled {model} yet; begin with: quercus label {model}", soft_wrap=True)
+        return
+    _print_labellers(found)
+
+
+COUNTS = ("answered", "refused", "held")
+RARE = ("skipped", "postponed", "expired", "corrected", "undone")
+
+
+def _print_labellers(found: Sequence[Labeller]) -> None:
+    """What all have in columns that 60 characters hold, what happens rarely in words below."""
+    table = RichTable(box=None, pad_edge=False)
+    table.add_column("labeller", overflow="fold")
+    for head in (*COUNTS, "agree", "reliable", "median"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for each in found:
+        shares = ["-" if share is None else f"{share:.2f}" for share in (each.agreement, each.reliability)]
+        median = "-" if each.median_s is None else f"{each.median_s:.1f} s"
+        table.add_row(each.name, *(f"{getattr(each, name):,}" for name in COUNTS), *shares, median)
+    out.print(table)
+    rare = {each.name: [f"{getattr(each, n):,} {n}" for n in RARE if getattr(each, n)] for each in found}
+    if any(rare.values()):
+        out.print()
+    for name, counts in rare.items():
+        if counts:
+            out.print(f"{name}: also {', '.join(counts)}", style="dim")
+
+
+def policy(
+    *,
+    model: ModelArgument,
+    answers: Annotated[
+        int | None, typer.Option("--answers", min=1, max=20, help="Labellers that answer each row.")
+    ] = None,
+    max_conflict: Annotated[
+        float | None,
+        typer.Option("--max-conflict", min=0, max=1, help="Above it one more labeller is asked."),
+    ] = None,
+    reliability: Annotated[
+        Literal["declared", "estimated"] | None,
+        typer.Option("--reliability", help="Of answers without one: 1, or estimated from agreement."),
+    ] = None,
+    per_labeller: Annotated[
+        int | None, typer.Option("--per-labeller", min=0, help="Most answers of one labeller; 0: no bound.")
+    ] = None,
+    per_hour: Annotated[
+        int | None, typer.Option("--per-hour", min=0, help="Most answers within an hour; 0: no bound.")
+    ] = None,
+    max_held: Annotated[
+        int | None,
+        typer.Option("--max-held", min=1, max=100, help="Most rows that one labeller holds at once."),
+    ] = None,
+    corrections: Annotated[
+        Literal["own", "anyone", "nobody"] | None,
+        typer.Option("--corrections", help="Who may correct an answer."),
+    ] = None,
+    tags: Annotated[
+        str | None, typer.Option("--tags", metavar="A,B", help="For quercus label - --tag A; '' for none.")
+    ] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how a model is labelled, or change it.
+
+    What several labellers say of a row is combined by Dempster's rule, each answer weakened by how reliable its giver
+    is. Answers and rows that are being answered together never exceed a bound.
+
+    Try:
+
+        quercus policy wine
+        quercus policy wine --answers 3 --reliability estimated
+        quercus policy wine --per-hour 200 --tags urgent
+    """
+    given: dict[str, Any] = {
+        "answers_per_query": answers,
+        "max_conflict": max_conflict,
+        "reliability": reliability,
+        "max_held": max_held,
+        "corrections": corrections,
+        "tags": None if tags is None else tuple(name.strip() for name in tags.split(",") if name.strip()),
+    }
+    changes = {key: value for key, value in given.items() if value is not None}
+    bounds = {"per_labeller": per_labeller, "per_hour": per_hour}
+    changes |= {key: value or None for key, value in bounds.items() if value is not None}
+    with connect(server) as client:
+        now = client.labelling_policy(model)
+        if changes:
+            now = client.set_labelling_policy(model, replace(now, **changes))
+    if as_json:
+        print_json(asdict(now))
+    else:
+        _print_policy(now)
+
+
+def _print_policy(now: LabellingPolicy) -> None:
+    grid = RichTable(box=None, show_header=False, pad_edge=False)
+    several = now.answers_per_query > 1
+    conflict = f", one more above a conflict of {now.max_conflict:g}" if several else ""
+    for key, value in (
+        ("answers", f"{now.answers_per_query} a row{conflict}"),
+        ("reliability", now.reliability),
+        ("per labeller", "no bound" if now.per_labeller is None else f"{now.per_labeller:,} answers"),
+        ("per hour", "no bound" if now.per_hour is None else f"{now.per_hour:,} answers"),
+        ("held at once", f"{now.max_held} rows"),
+        ("corrections", f"by {now.corrections if now.corrections != 'own' else 'who answered'}"),
+        ("tags", ", ".join(now.tags) or "none"),
+    ):
+        grid.add_row(key, value)
+    out.print(grid)
+
+
+def history(
+    model: ModelArgument,
+    query: Annotated[int | None, typer.Argument(help="Number of a query; all unless given.", min=1)] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what happened to the queries of a model: who held them when, and how they ended.
+
+    Nothing in it is ever changed. With --json: a line for each step.
+
+    Try:
+
+        quercus history wine
+        quercus history wine 7
+        quercus history wine --json | jq .labeller
+    """
+    with connect(server) as client:
+        steps = client.query_history(model, query)
+        if as_json:
+            for step in steps:
+                print_json_line(asdict(step) | {"at": step.at.isoformat()})
+            return
+        for step in steps:
+            out.print(_line(step), markup=False, soft_wrap=True)
+
+
+def _line(step: QueryStep) -> str:
+    who = f" by {step.labeller}" if step.labeller else ""
+    why = f": {' '.join(step.why.split())}" if step.why else ""
+    state = f" ({step.state})" if step.state != step.kind else ""
+    return f"{step.at:%Y-%m-%d %H:%M:%S} UTC  query {step.query}  {step.kind}{state}{who}{why}"

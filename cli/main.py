@@ -1,0 +1,268 @@
+"""The command line ``quercus``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+import typer.core
+import typer.main
+
+from quercus.cli import ascii_form
+
+_FOLDER = "quercus.cli"
+COMMANDS = {
+    "serve": ("serve", "serve", "Run a server until Ctrl-C or SIGTERM."),
+    "models": ("models", "app", "List, show, create, change and delete models."),
+    "push": ("push", "push", "Push the rows of a CSV or ARFF file."),
+    "label": (
+        "label",
+        "label",
+        "Answer the queries of a model: at the terminal with single keys, or from a file.",
+    ),
+    "answers": (
+        "answers",
+        "answers",
+        "Show what labellers said of a model's rows: by whom, when, and what became of it.",
+    ),
+    "labellers": ("labellers", "app", "Show what each labeller did, or end what one holds."),
+    "policy": ("labellers", "policy", "Show how a model is labelled, or change it."),
+    "history": (
+        "labellers",
+        "history",
+        "Show what happened to the queries of a model: who held them when, and how they ended.",
+    ),
+    "classify": ("classify", "classify", "Classify the rows of a CSV or ARFF file."),
+    "tree": ("tree", "tree", "Print a tree, or write it as Graphviz or SVG."),
+    "watch": (
+        "watch",
+        "watch",
+        "Watch a model's trees as they grow: version, lag behind the log, size, answers spent.",
+    ),
+    "status": ("status", "status", "Show how a server is: its store, its grower, what waits."),
+    "tokens": ("tokens", "app", "Create, list and revoke the tokens of a server's store."),
+    "backup": ("store", "backup", "Copy a store while servers use it."),
+    "restore": ("store", "restore", "Put a backup in the place of a store that no server uses."),
+    "check": (
+        "store",
+        "check",
+        "Look whether a store holds together: file, references, logs without gaps, counts, budgets, queries.",
+    ),
+    "export": ("store", "export", "Write a model's evidence to a file."),
+    "import": (
+        "store",
+        "import_log",
+        "Make a model of an exported log: all of it, or nothing when a line is wrong.",
+    ),
+    "demo": (
+        "demo",
+        "demo",
+        "See the whole thing work: a server, a sensor, two labellers and a classifier, each a process.",
+    ),
+    "induce": (
+        "induce",
+        "induce",
+        "Grow an active belief decision tree (ABC4.5) from files, without a server.",
+    ),
+    "experiment": (
+        "experiment",
+        "app",
+        "Compare learners and query strategies, as the papers do, on your data.",
+    ),
+}
+"""The commands in order: module, what it has there (a function, or an app of its own), the first line of its help.
+
+A module is imported when its command is run: gRPC and NumPy cost half a second, and help and completion need neither.
+"""
+
+
+class _Later(typer.core.TyperCommand):
+    """Stands for a command in help and completion; the command itself is imported when it is to run."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        return command(str(self.name)).make_context(info_name, args, parent, **extra)
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands, each imported when it is asked for; ``demo`` is not part of the base install."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for name, (module, _, _) in COMMANDS.items() if _is_there(module)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS or not _is_there(COMMANDS[cmd_name][0]):
+            return None
+        return _Later(cmd_name, callback=lambda: None, help=COMMANDS[cmd_name][2])
+
+
+def _is_there(module: str) -> bool:
+    return module != "demo" or importlib.util.find_spec(f"{_FOLDER}.{module}") is not None
+
+
+def command(name: str) -> Any:
+    """The command of a name, imported."""
+    module, attribute, _ = COMMANDS[name]
+    found = getattr(importlib.import_module(f"{_FOLDER}.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        for each in found.registered_commands:
+            each.help = unwrapped((each.callback and each.callback.__doc__) or "")
+        return typer.main.get_group(found)
+    alone = typer.Typer(add_completion=False)
+    alone.command(name, help=unwrapped(found.__doc__ or ""))(found)
+    return typer.main.get_command(alone)
+
+
+app = typer.Typer(
+    name="quercus",
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from quercus import __version__  # noqa: PLC0415  (reads the package's metadata)
+
+        typer.echo(f"quercus {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def quercus(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file", envvar="QUERCUS_TOKEN_FILE", metavar="FILE", help="Holds the token to show."
+        ),
+    ] = None,
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option("--tls-ca", envvar="QUERCUS_TLS_CA", metavar="FILE", help="Authorities to trust, PEM."),
+    ] = None,
+    client_cert: Annotated[
+        Path | None,
+        typer.Option(
+            "--client-cert", envvar="QUERCUS_CLIENT_CERT", metavar="FILE", help="Certificate to show, PEM."
+        ),
+    ] = None,
+    client_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--client-key", envvar="QUERCUS_CLIENT_KEY", metavar="FILE", help="Its private key, PEM."
+        ),
+    ] = None,
+) -> None:
+    """Streaming active learning with trees that ask.
+
+    Rows whose class is unknown go in, trees grow on them, and where the evidence does not say how to split,
+    you are asked for the one label that would settle most.
+
+    The first five minutes, in two terminals:
+
+        quercus serve
+        quercus models create wine wine.csv --class class --budget 40
+        quercus push wine wine.csv
+        quercus label wine
+        quercus tree wine
+
+    Every command explains itself: quercus push --help
+    """
+    given = {"TOKEN_FILE": token_file, "TLS_CA": tls_ca, "CLIENT_CERT": client_cert, "CLIENT_KEY": client_key}
+    for name, path in given.items():  # where the client library looks
+        if path is not None:
+            os.environ[f"QUERCUS_{name}"] = str(path)
+
+
+def unwrapped(text: str) -> str:
+    """A docstring for ``--help``: paragraphs without their line breaks, indented examples as they are."""
+    paragraphs = inspect.cleandoc(text.replace("``", "")).split("\n\n")
+    return "\n\n".join(p if p.startswith(" ") else p.replace("\n", " ") for p in paragraphs)
+
+
+if app.registered_callback is not None:
+    app.registered_callback.help = unwrapped(quercus.__doc__ or "")
+
+
+def main() -> None:
+    """Run the command line.
+
+    Exit code 0 when all went well, 1 for a failure, 2 for wrong usage, 130 for Ctrl-C.
+    """
+    _encode(sys.stdout)
+    _encode(sys.stderr)
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except SystemError as error:
+        if not isinstance(error.__cause__, KeyboardInterrupt):  # it came while compiled code ran
+            raise
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # else the exit flushes into the pipe again
+        sys.exit(1)
+    except Exception as error:
+        if not _is_told(error):
+            raise
+        _report(error)
+        sys.exit(1)
+
+
+def _is_told(error: Exception) -> bool:
+    """Whether an error is for the user, in words, and no fault of the program."""
+    from quercus.belief.errors import InvalidInput  # noqa: PLC0415
+    from quercus.cli.common import Failure  # noqa: PLC0415  (gRPC comes with it)
+    from quercus.client.errors import QuercusError  # noqa: PLC0415
+    from quercus.files.errors import FileError  # noqa: PLC0415
+
+    return isinstance(error, QuercusError | FileError | Failure | InvalidInput | OSError)
+
+
+def _encode(stream: TextIO) -> None:
+    """Have a stream take every character, whatever the locale.
+
+    A terminal gets an ASCII form of what it cannot show. A file or a pipe gets UTF-8, unless told otherwise: what
+    programs read must not depend on the locale.
+    """
+    if not isinstance(stream, io.TextIOWrapper):
+        return
+    if stream.isatty() or "PYTHONIOENCODING" in os.environ:
+        ascii_form.register()
+        stream.reconfigure(errors=ascii_form.HANDLER)
+    else:
+        stream.reconfigure(encoding="utf-8")
+
+
+def _report(error: Exception) -> None:
+    from quercus.cli.common import err  # noqa: PLC0415  (gRPC comes with it)
+    from quercus.client.errors import NotFound, Unavailable  # noqa: PLC0415
+
+    err.print("error:", style="bold red", end=" ")
+    err.print(str(error), markup=False, soft_wrap=True)
+    for note in getattr(error, "__notes__", ()):
+        err.print(f"  {note}", markup=False, soft_wrap=True)
+    if isinstance(error, Unavailable) and "no server answers" in str(error):
+        err.print(
+            "  start one with: quercus serve; or name another with --server HOST:PORT or QUERCUS_SERVER",
+            soft_wrap=True,
+        )
+    if isinstance(error, NotFound) and error.message.startswith("model "):
+        err.print("  those there are: quercus models list", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

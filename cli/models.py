@@ -1,0 +1,418 @@
+"""``quercus models``: list, show, create, change, delete."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from quercus.cli.common import (
+    DEFAULT_SERVER,
+    AttributeOption,
+    DelimiterOption,
+    IgnoreOption,
+    JsonOption,
+    MissingOption,
+    ModelArgument,
+    NominalOption,
+    ServerOption,
+    attribute_text,
+    connect,
+    lag_text,
+    model_json,
+    out,
+    print_json,
+    words_of,
+)
+from quercus.cli.options import option, server_option
+from quercus.client import algorithms
+from quercus.client.results import Model, Specification
+from quercus.files import Table, open_table
+from quercus.files.schema import class_column, infer
+from quercus.specification import parameters
+from quercus.specification.algorithms import ALGORITHMS, Forest, Pruning
+from quercus.specification.attributes import Numeric
+
+app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
+
+
+class PruningChoice(StrEnum):
+    """What --pruning takes."""
+
+    chi_square = "chi-square"
+    likelihood = "likelihood"
+    none = "none"
+
+
+AlphaOption = Annotated[float | None, server_option(parameters.ALPHA)]
+PredictionLevelOption = Annotated[float | None, server_option(parameters.PREDICTION_LEVEL)]
+BudgetOption = Annotated[int | None, server_option(parameters.BUDGET)]
+MinInstancesOption = Annotated[int | None, server_option(parameters.MIN_INSTANCES)]
+MaxDepthOption = Annotated[int | None, server_option(parameters.MAX_DEPTH)]
+StrategyOption = Annotated[str | None, server_option(parameters.STRATEGY)]
+LevelOption = Annotated[
+    float | None, option(parameters.LEVEL, "--pruning-level", default=parameters.LEVEL.default)
+]
+AlgorithmOption = Annotated[
+    str | None,
+    typer.Option("--algorithm", help=f"The learner: {', '.join(ALGORITHMS)} (server: abc45)."),
+]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parameter",
+        "-p",
+        metavar="KEY=VALUE",
+        help="Of the learner: max_cuts=8; of a forest's trees: base=c45, base.max_cuts=8.",
+    ),
+]
+
+PruningOption = Annotated[
+    PruningChoice | None,
+    typer.Option("--pruning", help="Collapse subtrees that a test does not justify (server: none)."),
+]
+
+
+def _algorithm(name: str | None, parameters: list[str]) -> dict[str, Any] | None:
+    if name is None:
+        if parameters:
+            raise typer.BadParameter("--parameter needs a learner: --algorithm NAME")
+        return None
+    found: dict[str, Any] = {"name": name}
+    for given in sorted(parameters, key=lambda each: each.partition("=")[0].count(".")):
+        path, equals, value = given.partition("=")
+        *above, key = path.split(".")
+        if not equals or not key or above not in ([], ["base"]):
+            raise typer.BadParameter(f"--parameter takes KEY=VALUE or base.KEY=VALUE, not {given!r}")
+        if above:
+            base = found.get("base", {"name": Forest().base.name})
+            found["base"] = {**({"name": base} if isinstance(base, str) else base), key: _value(value)}
+        else:
+            found[key] = _value(value)
+    return found
+
+
+def _value(text: str) -> bool | int | float | str:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _pruning(kind: PruningChoice | None, level: float | None) -> Pruning | None:
+    if kind is None or kind is PruningChoice.none:
+        if level is not None:
+            raise typer.BadParameter("--pruning-level needs a test: --pruning likelihood, or chi-square")
+        return None
+    return Pruning(kind.value, level)  # type: ignore[arg-type]  # the other members are kinds
+
+
+@app.command("list")
+def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
+    """List the models.
+
+    For each: classes, rows, answers spent, queries open, the newest tree, how many events it lags, and for how long
+    the oldest of them has waited.
+
+    Try:
+
+        quercus models list
+    """
+    with connect(server) as client:
+        models = list(client.models())
+    if as_json:
+        print_json([model_json(model) for model in models])
+        return
+    if not models:
+        out.print("no models yet; create one with: quercus models create NAME FILE --class COLUMN")
+        return
+    table = RichTable("model", "classes", *(_right("rows"), _right("answers"), _right("open")), box=None)
+    table.add_column("tree", justify="right")
+    table.add_column("lag", justify="right")
+    table.add_column("behind", justify="right")
+    for model in models:
+        table.add_row(
+            model.name,
+            str(len(model.specification.classes)),
+            f"{model.instance_count:,}",
+            f"{model.queries_answered:,} of {model.budget:,}",
+            f"{model.queries_open:,}",
+            f"v{model.tree_version}",
+            f"{model.lag:,}",
+            f"{model.lag_s:.1f} s",
+        )
+    out.print(table)
+
+
+def _right(name: str) -> Any:
+    from rich.table import Column  # noqa: PLC0415  (beside its only use)
+
+    return Column(name, justify="right")
+
+
+@app.command("show")
+def show_model(
+    name: ModelArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False
+) -> None:
+    """Show a model: its specification and how far it has come.
+
+    What --json prints can be given to models create.
+
+    Try:
+
+        quercus models show wine
+        quercus models show wine --json > wine.json
+    """
+    with connect(server) as client:
+        model = client.get_model(name)
+    if as_json:
+        print_json(model_json(model))
+    else:
+        _print_model(model)
+
+
+def _print_model(model: Model) -> None:
+    spec = model.specification
+    grid = RichTable(box=None, show_header=False, pad_edge=False)
+    depth = "no limit" if spec.max_depth is None else spec.max_depth
+    rows: list[tuple[str, object]] = [
+        ("model", model.name),
+        ("created", f"{model.created_at:%Y-%m-%d %H:%M:%S} UTC"),
+        ("classes", ", ".join(spec.classes)),
+        ("algorithm", algorithms.text(spec.algorithm) if isinstance(spec.algorithm, Mapping) else "abc45"),
+        ("alpha", spec.alpha),
+        ("prediction level", spec.prediction_level),
+        ("min instances", spec.min_instances),
+        ("max depth", depth),
+        ("pruning", _pruning_text(spec.pruning)),
+        ("strategy", spec.strategy),
+        ("rows", f"{model.instance_count:,}"),
+        (
+            "queries",
+            f"{model.queries_answered:,} answered of {model.budget:,}, {model.queries_leased:,} leased, ",
+        ),
+        (
+            "",
+            f"{model.queries_refused:,} refused, {model.queries_open:,} open, {model.conflicts:,} conflicts",
+        ),
+        ("tree", f"version {model.tree_version}, {lag_text(model)}"),
+    ]
+    for key, value in rows:
+        grid.add_row(key, Text(str(value)))
+    out.print(grid)
+    attributes = RichTable("attribute", "kind", box=None, pad_edge=False, header_style="none")
+    for attribute in spec.attributes:
+        attributes.add_row(Text(attribute.name), Text(attribute_text(attribute), style="dim"))
+    out.print()
+    out.print(attributes)
+
+
+def _pruning_text(pruning: Pruning | None) -> str:
+    return "none" if pruning is None else f"{pruning.kind} at level {pruning.level:g}"
+
+
+@app.command("create")
+def create_model(
+    *,
+    name: Annotated[str, typer.Argument(help="1 to 63 of a-z 0-9 _ -, a letter first.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV or ARFF (also .gz), or a specification: .toml, .json.",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            show_default=False,
+        ),
+    ],
+    class_name: Annotated[
+        str | None, typer.Option("--class", metavar="COLUMN", help="Column that holds the class.")
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option("--classes", metavar="A,B,C", help="The classes, when no column holds them.")
+    ] = None,
+    ignore: IgnoreOption = None,
+    nominal: NominalOption = None,
+    attribute: AttributeOption = None,
+    bins: Annotated[int, option(parameters.BINS)] = parameters.BINS.default,
+    cuts: Annotated[int | None, option(parameters.CUTS)] = None,
+    alpha: AlphaOption = None,
+    prediction_level: PredictionLevelOption = None,
+    budget: BudgetOption = None,
+    min_instances: MinInstancesOption = None,
+    max_depth: MaxDepthOption = None,
+    strategy: StrategyOption = None,
+    pruning: PruningOption = None,
+    pruning_level: LevelOption = None,
+    algorithm: AlgorithmOption = None,
+    parameter: ParameterOption = None,
+    warmup_rows: Annotated[int | None, server_option(parameters.WARMUP_ROWS)] = None,
+    delimiter: DelimiterOption = ",",
+    missing: MissingOption = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Create a model from a specification (.toml, .json) or from the columns of a data file (CSV, ARFF).
+
+    No row is pushed: that is ``quercus push``.
+
+    Try:
+
+        quercus models create wine wine.csv --class class --budget 40
+        quercus models create triage triage.toml
+    """
+    if file.suffix.lower() in {".toml", ".json"}:
+        specification = _from_spec_file(file, class_name, classes, ignore, nominal, attribute, missing)
+    else:
+        specification = _from_data(
+            class_name=class_name,
+            classes=classes,
+            ignore=ignore or [],
+            nominal=nominal or [],
+            kept=attribute or [],
+            bins=bins,
+            cuts=cuts,
+            table=open_table(file, delimiter=delimiter, missing=words_of(missing)),
+        )
+    options = {
+        "alpha": alpha,
+        "prediction_level": prediction_level,
+        "budget": budget,
+        "min_instances": min_instances,
+        "max_depth": max_depth,
+        "warmup_rows": warmup_rows,
+        "strategy": strategy,
+        "pruning": _pruning(pruning, pruning_level),
+        "algorithm": _algorithm(algorithm, parameter or []),
+    }
+    given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+    with connect(server) as client:
+        model = client.create_model(name, replace(specification, **given))
+    if as_json:
+        print_json(model_json(model))
+        return
+    _print_model(model)
+    out.print(f"\ncreated; push rows with: quercus push {name} FILE")
+    if not model.budget:
+        hint = f"give it one with: quercus models update {name} --budget N"
+        out.print(f"its budget is 0: it will never ask; {hint}", soft_wrap=True)
+
+
+def _from_spec_file(file: Path, *column_flags: object) -> Specification:
+    from quercus.cli.specfile import read_specification  # noqa: PLC0415  (one of two ways)
+
+    if any(column_flags):
+        reason = (
+            "--class, --classes, --ignore, --nominal, --attribute and --missing describe a data file, "
+            "not a specification"
+        )
+        raise typer.BadParameter(reason)
+    return read_specification(file)
+
+
+def _from_data(
+    *,
+    table: Table,
+    class_name: str | None,
+    classes: str | None,
+    ignore: list[str],
+    nominal: list[str],
+    kept: list[str],
+    bins: int,
+    cuts: int | None,
+) -> Specification:
+    frame = () if classes is None else tuple(name.strip() for name in classes.split(","))
+    column = class_name if classes is not None and class_name is None else class_column(table, class_name)
+    if column is None and classes is None:
+        raise typer.BadParameter(
+            "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
+        )
+    schema = infer(table, class_column=column, ignore=ignore, nominal=nominal, attributes=kept, frame=frame)
+    attributes = [
+        replace(a, bins=bins, cuts=cuts) if isinstance(a, Numeric) else a for a in schema.attributes
+    ]
+    return Specification(attributes, frame or schema.classes)
+
+
+@app.command("update")
+def update_model(
+    *,
+    name: ModelArgument,
+    alpha: AlphaOption = None,
+    prediction_level: PredictionLevelOption = None,
+    budget: BudgetOption = None,
+    min_instances: MinInstancesOption = None,
+    max_depth: MaxDepthOption = None,
+    strategy: StrategyOption = None,
+    pruning: PruningOption = None,
+    pruning_level: LevelOption = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Change levels, budget, stopping, strategy or pruning of a model; the tree grows anew by itself.
+
+    Attributes and classes stay as they are: for others, create another model.
+
+    Try:
+
+        quercus models update wine --budget 60
+    """
+    options = {
+        "alpha": alpha,
+        "prediction_level": prediction_level,
+        "budget": budget,
+        "min_instances": min_instances,
+        "max_depth": max_depth,
+        "strategy": strategy,
+    }
+    given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+    changed = _pruning(pruning, pruning_level)
+    if pruning is not None:
+        given["pruning"] = changed
+    if not given:
+        raise typer.BadParameter(
+            "nothing to change: give --alpha, --prediction-level, --budget, --min-instances, --max-depth, --strategy "
+            "or --pruning"
+        )
+    with connect(server) as client:
+        model = client.update_model(name, **given)
+    if as_json:
+        print_json(model_json(model))
+    else:
+        _print_model(model)
+
+
+@app.command("delete")
+def delete_model(
+    name: ModelArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    server: ServerOption = DEFAULT_SERVER,
+) -> None:
+    """Delete a model with its rows, answers and trees.
+
+    This cannot be undone.
+
+    Try:
+
+        quercus models delete wine --yes
+    """
+    with connect(server) as client:
+        model = client.get_model(name)
+        if not yes:
+            if not sys.stdin.isatty():
+                raise typer.BadParameter("there is no terminal to ask at: confirm with --yes")
+            rows, answers = f"{model.instance_count:,} rows", f"{model.queries_answered:,} answers"
+            typer.confirm(f"delete {name!r} with its {rows} and {answers}?", abort=True)
+        client.delete_model(name)
+    out.print(f"deleted {name}")

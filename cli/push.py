@@ -1,0 +1,218 @@
+"""``quercus push``: the rows of a file into a model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
+
+from quercus.cli.common import (
+    DEFAULT_SERVER,
+    DelimiterOption,
+    FileArgument,
+    JsonOption,
+    LabelColumnOption,
+    LabelFileOption,
+    MissingOption,
+    ModelArgument,
+    ServerOption,
+    connect,
+    default_labeller,
+    err,
+    fail,
+    out,
+    print_json,
+    words_of,
+)
+from quercus.cli.push_answers import Given, is_answer_file, push_answers
+from quercus.client.errors import AlreadyExists
+from quercus.client.results import PushReport
+from quercus.files import FileError, Record, Table, open_labels, open_table
+from quercus.files.answers import Columns
+from quercus.files.labels import column_cells, label_of
+from quercus.files.leaks import refuse_second
+from quercus.files.schema import Binding, class_column
+from quercus.specification.server import MAX_BATCH_ROWS
+
+
+def push(
+    *,
+    model: ModelArgument,
+    file: FileArgument,
+    labels: Annotated[
+        bool,
+        typer.Option(
+            "--labels",
+            help="Send the class column as labels, or a file of answers. Default: nothing is known.",
+        ),
+    ] = False,
+    class_name: Annotated[
+        str | None, typer.Option("--class", metavar="COLUMN", help="Class column for --labels.")
+    ] = None,
+    label_file: LabelFileOption = None,
+    label_column: LabelColumnOption = None,
+    ids: Annotated[
+        str | None,
+        typer.Option("--ids", metavar="COLUMN", help="Column of instance ids. Default: row numbers."),
+    ] = None,
+    id_prefix: Annotated[
+        str,
+        typer.Option("--id-prefix", metavar="TEXT", help="Put before each row number: for a second file."),
+    ] = "",
+    item: Annotated[
+        str | None, typer.Option("--item", metavar="COLUMN", help="Of a file of answers: the row's id.")
+    ] = None,
+    labeller_column: Annotated[
+        str | None, typer.Option("--labeller-column", metavar="COLUMN", help="Of answers: who said it.")
+    ] = None,
+    answer_column: Annotated[
+        str | None, typer.Option("--answer-column", metavar="COLUMN", help="Of answers: what was said.")
+    ] = None,
+    labeller: Annotated[
+        str | None,
+        typer.Option("--labeller", metavar="NAME", help="Who said it all, where no column tells: you."),
+    ] = None,
+    batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, max=MAX_BATCH_ROWS.highest)] = 1000,
+    delimiter: DelimiterOption = ",",
+    missing: MissingOption = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Push the rows of a CSV or ARFF file.
+
+    Columns are matched to the model's attributes by name, others are left out. The class column is not sent
+    unless you say --labels: rows without labels are what queries are for. Instance ids are the rows'
+    numbers, from 0, so a push that was interrupted can be run again: rows already there are not stored
+    twice.
+
+    A label file has a line for each row: a column for each class (plausibilities), or one for each set of
+    classes and one for all of them (masses; headers such as cat|dog), or one column of classes and sets.
+
+    With --labels a file without the model's attributes is one of answers to rows that are there: a line
+    for each, with columns for item, labeller and answer, or a line for each item and a column for each
+    labeller. What several say of a row is combined (quercus policy). The same file again changes nothing.
+
+    Try:
+
+        quercus push wine wine.csv
+        quercus push wine known.csv --labels --class cultivar --id-prefix known-
+        quercus push dogs dogs.arff --label-file opinions.csv
+        quercus push birds crowd.csv --labels --item picture
+    """
+    columns = Columns(item, labeller_column, answer_column)
+    if (columns.is_given or labeller is not None) and not labels:
+        raise typer.BadParameter("--item, --labeller-column, --answer-column and --labeller are for --labels")
+    if labels and label_file is not None:
+        raise typer.BadParameter("--labels and --label-file are two ways to give labels: choose one")
+    if label_column is not None and label_file is None:
+        raise typer.BadParameter("--label-column names a column of --label-file: give that too")
+    words = words_of(missing)
+    table = open_table(file, delimiter=delimiter, missing=words)
+    with connect(server) as client:
+        specification = client.get_model(model).specification
+        if labels and is_answer_file(table, specification, columns):
+            said = Given(columns, default_labeller() if labeller is None else labeller)
+            push_answers(client, model, table, said, as_json=as_json)
+            return
+        binding = Binding(table, specification)
+        classes = list(specification.classes)
+        records = iter(table)
+        if labels:
+            records, source = itertools.tee(records)  # in step: never more than a batch apart
+            k = _class_position(table, class_name, binding.unused, classes)
+            label_source: Iterator[Any] | None = (label_of(table, each, k, classes) for each in source)
+        elif label_file is not None:
+            given = open_table(label_file, delimiter=delimiter, missing=words)
+            label_source = iter(open_labels(given, classes, column=label_column))
+        else:
+            label_source = None
+        records, id_records = itertools.tee(records)
+        id_source = _ids(table, id_records, ids, id_prefix)
+        with _progress(table.path) as advance:
+            try:
+                report = client.push(
+                    model,
+                    (binding.row(record) for record in records),
+                    label_source,
+                    id_source,
+                    batch_rows=batch_rows,
+                    on_progress=advance,
+                )
+            except AlreadyExists as error:
+                fail(
+                    f"{error}\n  was another file pushed to {model!r} before? Tell their rows apart: --id-prefix TEXT"
+                )
+    if not report.rows:
+        raise FileError(file, "has a header but no rows")
+    _print_report(report, binding, labels or label_file is not None, as_json)
+
+
+def _print_report(report: PushReport, binding: Binding, labelled: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(report))
+        return
+    rate = report.rows / report.seconds if report.seconds else 0.0
+    known = f" ({report.known:,} were there already)" if report.known else ""
+    out.print(f"pushed {report.rows:,} rows in {report.seconds:.1f} s, {rate:,.0f} rows/s{known}")
+    if binding.unused and not labelled:
+        out.print(f"columns not sent: {', '.join(binding.unused)}", style="dim", markup=False)
+
+
+def _class_position(table: Table, given: str | None, unused: tuple[str, ...], classes: list[str]) -> int:
+    """Where the class stands; where nobody named the column, no other may hold labels too."""
+    column = class_column(table, given)
+    if column is None:
+        raise FileError(table.path, "which column holds the class? Name it with --class COLUMN")
+    if given is None:
+        others = [table.names.index(name) for name in unused if name != column]
+        refuse_second(table.path, column_cells(table, others), classes, column)
+    return table.names.index(column)
+
+
+def _ids(table: Table, records: Iterator[Record], column: str | None, prefix: str) -> Iterator[str]:
+    if column is None:
+        return (f"{prefix}{row}" for row, _ in enumerate(records))
+    k = table.position(column, "--ids")
+    return (prefix + _id(table, record, k) for record in records)
+
+
+def _id(table: Table, record: Record, k: int) -> str:
+    cell = record.cells[k]
+    if cell is None:
+        raise table.error(record, k, "the id is missing")
+    return cell
+
+
+class _Rate(ProgressColumn):
+    """Rows a second so far."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.fields['rate']:,.0f} rows/s", style="cyan")
+
+
+@contextmanager
+def _progress(path: Path) -> Iterator[Callable[[PushReport], None]]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate())
+    with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress:
+        task = progress.add_task(path.name, total=_expected_rows(path), rate=0.0)
+
+        def advance(report: PushReport) -> None:
+            rate = report.rows / report.seconds if report.seconds else 0.0
+            progress.update(task, completed=report.rows, rate=rate)
+
+        yield advance
+
+
+def _expected_rows(path: Path) -> int | None:
+    """Line ends of the file less the header: a guess for the bar only."""
+    if path.name.lower().endswith(".gz") or not err.is_terminal:
+        return None
+    with path.open("rb") as stream:
+        return max(1, sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b"")) - 1)

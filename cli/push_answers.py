@@ -1,0 +1,106 @@
+"""``quercus push --labels`` of a file of answers: who said what of which row."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from quercus.cli.common import err, fail, out, print_json
+from quercus.client.answers import MAX_STATEMENTS, Statement, StatementReport, together
+from quercus.client.client import Client
+from quercus.client.errors import NotFound
+from quercus.client.results import Specification
+from quercus.files import FileError, Table
+from quercus.files.answers import AnswerFile, Columns, FileAnswer
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user says of a file of answers: its columns, and who said what names nobody."""
+
+    columns: Columns
+    labeller: str
+
+
+def is_answer_file(table: Table, specification: Specification, given: Columns) -> bool:
+    """Whether a file is one of answers: a column is said to be, or it has none of the model's attributes."""
+    return given.is_given or not {each.name for each in specification.attributes} & set(table.names)
+
+
+def push_answers(client: Client, model: str, table: Table, given: Given, *, as_json: bool) -> None:
+    """State what a file says, item by item; nothing is sent before all of it is read."""
+    classes = client.get_model(model).specification.classes
+    file = AnswerFile(table, classes, given.columns)
+    answers = list(file)
+    if not answers:
+        raise FileError(table.path, "has a header but no answers")
+    reports: list[StatementReport] = []
+    with _progress(table.path.name, len(answers)) as advance:
+        for batch in _batches(answers):
+            reports.append(_send(client, model, batch, given.labeller, table))
+            advance(len(batch))
+    report = together(reports)
+    items, who = {each.item for each in answers}, {each.labeller or given.labeller for each in answers}
+    if as_json:
+        print_json(asdict(report) | {"items": len(items), "labellers": len(who)})
+        return
+    known = f" ({report.known:,} were there already)" if report.known else ""
+    out.print(
+        f"stated {len(answers):,} answers of {len(who):,} labeller{'' if len(who) == 1 else 's'} "
+        f"on {len(items):,} rows{known}"
+    )
+    if file.unused:
+        out.print(f"columns not sent: {', '.join(file.unused)}", style="dim", markup=False)
+
+
+def _batches(answers: Sequence[FileAnswer]) -> Iterator[list[FileAnswer]]:
+    """The answers of one item together, as many items in a request as it takes."""
+    by_item: dict[str, list[FileAnswer]] = {}
+    for each in answers:
+        by_item.setdefault(each.item, []).append(each)
+    batch: list[FileAnswer] = []
+    for found in by_item.values():
+        if batch and len(batch) + len(found) > MAX_STATEMENTS:
+            yield batch
+            batch = []
+        batch += found
+    yield batch
+
+
+def _send(
+    client: Client, model: str, batch: Sequence[FileAnswer], labeller: str, table: Table
+) -> StatementReport:
+    statements = [
+        Statement(each.item, each.label, each.labeller or labeller, each.reliability, each.comment)
+        for each in batch
+    ]
+    try:
+        return client.state(model, statements, request_id=_name_of(batch, labeller))
+    except NotFound as error:
+        if error.message.startswith("model "):
+            raise
+        line = next((each.line for each in batch if repr(each.item) in error.message), 0)
+        where = f"{table.path}: line {line}: " if line else f"{table.path}: "
+        fail(
+            f"{where}{error.message}\n  the rows must be there first: quercus push {model} FILE --ids COLUMN"
+        )
+
+
+def _name_of(batch: Sequence[FileAnswer], labeller: str) -> str:
+    """Name a request by what it says: the same file again is the same request."""
+    said = [
+        (each.item, each.labeller or labeller, each.text, each.reliability, each.comment) for each in batch
+    ]
+    return "file-" + hashlib.sha256(repr(said).encode()).hexdigest()[:40]
+
+
+@contextmanager
+def _progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress:
+        task = progress.add_task(name, total=total)
+        yield lambda count: progress.advance(task, count)

@@ -1,0 +1,92 @@
+"""``quercus serve``: run a server in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quercus.cli.common import err, fail, needs_server_extra
+from quercus.cli.options import option
+from quercus.specification import server
+from quercus.specification.parameter import Parameter
+
+
+def configured(parameter: Parameter, **more: Any) -> Any:
+    """An option that sets a key of the server's configuration; its default stands in the help."""
+    default = "" if parameter.default == "" or parameter.kind is bool else f" ({parameter.default})"
+    choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
+    return option(parameter, help=f"{parameter.sentence}{choices}{default}.", **more)
+
+
+def serve(
+    *,
+    store: Annotated[str | None, configured(server.STORE, metavar="URL")] = None,
+    host: Annotated[str | None, configured(server.HOST)] = None,
+    port: Annotated[int | None, configured(server.PORT)] = None,
+    access: Annotated[str | None, configured(server.ACCESS)] = None,
+    tls_cert: Annotated[str | None, configured(server.TLS_CERT, metavar="FILE")] = None,
+    tls_key: Annotated[str | None, configured(server.TLS_KEY, metavar="FILE")] = None,
+    tls_client_ca: Annotated[str | None, configured(server.TLS_CLIENT_CA, metavar="FILE")] = None,
+    plaintext: Annotated[bool | None, configured(server.PLAINTEXT)] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="TOML file with a table \\[server].", envvar="QUERCUS_CONFIG"
+        ),
+    ] = None,
+    log_level: Annotated[str | None, configured(server.LOG_LEVEL)] = None,
+    log_format: Annotated[str | None, configured(server.LOG_FORMAT)] = None,
+    metrics_port: Annotated[int | None, configured(server.METRICS_PORT)] = None,
+    grace_s: Annotated[float | None, configured(server.GRACE_S)] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit",
+            metavar="KEY=VALUE",
+            help=f"Set a bound; again for another. Keys: {', '.join(each.name for each in server.LIMITS)}.",
+        ),
+    ] = None,
+    snapshot_interval_s: Annotated[float | None, configured(server.SNAPSHOT_INTERVAL_S)] = None,
+) -> None:
+    """Run a server until Ctrl-C or SIGTERM.
+
+    Flags come before the environment (QUERCUS_STORE, QUERCUS_PORT, ...), that before --config, that before
+    defaults. Prints "listening on HOST:PORT" once it takes calls.
+
+    Try:
+
+        quercus serve
+        quercus serve --store /var/lib/quercus/quercus.db --port 6000
+        quercus serve --limit max_models=50
+        quercus serve --host 0.0.0.0 --tls-cert server.pem --tls-key server.key
+    """
+    with needs_server_extra("serve"):
+        from quercus.server.app import serve as run  # noqa: PLC0415  (the server extra)
+        from quercus.server.config import Config, read_limits  # noqa: PLC0415
+        from quercus.server.wire.errors import BadStart  # noqa: PLC0415
+    flags = {
+        "store": store,
+        "host": host,
+        "port": port,
+        "access": access,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+        "tls_client_ca": tls_client_ca,
+        "plaintext": plaintext,
+        "log_level": log_level,
+        "log_format": log_format,
+        "metrics_port": metrics_port,
+        "grace_s": grace_s,
+        "snapshot_interval_s": snapshot_interval_s,
+    }
+    try:
+        settings = Config.load(flags | read_limits(limit or []), file=config)
+        err.print(
+            f"store {settings.store}; stop with Ctrl-C or SIGTERM", style="dim", markup=False, soft_wrap=True
+        )
+        run(settings)
+    except BadStart as error:
+        fail(str(error))
+    err.print("stopped", style="dim")

@@ -1,0 +1,173 @@
+"""Specifications as TOML or JSON files.
+
+The keys are those of :class:`quercus.client.Specification`; an attribute with ``values`` is nominal, any
+other numeric::
+
+    classes = ["ill", "well"]
+    alpha = 0.8
+    budget = 20
+
+    [[attributes]]
+    name = "fever"
+    values = ["no", "low", "high"]
+
+    [[attributes]]
+    name = "age"
+    edges = [18, 40, 65]     # or: bins = 4; or: cuts = 32, thresholds instead of bins
+    missing = "reject"       # default: "branch"
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from quercus.belief.errors import InvalidInput
+from quercus.client import algorithms
+from quercus.client.errors import InvalidArgument
+from quercus.client.results import Specification
+from quercus.files.errors import FileError
+from quercus.specification import model
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.parameter import parameters_of
+
+_OPTIONS = {each.name: each for each in parameters_of(model.Specification)}
+_KEYS = ("attributes", "classes", *_OPTIONS, "pruning", "algorithm")
+_KINDS: dict[str, type[Attribute]] = {"nominal": Nominal, "numeric": Numeric}
+_ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing", "cuts")
+
+
+def read_specification(path: Path) -> Specification:
+    """A specification from a ``.toml`` or ``.json`` file.
+
+    Raises
+    ------
+    FileError
+        Naming the line of malformed text, or the key that is wrong.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise FileError(path, f"byte {error.start + 1} is not UTF-8") from None
+    try:
+        content = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+    except json.JSONDecodeError as error:
+        raise FileError(path, f"is not JSON: {error.msg}", error.lineno, error.colno) from None
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(path, f"is not TOML: {error}") from None
+    if isinstance(content, dict) and isinstance(content.get("specification"), dict):
+        content = content["specification"]  # as `quercus models show --json` prints it
+    return from_dict(path, content)
+
+
+def from_dict(path: Path, content: Any) -> Specification:
+    """A specification from the content of a file; ``path`` is for errors."""
+    table = _table(path, content, "the file", _KEYS)
+    for key in ("attributes", "classes"):
+        if key not in table:
+            raise FileError(path, f"{key} is not given")
+    with _at(path):
+        given = {key: table[key] for key in _OPTIONS if table.get(key) is not None}
+        options = {key: _OPTIONS[key].check(value) for key, value in given.items()}
+    attributes = _list(path, table["attributes"], "attributes")
+    return Specification(
+        [_attribute(path, each, f"attributes[{i}]") for i, each in enumerate(attributes)],
+        _names(path, table["classes"], "classes"),
+        **options,
+        pruning=_pruning(path, table["pruning"]) if "pruning" in table else None,
+        algorithm=_algorithm(path, table["algorithm"]) if "algorithm" in table else None,
+    )
+
+
+def _algorithm(path: Path, content: Any) -> dict[str, Any]:
+    try:
+        return algorithms.from_proto(algorithms.to_proto(content))
+    except InvalidArgument as error:
+        raise FileError(path, str(error)) from None
+
+
+def _pruning(path: Path, content: Any) -> Pruning:
+    table = _table(path, content, "pruning", ("kind", "level"))
+    with _at(path, "pruning."):
+        return Pruning(**({"kind": None} | table))
+
+
+def _attribute(path: Path, content: Any, where: str) -> Attribute:
+    table = _table(path, content, where, _ATTRIBUTE_KEYS)
+    kind = table.get("kind", "nominal" if "values" in table else "numeric")
+    if kind not in _KINDS:
+        raise FileError(path, f'{where}.kind must be "nominal" or "numeric", is {kind!r}')
+    known = {each.name for each in fields(_KINDS[kind])}
+    given = {key: value for key, value in table.items() if key != "kind"}
+    for key in given:
+        if key not in known:
+            raise FileError(path, f"{where}.{key} has no meaning for a {kind} attribute")
+    if "values" in given:
+        _names(path, given["values"], f"{where}.values")
+    if "edges" in given:
+        _list(path, given["edges"], f"{where}.edges")
+    with _at(path, f"{where}."):
+        return _KINDS[kind](**({"name": None} | given))
+
+
+@contextmanager
+def _at(path: Path, above: str = "") -> Iterator[None]:
+    """Name the file and the key of a value that is refused."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise FileError(path, f"{above}{error.field} {error.reason}") from None
+
+
+def _table(path: Path, content: Any, where: str, keys: Collection[str]) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise FileError(path, f"{where} must be a table of {', '.join(keys)}, is {content!r}")
+    unknown = [key for key in content if key not in keys]
+    if unknown:
+        raise FileError(path, f"{where} has no key {unknown[0]!r}; the keys are {', '.join(keys)}")
+    return content
+
+
+def _list(path: Path, content: Any, where: str) -> list[Any]:
+    if not isinstance(content, list):
+        raise FileError(path, f"{where} must be a list, is {content!r}")
+    return content
+
+
+def _names(path: Path, content: Any, where: str) -> list[str]:
+    for each in _list(path, content, where):
+        if not isinstance(each, str):
+            raise FileError(path, f"{where} must be text, has {each!r} (write it in quotes)")
+    return list(content)
+
+
+def to_dict(specification: Specification) -> dict[str, Any]:
+    """The form that :func:`read_specification` reads."""
+    attributes: list[dict[str, Any]] = []
+    for attribute in specification.attributes:
+        entry: dict[str, Any] = {"name": attribute.name}
+        if isinstance(attribute, Nominal):
+            entry["values"] = list(attribute.values)
+        elif attribute.edges:
+            entry["edges"] = list(attribute.edges)
+        elif attribute.cuts is None:
+            entry["bins"] = attribute.bins
+        if isinstance(attribute, Numeric) and attribute.cuts is not None:
+            entry["cuts"] = attribute.cuts
+        attributes.append(entry | ({"missing": "reject"} if attribute.missing == "reject" else {}))
+    given = {key: getattr(specification, key) for key in _OPTIONS}
+    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    if specification.pruning is not None:
+        options["pruning"] = {"kind": specification.pruning.kind, "level": specification.pruning.level}
+    if specification.algorithm is not None:
+        given_algorithm = specification.algorithm
+        options["algorithm"] = given_algorithm if isinstance(given_algorithm, str) else dict(given_algorithm)
+    return {"classes": list(specification.classes), **options, "attributes": attributes}

@@ -1,0 +1,231 @@
+"""``quercus backup``, ``restore``, ``check``, ``export``, ``import``: on the machine of a store, beside its server."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from quercus.cli.common import err, fail, out
+from quercus.cli.stores import StoreOption, is_named, opened_store, store_errors, store_url
+from quercus.files import writing
+
+if TYPE_CHECKING:
+    from quercus.storage.store import Store
+
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+
+
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.", show_default=False)],
+    store: StoreOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Copy a store while servers use it.
+
+    The copy is of one moment and appears when it is whole; it can be checked, served and restored.
+
+    Try:
+
+        quercus backup quercus-monday.db
+        quercus backup /backup/q.db --store /var/lib/quercus/quercus.db --force
+    """
+    with store_errors("backup"):
+        from quercus.storage.admin.backup import back_up  # noqa: PLC0415  (the server extra)
+
+        url = store_url(store)
+        with _progress("copying") as told:
+            size = back_up(url, target, force=force, progress=told)
+    out.print(f"wrote {target}, {size / 1e6:,.1f} MB; check it with: quercus check --store {target}")
+
+
+def restore(
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What quercus backup wrote.", show_default=False)
+    ],
+    store: StoreOption = None,
+    force: ForceOption = False,
+    despite_remarks: Annotated[
+        bool,
+        typer.Option(
+            "--despite-remarks",
+            help="Also when check has remarks on the history of its queries, but no damage.",
+        ),
+    ] = False,
+) -> None:
+    """Put a backup in the place of a store that no server uses.
+
+    The backup is checked before anything is replaced; one that is damaged is never restored. Where there is no store
+    yet, name the one to make with --store.
+
+    Try:
+
+        quercus restore quercus-monday.db --store quercus.db
+    """
+    with store_errors("restore"):
+        from quercus.storage.admin.backup import restore as put_back  # noqa: PLC0415  (the server extra)
+
+        url = store_url(store, create="" if is_named(store) else "quercus restore FILE --store NEW.db")
+        with _progress("copying") as told:
+            size = put_back(source, url, force=force, despite_remarks=despite_remarks, progress=told)
+    out.print(f"restored {size / 1e6:,.1f} MB")
+
+
+def check(store: StoreOption = None) -> None:
+    """Look whether a store holds together: file, references, logs without gaps, counts, budgets, queries.
+
+    Reads everything and writes nothing; a server may be using it. Exit code 1 when something is wrong: damage, which
+    takes a backup, or remarks on the history of the queries, from which no evidence and no tree follows.
+
+    Try:
+
+        quercus check
+        quercus check --store quercus-monday.db
+    """
+    with store_errors("check"):
+        from quercus.storage.admin.verify import verify  # noqa: PLC0415  (the server extra)
+
+        url = store_url(store)
+        with err.status("reading the store"):
+            faults = verify(url)
+    for fault in faults:
+        said, style = ("damage", "red") if fault.is_damage else ("remark", "yellow")
+        err.print(f"{said}: {fault}", style=style, markup=False, soft_wrap=True)
+    damage = sum(fault.is_damage for fault in faults)
+    if damage:
+        fail(f"the store is damaged ({damage} found); restore a backup with: quercus restore FILE")
+    if faults:
+        fail(
+            f"nothing is damaged; remarks on the history of the queries: {len(faults)}; "
+            "a copy is restored with: quercus restore FILE --despite-remarks"
+        )
+    out.print("the store holds together")
+
+
+def export(
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="Name of the model.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(help=".jsonl (also .gz): the whole log; .csv, .parquet: a table.", show_default=False),
+    ],
+    store: StoreOption = None,
+    force: ForceOption = False,
+    for_spreadsheets: Annotated[
+        bool,
+        typer.Option(
+            "--for-spreadsheets",
+            help="In .csv: an apostrophe before text that begins with = + - @, which a spreadsheet would run.",
+        ),
+    ] = False,
+) -> None:
+    """Write a model's evidence to a file.
+
+    As .jsonl every event of the log, with who, when and why; quercus import reads it back. As .csv or .parquet a row an
+    instance: its values, the label it came with, what is believed of each class after all answers, and their number.
+
+    Try:
+
+        quercus export wine wine.jsonl.gz
+        quercus export wine wine.csv
+    """
+    kind = file.name.removesuffix(".gz").rpartition(".")[2].lower()
+    if kind not in ("jsonl", "csv", "parquet"):
+        raise typer.BadParameter(
+            f"{file.name}: the name must end in .jsonl, .jsonl.gz, .csv, .csv.gz or .parquet"
+        )
+    if for_spreadsheets and kind != "csv":
+        raise typer.BadParameter(f"--for-spreadsheets is for .csv files, {file.name} is none")
+    if file.exists() and not force:
+        raise typer.BadParameter(f"{file} exists; say --force to replace it")
+    with opened_store("export", store) as opened:
+        part = file.with_name(file.name + ".part")
+        part.unlink(missing_ok=True)
+        try:
+            part.touch(exist_ok=False)  # never through a link that somebody laid there
+            rows = (
+                _write_log(opened, name, part, file)
+                if kind == "jsonl"
+                else _write_table(opened, name, part, file, for_spreadsheets=for_spreadsheets)
+            )
+            part.replace(file)
+        finally:
+            part.unlink(missing_ok=True)
+    out.print(f"wrote {file}, {rows:,} {'events' if kind == 'jsonl' else 'rows'}")
+
+
+def import_log(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="What quercus export wrote: .jsonl, also .gz.",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+        ),
+    ],
+    name: Annotated[str | None, typer.Option("--as", metavar="MODEL", help="Give it another name.")] = None,
+    store: StoreOption = None,
+    create: Annotated[bool, typer.Option("--create", help="Make the store when there is none.")] = False,
+) -> None:
+    """Make a model of an exported log: all of it, or nothing when a line is wrong.
+
+    A running server takes notice, and the tree grows again from the log.
+
+    Try:
+
+        quercus import wine.jsonl.gz
+        quercus import wine.jsonl.gz --as wine-copy
+        quercus import wine.jsonl.gz --store copy.db --create
+    """
+    may = "" if create else "--create"
+    with opened_store("import", store, create=may) as opened, _text(file, file.name, "rt") as lines:
+        from quercus.server.transfer.importing import Meaning  # noqa: PLC0415  (the server extra)
+        from quercus.storage.admin.transfer_lines import lines_of  # noqa: PLC0415
+
+        try:
+            count = opened.load(lines_of(lines), name, Meaning())
+        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+            fail(f"{file} cannot be read: {error}")
+    out.print(f"read {count:,} events")
+
+
+def _write_log(opened: Store, name: str, part: Path, file: Path) -> int:
+    events = -1  # the first line is no event
+    with _text(part, file.name, "wt") as stream:
+        for line in opened.dump(name):
+            stream.write(line + "\n")
+            events += 1
+    return events
+
+
+def _write_table(opened: Store, name: str, part: Path, file: Path, *, for_spreadsheets: bool) -> int:
+    from quercus.server.transfer.exporting import table  # noqa: PLC0415  (the server extra)
+
+    found = table(opened, name)
+    output = writing.Output(found.header, found.kinds, found.rows)
+    form: writing.Format = "parquet" if file.suffix.lower() == ".parquet" else "csv"
+    packed = file.name.lower().endswith(".gz")
+    try:
+        return writing.write(output, part, form, packed=packed, for_spreadsheets=for_spreadsheets)
+    except writing.CannotWrite as error:
+        fail(str(error))
+
+
+def _text(path: Path, name: str, mode: str) -> IO[Any]:
+    if name.lower().endswith(".gz"):
+        return cast(IO[Any], gzip.open(path, mode, encoding="utf-8", newline=""))
+    return path.open(mode, encoding="utf-8", newline="")
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    columns = (TextColumn(what), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as shown:
+        task = shown.add_task(what, total=None)
+        yield lambda done, whole: shown.update(task, completed=done, total=whole)

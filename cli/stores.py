@@ -1,0 +1,72 @@
+"""Finding and opening the store of a command: the one that is there. A slip of the pen makes no store of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quercus.cli.common import fail, needs_server_extra
+
+if TYPE_CHECKING:
+    from quercus.storage.store import Store
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store", metavar="URL", help="The store: a file or sqlite:///path (QUERCUS_STORE, else quercus.db)."
+    ),
+]
+
+
+@contextmanager
+def store_errors(command: str) -> Iterator[None]:
+    """Around the work on a store: its errors end the command in words."""
+    with needs_server_extra(command):
+        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
+        from quercus.server.wire.errors import BadStart  # noqa: PLC0415
+        from quercus.storage.errors import StorageError  # noqa: PLC0415
+    try:
+        yield
+    except (BadStart, StorageError, InvalidInput) as error:
+        fail(str(error))
+
+
+def store_url(given: str | None, *, create: str | None = None) -> str:
+    """The URL of the store, found as ``quercus serve`` finds it.
+
+    Parameters
+    ----------
+    given
+        What ``--store`` says.
+    create
+        How the user says that one may be made, for the error; ``""``: it was said. None: none may be made.
+    """
+    from quercus.server.config import Config  # noqa: PLC0415  (the server extra)
+    from quercus.storage.sqlite.dialect import dialect_for  # noqa: PLC0415
+
+    url = Config.load({"store": given}).store_url
+    dialect = dialect_for(url, 5.0)
+    if create != "" and not dialect.path.exists():
+        hint = "name the store with --store" if given is None else "is --store right?"
+        hint += f"; to make one: {create}" if create else ""
+        fail(f"the store {dialect.path} does not exist: {hint}")
+    return url
+
+
+def is_named(given: str | None) -> bool:
+    """Whether somebody said which store is meant."""
+    return given is not None or "QUERCUS_STORE" in os.environ
+
+
+@contextmanager
+def opened_store(command: str, given: str | None, *, create: str | None = None) -> Iterator[Store]:
+    """The store, opened; see `store_url`."""
+    with store_errors(command):
+        from quercus.storage.store import Store  # noqa: PLC0415  (the server extra)
+
+        with Store.open(store_url(given, create=create)) as opened:
+            yield opened

@@ -1,0 +1,227 @@
+"""``quercus tokens``: who may call a server that asks for tokens; and what was administered."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+from rich.table import Table as RichTable
+
+from quercus.cli.common import JsonOption, err, fail, needs_server_extra, out, print_json
+from quercus.cli.stores import StoreOption, opened_store
+
+app = typer.Typer(no_args_is_help=True, help="Create, list and revoke the tokens of a server's store.")
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+@app.command("create")
+def create_token(
+    *,
+    name: Annotated[
+        str, typer.Argument(help="For whom it speaks; a labeller labels under it.", show_default=False)
+    ],
+    role: Annotated[
+        list[str],
+        typer.Option(
+            "--role",
+            help="reader, sensor, labeller, corrector or operator; may be repeated.",
+            show_default=False,
+        ),
+    ],
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="MODEL", help="Only this model; may be repeated (all)."),
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option("--expires", metavar="TIME", help="As in 12h or 90d (never).")
+    ] = None,
+    token_path: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write the token to a new file for you alone."),
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a token and print it, this once: the store keeps only a digest.
+
+    With --out it goes into a new file of mode 600, and is not printed.
+
+    A reader looks and classifies; a sensor pushes; a labeller leases and answers queries under its own name; an
+    operator may do everything. A running server knows the token within a second.
+
+    Try:
+
+        quercus tokens create ann --role labeller --expires 90d --out ann.token
+        quercus tokens create press-7 --role sensor --model press
+    """
+    with needs_server_extra("tokens"):
+        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
+        from quercus.server.gate.access import issue  # noqa: PLC0415
+    duration_s = None if expires is None else _seconds(expires)
+    with opened_store("tokens", store) as opened, _private(token_path) as stream:
+        try:
+            token, record = issue(opened.access, name, role, model, duration_s)
+        except InvalidInput as error:
+            raise typer.BadParameter(str(error)) from None
+        if stream is not None:
+            stream.write(token + "\n")
+    shown = {"token": token} if token_path is None else {"file": str(token_path)}
+    if as_json:
+        print_json(shown | {"id": record.id, "name": name, "expires_at": _time(record.expires_at)})
+        return
+    head = f"token {record.id} of {name}, {', '.join(sorted(record.roles))}"
+    if token_path is not None:
+        err.print(f"{head}: wrote {token_path}", style="dim", soft_wrap=True)
+        return
+    err.print(f"{head}:", style="dim")
+    typer.echo(token)
+
+
+@contextmanager
+def _private(path: Path | None) -> Iterator[IO[str] | None]:
+    """A new file that only this user may read; it goes again when what fills it fails."""
+    if path is None:
+        yield None
+        return
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        fail(f"{path} exists, and a token overwrites nothing: name another file with --out")
+    except OSError as error:
+        fail(f"cannot write {path}: {error.strerror}")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            yield stream
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+@app.command("list")
+def list_tokens(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """List the tokens.
+
+    Also those that expired or were revoked, and never a secret: the store has none.
+
+    Try:
+
+        quercus tokens list
+    """
+    with opened_store("tokens", store) as opened:
+        records = opened.access.tokens()
+    now = datetime.now(UTC).timestamp()
+    rows = [
+        {
+            "id": record.id,
+            "name": record.name,
+            "roles": sorted(record.roles),
+            "models": None if record.models is None else sorted(record.models),
+            "created_at": _time(record.created_at),
+            "expires_at": _time(record.expires_at),
+            "revoked_at": _time(record.revoked_at),
+        }
+        for record in records
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        out.print("no tokens yet; create one with: quercus tokens create NAME --role operator")
+        return
+    table = RichTable("id", "name", "roles", "models", "created", "counts", box=None)
+    for record in records:
+        models = "all" if record.models is None else ", ".join(sorted(record.models))
+        state = "until revoked" if record.expires_at is None else f"until {_day(record.expires_at)}"
+        if not record.is_live(now):
+            state = "expired" if record.revoked_at is None else "revoked"
+        table.add_row(
+            record.id, record.name, ", ".join(sorted(record.roles)), models, _day(record.created_at), state
+        )
+    out.print(table)
+
+
+@app.command("revoke")
+def revoke_token(
+    token_id: Annotated[
+        str, typer.Argument(metavar="ID", help="As tokens list shows it.", show_default=False)
+    ],
+    store: StoreOption = None,
+) -> None:
+    """Let a token count no more.
+
+    A running server takes notice within a second, also in streams that are open.
+
+    Try:
+
+        quercus tokens revoke 3f9a0c1d2e4b
+    """
+    with needs_server_extra("tokens"):
+        from quercus.storage.errors import NotFound  # noqa: PLC0415  (the server extra)
+    with opened_store("tokens", store) as opened:
+        try:
+            opened.access.revoke_token(token_id)
+        except NotFound as error:
+            fail(f"{error}; those there are: quercus tokens list")
+    out.print(f"revoked {token_id}")
+
+
+@app.command("audit")
+def audit(
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="The newest so many entries.")] = 50,
+) -> None:
+    """Show what was administered.
+
+    Who created, changed and deleted models and when, and who tried and was refused.
+
+    Try:
+
+        quercus tokens audit --limit 20
+    """
+    with opened_store("tokens", store) as opened:
+        records = opened.access.newest_audit(limit)
+    if as_json:
+        print_json(
+            [
+                {
+                    "at": _time(r.at),
+                    "who": r.who,
+                    "action": r.action,
+                    "target": r.target,
+                    "outcome": r.outcome,
+                }
+                for r in records
+            ]
+        )
+        return
+    table = RichTable("when (UTC)", "who", "action", "target", "outcome", box=None)
+    for r in records:
+        table.add_row(
+            f"{datetime.fromtimestamp(r.at, UTC):%Y-%m-%d %H:%M:%S}", r.who, r.action, r.target, r.outcome
+        )
+    out.print(table)
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
+    if found is None:
+        raise typer.BadParameter(
+            f"--expires is {text!r}, must be a number and s, m, h or d, as in 12h or 90d"
+        )
+    return float(int(found[1]) * _UNITS[found[2]])
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def _day(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,82 @@
+"""``quercus tree``: a tree as text, Graphviz, SVG or JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quercus.cli.common import (
+    DEFAULT_SERVER,
+    JsonOption,
+    ModelArgument,
+    ServerOption,
+    StandardOutput,
+    connect,
+    err,
+    fail,
+    print_json,
+)
+
+
+def tree(
+    *,
+    model: ModelArgument,
+    version: Annotated[
+        int | None, typer.Option("--version", min=1, help="An earlier tree. Default: the newest.")
+    ] = None,
+    dot: Annotated[
+        Path | None, typer.Option("--dot", metavar="FILE", help="Write Graphviz.", dir_okay=False)
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Write a picture.", dir_okay=False)
+    ] = None,
+    member: Annotated[
+        int | None,
+        typer.Option("--member", min=0, help="Which tree of several. Default: an overview of all."),
+    ] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a tree, or write it as Graphviz or SVG.
+
+    Each node has its class, its rows n and its estimated probabilities; an undecided one has rivals for its
+    split that labels could still settle.
+
+    A forest, and a learner that tells each class from the rest, have several trees: --member shows one.
+
+    Try:
+
+        quercus tree wine
+        quercus tree wine --svg wine.svg --dot wine.dot
+        quercus tree wine --version 3 --json
+    """
+    with connect(server) as client:
+        if as_json:
+            found = client.tree(model, version, member or 0)
+            head = {
+                "model": model,
+                "version": found.version,
+                "as_of": found.as_of,
+                "classes": list(found.classes),
+                "algorithm": found.algorithm,
+                "members": len(found.members),
+                "member": found.member,
+            }
+            print_json(head | {"tree": found.to_dict()})
+        for path, content in ((dot, "dot"), (svg, "svg")):
+            if path is not None:
+                form = "dot" if content == "dot" else "svg"
+                _write(path, client.render(model, form, version, member))  # type: ignore[arg-type]
+        if not as_json and dot is None and svg is None:
+            text = client.render(model, "text", version, member)
+            StandardOutput().write(text if text.endswith("\n") else text + "\n")
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        fail(f"cannot write {path}: {error.strerror}")
+    err.print(f"wrote {path}", style="dim", markup=False, soft_wrap=True)

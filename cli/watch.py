@@ -1,0 +1,146 @@
+"""``quercus watch``: how a model comes along, live."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from quercus.cli.common import (
+    DEFAULT_SERVER,
+    JsonOption,
+    ModelArgument,
+    ServerOption,
+    bar,
+    connect,
+    err,
+    lag_text,
+    out,
+    print_json_line,
+)
+from quercus.client.client import Client
+from quercus.client.errors import DeadlineExceeded
+from quercus.client.results import Model
+from quercus.client.treeview import TreeUpdate
+
+MOST_VERSIONS = 8
+
+
+def watch(
+    model: ModelArgument,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after so many trees.")] = None,
+    timeout_s: Annotated[
+        float | None, typer.Option("--timeout-s", min=0.1, help="Stop after so long.")
+    ] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Watch a model's trees as they grow: version, lag behind the log, size, answers spent.
+
+    Ctrl-C stops. Where there is no terminal, a line is printed for each tree.
+
+    Try:
+
+        quercus watch wine
+        quercus watch wine --json | jq .undecided
+    """
+    with connect(server) as client:
+        view = _View(client, model, as_json)
+        try:
+            with Live(console=out, auto_refresh=False, transient=False) if view.live else _nothing() as live:
+                for count, update in enumerate(client.watch(model, timeout_s=timeout_s), 1):
+                    view.show(update, live)
+                    if count == limit:
+                        break
+        except KeyboardInterrupt:
+            err.print("stopped", style="dim")
+        except DeadlineExceeded:
+            if timeout_s is None:
+                raise
+
+
+class _nothing:  # noqa: N801  (stands in for Live where nothing is drawn)
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+class _View:
+    """Draws updates at a terminal, prints a line each elsewhere."""
+
+    def __init__(self, client: Client, model: str, as_json: bool) -> None:
+        self._client, self._model, self._json = client, model, as_json
+        self.live = out.is_terminal and not as_json
+        self._history: list[tuple[float, TreeUpdate, Model]] = []
+        self._started = time.monotonic()
+
+    def show(self, update: TreeUpdate, live: Live | None) -> None:
+        """Show one update."""
+        model = self._client.get_model(self._model)
+        now = time.monotonic() - self._started
+        self._history = [*self._history[-MOST_VERSIONS + 1 :], (now, update, model)]
+        if self._json:
+            print_json_line(_numbers(update, model))
+        elif live is None:
+            out.print(_line(update, model), markup=False, soft_wrap=True)
+        else:
+            live.update(self._drawing(), refresh=True)
+
+    def _drawing(self) -> RenderableType:
+        _, update, model = self._history[-1]
+        head = RichTable(box=None, show_header=False, pad_edge=False)
+        spent = model.queries_answered / model.budget if model.budget else 0.0
+        refused = f", {model.queries_refused:,} refused" if model.queries_refused else ""
+        rows = f"{model.instance_count:,}"
+        answers = f"{model.queries_answered:,} of {model.budget:,} {bar(spent)}{refused}"
+        head.add_row("model", model.name)
+        head.add_row("rows", rows)
+        head.add_row("answers", answers)
+        head.add_row("queries", f"{model.queries_open:,} open, {model.queries_leased:,} leased")
+        root = update.tree.root
+        head.add_row("root", root.attribute or f"a leaf: {root.class_name}")
+        head.add_row("tree", lag_text(model))
+        columns = ("after", "version", "log", "lag", "behind", "nodes", "leaves", "depth", "undecided")
+        table = RichTable(*columns, box=None)
+        for column in table.columns:
+            column.justify = "right"
+        for seconds, each, then in self._history:
+            tree = each.tree
+            stands = (f"{number:,}" for number in (tree.version, tree.as_of, each.lag))
+            sizes = (len(tree.nodes), len(tree.leaves), tree.depth, len(tree.undecided))
+            behind = f"{then.lag_s:.1f} s"
+            table.add_row(f"{seconds:.1f} s", *stands, behind, *(f"{size:,}" for size in sizes))
+        return Group(head, Text(), table)
+
+
+def _numbers(update: TreeUpdate, model: Model) -> dict[str, object]:
+    tree = update.tree
+    return {
+        "model": model.name,
+        "version": tree.version,
+        "as_of": tree.as_of,
+        "lag": update.lag,
+        "lag_s": round(model.lag_s, 3),
+        "rows": model.instance_count,
+        "answers": model.queries_answered,
+        "budget": model.budget,
+        "open": model.queries_open,
+        "leased": model.queries_leased,
+        "nodes": len(tree.nodes),
+        "leaves": len(tree.leaves),
+        "depth": tree.depth,
+        "undecided": len(tree.undecided),
+        "root": tree.root.attribute,
+    }
+
+
+def _line(update: TreeUpdate, model: Model) -> str:
+    numbers = _numbers(update, model)
+    return "  ".join(f"{key} {value}" for key, value in numbers.items() if key != "model")

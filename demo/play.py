@@ -1,0 +1,328 @@
+"""The demo itself: who is started when, what is waited for, and what must be true at the end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from quercus.client.client import Client
+from quercus.client.errors import QuercusError
+from quercus.client.results import Model, Specification
+from quercus.client.treeview import Tree
+from quercus.demo import data, tables
+from quercus.demo.classifier import Reading
+from quercus.demo.family import LAST_WORDS_S, DemoFailure, Family, Member
+from quercus.demo.screen import Scene, Screen
+from quercus.specification import parameters
+from quercus.specification.attributes import Numeric
+
+MODEL = "wine"
+ALPHA = parameters.ALPHA.default
+STORE = "quercus.db"
+LABELLERS = {"ann": 1.0, "bob": 1.3}
+"""The labellers, and how long each thinks, as a multiple of the delay."""
+IDLE_S = 60.0
+"""A labeller that has nothing to answer for so long goes home; on a busy machine the first rows take their time."""
+_PARTS = "quercus.demo"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to play.
+
+    Attributes
+    ----------
+    folder : for all files; exists.
+    seed : of the split.
+    labeller_delay_s : how long a labeller thinks.
+    rows_per_s : how fast the sensor measures.
+    repeats : random orders to compare with.
+    splits : other splits to compare on.
+    timeout_s : longest time for everything.
+    """
+
+    folder: Path
+    seed: int
+    labeller_delay_s: float
+    rows_per_s: float
+    repeats: int
+    splits: int
+    timeout_s: float
+
+    @property
+    def other_seeds(self) -> list[int]:
+        """Seeds of the other splits: the first ones that are not this one's."""
+        return [seed for seed in range(self.splits + 1) if seed != self.seed][: self.splits]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it.
+
+    Attributes
+    ----------
+    model, tree : at the end.
+    text, svg : the tree, drawn.
+    readings : accuracy of each tree version that the classifier met.
+    random : (repeats, budget + 1) accuracies of labels spent at random.
+    other_splits : accuracies (asked, at random) on other splits.
+    answered : answers of each labeller.
+    """
+
+    model: Model
+    tree: Tree
+    text: str
+    svg: str
+    readings: tuple[Reading, ...]
+    random: tuple[tuple[float, ...], ...]
+    other_splits: tuple[tuple[float, float], ...]
+    answered: dict[str, int]
+
+
+@dataclass
+class _Heard:
+    """What the processes said; filled in by the threads that read them."""
+
+    address: str = ""
+    compiled: str = ""
+    kernels_ready: bool = False
+    random: list[tuple[float, ...]] = field(default_factory=list)
+    other_splits: list[tuple[float, float]] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+    versions: list[Reading] = field(default_factory=list)
+    pushed: dict[str, Any] = field(default_factory=dict)
+
+    def server(self, line: str) -> None:
+        if line.startswith("listening on "):
+            self.address = line.removeprefix("listening on ").strip()
+
+    def comparison(self, line: str) -> None:
+        said = _json(line)
+        self.kernels_ready |= "ready" in said
+        if "compiled" in said:
+            self.compiled = f"{said['compiled']} of {said['steps']} steps"
+        elif "accuracies" in said:
+            self.random.append(tuple(said["accuracies"]))
+        elif "asked" in said:
+            self.other_splits.append((said["asked"], said["random"]))
+
+    def classifier(self, line: str) -> None:
+        said = _json(line)
+        if not said:
+            return
+        reading = Reading(**said)
+        if not self.versions or self.versions[-1].version != reading.version:
+            self.versions.append(reading)
+        self.readings.append(reading)
+
+    def sensor(self, line: str) -> None:
+        self.pushed = _json(line) or self.pushed
+
+
+class Play:
+    """One run of the demo.
+
+    Parameters
+    ----------
+    settings : how.
+    screen : where it shows.
+    family : runs the processes.
+    """
+
+    def __init__(self, settings: Settings, screen: Screen, family: Family) -> None:
+        self._settings, self._screen, self._family = settings, screen, family
+        self._heard = _Heard()
+        self._until = time.monotonic() + settings.timeout_s
+        self._split = data.make(settings.seed)
+        self._labellers: list[Member] = []
+
+    def run(self) -> Outcome:
+        """Play it to the end.
+
+        Raises
+        ------
+        DemoFailure
+            When anything went wrong.
+        """
+        split, folder = self._split, self._settings.folder
+        data.write(split, folder)
+        self._screen.say(
+            f"178 wines: {len(split.ids)} to learn from, all labels unknown, {split.budget} answers to spend; "
+            f"{len(split.holdout_classes)} held out"
+        )
+        self._start_comparison()
+        server = self._start_server()
+        with Client(self._heard.address, timeout_s=self._settings.timeout_s) as client:
+            try:
+                self._create_model(client)
+                self._learn(client)
+                outcome = self._collect(client)
+            except QuercusError as error:
+                server.join(LAST_WORDS_S)
+                self._family.check()
+                raise server.failure(f"answered with an error: {error}") from error
+        self._family.end(server, self._until)
+        return outcome
+
+    def _start_comparison(self) -> None:
+        """First, for it compiles what the grower then finds compiled."""
+        budget, repeats = str(self._split.budget), str(self._settings.repeats)
+        self._family.start(
+            "comparison", f"{_PARTS}.comparison", str(self._settings.folder),
+            "--alpha", str(ALPHA), "--budget", budget, "--repeats", repeats,
+            "--other-seeds", *map(str, self._settings.other_seeds),
+            listener=self._heard.comparison,
+        )  # fmt: skip
+        self._screen.wait("loading numerical kernels")
+        self._show_compiling()
+        self._screen.say("numerical kernels loaded")
+
+    def _show_compiling(self) -> None:
+        """Show how far the kernels are, until they are ready."""
+        heard, shown = self._heard, [""]
+        while not heard.kernels_ready:
+            self._wait(lambda: heard.kernels_ready or heard.compiled != shown[-1])
+            if heard.compiled != shown[-1]:
+                shown.append(heard.compiled)
+                self._screen.wait(f"compiling numerical kernels, once on this machine: {shown[-1]} done")
+
+    def _start_server(self) -> Member:
+        server = self._family.start(
+            "server", f"{_PARTS}.child", "serve", "--port", "0", "--store", str(self._settings.folder / STORE),
+            listener=self._heard.server, may_end=False,
+        )  # fmt: skip
+        self._wait(lambda: bool(self._heard.address))
+        self._screen.say(
+            f"server listens on {self._heard.address}, its store is {self._settings.folder / STORE}"
+        )
+        return server
+
+    def _create_model(self, client: Client) -> None:
+        split = self._split
+        attributes = [Numeric(name) for name in split.attributes]
+        specification = Specification(
+            attributes, tables.CLASSES, alpha=ALPHA, budget=split.budget, warmup_rows=len(split.ids)
+        )
+        client.create_model(MODEL, specification)
+        self._wait(lambda: client.get_model(MODEL).tree_version > 0)
+        self._screen.say(f"model {MODEL!r} created; starting a sensor, two labellers and a classifier")
+
+    def _learn(self, client: Client) -> None:
+        """Everybody at work, until all rows are pushed and the labellers have gone home."""
+        heard, address, folder = self._heard, self._heard.address, self._settings.folder
+        classifier = self._family.start(
+            "classifier", f"{_PARTS}.classifier", address, MODEL, str(folder / tables.HOLDOUT),
+            listener=heard.classifier, may_end=False,
+        )  # fmt: skip
+        sensor = self._family.start(
+            "sensor", f"{_PARTS}.sensor", address, MODEL, str(folder / tables.TRAINING),
+            "--rows-per-s", str(self._settings.rows_per_s), listener=heard.sensor,
+        )  # fmt: skip
+        self._labellers = [self._start_labeller(name, factor) for name, factor in LABELLERS.items()]
+        busy = [sensor, *self._labellers]
+        started = time.monotonic()
+        while not self._family.wait(lambda: all(member.code == 0 for member in busy), self._until):
+            self._screen.show(self._scene(client, time.monotonic() - started))
+        classifier.may_end = True
+        classifier.tell("finish")
+        self._wait(lambda: classifier.code == 0)
+        self._screen.show(self._scene(client, time.monotonic() - started), last=True)
+
+    def _start_labeller(self, name: str, factor: float) -> Member:
+        return self._family.start(
+            name, f"{_PARTS}.child", "label", MODEL, "--server", self._heard.address, "--labeller", name,
+            "--truth", str(self._settings.folder / tables.TRUTH), "--id-column", "id", "--class", "class",
+            "--delay-s", str(factor * self._settings.labeller_delay_s), "--idle-s", str(IDLE_S),
+        )  # fmt: skip
+
+    def _scene(self, client: Client, seconds: float) -> Scene:
+        queries = list(client.list_queries(MODEL, ["leased", "answered"]))
+        leased = {query.labeller: query for query in queries if query.state == "leased"}
+        return Scene(
+            seconds=seconds,
+            model=client.get_model(MODEL),
+            tree=client.tree(MODEL),
+            rows=len(self._split.ids),
+            thinking={name: leased.get(name) for name in LABELLERS},
+            answered=Counter(query.labeller for query in queries if query.state == "answered"),
+            gone_home=[member.name for member in self._labellers if member.code == 0],
+            readings=tuple(self._heard.versions),
+        )
+
+    def _collect(self, client: Client) -> Outcome:
+        """Check everything, then take the results."""
+        model, tree = client.get_model(MODEL), client.tree(MODEL)
+        answered = self._check_answers(client, model)
+        last = self._heard.readings[-1]
+        _require(last.final and last.version == tree.version, "the classifier did not see the last tree")
+        _require(last.answers == model.queries_answered, "the classifier did not see the last answer")
+        _require(
+            tree.as_of == model.sequence_committed,
+            f"the tree knows {tree.as_of} events of {model.sequence_committed}",
+        )
+        _require(not tree.root.is_leaf, "there is no tree: its root does not split")
+        self._wait_for_comparison()
+        return Outcome(
+            model=model,
+            tree=tree,
+            text=client.render(MODEL, "text"),
+            svg=client.render(MODEL, "svg"),
+            readings=tuple(self._heard.readings),
+            random=tuple(self._heard.random),
+            other_splits=tuple(self._heard.other_splits),
+            answered=answered,
+        )
+
+    def _wait_for_comparison(self) -> None:
+        heard, settings = self._heard, self._settings
+        self._screen.wait("spending as many labels at random, to compare; and all of it on other splits")
+        self._wait(
+            lambda: (len(heard.random), len(heard.other_splits)) == (settings.repeats, settings.splits)
+        )
+        self._screen.end_live()
+
+    def _check_answers(self, client: Client, model: Model) -> dict[str, int]:
+        """What was acknowledged is stored, once; and what was answered is the truth."""
+        split, pushed = self._split, self._heard.pushed
+        n = len(split.ids)
+        _require(
+            pushed.get("rows") == pushed.get("stored") == model.instance_count == n,
+            f"of {n} rows {pushed.get('rows')} were acknowledged, {model.instance_count} are stored",
+        )
+        truth = dict(zip(split.ids, split.training_classes, strict=True))
+        answers: Counter[str] = Counter()
+        for instance in client.instances(MODEL):
+            said = instance.history[1:]
+            _require(len(said) <= 1, f"{instance.id} was asked {len(said)} times")
+            for each in said:
+                _require(each.label == truth[instance.id], f"{instance.id} is stored as {each.label!r}")
+                answers[each.author] += 1
+        total = answers.total()
+        _require(
+            total == model.queries_answered, f"{total} answers are stored, {model.queries_answered} counted"
+        )
+        _require(total <= split.budget, f"{total} answers were taken, the budget is {split.budget}")
+        spent = total == split.budget or not client.tree(MODEL).undecided
+        _require(spent, f"the labellers stopped after {total} of {split.budget} answers")
+        _require(model.queries_leased == 0, f"{model.queries_leased} queries are still leased")
+        return dict(answers)
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        while not self._family.wait(done, self._until):
+            pass
+
+
+def _json(line: str) -> dict[str, Any]:
+    """What a process reports; empty for a line that is for people."""
+    said: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
+    return said
+
+
+def _require(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise DemoFailure(otherwise)

@@ -1,0 +1,67 @@
+"""What the demo leaves behind: the comparison and the tree, on the screen and as files."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+
+from quercus.demo import curve
+from quercus.demo.curve import Curves
+from quercus.demo.play import MODEL, STORE, Outcome
+from quercus.demo.tables import HOLDOUT, read_table
+
+TREE_TEXT, TREE_SVG, CURVE_PNG, CURVE_CSV = "tree.txt", "tree.svg", "learning_curve.png", "learning_curve.csv"
+
+
+def report(outcome: Outcome, folder: Path, console: Console) -> None:
+    """Write the files and print what they say."""
+    classes = Counter(row["class"] for row in read_table(folder / HOLDOUT))
+    curves = Curves.of(outcome.readings, outcome.random, max(classes.values()) / classes.total())
+    (folder / TREE_TEXT).write_text(outcome.text.rstrip("\n") + "\n", encoding="utf-8")
+    (folder / TREE_SVG).write_text(outcome.svg, encoding="utf-8")
+    curve.write(curves, folder / CURVE_CSV)
+    title = f"Wine: labels asked for, and labels at random (α = {outcome.model.specification.alpha:g})"
+    curve.draw(curves, folder / CURVE_PNG, title)
+
+    def say(text: str = "", prose: bool = False) -> None:
+        console.print(text, markup=False, soft_wrap=not (prose and console.is_terminal))
+
+    say()
+    say(outcome.text.rstrip("\n"))
+    say()
+    console.print("Accuracy on held-out rows", style="bold")
+    console.print(curve.table(curves))
+    say()
+    say(curve.verdict(curves), prose=True)
+    say(curve.caution(outcome.other_splits, 1 / classes.total()), prose=True)
+    say()
+    _say_what_happened(outcome, console)
+    say(f"In {folder.resolve()}:")
+    say(f"  {CURVE_PNG}  {CURVE_CSV}  {TREE_SVG}  {TREE_TEXT}  a log of each process")
+    program, store = shlex.quote(_program()), shlex.quote(str(folder / STORE))
+    say(
+        f"To look around: {program} serve --store {store}; then, in another terminal: {program} models show {MODEL}"
+    )
+
+
+def _program() -> str:
+    """How to call the command line from here: by name if that finds this one."""
+    found = shutil.which("quercus")
+    return "quercus" if found is not None and Path(found).samefile(sys.argv[0]) else sys.argv[0]
+
+
+def _say_what_happened(outcome: Outcome, console: Console) -> None:
+    model, last = outcome.model, outcome.readings[-1]
+    by = ", ".join(f"{name} {count}" for name, count in sorted(outcome.answered.items()))
+    console.print(
+        f"{model.instance_count} rows pushed, {model.queries_answered} answers ({by}), "
+        f"{model.tree_version} trees grown; {last.requests} classification requests meanwhile, "
+        f"median {last.median_ms:.0f} ms, slowest {last.slowest_ms:.0f} ms, none failed.",
+        markup=False,
+        soft_wrap=not console.is_terminal,
+    )

@@ -1,0 +1,166 @@
+"""Files of what labellers said of items, such as crowds leave.
+
+*Long*: a row an answer, with columns for the item, the labeller and the answer; more columns give its reliability and
+a comment. *Wide*: a row an item, a column a labeller; an empty cell is no answer. Columns are guessed by their names; a
+file with a column of answers is long. What `quercus answers -o` wrote is such a file as well: of it the answers that
+count are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from quercus.client.labels import LabelLike
+from quercus.files.errors import FileError
+from quercus.files.schema import number
+from quercus.files.table import Record, Table, listed
+from quercus.files.words import NOTHING, label_in_words
+
+ITEM = ("item", "instance", "id", "task", "question", "object", "example", "row")
+LABELLER = ("labeller", "worker", "annotator", "labeler", "rater", "coder", "user", "author")
+ANSWER = ("answer", "response", "vote", "annotation", "judgement", "judgment", "label")
+TRUTH = ("class", "truth", "true", "gold", "target", "label", "ground_truth", "true_label")
+"""Of a wide file: columns that are no labeller's."""
+MAX_RELIABILITY = 1.0
+LIVE = ("counts", "pending")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of columns as the user gives them; ``None``: guessed. ``labeller``: column of names."""
+
+    item: str | None = None
+    labeller: str | None = None
+    answer: str | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any is named."""
+        return self != Columns()
+
+
+@dataclass(frozen=True)
+class FileAnswer:
+    """One answer of a file: in which line, of which item, by whom (``""``: nobody named), and what, also in words."""
+
+    line: int
+    item: str
+    labeller: str
+    label: LabelLike
+    text: str
+    reliability: float | None = None
+    comment: str = ""
+
+
+class AnswerFile:
+    """An opened file of answers; iterating reads them.
+
+    Parameters
+    ----------
+    table
+        The file.
+    classes
+        The frame.
+    given
+        Which column is which, as far as the user says.
+
+    Attributes
+    ----------
+    unused : tuple of str
+        Columns that are not read.
+    """
+
+    def __init__(self, table: Table, classes: Sequence[str], given: Columns) -> None:
+        self.table, self._classes = table, classes
+        self._item = _column(table, given.item, "--item", ITEM)
+        self._labeller = _column(table, given.labeller, "--labeller-column", LABELLER)
+        self._answer = _column(table, given.answer, "--answer-column", ANSWER)
+        self._workers: list[int] = []
+        if self._answer is None:
+            if self._labeller is not None:
+                raise self._cannot_tell("the answer", "--answer-column", ANSWER)
+            self._workers = self._wide(given)
+        elif self._item is None:
+            raise self._cannot_tell("the item", "--item", ITEM)
+        self._reliability = self._named("reliability")
+        self._comment = self._named("comment")
+        self._state = self._named("state") if self._named("number") is not None else None
+        used = {self._item, self._labeller, self._answer, self._reliability, self._comment, *self._workers}
+        self.unused = tuple(name for k, name in enumerate(table.names) if k not in used)
+
+    @property
+    def form(self) -> str:
+        """``"long"`` or ``"wide"``."""
+        return "wide" if self._workers else "long"
+
+    def __iter__(self) -> Iterator[FileAnswer]:
+        for row, record in enumerate(self.table):
+            if self._state is not None and record.cells[self._state] not in LIVE:
+                continue
+            item = str(row) if self._item is None else record.cells[self._item]
+            if item is None:
+                raise self.table.error(record, self._item or 0, "the item is missing")
+            if self._workers:
+                for k in self._workers:
+                    yield from self._one(record, k, item, self.table.names[k])
+            else:
+                who = "" if self._labeller is None else record.cells[self._labeller]
+                if who is None:
+                    raise self.table.error(record, self._labeller or 0, "the labeller is missing")
+                yield from self._one(record, self._answer or 0, item, who)
+
+    def _one(self, record: Record, k: int, item: str, who: str) -> Iterator[FileAnswer]:
+        cell = record.cells[k]
+        if cell is None or (cell == NOTHING and NOTHING not in self._classes):
+            return
+        try:
+            label = label_in_words(cell, self._classes)
+        except ValueError as error:
+            raise self.table.error(record, k, str(error)) from None
+        comment = "" if self._comment is None else record.cells[self._comment] or ""
+        yield FileAnswer(record.line, item, who, label, cell, self._weight(record), comment)
+
+    def _weight(self, record: Record) -> float | None:
+        if self._reliability is None or (cell := record.cells[self._reliability]) is None:
+            return None
+        value = number(cell)
+        if value is None or not 0.0 < value <= MAX_RELIABILITY:
+            raise self.table.error(record, self._reliability, f"{cell!r} is not a reliability in (0, 1]")
+        return value
+
+    def _wide(self, given: Columns) -> list[int]:
+        names = self.table.names
+        workers = [k for k, name in enumerate(names) if k != self._item and name.lower() not in TRUTH]
+        first = next(iter(self.table), None)
+        if given.labeller is not None or first is None or not workers:
+            raise self._cannot_tell("the answer", "--answer-column", ANSWER)
+        for k in workers:
+            cell = first.cells[k]
+            if cell is not None and cell not in self._classes:
+                raise FileError(
+                    self.table.path,
+                    f"which columns hold the item, the labeller and the answer? Name them with --item, "
+                    f"--labeller-column and --answer-column; the columns are {listed(names)} (as a file with a "
+                    f"column for each labeller it has {cell!r} in {names[k]!r}, which is not a class)",
+                    first.line,
+                )
+        return workers
+
+    def _named(self, name: str) -> int | None:
+        return self.table.names.index(name) if name in self.table.names and not self._workers else None
+
+    def _cannot_tell(self, what: str, flag: str, known: Sequence[str]) -> FileError:
+        return FileError(
+            self.table.path,
+            f"which column holds {what}? Name it with {flag}; the columns are {listed(self.table.names)}, "
+            f"and known names are {listed(known)}",
+        )
+
+
+def _column(table: Table, given: str | None, flag: str, known: Sequence[str]) -> int | None:
+    """Number of a column: the named one, else the first whose name is known, in the order of `known`."""
+    if given is not None:
+        return table.position(given, flag)
+    names = [name.lower() for name in table.names]
+    return next((names.index(word) for word in known if word in names), None)

@@ -1,0 +1,74 @@
+"""CSV files: a header line, then rows as long as the header. Empty cells and ``?`` are missing."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from quercus.files.errors import FileError
+from quercus.files.table import MAX_COLUMNS, Column, Record, Table, lines
+
+MISSING = ("", "?")
+
+
+def open_csv(path: Path, delimiter: str = ",") -> Table:
+    """Open a CSV file and read its header.
+
+    Raises
+    ------
+    FileError
+        When the file is empty or the header has an empty or duplicate name.
+    """
+    if len(delimiter) != 1:
+        raise FileError(path, f"the delimiter must be one character, got {delimiter!r}")
+    header = next(_rows(path, delimiter), None)
+    if header is None:
+        raise FileError(path, "is empty: expected a header line with the names of the columns")
+    line, names = header
+    names = [name.strip() for name in names]
+    if len(names) > MAX_COLUMNS:
+        raise FileError(path, f"has {len(names):,} columns, more than {MAX_COLUMNS:,}", line)
+    for index, name in enumerate(names):
+        if not name:
+            raise FileError(path, "the column has no name", line, index + 1)
+        if name in names[:index]:
+            first = names.index(name) + 1
+            raise FileError(path, f"the name {name!r} is taken by column {first}", line, index + 1)
+    hint = next((d for d in ";\t|" if len(names) == 1 and d in names[0]), None)
+    if hint is not None:
+        raise FileError(path, f"has one column only; is the separator {hint!r}? (--delimiter)", line)
+    return Table(path, tuple(map(Column, names)), lambda: _records(path, delimiter, names))
+
+
+def _records(path: Path, delimiter: str, names: list[str]) -> Iterator[Record]:
+    rows = _rows(path, delimiter)
+    next(rows, None)
+    for line, cells in rows:
+        if len(cells) != len(names):
+            raise FileError(path, _ragged(cells, names), line, min(len(cells), len(names)) + 1)
+        stripped = [cell.strip() for cell in cells]
+        yield Record(line, [None if cell in MISSING else cell for cell in stripped])
+
+
+def _ragged(cells: list[str], names: list[str]) -> str:
+    what = f"the row has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}, the header has {len(names)}"
+    if len(cells) < len(names):
+        return f"{what}: {names[len(cells)]!r} is the first that is absent"
+    return f"{what}: {cells[len(names)]!r} is too much"
+
+
+def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """(line at which the row starts, cells) of each row that is not blank."""
+    reader = csv.reader((text for _, text in lines(path)), delimiter=delimiter, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            reason = "lines end in CR alone; convert them to LF" if "new-line" in str(error) else str(error)
+            raise FileError(path, f"malformed CSV: {reason}", line) from None
+        if cells is None:
+            return
+        if cells and not (len(cells) == 1 and not cells[0].strip()):
+            yield line, cells

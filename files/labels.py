@@ -1,0 +1,296 @@
+"""Files of labels, and columns of true classes.
+
+A label file has a row for each row of the data, in one of three forms. Which one, its header says:
+
+- *masses*: a column for each focal set, classes separated by ``|`` (``A``, ``B``, ``A|B``); where nothing else says
+  what the frame is, one is for the whole frame; a cell is the set's mass; other columns are left out;
+- *plausibilities*: a column for each class; a cell is the class's plausibility;
+- *class*: one column; a cell is a class, a set of classes (``A|B``), or missing: nothing is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from quercus.client.results import Floats
+from quercus.files.errors import FileError
+from quercus.files.leaks import CLASS, SET, Cells, names_classes, parts, refuse_second
+from quercus.files.opening import open_table
+from quercus.files.schema import class_of, frame_of, number
+from quercus.files.table import Record, Table, listed
+from quercus.specification.parameters import MAX_VALUES
+
+SUM_TOLERANCE = 2e-3
+"""How far printed masses may miss a sum of 1 (three digits a cell); they are rescaled."""
+
+Form = Literal["masses", "plausibilities", "class"]
+ClassLabel = str | frozenset[str] | None
+FileLabel = ClassLabel | Floats | dict[frozenset[str], float]
+"""A class, a set of classes, plausibilities (l,) in the order of the frame, masses of sets of classes, or None."""
+
+
+@dataclass(frozen=True)
+class LabelFile:
+    """An opened label file, see `open_labels`; iterating reads the labels.
+
+    Parameters
+    ----------
+    table
+        The file.
+    form
+        Which of the three.
+    classes
+        The frame.
+    columns
+        What each column that is used means: its number and the classes of its set; of a class column, none.
+    """
+
+    table: Table
+    form: Form
+    classes: tuple[str, ...]
+    columns: tuple[tuple[int, tuple[str, ...]], ...]
+
+    def __iter__(self) -> Iterator[FileLabel]:
+        if self.form == "class":
+            k = self.columns[0][0]
+            return (label_of(self.table, record, k, self.classes) for record in self.table)
+        read = self._masses if self.form == "masses" else self._plausibilities
+        return (read(record) for record in self.table)
+
+    def _plausibilities(self, record: Record) -> Floats:
+        row = np.zeros(len(self.classes))
+        for k, (name,) in self.columns:
+            row[self.classes.index(name)] = self._share(record, k, "plausibility")
+        if not row.any():
+            reason = "every plausibility is 0; at least one class must be possible"
+            raise FileError(self.table.path, reason, record.line)
+        return row
+
+    def _masses(self, record: Record) -> dict[frozenset[str], float]:
+        row = {frozenset(names): self._share(record, k, "mass") for k, names in self.columns}
+        total = math.fsum(row.values())
+        if abs(total - 1.0) > SUM_TOLERANCE:
+            reason = f"the masses of sets of {listed(self.classes)} sum to {total:.6g}, must sum to 1"
+            raise FileError(self.table.path, reason, record.line)
+        return {names: mass / total for names, mass in row.items() if mass}
+
+    def _share(self, record: Record, k: int, what: str) -> float:
+        cell = record.cells[k]
+        value = None if cell is None else number(cell)
+        if value is None or not 0.0 <= value <= 1.0:
+            shown = "a missing value" if cell is None else repr(cell)
+            raise self.table.error(record, k, f"{shown} is not a {what} in [0, 1]")
+        return value
+
+
+def open_labels(
+    table: Table, classes: Sequence[str] | None = None, *, column: str | None = None
+) -> LabelFile:
+    """Find out what a label file holds.
+
+    Parameters
+    ----------
+    table
+        The opened file.
+    classes
+        The frame. None: as the header gives it (of a class column: as its cells do, in sorted order).
+    column
+        The class column. None: masses where a name has ``|``; plausibilities where the columns are the classes; else
+        the column ``class``, or the only one.
+
+    Raises
+    ------
+    FileError
+        When the header does not fit the frame, or does not say what the file holds.
+    """
+    frame = tuple(classes or ())
+    if column is not None:
+        return _class_file(table, table.position(column, "--label-column"), frame)
+    if any(SET in name and name not in frame for name in table.names):
+        return _mass_file(table, frame)
+    alone = len(table.names) == 1 and not set(table.names) & set(frame)
+    if alone or (CLASS in table.names and CLASS not in frame):
+        _refuse_beside(table, frame)
+        found = _class_file(table, table.names.index(CLASS) if CLASS in table.names else 0, frame)
+        _refuse_two(found)
+        return found
+    return _plausibility_file(table, frame)
+
+
+def _refuse_two(found: LabelFile) -> None:
+    """Refuse a class column beside others that hold classes, as nobody said which of them is the label."""
+    table, k = found.table, found.columns[0][0]
+    columns = column_cells(table, [at for at in range(len(table.names)) if at != k])
+    others = [each.name for each in columns if names_classes(each, found.classes)]
+    if others:
+        what = f"the columns {listed([table.names[k], *others])} all hold labels"
+        raise FileError(table.path, f"{what}; say which one it is with --label-column", 1)
+
+
+def column_cells(table: Table, columns: Sequence[int]) -> list[Cells]:
+    """What some columns hold, from one reading of the file; nothing is read for none."""
+    seen: dict[int, set[str]] = {k: set() for k in columns}
+    for record in table if seen else ():
+        for k, values in seen.items():
+            cell = record.cells[k]
+            if cell is not None and len(values) <= MAX_VALUES:
+                values.add(cell)
+    return [
+        Cells(table.names[k], values, all(number(value) is not None for value in values))
+        for k, values in seen.items()
+    ]
+
+
+def _refuse_beside(table: Table, frame: tuple[str, ...]) -> None:
+    """Refuse a class column beside columns of plausibilities, as nobody knows which of the two is the label."""
+    others = [name for name in table.names if name in frame]
+    first = next(iter(table), None)
+    if not frame and first is not None and len(table.names) > 2:
+        numbers = {name: number(cell or "") for name, cell in zip(table.names, first.cells, strict=True)}
+        shares = [name for name, value in numbers.items() if value is not None and 0 <= value <= 1]
+        others = shares if len(shares) == len(table.names) - 1 else []
+    if others:
+        what = f"the columns {listed(others)} and 'class' both give labels"
+        raise FileError(table.path, f"{what}; say which class column it is (--label-column) or remove one", 1)
+
+
+def _class_file(table: Table, k: int, frame: tuple[str, ...]) -> LabelFile:
+    if not frame:
+        cells = {record.cells[k] for record in table} - {None}
+        frame = frame_of(table, k, (cell for cell in cells if cell is not None))
+    return LabelFile(table, "class", frame, ((k, ()),))
+
+
+def _plausibility_file(table: Table, frame: tuple[str, ...]) -> LabelFile:
+    frame = frame or table.names
+    strangers = [name for name in table.names if name not in frame]
+    absent = [name for name in frame if name not in table.names]
+    if strangers or absent:
+        what = (
+            f"{listed(strangers)} is no class" if strangers else f"no column for the class {listed(absent)}"
+        )
+        hint = "" if set(table.names) & set(frame) else "; is one a column of classes? (--label-column)"
+        raise FileError(table.path, f"the header must name the classes {listed(frame)}: {what}{hint}", 1)
+    return LabelFile(
+        table, "plausibilities", frame, tuple((k, (name,)) for k, name in enumerate(table.names))
+    )
+
+
+def _mass_file(table: Table, frame: tuple[str, ...]) -> LabelFile:
+    """Columns of single names that are no class are left out: the sum of the masses shows what is missing."""
+    sets = {k: (name,) if name in frame else parts(name) for k, name in enumerate(table.names)}
+    if not frame:
+        whole = max(sets.values(), key=len)
+        frame = tuple(dict.fromkeys(name for names in sets.values() for name in names if name in whole))
+    used: dict[frozenset[str], int] = {}
+    for k, names in sets.items():
+        where = (1, k + 1)
+        strangers = [name for name in names if name not in frame]
+        if len(names) == 1 and strangers:
+            continue
+        if strangers:
+            reason = f"{listed(strangers)} is none of the classes {listed(frame)}"
+            raise FileError(table.path, f"in {table.names[k]!r}: {reason}", *where)
+        if frozenset(names) in used:
+            first = used[frozenset(names)] + 1
+            raise FileError(table.path, f"the set {table.names[k]!r} is that of column {first}", *where)
+        used[frozenset(names)] = k
+    return LabelFile(table, "masses", frame, tuple((k, sets[k]) for k in used.values()))
+
+
+def label_of(table: Table, record: Record, k: int, classes: Sequence[str]) -> ClassLabel:
+    """The class or set of classes in a cell, None when it is missing.
+
+    Raises
+    ------
+    FileError
+        When a name is not in the frame.
+    """
+    cell = record.cells[k]
+    if cell is None or cell in classes or SET not in cell:
+        return class_of(table, record, k, classes)
+    names = frozenset(parts(cell))
+    strangers = [name for name in parts(cell) if name not in classes]
+    if strangers:
+        what = f"in {cell!r}: {listed(strangers)} is not a class"
+        raise table.error(record, k, f"{what}; the classes are {listed(classes)}")
+    return names if len(names) > 1 else next(iter(names))
+
+
+def truth(
+    path: Path,
+    column: str | None,
+    classes: Sequence[str],
+    *,
+    id_column: str | None = None,
+    delimiter: str = ",",
+    missing: Collection[str] = (),
+) -> dict[str, str | None]:
+    """The true class of each instance, ``None`` where the file has a missing value.
+
+    Parameters
+    ----------
+    path
+        A CSV or ARFF file.
+    column
+        Holds the class; default: ``class``, the only column, or the last one of an ARFF file.
+    classes
+        The frame.
+    id_column
+        Holds the instances' ids; default: the id is the 0-based number of the row.
+    delimiter, missing
+        See `open_table`.
+
+    Raises
+    ------
+    FileError
+        When no column is meant, or two could be, a class is not in the frame, or an id comes twice.
+    """
+    table = open_table(path, delimiter=delimiter, missing=missing)
+    k = truth_column(table, column, classes)
+    ids = None if id_column is None else table.position(id_column, "--id-column")
+    answers: dict[str, str | None] = {}
+    for row, record in enumerate(table):
+        key = str(row) if ids is None else record.cells[ids]
+        if key is None or key in answers:
+            raise table.error(
+                record, ids or 0, "the id is missing" if key is None else f"the id {key!r} comes twice"
+            )
+        answers[key] = class_of(table, record, k, classes)
+    return answers
+
+
+def truth_column(table: Table, given: str | None, classes: Sequence[str]) -> int:
+    """Index of the column that holds the class in a file of answers.
+
+    Raises
+    ------
+    FileError
+        When it is not given and there is none that it could be, or another one that it could be.
+    """
+    k = _truth_column(table, given)
+    if given != table.names[k]:
+        others = column_cells(table, [at for at in range(len(table.names)) if at != k])
+        refuse_second(table.path, others, classes, table.names[k])
+    return k
+
+
+def _truth_column(table: Table, given: str | None) -> int:
+    if given is not None and given in table.names:
+        return table.names.index(given)
+    if len(table.names) == 1:
+        return 0
+    if given is not None:
+        return table.position(given, "--class")
+    if CLASS in table.names:
+        return table.names.index(CLASS)
+    if table.is_arff:
+        return len(table.names) - 1
+    reason = f"which column holds the class? Name it with --class; the columns are {listed(table.names)}"
+    raise FileError(table.path, reason)

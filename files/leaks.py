@@ -1,0 +1,120 @@
+"""Columns that hold labels and are not said to: as attributes they would tell a learner the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from quercus.files.errors import FileError
+from quercus.files.table import listed
+
+CLASS = "class"
+"""The name of a class column, where nobody says another."""
+SET = "|"
+"""Between the classes of a set, in a cell or a header."""
+
+
+def parts(text: str) -> tuple[str, ...]:
+    """The classes that a set names, each once.
+
+    Examples
+    --------
+    >>> parts("cat | dog|cat"), parts("cat")
+    (('cat', 'dog'), ('cat',))
+    """
+    return tuple(dict.fromkeys(name.strip() for name in text.split(SET)))
+
+
+class LeakError(FileError):
+    """Labels would become an attribute."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What a column holds: its distinct values, and whether all of them are numbers."""
+
+    name: str
+    values: Collection[str]
+    numeric: bool
+
+
+def names_classes(column: Cells, frame: Sequence[str]) -> bool:
+    """Whether a column holds nothing but classes, and sets of them.
+
+    Of a column of numbers it takes all classes: few numbers are among few others by chance.
+
+    Examples
+    --------
+    >>> [names_classes(Cells("x", values, False), ("a", "b", "c")) for values in ({"a"}, {"a|b", "c"}, {"a", "z"})]
+    [True, True, False]
+    >>> [names_classes(Cells("x", values, True), ("0", "1", "2")) for values in ({"0", "1"}, {"0", "1", "2"})]
+    [False, True]
+    """
+    if column.numeric:
+        return set(column.values) == set(frame)
+    named = {name for value in column.values for name in ((value,) if value in frame else parts(value))}
+    return bool(named) and named <= set(frame)
+
+
+def names_sets(column: Cells, frame: Sequence[str]) -> bool:
+    """Whether a column holds nothing but classes and sets of them, and at least one such set.
+
+    Attributes may share their values with the classes (yes and no), but not their sets.
+    """
+    return names_classes(column, frame) and not set(column.values) <= set(frame)
+
+
+def refuse_labels(
+    path: Path, columns: Iterable[Cells], frame: Sequence[str], class_column: str | None
+) -> None:
+    """Refuse columns that would become attributes and are labels.
+
+    Parameters
+    ----------
+    path
+        The file.
+    columns
+        Those that would become attributes.
+    frame
+        The classes; empty when nothing says them.
+    class_column
+        That holds the class; ``None``: none does. Without one every column that names classes may be it.
+
+    Raises
+    ------
+    LeakError
+        Naming the columns and how to say what is meant.
+    """
+    looks = names_classes if class_column is None else names_sets
+    found = [each for each in columns if each.name.casefold() == CLASS or (frame and looks(each, frame))]
+    if not found:
+        return
+    names = listed([repr(each.name) for each in found])
+    one, first = len(found) == 1, found[0].name
+    what = f"column {names} is" if one else f"columns {names} are"
+    why = (
+        "named like a class column"
+        if first.casefold() == CLASS
+        else f"of nothing but classes ({listed(frame)})"
+    )
+    choice = "" if class_column is not None else f"name the class column with --class {first!r}, "
+    choice += f"leave {'it' if one else 'each'} out with --ignore {first!r}, "
+    choice += f"or say that {'it' if one else 'each'} is an attribute with --attribute {first!r}"
+    raise LeakError(
+        path, f"{what} {why}, and would become {'an attribute' if one else 'attributes'}: {choice}"
+    )
+
+
+def refuse_second(path: Path, columns: Iterable[Cells], frame: Sequence[str], taken: str) -> None:
+    """Refuse to take a column for the labels that nobody named, where another one holds sets of classes.
+
+    Raises
+    ------
+    FileError
+        Naming both.
+    """
+    others = [each.name for each in columns if names_sets(each, frame)]
+    if others:
+        names = listed([repr(name) for name in (taken, *others)])
+        raise FileError(path, f"the columns {names} all hold labels; say which one it is with --class")

@@ -1,0 +1,184 @@
+"""A data file and its labels as one: the frame, the attributes, the values as an array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quercus.client.results import Floats
+from quercus.files.errors import FileError
+from quercus.files.labels import ClassLabel, FileLabel, LabelFile, label_of, open_labels
+from quercus.files.opening import open_table
+from quercus.files.schema import Schema, class_column, infer
+from quercus.files.table import Table
+from quercus.specification.attributes import Attribute, Nominal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """What `read` found.
+
+    Parameters
+    ----------
+    path
+        The data file.
+    attributes
+        ``Nominal`` or ``Numeric``, in the order of the columns.
+    classes
+        The frame, in order; empty when nothing says what the classes are.
+    values
+        (n, K) numbers of numeric attributes, indices of the values of nominal ones, NaN where missing.
+    labels
+        One a row, None when there are none: a class, a frozenset of classes, plausibilities (l,), a dict of frozensets
+        to masses, or None where nothing is known.
+    truth
+        What the class column says, None when there is none. It is the labels unless there was a label file.
+    weights
+        (n,) of the rows; 1 where the file does not say otherwise.
+    """
+
+    path: Path
+    attributes: tuple[Attribute, ...]
+    classes: tuple[str, ...]
+    values: Floats
+    labels: tuple[FileLabel, ...] | None
+    truth: tuple[ClassLabel, ...] | None
+    weights: Floats
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def frame(self) -> pd.DataFrame:
+        """The values as a pandas DataFrame: numeric columns of floats, nominal ones categorical.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            When pandas is not installed.
+        """
+        import pandas as pd  # noqa: PLC0415  (only who asks for a DataFrame needs it)
+
+        columns: dict[str, object] = {}
+        for k, attribute in enumerate(self.attributes):
+            column = self.values[:, k]
+            if isinstance(attribute, Nominal):
+                codes = np.where(np.isnan(column), -1, column).astype(np.int64)
+                categories = pd.CategoricalDtype(list(attribute.values))
+                columns[attribute.name] = pd.Categorical.from_codes(codes, dtype=categories)
+            else:
+                columns[attribute.name] = column
+        return pd.DataFrame(columns)
+
+
+def read(
+    path: Path | str,
+    *,
+    class_name: str | None = None,
+    label_file: Path | str | None = None,
+    label_column: str | None = None,
+    ignore: Collection[str] = (),
+    nominal: Collection[str] = (),
+    attributes: Collection[str] = (),
+    delimiter: str = ",",
+    missing: Collection[str] = (),
+) -> Data:
+    """Read a CSV or ARFF file (``.gz`` too), with the labels of its rows.
+
+    Parameters
+    ----------
+    path
+        The data file; its ending tells the format.
+    class_name
+        Column that holds the class, a set of classes (``A|B``), or nothing where it is not known. Default:
+        ``class``, of an ARFF file without label file the last column, else none.
+    label_file
+        The labels, a row for each row, in one of the forms of `quercus.files.labels`; its header gives the
+        frame.
+    label_column
+        The column of classes in the label file, see `open_labels`.
+    ignore, nominal
+        Columns to leave out, and columns of numbers that are names nevertheless.
+    attributes
+        Columns that are attributes although they look like labels.
+    delimiter
+        Of both files, if they are CSV.
+    missing
+        Words that stand for a missing value in both, such as ``NA``, beside an empty cell and ``?``.
+
+    Raises
+    ------
+    FileError
+        With file, line and column, when something in a file is not as it must be; when labels would become an
+        attribute.
+    """
+    table = open_table(path, delimiter=delimiter, missing=missing)
+    column = _class_column(table, class_name, label_file is not None)
+    source = None
+    if label_file is not None:
+        labels_table = open_table(label_file, delimiter=delimiter, missing=missing)
+        source = open_labels(labels_table, column=label_column)
+    schema = infer(
+        table,
+        class_column=column,
+        ignore=ignore,
+        nominal=nominal,
+        attributes=attributes,
+        frame=() if source is None else source.classes,
+    )
+    classes = schema.classes if source is None else source.classes
+    values, weights = _values(table, schema)
+    truth: tuple[ClassLabel, ...] | None = None
+    if column is not None:
+        k = table.names.index(column)
+        truth = tuple(label_of(table, record, k, classes) for record in table)
+    labels = truth if source is None else tuple(paired(source, table.path, schema.rows))
+    return Data(table.path, schema.attributes, classes, values, labels, truth, weights)
+
+
+def _class_column(table: Table, given: str | None, labelled: bool) -> str | None:
+    return None if labelled and given is None and "class" not in table.names else class_column(table, given)
+
+
+def _values(table: Table, schema: Schema) -> tuple[Floats, Floats]:
+    """Values (n, K) and weights (n,); the cells have been seen by `infer` already, so none is odd."""
+    values, weights = np.full((schema.rows, len(schema.attributes)), math.nan), np.ones(schema.rows)
+    columns = [
+        (
+            table.names.index(attribute.name),
+            {value: float(i) for i, value in enumerate(attribute.values)}.get
+            if isinstance(attribute, Nominal)
+            else float,
+        )
+        for attribute in schema.attributes
+    ]
+    for row, record in enumerate(table):
+        weights[row] = record.weight
+        for k, (at, meaning) in enumerate(columns):
+            cell = record.cells[at]
+            if cell is not None:
+                values[row, k] = meaning(cell)
+    return values, weights
+
+
+def paired(source: LabelFile, path: Path, rows: int) -> Iterator[FileLabel]:
+    """The labels of a file, of which there must be one a row.
+
+    Raises
+    ------
+    FileError
+        When there are more or fewer than ``rows``, the number of rows in ``path``.
+    """
+    count = 0
+    for label in source:
+        count += 1
+        yield label
+    if count != rows:
+        raise FileError(source.table.path, f"has {count:,} rows, {path} has {rows:,}: one label a row")

@@ -1,0 +1,291 @@
+"""What the columns of a file mean: kinds inferred from the cells, or bound to a model's attributes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quercus.belief.errors import InvalidInput
+from quercus.client.results import Between, Specification
+from quercus.files.errors import FileError
+from quercus.files.leaks import Cells, parts, refuse_labels
+from quercus.files.table import Record, Table, listed
+from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
+
+NOT_A_NUMBER = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf", "+inf", "infinity", "-"})
+"""Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
+
+
+def number(cell: str) -> float | None:
+    """A cell as a finite number, or ``None`` when it is none.
+
+    Examples
+    --------
+    >>> number("1e3"), number("1_000"), number("inf"), number("12 kg")
+    (1000.0, None, None, None)
+    """
+    if _NUMBER.match(cell) is None:
+        return None
+    value = float(cell)
+    return value if math.isfinite(value) else None
+
+
+def no_number(cell: str) -> str:
+    """What is wrong with a cell of a column of numbers."""
+    missing = f"an empty cell or ? is a missing value; if {cell!r} is one too: --missing {cell!r}"
+    return f"{cell!r} is not a finite number ({missing})"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a file says of a model: its attributes, and the classes of the class column in sorted order."""
+
+    attributes: tuple[Attribute, ...]
+    classes: tuple[str, ...]
+    rows: int
+
+
+class _Guess:
+    """What the cells of one column allow."""
+
+    def __init__(self, table: Table, k: int, force_nominal: bool) -> None:
+        self._table, self._k = table, k
+        self.column = table.columns[k]
+        self.numeric = self.column.kind != "nominal" and not force_nominal
+        self.values: set[str] = set()
+        self._odd: FileError | None = None
+
+    def see(self, cell: str, record: Record) -> None:
+        """Take a cell in; values are kept up to one more than there may be."""
+        if self.numeric and number(cell) is None:
+            self._see_text(cell, record)
+        if len(self.values) <= MAX_VALUES:
+            self.values.add(cell)
+
+    def _see_text(self, cell: str, record: Record) -> None:
+        declared = self.column.kind == "numeric"
+        if declared or cell.lower() in NOT_A_NUMBER:
+            hint = "" if declared else f"; take the column as names with --nominal {self.column.name!r}"
+            self._odd = self._odd or self._table.error(record, self._k, no_number(cell) + hint)
+            if declared:
+                raise self._odd
+        else:
+            self.numeric = False
+
+    def check(self) -> None:
+        """Refuse a column of numbers that has words for missing ones, which would become names in silence."""
+        if self.numeric and self._odd is not None and any(number(cell) is not None for cell in self.values):
+            raise self._odd
+        self.numeric = self.numeric and self._odd is None
+
+
+def infer(
+    table: Table,
+    *,
+    class_column: str | None,
+    ignore: Collection[str] = (),
+    nominal: Collection[str] = (),
+    attributes: Collection[str] = (),
+    frame: Sequence[str] = (),
+) -> Schema:
+    """Read a file once and say what its columns are.
+
+    A column is numeric when every cell that is not missing is a number, or when the ARFF header says so; else
+    nominal, with its values as declared, or sorted. Numbers among which there are words such as ``NA`` are
+    refused.
+
+    Parameters
+    ----------
+    table
+        The file.
+    class_column
+        Holds the class; ``None``: no column does.
+    ignore, nominal
+        Columns to leave out, and columns of numbers that are names nevertheless.
+    attributes
+        Columns that are attributes although they look like labels.
+    frame
+        The classes, where something else than the class column says them.
+
+    Raises
+    ------
+    FileError
+        When a column named is not there, has no value at all, or has too many distinct ones; when a cell
+        should be a number and is none; when labels would become an attribute.
+    """
+    for flag, names in (("--ignore", ignore), ("--nominal", nominal), ("--attribute", attributes)):
+        for name in names:
+            table.position(name, flag)
+    wanted = [k for k, name in enumerate(table.names) if name not in ignore]
+    at = None if class_column is None else table.position(class_column, "--class")
+    guesses = {k: _Guess(table, k, table.names[k] in nominal or k == at) for k in wanted}
+    rows = 0
+    for record in table:
+        rows += 1
+        for k in wanted:
+            cell = record.cells[k]
+            if cell is not None:
+                guesses[k].see(cell, record)
+    if not rows:
+        raise FileError(table.path, "has a header but no rows")
+    for guess in guesses.values():
+        guess.check()
+    others = {k: guess for k, guess in guesses.items() if k != at}
+    if not others:
+        raise FileError(table.path, "has no column left to learn from")
+    classes = () if at is None else frame_of(table, at, _few(table, guesses[at]))
+    cells = {
+        k: Cells(guess.column.name, guess.values, guess.numeric)
+        for k, guess in others.items()
+        if guess.column.name not in attributes
+    }
+    refuse_labels(table.path, cells.values(), frame or classes, class_column)
+    found = tuple(_checked(table, guess) for guess in others.values())
+    return Schema(found, classes, rows)
+
+
+def _checked(table: Table, guess: _Guess) -> Attribute:
+    try:
+        return _attribute(table, guess)
+    except InvalidInput as error:
+        raise FileError(table.path, f"column {guess.column.name!r}: {error}") from None
+
+
+def _attribute(table: Table, guess: _Guess) -> Attribute:
+    name = guess.column.name
+    if guess.numeric and (guess.values or guess.column.kind == "numeric"):
+        return Numeric(name)
+    if len(guess.values) > MAX_VALUES:
+        raise FileError(
+            table.path,
+            f"column {name!r} is not numeric and has more than {MAX_VALUES:,} distinct values; "
+            f"leave it out with --ignore {name!r}",
+        )
+    if not guess.values and not guess.column.values:
+        raise FileError(
+            table.path, f"column {name!r} has no value at all; leave it out with --ignore {name!r}"
+        )
+    return Nominal(name, guess.column.values or sorted(guess.values))
+
+
+def _few(table: Table, guess: _Guess) -> set[str]:
+    if len(guess.values) > MAX_VALUES and not guess.column.values:
+        reason = (
+            f"class column {guess.column.name!r} has more than 1,000 classes; 2 to {MAX_CLASSES} are possible"
+        )
+        raise FileError(table.path, reason)
+    return guess.values
+
+
+def frame_of(table: Table, k: int, cells: Iterable[str]) -> tuple[str, ...]:
+    """The frame of a class column: its classes as declared, else sorted; a set such as ``A|B`` names two.
+
+    Raises
+    ------
+    FileError
+        When a set has an empty name, or there are fewer than two classes or more than 64.
+    """
+    column = table.columns[k]
+    named = [parts(cell) for cell in column.values or sorted(cells)]
+    classes = dict.fromkeys(name for names in named for name in names)
+    if "" in classes:
+        raise FileError(table.path, f"class column {column.name!r} has a set with an empty name in it")
+    if not 2 <= len(classes) <= MAX_CLASSES:
+        count = f"{len(classes):,} {'class' if len(classes) == 1 else 'classes'}"
+        reason = f"class column {column.name!r} has {count}; 2 to {MAX_CLASSES} are possible"
+        raise FileError(table.path, reason)
+    return tuple(classes if column.values else sorted(classes))
+
+
+def class_column(table: Table, given: str | None) -> str | None:
+    """The column that holds the class: as given, else ``class``, else the last of an ARFF file, else none."""
+    if given is not None:
+        table.position(given, "--class")
+        return given
+    if "class" in table.names:
+        return "class"
+    return table.names[-1] if table.is_arff else None
+
+
+class Binding:
+    """The columns of a file that are a model's attributes.
+
+    Parameters
+    ----------
+    table
+        The file; columns that the model does not have are left out.
+    specification
+        Of the model.
+    uncertain
+        Whether a cell may be one of several names, ``red|green``, or a number between two, ``2..3``.
+
+    Raises
+    ------
+    FileError
+        When an attribute has no column, or an ARFF file declares its kind otherwise.
+    """
+
+    def __init__(self, table: Table, specification: Specification, *, uncertain: bool = False) -> None:
+        self.table = table
+        self._uncertain = uncertain
+        self._values = [frozenset(getattr(each, "values", ())) for each in specification.attributes]
+        names = {attribute.name: attribute for attribute in specification.attributes}
+        missing = [name for name in names if name not in table.names]
+        if missing:
+            reason = f"has no column for the model's {listed(missing)}; the columns are {listed(table.names)}"
+            raise FileError(table.path, reason)
+        self._at = [table.names.index(name) for name in names]
+        self._numeric = [isinstance(attribute, Numeric) for attribute in names.values()]
+        for k, numeric in zip(self._at, self._numeric, strict=True):
+            kind = table.columns[k].kind
+            if kind == "nominal" and numeric:
+                name = table.names[k]
+                raise FileError(table.path, f"declares {name!r} nominal, it is numeric in the model")
+        self.unused = tuple(name for name in table.names if name not in names)
+
+    def row(self, record: Record) -> list[Any]:
+        """The values of a record, in the order of the attributes: text, numbers, ``None`` for missing."""
+        if record.weight != 1.0:
+            reason = f"the row has the weight {record.weight:g}; a model counts every row once"
+            raise FileError(self.table.path, reason, record.line)
+        return [
+            self._number(record, k) if numeric else self._name(record.cells[k], values)
+            for k, numeric, values in zip(self._at, self._numeric, self._values, strict=True)
+        ]
+
+    def _name(self, cell: str | None, values: frozenset[str]) -> str | frozenset[str] | None:
+        if cell is None or not self._uncertain or "|" not in cell or cell in values:
+            return cell
+        return frozenset(name for part in cell.split("|") if (name := part.strip()))
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return (self.row(record) for record in self.table)
+
+    def _number(self, record: Record, k: int) -> float | Between | None:
+        cell = record.cells[k]
+        if cell is None:
+            return None
+        value = number(cell)
+        if value is None and self._uncertain and ".." in cell:
+            low, _, high = cell.partition("..")
+            ends = number(low.strip()), number(high.strip())
+            if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
+                raise self.table.error(record, k, f"{cell!r} is no range: give two numbers in rising order")
+            return Between(ends[0], ends[1])
+        if value is None:
+            raise self.table.error(record, k, no_number(cell))
+        return value
+
+
+def class_of(table: Table, record: Record, k: int, classes: Sequence[str]) -> str | None:
+    """The class in a cell, ``None`` when it is missing; an error when it is not in the frame."""
+    cell = record.cells[k]
+    if cell is not None and cell not in classes:
+        raise table.error(record, k, f"{cell!r} is not a class; the classes are {listed(classes)}")
+    return cell

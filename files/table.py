@@ -1,0 +1,138 @@
+"""A file of rows: named columns, then records one at a time, whatever the format."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Literal, cast
+
+from quercus.files.errors import FileError
+
+MAX_LINE_BYTES = 4 * 1024 * 1024
+"""A longer line is no table; reading it whole would let one file fill the memory."""
+MAX_COLUMNS = 10_000
+
+Kind = Literal["nominal", "numeric", "unknown"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column. ``unknown``: a CSV file does not say; ``values`` are those an ARFF file declares."""
+
+    name: str
+    kind: Kind = "unknown"
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Record:
+    """A row of text: ``cells[k]`` is ``None`` where the value is missing. ``line`` is where it starts.
+
+    ``weight`` is what an ARFF file gives at the end of the row.
+    """
+
+    line: int
+    cells: Sequence[str | None]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """An opened file: its columns are read, its records are read each time they are iterated.
+
+    Parameters
+    ----------
+    path
+        The file.
+    columns
+        In order.
+    read
+        Opens the file again and gives its records.
+    is_arff
+        Whether it is ARFF.
+    missing
+        Words that stand for a missing value, beside what the format has for one.
+    """
+
+    path: Path
+    columns: tuple[Column, ...]
+    read: Callable[[], Iterator[Record]]
+    is_arff: bool = False
+    missing: frozenset[str] = frozenset()
+
+    def __iter__(self) -> Iterator[Record]:
+        return map(self._without_words, self.read()) if self.missing else self.read()
+
+    def _without_words(self, record: Record) -> Record:
+        return replace(record, cells=[None if cell in self.missing else cell for cell in record.cells])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    def position(self, name: str, flag: str) -> int:
+        """Index of a column that ``flag`` names.
+
+        Raises
+        ------
+        FileError
+            When there is none, naming those there are.
+        """
+        if name in self.names:
+            return self.names.index(name)
+        raise FileError(self.path, f"{flag}: no column {name!r}; the columns are {listed(self.names)}")
+
+    def error(self, record: Record, column: int, reason: str) -> FileError:
+        """An error at a cell; ``column`` is the 0-based index."""
+        return FileError(self.path, reason, record.line, column + 1, self.columns[column].name)
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names in a message, not more than a line of them."""
+    return ", ".join(names[:most]) + (f", ... ({len(names):,} in all)" if len(names) > most else "")
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file with their 1-based numbers; line ends kept, a byte order mark removed.
+
+    Raises
+    ------
+    FileError
+        When the file cannot be opened or read, is no UTF-8, or a line is too long.
+    """
+    try:
+        with _open(path) as stream:
+            number = 0
+            while raw := stream.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(raw) > MAX_LINE_BYTES:
+                    raise FileError(path, f"is longer than {MAX_LINE_BYTES:,} bytes: no table?", number)
+                yield number, _decoded(path, number, raw)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FileError(path, f"cannot be read: {reason}") from None
+
+
+def _open(path: Path) -> IO[bytes]:
+    if path.name.lower().endswith(".gz"):
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    return path.open("rb")
+
+
+def _decoded(path: Path, number: int, raw: bytes) -> str:
+    if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
+        raw = raw[3:]
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        bad = raw[error.start]
+        raise FileError(
+            path, f"byte {error.start + 1} (0x{bad:02x}) is not UTF-8; convert the file to UTF-8", number
+        ) from None
+    if "\0" in text:
+        raise FileError(path, "holds a zero byte: this is not a text file", number)
+    return text

@@ -1,0 +1,173 @@
+"""What the server keeps in memory of each model in use: its schema, and its newest tree ready to classify.
+
+Both are swapped whole, never changed: a request works with the one it picked up. They are refreshed when the
+store changes, so that a classification does not read the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from quercus.proto.v1 import model_pb2
+from quercus.server.core.changes import Changes
+from quercus.server.wire.errors import Unavailable
+from quercus.server.wire.limits import MAX_CACHED_MODELS
+from quercus.server.wire.models import decode_specification
+from quercus.server.wire.schema import Schema
+from quercus.server.wire.trees import Classifier
+from quercus.storage.changes import Change
+from quercus.storage.errors import BeyondLog, FailedPrecondition, NotFound, StorageError
+from quercus.storage.store import Store
+
+_log = logging.getLogger(__name__)
+REFRESH_EVERY_S: Final = 0.01
+RETRY_S: Final = 0.5
+"""After which a tree that could not be read is read again."""
+PAIR_ATTEMPTS: Final = 3
+Read = Callable[..., Awaitable[Any]]
+
+
+class Catalogue:
+    """Schemas and classifiers by model.
+
+    Parameters
+    ----------
+    store : the open store.
+    read : runs a function in the threads that read the store.
+    changes : the change signal.
+    """
+
+    def __init__(self, store: Store, read: Read, changes: Changes) -> None:
+        self._store = store
+        self._read = read
+        self._changed: dict[str, Change] = {}  # models with a newer tree, by name
+        self._due = asyncio.Event()
+        changes.listen(self._notice)
+        self._schemas: dict[str, Schema] = {}
+        self._classifiers: dict[str, Classifier] = {}
+
+    async def schema(self, model: str) -> Schema:
+        """Return the schema of a model; ``NotFound`` when there is none."""
+        found = self._schemas.get(model)
+        return found if found is not None else await self.reload_schema(model)
+
+    async def reload_schema(self, model: str) -> Schema:
+        """Read the schema again: others may have added nominal values."""
+        schema: Schema = await self._read(_load_schema, self._store, model)
+        _keep(self._schemas, model, schema)
+        return schema
+
+    async def classifier(self, model: str, min_sequence: int = 0) -> Classifier:
+        """Return the newest classifier of a model.
+
+        Raises
+        ------
+        NotFound
+            When there is no such model.
+        FailedPrecondition
+            When it has no tree yet, or its log does not reach `min_sequence`.
+        Unavailable
+            When its newest tree is older than `min_sequence`.
+        """
+        found = self._classifiers.get(model)
+        if found is None or found.as_of < min_sequence:
+            await self._read(check_reached, self._store, model, min_sequence)
+            found = await self._load_classifier(model)
+        if found.as_of < min_sequence:
+            raise Unavailable(
+                f"the newest tree of {model} is grown up to sequence {found.as_of}, not yet to {min_sequence}"
+            )
+        return found
+
+    async def pair(self, model: str, min_sequence: int = 0) -> tuple[Classifier, Schema]:
+        """Return the newest classifier of a model and the schema of the same model.
+
+        Raises
+        ------
+        NotFound, FailedPrecondition, Unavailable
+            As `classifier`; also when another model takes the name again and again.
+        """
+        for _ in range(PAIR_ATTEMPTS):
+            classifier, schema = await self.classifier(model, min_sequence), await self.schema(model)
+            if classifier.key == schema.key:
+                return classifier, schema
+            self.forget(model)  # it was deleted, and another has its name
+        raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
+
+    def forget(self, model: str) -> None:
+        """Drop what is known of a model."""
+        self._schemas.pop(model, None)
+        self._classifiers.pop(model, None)
+
+    async def refresh_forever(self) -> None:
+        """Follow the store: swap in newer trees and drop models that are gone. Runs until cancelled."""
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            changed, self._changed = self._changed, {}
+            for change in changed.values():
+                try:
+                    await self._refresh(change)
+                except (NotFound, FailedPrecondition):
+                    self.forget(change.name)
+                except StorageError as error:
+                    _log.warning("cannot refresh model %s: %s", change.name, error)
+                    self._changed.setdefault(change.name, change)
+                    asyncio.get_running_loop().call_later(RETRY_S, self._due.set)
+                except Exception:
+                    _log.exception("cannot refresh model %s", change.name)
+            await asyncio.sleep(REFRESH_EVERY_S)  # a bound on the work: changes meanwhile are kept
+
+    def _notice(self, changes: Sequence[Change]) -> None:
+        """Of models that are known, drop what is gone at once, and remember what is to be read."""
+        for change in changes:
+            schema, classifier = self._schemas.get(change.name), self._classifiers.get(change.name)
+            gone = change.tree_version is None
+            for known in (schema, classifier):
+                if known is not None and (known.key == change.key) == gone:
+                    self.forget(change.name)
+            if classifier is not None and not gone and classifier.version != change.tree_version:
+                self._changed[change.name] = change
+                self._due.set()
+
+    async def _refresh(self, change: Change) -> None:
+        classifier = self._classifiers.get(change.name)
+        if classifier is not None and classifier.key == change.key:
+            await self._load_classifier(change.name)
+            await self.reload_schema(change.name)
+
+    async def _load_classifier(self, model: str) -> Classifier:
+        loaded: Classifier = await self._read(_load_classifier, self._store, model)
+        known = self._classifiers.get(model)
+        if known is not None and known.key == loaded.key and known.version > loaded.version:
+            return known
+        _keep(self._classifiers, model, loaded)
+        return loaded
+
+
+def check_reached(store: Store, model: str, min_sequence: int) -> None:
+    """Raise ``BeyondLog`` when the log of a model ends before `min_sequence`."""
+    if min_sequence:
+        BeyondLog.check(min_sequence, model, store.get_model(model).sequence_committed)
+
+
+def _load_schema(store: Store, model: str) -> Schema:
+    return Schema.of(store.get_model(model), store.vocabulary(model))
+
+
+def _load_classifier(store: Store, model: str) -> Classifier:
+    record = store.get_model(model)
+    if record.tree_version == 0:
+        raise FailedPrecondition(f"model {model} has no tree yet: try again in a moment")
+    specification = decode_specification(model_pb2.Specification.FromString(record.specification))
+    return Classifier.of(record.key, store.snapshot(model), specification)
+
+
+def _keep(cache: dict[str, Any], model: str, entry: Any) -> None:
+    cache.pop(model, None)
+    cache[model] = entry
+    if len(cache) > MAX_CACHED_MODELS:
+        del cache[next(iter(cache))]

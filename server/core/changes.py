@@ -1,0 +1,171 @@
+"""The change signal: notices which models the commits of any process changed, and wakes who waits for one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from quercus.server.wire.limits import MAX_REMEMBERED_CHANGES
+from quercus.storage.changes import Change
+
+_log = logging.getLogger(__name__)
+RETRY_S: Final = 0.2
+"""Time between two looks while the store cannot be read."""
+LOOK_SHARE: Final = 0.1
+"""Of the time that goes into looking.
+
+Where threads compete for the interpreter's lock a look takes milliseconds, and interrupts those who answer calls.
+"""
+LONGEST_PAUSE_S: Final = 0.1
+"""Between two looks, however long they take."""
+
+
+class Source(Protocol):
+    """What is watched: a store."""
+
+    def change_token(self) -> int:
+        """Return a number that differs after every commit: cheap, thread-safe."""
+
+    def changes(self, seen: int) -> Sequence[Change]:
+        """Return which models commits after a number changed."""
+
+
+class Changes:
+    """Polls the store's change token in a thread, reads what changed, and tells the event loop.
+
+    Parameters
+    ----------
+    source : the store.
+    poll_s : time between two looks, in seconds; more where a look takes more than `LOOK_SHARE` of it.
+    """
+
+    def __init__(self, source: Source, poll_s: float) -> None:
+        self._source = source
+        self._poll_s = poll_s
+        self._count = 0
+        self._all = 0  # the count when everybody was woken last
+        self._counts: dict[str, int] = {}  # of models that changed since
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+        self._listeners: list[Callable[[Sequence[Change]], None]] = []
+        self._stopping = threading.Event()
+        self._trouble = ""
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._poll, name="quercus-changes", daemon=True)
+
+    @property
+    def trouble(self) -> str:
+        """Why the store cannot be read at this moment, empty when it can."""
+        return self._trouble
+
+    @property
+    def count(self) -> int:
+        """How many times anything was told so far."""
+        return self._count
+
+    def start(self) -> None:
+        """Begin to poll."""
+        self._thread.start()
+
+    def listen(self, listener: Callable[[Sequence[Change]], None]) -> None:
+        """Have a function called in the event loop with every change that is noticed."""
+        self._listeners.append(listener)
+
+    def seen(self, model: str) -> int:
+        """Return what differs after every change of a model: remember it before a read, then wait for another."""
+        return self._counts.get(model, self._all)
+
+    async def wait(self, model: str, seen: int, timeout_s: float | None = None) -> bool:
+        """Wait until a model has changed since `seen`; False when the time was up first."""
+        if self.seen(model) != seen:
+            return True
+        mine: asyncio.Future[None] = self._loop.create_future()
+        waiting = self._waiting.setdefault(model, set())
+        waiting.add(mine)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await mine
+        except TimeoutError:
+            return False
+        finally:
+            waiting.discard(mine)
+            if not waiting and self._waiting.get(model) is waiting:
+                del self._waiting[model]
+        return True
+
+    def notify(self, changes: Sequence[Change]) -> None:
+        """Wake who waits for one of these models. Runs in the event loop."""
+        self._count += 1
+        for change in changes:
+            self._counts[change.name] = self._count
+            _wake(self._waiting.pop(change.name, ()))
+        for listener in self._listeners:
+            listener(changes)
+        if len(self._counts) > MAX_REMEMBERED_CHANGES:
+            self.notify_all()
+
+    def notify_all(self) -> None:
+        """Wake everyone, whatever they wait for. Runs in the event loop."""
+        self._count += 1
+        self._all = self._count
+        self._counts.clear()
+        waiting, self._waiting = self._waiting, {}
+        for each in waiting.values():
+            _wake(each)
+        for listener in self._listeners:
+            listener(())
+
+    async def close(self) -> None:
+        """Stop the thread and wake everyone a last time."""
+        self._stopping.set()
+        await asyncio.to_thread(self._thread.join)
+        self.notify_all()
+
+    def _poll(self) -> None:
+        token: int | None = None
+        newest = 0  # at the first look everything has changed
+        pause_s = self._poll_s
+        while not self._stopping.wait(pause_s):
+            started = time.monotonic()
+            try:
+                found = self._source.change_token()
+                if found != token:
+                    newest = self._look(newest)
+            except Exception as error:
+                if not self._trouble:
+                    _log.error("the store cannot be read: %s", error)
+                    self._say(str(error) or type(error).__name__)
+                self._stopping.wait(RETRY_S)
+                continue
+            token = found
+            if self._trouble:
+                _log.warning("the store can be read again")
+                self._say("")
+            took_s = time.monotonic() - started
+            pause_s = max(self._poll_s, min(took_s / LOOK_SHARE, LONGEST_PAUSE_S))
+
+    def _look(self, newest: int) -> int:
+        """Read what changed and tell it."""
+        changes = self._source.changes(newest)
+        if not changes:
+            return newest
+        self._tell(self.notify, changes)
+        return changes[-1].number
+
+    def _say(self, trouble: str) -> None:
+        """Tell those who wait, as for a change."""
+        self._trouble = trouble
+        self._tell(self.notify_all)
+
+    def _tell(self, function: Callable[..., None], *args: Sequence[Change]) -> None:
+        if not self._stopping.is_set():
+            self._loop.call_soon_threadsafe(function, *args)
+
+
+def _wake(waiting: set[asyncio.Future[None]] | tuple[()]) -> None:
+    for each in waiting:
+        if not each.done():
+            each.set_result(None)

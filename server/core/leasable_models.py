@@ -1,0 +1,167 @@
+"""Models that have something to ask, for labellers who wait for any model: read once for all, and only what changed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quercus.server.core.changes import Changes
+from quercus.server.core.model_status import LOOK_AGAIN_S
+from quercus.storage.changes import Change
+from quercus.storage.errors import StorageError
+from quercus.storage.queries.records import Policy
+from quercus.storage.records import ModelRecord
+from quercus.storage.store import Store
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A model with something to ask, and how it is labelled."""
+
+    record: ModelRecord
+    policy: Policy
+
+    @property
+    def mark(self) -> tuple[int, ...]:
+        """What decides who may lease of the model."""
+        return mark_of(self.record)
+
+
+def mark_of(record: ModelRecord) -> tuple[int, ...]:
+    """Return what decides who may lease of a model: as long as it stays, who was refused is refused again.
+
+    A mark may be older than the try that it is remembered with. Yet no later state that offers more has the same mark:
+    `times_opened` never falls, and while it stays queries only cease to be open.
+    """
+    return (
+        record.key,
+        record.tree_version,
+        record.sequence_grown,
+        record.sequence_asked,
+        record.times_opened,
+        record.queries_open,
+        record.queries_leased,
+        record.queries_answered,
+    )
+
+
+@dataclass(frozen=True)
+class _Look:
+    seen: int  # number of the newest change in it
+    at: float  # monotonic, when all models were looked at last
+    open: dict[int, Opening]  # by key
+
+
+class Openings:
+    """What may be leased, of all models.
+
+    A commit costs the models that it changed, however many there are and however many labellers wait. Queries that
+    come back without a commit (a lease that ended) are found by looking at all that has queries, every few seconds.
+
+    Parameters
+    ----------
+    store : the open store.
+    read : runs a function in the threads that read the store.
+    changes : the change signal.
+    """
+
+    def __init__(self, store: Store, read: Callable[..., Awaitable[Any]], changes: Changes) -> None:
+        self._store = store
+        self._read = read
+        self._changes = changes
+        self._look = _Look(0, float("-inf"), {})
+        self._reading = asyncio.Lock()
+        self._stamp = 0
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._following: asyncio.Task[None] | None = None
+        changes.listen(self._changed)
+
+    @property
+    def stamp(self) -> int:
+        """What differs after every change of what may be leased; remember it before a look, then wait for another."""
+        return self._stamp
+
+    async def look(self, *, fresh: bool = False) -> list[Opening]:
+        """Return the models that have something to ask.
+
+        Parameters
+        ----------
+        fresh : read now what changed, noticed or not: who begins to wait must see what he did before.
+        """
+        if fresh or time.monotonic() - self._look.at >= LOOK_AGAIN_S:
+            await self._refresh()
+        return list(self._look.open.values())
+
+    async def wait(self, seen: int, timeout_s: float | None = None) -> bool:
+        """Wait until what may be leased has changed since `seen`; False when the time was up first."""
+        if self._stamp != seen:
+            return True
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.add(mine)
+        if len(self._waiting) == 1:  # what changed while nobody waited was not read
+            self._changed(())
+        try:
+            async with asyncio.timeout(timeout_s):
+                await mine
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting.discard(mine)
+        return True
+
+    def _changed(self, _: Sequence[Change]) -> None:
+        if self._waiting and (self._following is None or self._following.done()):
+            self._following = asyncio.create_task(self._follow(), name="quercus-openings")
+
+    async def _follow(self) -> None:
+        """Read what changed until nothing more does; trouble of the store is told by the change signal."""
+        while self._waiting:
+            noticed = self._changes.count
+            try:
+                await self._refresh()
+            except StorageError:
+                self._wake()  # whoever looks now is told what is wrong
+            if noticed == self._changes.count:
+                return
+
+    async def _refresh(self) -> None:
+        async with self._reading:
+            before = self._look
+            look: _Look = await self._read(_look_again, self._store, before)
+            self._look = look
+            if {each.mark for each in look.open.values()} != {each.mark for each in before.open.values()}:
+                self._wake()
+
+    def _wake(self) -> None:
+        self._stamp += 1
+        waiting, self._waiting = self._waiting, set()
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+
+
+def _look_again(store: Store, before: _Look) -> _Look:
+    now = time.monotonic()
+    if now - before.at >= LOOK_AGAIN_S:
+        seen = store.newest_change()
+        return _Look(seen, now, _open(store, store.models_with_queries()))
+    changes = store.changes(before.seen)
+    if not changes:
+        return before
+    changed = {change.key for change in changes}
+    found = {key: opening for key, opening in before.open.items() if key not in changed}
+    return _Look(changes[-1].number, before.at, found | _open(store, store.models_of(sorted(changed))))
+
+
+def _open(store: Store, records: Sequence[ModelRecord]) -> dict[int, Opening]:
+    asking = {record.key: record for record in records if _has_something(record)}
+    policies = store.policies_of(sorted(asking)) if asking else {}
+    return {key: Opening(record, policies[key]) for key, record in asking.items()}
+
+
+def _has_something(record: ModelRecord) -> bool:
+    """Whether a query of the model may be leased by anybody."""
+    return bool(record.queries_open) and record.queries_answered + record.queries_leased < record.budget

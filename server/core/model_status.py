@@ -1,0 +1,102 @@
+"""Where a model stands, read once for all streams that wait on it, and not once for each."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from quercus.server.core.changes import Changes
+from quercus.server.wire.limits import MAX_CACHED_MODELS
+from quercus.storage.records import ModelRecord
+from quercus.storage.store import Store
+
+LOOK_AGAIN_S: Final = 5.0
+"""Who waits for something looks at the store at least this often, whatever the change signal says."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """A model, and until when nothing of it changes without a commit.
+
+    Attributes
+    ----------
+    record : the model.
+    until : monotonic time (seconds) when the next of its leases ends, a postponed query comes back, or it is to be
+        read again anyway.
+    """
+
+    record: ModelRecord
+    until: float
+
+    @property
+    def patience_s(self) -> float:
+        """How long to wait for a change before looking again, in seconds."""
+        return min(max(self.until - time.monotonic(), 0.0) + 0.001, LOOK_AGAIN_S)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    seen: int  # of the model's changes, before it began
+    task: asyncio.Task[Outlook]
+
+    def serves(self, seen: int) -> bool:
+        if self.seen != seen:
+            return False
+        if not self.task.done():
+            return True
+        fine = not self.task.cancelled() and self.task.exception() is None
+        return fine and 0.0 < self.task.result().until - time.monotonic() <= LOOK_AGAIN_S
+
+
+class Outlooks:
+    """The newest outlook of each model that somebody waits on.
+
+    Parameters
+    ----------
+    store : the open store.
+    read : runs a function in the threads that read the store.
+    changes : the change signal.
+    """
+
+    def __init__(self, store: Store, read: Callable[..., Awaitable[Any]], changes: Changes) -> None:
+        self._store = store
+        self._read = read
+        self._changes = changes
+        self._readings: dict[str, _Reading] = {}
+
+    async def of(self, model: str, *, fresh: bool = False) -> Outlook:
+        """Return where a model stands since the last change that was noticed.
+
+        Parameters
+        ----------
+        model : its id.
+        fresh : read it now: who begins to wait must see what he did before, noticed or not.
+
+        Raises
+        ------
+        NotFound
+            When there is no such model.
+        """
+        reading = self._readings.pop(model, None)
+        if fresh or reading is None or not reading.serves(self._changes.seen(model)):
+            reading = _Reading(self._changes.seen(model), asyncio.create_task(self._look(model)))
+            reading.task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        self._readings[model] = reading
+        if len(self._readings) > MAX_CACHED_MODELS:
+            del self._readings[next(iter(self._readings))]
+        return await asyncio.shield(reading.task)
+
+    async def _look(self, model: str) -> Outlook:
+        outlook: Outlook = await self._read(_look, self._store, model)
+        return outlook
+
+
+def _look(store: Store, model: str) -> Outlook:
+    now = time.monotonic()
+    left_s = store.next_change_s(model)
+    return Outlook(
+        store.get_model(model), now + min(LOOK_AGAIN_S if left_s is None else left_s, LOOK_AGAIN_S)
+    )

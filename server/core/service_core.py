@@ -1,0 +1,127 @@
+"""What every service stands on: the store behind a writer thread and reader threads, caches, signals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from google.protobuf.message import Message
+
+from quercus.server.config import Config
+from quercus.server.core.catalogue import Catalogue
+from quercus.server.core.changes import Changes
+from quercus.server.core.fair_queue import Turns
+from quercus.server.core.leasable_models import Openings
+from quercus.server.core.model_status import Outlooks
+from quercus.server.core.writer import Writer
+from quercus.server.wire.errors import Unavailable
+from quercus.server.wire.limits import INLINE_BYTES
+from quercus.storage.store import Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_END: Any = object()
+STOPPING = "the server is stopping: connect again in a moment"
+
+
+class Core:
+    """The store, its threads and the signals. Made and used in one event loop.
+
+    Parameters
+    ----------
+    store : the open store; `close` closes it.
+    config : of the server.
+    """
+
+    def __init__(self, store: Store, config: Config) -> None:
+        self.store = store
+        self.config = config
+        self.stopping = asyncio.Event()
+        self.writer = Writer(store)
+        self.changes = Changes(store, config.poll_ms / 1000)
+        self._pool = ThreadPoolExecutor(config.read_threads, thread_name_prefix="quercus-read")
+        self.catalogue = Catalogue(store, self.read, self.changes)
+        self.outlooks = Outlooks(store, self.read, self.changes)
+        self.openings = Openings(store, self.read, self.changes)
+        self.turns = Turns()
+        self._refresh: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start the threads."""
+        self.writer.start()
+        self.changes.start()
+        self._refresh = asyncio.create_task(self.catalogue.refresh_forever(), name="quercus-refresh")
+
+    async def close(self) -> None:
+        """Write what is queued, end the threads, close the store."""
+        if self._refresh is not None:
+            self._refresh.cancel()
+            await asyncio.wait([self._refresh])
+        await self.writer.close()
+        await self.changes.close()
+        await asyncio.to_thread(self._pool.shutdown)
+        await asyncio.to_thread(self.store.close)
+
+    async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that reads the store, or computes for more than a moment, in a thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, partial(function, *args, **kwargs))
+
+    async def write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that writes the store in the writer thread."""
+        return await self.writer.submit(partial(function, *args, **kwargs))
+
+    async def convert(
+        self, message: Message, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a conversion of `message`: at once when it is small, in a thread otherwise."""
+        if message.ByteSize() <= INLINE_BYTES:
+            return function(*args, **kwargs)
+        return await self.read(function, *args, **kwargs)
+
+    async def pause(self, change: Coroutine[Any, Any, bool]) -> None:
+        """Wait for a change, for as long as it is waited for; no longer than until the server stops."""
+        waiting = asyncio.ensure_future(change)
+        stop = asyncio.ensure_future(self.stopping.wait())
+        try:
+            await asyncio.wait({waiting, stop}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            stop.cancel()
+
+    async def requests(self, stream: AsyncIterator[T]) -> AsyncIterator[T]:
+        """Yield the messages of a stream until it ends; raise ``Unavailable`` when the server stops first."""
+        stop = asyncio.ensure_future(self.stopping.wait())
+        iterator = aiter(stream)
+        try:
+            while True:
+                message = asyncio.ensure_future(_next(iterator))
+                message.add_done_callback(_retrieve)  # the call may end while a message is awaited
+                try:
+                    await asyncio.wait({message, stop}, return_when=asyncio.FIRST_COMPLETED)
+                    if not message.done():
+                        raise Unavailable(STOPPING)
+                finally:
+                    if not message.done():
+                        message.cancel()
+                if message.result() is _END:
+                    return
+                yield message.result()
+        finally:
+            stop.cancel()
+
+
+def _retrieve(future: asyncio.Future[Any]) -> None:
+    """Look at the exception of a future that perhaps nobody awaits any more."""
+    if not future.cancelled():
+        future.exception()
+
+
+async def _next(iterator: AsyncIterator[T]) -> T:
+    try:
+        return await anext(iterator)
+    except StopAsyncIteration:
+        return _END  # type: ignore[no-any-return]

@@ -1,0 +1,226 @@
+"""The one thread that writes to the store: no commit on the event loop, small pushes share a commit.
+
+A commit costs more than a row does. So who was acknowledged together is waited for a moment, to be written together
+again; who pushes alone waits for nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from quercus.server.wire.limits import GROUP_ROWS, PENDING_BYTES
+from quercus.storage.errors import StorageError
+from quercus.storage.records import Appended, Push
+from quercus.storage.store import Store
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class _Job:
+    future: asyncio.Future[Any]
+    run: Callable[[], Any] | None = None
+    push: Push | None = None
+
+
+_STOP: Final = None
+LOOK_S: Final = 1.0
+"""Between two looks whether the store takes writes, or takes them again."""
+GATHER_S: Final = 0.05
+"""For how long pushes gather at most, while others come; when none does, for as long as the last commit took.
+
+On a busy machine a round of 64 calls takes some 40 ms. Whoever commits sooner commits a part of them, again and again.
+"""
+GATHER_ROWS: Final = 64
+"""So many rows cost about as much as the commit does: they are committed at once, while more are read."""
+
+
+class Writer:
+    """Runs every write, in order, in one thread; answers through futures of the event loop.
+
+    A store that takes no writes (a full disk, say) refuses each with the reason, and is tried again every second.
+
+    Parameters
+    ----------
+    store : the open store.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._loop = asyncio.get_running_loop()
+        self._queue: queue.SimpleQueue[Sequence[_Job | None]] = queue.SimpleQueue()
+        self._gathered: list[_Job] = []
+        self._gathered_rows = 0
+        self._expected = 1  # pushes that may come at the same time, as after the last commit
+        self._gap_s = 0.0  # what the last commit took
+        self._thread = threading.Thread(target=self._work, name="quercus-writer", daemon=True)
+        self._pending_bytes = 0
+        self._room = asyncio.Event()
+        self._trouble = store.write_trouble
+        self._look_at = time.monotonic() + LOOK_S
+        self.commits = 0  # groups of pushes committed: fewer than pushes when they share commits
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs, or groups of pushes, the thread has not taken yet."""
+        return self._queue.qsize() + len(self._gathered)
+
+    @property
+    def trouble(self) -> str:
+        """Why the store takes no writes at this moment, empty when it does."""
+        return self._trouble
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    async def push(self, push: Push) -> asyncio.Future[Appended]:
+        """Queue a batch; the future is done once it is committed. Waits while too much is queued already."""
+        while self._pending_bytes > PENDING_BYTES:
+            self._room.clear()
+            await self._room.wait()
+        size = size_bytes(push)
+        self._pending_bytes += size
+        future: asyncio.Future[Appended] = self._loop.create_future()
+        future.add_done_callback(lambda done: self._release(done, size))
+        self._gather(_Job(future, push=push), len(push.ids))
+        return future
+
+    def submit(self, run: Callable[[], T]) -> asyncio.Future[T]:
+        """Queue any other write; the future has what `run` returned."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._hand_over(_Job(future, run=run))
+        return future
+
+    async def close(self) -> None:
+        """Write what is queued, then end the thread."""
+        self._hand_over(_STOP)
+        await asyncio.to_thread(self._thread.join)
+
+    def _gather(self, job: _Job, rows: int) -> None:
+        self._gathered.append(job)
+        self._gathered_rows += rows
+        count = len(self._gathered)
+        if count >= self._expected or self._gathered_rows >= GATHER_ROWS:
+            self._hand_over()
+        elif count == 1:
+            now = self._loop.time()
+            self._loop.call_at(now + self._gap_s, self._wait, self._gathered, 1, now + GATHER_S)
+
+    def _wait(self, gathered: list[_Job], count: int, until: float) -> None:
+        """Hand pushes over that have gathered, unless others have come since there were `count`."""
+        if gathered is not self._gathered:  # they are handed over
+            return
+        now = self._loop.time()
+        if len(gathered) > count and now < until:
+            self._loop.call_at(min(now + self._gap_s, until), self._wait, gathered, len(gathered), until)
+        else:
+            self._hand_over()
+
+    def _hand_over(self, *more: _Job | None) -> None:
+        """Give the thread what has gathered and what comes after it, in order and at once."""
+        if self._gathered or more:
+            self._queue.put((*self._gathered, *more))
+        self._gathered, self._gathered_rows = [], 0
+
+    def _release(self, done: asyncio.Future[Appended], size: int) -> None:
+        if not done.cancelled():
+            done.exception()  # looked at: a stream that ended leaves nobody who would
+        self._pending_bytes -= size
+        self._room.set()
+
+    def _work(self) -> None:
+        stopping = False
+        while not stopping:
+            jobs = self._taken()
+            stopping = _STOP in jobs
+            self._run_all([job for job in jobs if job is not None and not job.future.cancelled()])
+            self._look()
+
+    def _taken(self) -> list[_Job | None]:
+        """All jobs that wait; none when it is time to look at the store first."""
+        jobs: list[_Job | None] = []
+        with suppress(queue.Empty):
+            jobs += self._queue.get(timeout=max(0.0, self._look_at - time.monotonic()))
+            while True:
+                jobs += self._queue.get_nowait()
+        return jobs
+
+    def _look(self) -> None:
+        """Notice that the store takes no writes, and when it does again."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + LOOK_S
+            with suppress(StorageError):  # which the store remembers
+                if self._store.write_trouble:
+                    self._store.try_to_write()
+                else:
+                    self._store.check_room()
+        trouble = self._store.write_trouble
+        if trouble and not self._trouble:
+            _log.error("nothing can be written, only read: %s", trouble)
+        elif self._trouble and not trouble:
+            _log.warning("the store takes writes again")
+        self._trouble = trouble
+
+    def _run_all(self, jobs: Sequence[_Job]) -> None:
+        group: list[_Job] = []
+        rows = 0
+        for job in jobs:
+            if job.push is not None and rows + len(job.push.ids) <= GROUP_ROWS:
+                group.append(job)
+                rows += len(job.push.ids)
+                continue
+            self._commit(group)
+            group, rows = ([], 0) if job.push is None else ([job], len(job.push.ids))
+            if job.run is not None:
+                self._run_one(job, job.run)
+        self._commit(group)
+
+    def _run_one(self, job: _Job, run: Callable[[], Any]) -> None:
+        try:
+            outcome = run()
+        except Exception as error:
+            outcome = error
+        self._settle([(job, outcome)])
+
+    def _commit(self, group: Sequence[_Job]) -> None:
+        if not group:
+            return
+        started = time.monotonic()
+        try:
+            outcomes: Sequence[Any] = self._store.append_group(
+                [job.push for job in group if job.push is not None]
+            )
+        except Exception as error:
+            outcomes = [error] * len(group)
+        self.commits += 1
+        self._gap_s = min(time.monotonic() - started, GATHER_S)
+        self._settle(list(zip(group, outcomes, strict=True)))
+
+    def _settle(self, done: Sequence[tuple[_Job, Any]]) -> None:
+        def settle() -> None:
+            self._expected = len(done) + len(self._gathered)
+            for job, outcome in done:
+                if job.future.cancelled():
+                    continue
+                if isinstance(outcome, Exception):
+                    job.future.set_exception(outcome)
+                else:
+                    job.future.set_result(outcome)
+
+        self._loop.call_soon_threadsafe(settle)
+
+
+def size_bytes(push: Push) -> int:
+    """Return roughly what a batch holds in memory."""
+    return int(push.values.nbytes) + sum(map(len, push.labels)) + sum(map(len, push.ids))

@@ -1,0 +1,295 @@
+"""Who may call what: roles, bearer tokens, and the caller of the call under way.
+
+A token is ``quercus_{id}_{secret}``. The store keeps its id and the SHA-256 of its secret, which is 256 random bits:
+no salt and no slow hash could make it harder to guess. What is cached here is as old as `FRESH_S` at the most, so a
+token that is revoked counts no more a moment later, also in streams that are open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Collection
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.server.wire.errors import PermissionDenied, Unauthenticated
+from quercus.storage.access import Access, TokenRecord
+
+READER: Final = "reader"
+SENSOR: Final = "sensor"
+LABELLER: Final = "labeller"
+CORRECTOR: Final = "corrector"
+OPERATOR: Final = "operator"
+ROLES: Final = (READER, SENSOR, LABELLER, CORRECTOR, OPERATOR)
+
+FRESH_S: Final = 0.5
+MISS_S: Final = 0.1
+"""For tokens that are not known the store is read again, but never sooner than this."""
+
+_ANYONE: Final = frozenset(ROLES)
+_READ: Final = frozenset({READER, OPERATOR})
+_WRITE: Final = frozenset({SENSOR, OPERATOR})
+_LABEL: Final = frozenset({LABELLER, OPERATOR})
+_CORRECT: Final = frozenset({LABELLER, CORRECTOR, OPERATOR})
+_OPERATE: Final = frozenset({OPERATOR})
+
+PERMISSIONS: Final[dict[str, frozenset[str]]] = {
+    "ModelService/CreateModel": _OPERATE,
+    "ModelService/GetModel": _ANYONE,
+    "ModelService/ListModels": _ANYONE,
+    "ModelService/UpdateModel": _OPERATE,
+    "ModelService/DeleteModel": _OPERATE,
+    "InstanceService/PushInstances": _WRITE,
+    "InstanceService/PushBatch": _WRITE,
+    "InstanceService/ListInstances": _READ,
+    "InstanceService/GetInstance": _READ,
+    "InstanceService/StateEvidence": _LABEL,
+    "QueryService/LeaseQueries": _LABEL,
+    "QueryService/StreamQueries": _LABEL,
+    "QueryService/AnswerQuery": _LABEL,
+    "QueryService/RefuseQuery": _LABEL,
+    "QueryService/ExtendLease": _LABEL,
+    "QueryService/ReturnQuery": _LABEL,
+    "QueryService/ReleaseLease": _OPERATE,
+    "QueryService/CorrectAnswer": _CORRECT,
+    "QueryService/UndoAnswer": _CORRECT,
+    "QueryService/ListQueries": _READ | _CORRECT,
+    "QueryService/ListQueryHistory": _READ | {CORRECTOR},
+    "QueryService/StreamAnswers": _READ | _CORRECT,
+    "QueryService/ListLabellers": _READ,
+    "QueryService/GetLabellingPolicy": _ANYONE,
+    "QueryService/UpdateLabellingPolicy": _OPERATE,
+    "ClassifyService/Classify": _READ,
+    "ClassifyService/ClassifyStream": _READ,
+    "TreeService/GetTree": _READ,
+    "TreeService/WatchTree": _READ,
+    "TreeService/RenderTree": _READ,
+    "AdminService/GetStatus": _READ,
+    "AdminService/SetLogLevel": _OPERATE,
+}
+"""Which roles may call each RPC; one that is not here is the operator's."""
+
+ADMINISTRATIVE: Final = frozenset(
+    {
+        "ModelService/CreateModel",
+        "ModelService/UpdateModel",
+        "ModelService/DeleteModel",
+        "AdminService/SetLogLevel",
+        "QueryService/UpdateLabellingPolicy",
+        "QueryService/ReleaseLease",
+    }
+)
+"""RPCs that the audit log keeps."""
+
+WHOLE_SERVER: Final = frozenset({"AdminService/SetLogLevel"})
+"""RPCs that change what all models share: not for a token that is for some models only."""
+
+_TOKEN: Final = re.compile(r"quercus_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Whoever calls.
+
+    Attributes
+    ----------
+    name : for whom the token speaks; labellers label under it.
+    roles : what it may do.
+    models : the models it may touch; None: all.
+    token_id : public part of the token; what it leases is given back when it counts no more.
+    """
+
+    name: str
+    roles: frozenset[str]
+    models: frozenset[str] | None
+    token_id: str = ""
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether it may act for others."""
+        return OPERATOR in self.roles
+
+    def may_touch(self, model: str) -> bool:
+        """Whether the model is granted."""
+        return self.models is None or model in self.models
+
+
+_caller: ContextVar[Principal | None] = ContextVar("quercus_caller", default=None)
+
+
+def caller() -> Principal | None:
+    """Who makes the call under way; None where no token is asked for."""
+    return _caller.get()
+
+
+def speaker(labeller: str) -> str:
+    """Return in whose name the caller speaks: the token's, unless it is an operator's or there is none.
+
+    Raises
+    ------
+    PermissionDenied
+        When the name is another than the token's.
+    """
+    principal = _caller.get()
+    if principal is None or (principal.is_operator and labeller):
+        return labeller
+    if labeller not in {"", principal.name}:
+        raise PermissionDenied(f"labeller: is {labeller[:60]!r}, but the token speaks for {principal.name!r}")
+    return principal.name
+
+
+def corrects_all() -> bool:
+    """Whether the caller may correct what others answered, whatever the labelling policy says."""
+    principal = _caller.get()
+    return principal is not None and CORRECTOR in principal.roles
+
+
+def set_caller(principal: Principal | None) -> None:
+    """Say who makes the call under way; it holds in the task of the call."""
+    _caller.set(principal)
+
+
+def short_name(method: str) -> str:
+    """Return ``Service/Method`` of ``/quercus.v1.Service/Method``."""
+    return method.rpartition(".")[2]
+
+
+def check_permission(principal: Principal, method: str) -> None:
+    """Raise `PermissionDenied` unless the caller's roles, and models, allow the method."""
+    allowed = PERMISSIONS.get(short_name(method), _OPERATE)
+    if not principal.roles & allowed:
+        have, need = ", ".join(sorted(principal.roles)), " or ".join(sorted(allowed))
+        raise PermissionDenied(
+            f"the token of {principal.name} has the role {have}; {short_name(method)} needs {need}"
+        )
+    if principal.models is not None and short_name(method) in WHOLE_SERVER:
+        raise PermissionDenied(
+            f"the token of {principal.name} is for some models only; {short_name(method)} changes the whole server"
+        )
+
+
+def issue(
+    access: Access,
+    name: str,
+    roles: Collection[str],
+    models: Collection[str] | None = None,
+    duration_s: float | None = None,
+) -> tuple[str, TokenRecord]:
+    """Make a token and store what is needed to know it again.
+
+    Parameters
+    ----------
+    access : of the store.
+    name : for whom it speaks: 1 to 63 of ``A-Z a-z 0-9 . _ @ -``, a letter or digit first.
+    roles : at least one of `ROLES`.
+    models : names of the models it may touch; None: all.
+    duration_s : after which it expires, in seconds; None: never.
+
+    Returns
+    -------
+    str, TokenRecord : the token, shown this once, and its record.
+
+    Raises
+    ------
+    InvalidInput
+        When one of these is broken.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise InvalidInput(
+            "name", f"is {shown(name)}, must be 1 to 63 of A-Z a-z 0-9 . _ @ -, a letter or digit first"
+        )
+    unknown = sorted(set(roles) - set(ROLES))
+    if unknown or not roles:
+        raise InvalidInput("roles", f"are {', '.join(unknown) or 'none'}, must be some of {', '.join(ROLES)}")
+    if duration_s is not None and not 0 < duration_s <= 100 * 366 * 86_400:
+        raise InvalidInput("duration_s", f"is {duration_s:g}, must be positive and at most 100 years")
+    token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    granted = None if models is None else frozenset(models)
+    record = access.create_token(
+        token_id, name, digest(secret), roles=frozenset(roles), models=granted, duration_s=duration_s
+    )
+    return f"quercus_{token_id}_{secret}", record
+
+
+def digest(secret: str) -> bytes:
+    """Return what the store keeps of a secret."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+class Authority:
+    """Knows a caller by the token.
+
+    Parameters
+    ----------
+    load : reads all tokens of the store, in a thread.
+    clock : seconds since 1970, for expiry.
+    """
+
+    def __init__(
+        self, load: Callable[[], Awaitable[list[TokenRecord]]], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._load = load
+        self._clock = clock
+        self._records: dict[str, TokenRecord] = {}
+        self._loaded_at = float("-inf")  # monotonic
+        self._loading = asyncio.Lock()
+
+    async def reload(self) -> None:
+        """Read the tokens now, rather than when those that are known are `FRESH_S` old."""
+        async with self._loading:
+            await self._load_all()
+
+    async def _load_all(self) -> None:
+        started = time.monotonic()
+        self._records = {record.id: record for record in await self._load()}
+        self._loaded_at = started
+
+    async def admit(self, authorization: str | None) -> Principal:
+        """Return who speaks.
+
+        Parameters
+        ----------
+        authorization : the metadata of that name, ``Bearer {token}``.
+
+        Raises
+        ------
+        Unauthenticated
+            Without saying whether the token exists.
+        """
+        if authorization is None:
+            raise Unauthenticated(
+                "this server asks for a token: give the client one in QUERCUS_TOKEN or with --token-file"
+            )
+        scheme, _, token = authorization.partition(" ")
+        found = _TOKEN.fullmatch(token.strip())
+        if scheme.lower() != "bearer" or found is None:
+            raise Unauthenticated("the token is malformed: it must be as `quercus tokens create` printed it")
+        record = await self._find(found[1])
+        kept = record.digest if record is not None else bytes(32)
+        same = hmac.compare_digest(kept, digest(found[2]))
+        if record is None or not same:
+            raise Unauthenticated("the token is not known to this server")
+        if not record.is_live(self._clock()):
+            how = "expired" if record.revoked_at is None else "was revoked"
+            raise Unauthenticated(f"the token of {record.name} {how}: ask the operator for another")
+        return Principal(record.name, record.roles, record.models, record.id)
+
+    async def _find(self, token_id: str) -> TokenRecord | None:
+        asked_at = time.monotonic()
+        age = asked_at - self._loaded_at
+        if token_id in self._records and age <= FRESH_S:
+            return self._records[token_id]
+        if token_id not in self._records and age < MISS_S:  # it may have been made a moment ago
+            await asyncio.sleep(MISS_S - age)
+        async with self._loading:
+            if self._loaded_at < asked_at:  # else somebody else has looked meanwhile
+                await self._load_all()
+        return self._records.get(token_id)

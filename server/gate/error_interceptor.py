@@ -1,0 +1,126 @@
+"""The catch-all: domain errors become their status, anything else is logged and leaks nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+from google.rpc import code_pb2
+from grpc import aio
+
+from quercus.server.gate.handlers import Handler, Wrapped, rewrap
+from quercus.server.wire.errors import Failure, failure, is_out_of_memory, to_failure
+
+_log = logging.getLogger(__name__)
+
+
+class CatchAll(aio.ServerInterceptor):
+    """Turn every exception of a handler into a status with details.
+
+    An exception that no servicer is expected to raise is a bug: it is logged with its trace under a reference, and the
+    client sees the reference only. Responses are serialised here, so that one for which there is no memory ends with a
+    status as well. Made and used in one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._wrapped = Wrapped(self._wrap)
+        self._streams = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    async def streams_end(self, timeout_s: float) -> bool:
+        """Wait until no stream to a client is open; False when the time was up first."""
+        try:
+            await asyncio.wait_for(self._quiet.wait(), timeout_s)
+        except TimeoutError:
+            return False
+        return True
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether a stream to a client is open."""
+        return self._streams > 0
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
+    ) -> Handler:
+        """Wrap the handler of the method."""
+        return self._wrapped.of(handler_call_details.method, await continuation(handler_call_details))
+
+    def _wrap(self, method: str, handler: Handler) -> Handler:
+        read, write = handler.request_deserializer, handler.response_serializer
+        if inspect.iscoroutinefunction(handler.unary_stream or handler.stream_stream):
+            codecs = read, write  # it writes through the context
+        else:
+            codecs = read, None
+        return rewrap(
+            handler,
+            unary=lambda behaviour, _: _guard_unary(method, behaviour, write or bytes),
+            stream=lambda behaviour, _: self._counted(_guard_stream(method, behaviour, write or bytes)),
+            codecs=codecs,
+        )
+
+    def _counted(self, behaviour: Any) -> Any:
+        async def counted(request: Any, context: Any) -> AsyncIterator[Any]:
+            self._streams += 1
+            self._quiet.clear()
+            try:
+                async with aclosing(behaviour(request, context)) as responses:
+                    async for response in responses:
+                        yield response
+            finally:
+                self._streams -= 1
+                if not self._streams:
+                    self._quiet.set()
+
+        return counted
+
+
+def _guard_unary(method: str, behaviour: Any, write: Callable[[Any], bytes]) -> Any:
+    async def guarded(request: Any, context: Any) -> Any:
+        try:
+            return write(await behaviour(request, context))
+        except (aio.AbortError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            await _abort(method, error, context)
+
+    return guarded
+
+
+def _guard_stream(method: str, behaviour: Any, write: Callable[[Any], bytes]) -> Any:
+    async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
+        try:
+            result = behaviour(request, context)
+            if inspect.isawaitable(result):  # a handler that writes through the context
+                await result
+                return
+            async with aclosing(result) as responses:
+                async for response in responses:
+                    yield write(response)
+        except (aio.AbortError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            await _abort(method, error, context)
+
+    return guarded
+
+
+async def _abort(method: str, error: Exception, context: Any) -> None:
+    refused = to_failure(error) or _bug(method, error)
+    if is_out_of_memory(error):
+        _log.warning("%s: %s", method, refused.message)
+    await context.abort(
+        refused.code, refused.message, (*refused.metadata, *(context.trailing_metadata() or ()))
+    )
+
+
+def _bug(method: str, error: Exception) -> Failure:
+    reference = secrets.token_hex(6)
+    _log.error("%s failed (reference %s)", method, reference, exc_info=error)
+    return failure(code_pb2.INTERNAL, f"internal error, logged by the server under reference {reference}")

@@ -1,0 +1,354 @@
+"""Lets in who may call, and writes administrative calls into the audit log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import DecodeError
+from grpc import aio
+
+from quercus.belief.errors import InvalidInput
+from quercus.server.core.service_core import Core
+from quercus.server.gate.access import (
+    ADMINISTRATIVE,
+    Authority,
+    Principal,
+    check_permission,
+    set_caller,
+    short_name,
+)
+from quercus.server.gate.handlers import Handler, Wrap, Wrapped, metadata_of, rewrap
+from quercus.server.gate.message_reading import Reader
+from quercus.server.gate.observing import PATIENT
+from quercus.server.gate.throttle import Memory, Rates, Streams
+from quercus.server.labelling.leasing import ANY
+from quercus.server.wire.errors import PermissionDenied, ResourceExhausted, Unauthenticated, to_failure
+from quercus.server.wire.limits import INLINE_BYTES
+from quercus.server.wire.names import MODEL_ID, parse_query
+from quercus.storage.errors import NotFound, StorageError
+
+_audit = logging.getLogger("quercus.audit")
+LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/SetLogLevel"})
+"""Calls that are let in however short memory is."""
+
+REFUSALS_PER_S: Final = 1.0
+"""Refused calls of one caller, or of all strangers, that the audit log takes: nobody may fill the disk with them."""
+
+STRANGER: Final = "a stranger"
+UNREAD: Final = "unread"
+"""What a call is about whose message is none, or was not read."""
+
+REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
+
+AUTHORIZATION: Final = "authorization"
+OPEN_PREFIX: Final = "/grpc.health."
+"""Probes need no token: whether a server is well is no secret."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What one caller may have, and whether there is room for more work."""
+
+    rates: Rates
+    streams: Streams
+    memory: Memory
+    refusals: Rates = field(default_factory=lambda: Rates(REFUSALS_PER_S))
+
+
+class Guard(aio.ServerInterceptor):
+    """Asks every call for its token, and every message for what it may touch; holds callers to their bounds.
+
+    Parameters
+    ----------
+    core : of the server.
+    authority : None: anyone may call, and only the audit log is written.
+    bounds : of callers.
+    """
+
+    def __init__(self, core: Core, authority: Authority | None, bounds: Bounds) -> None:
+        self._core = core
+        self._authority = authority
+        self._bounds = bounds
+        self._wrapped = Wrapped(self._wrap)
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
+    ) -> Handler:
+        """Wrap the handler of the method; where the token does not count, nothing of the request is read."""
+        method = handler_call_details.method
+        handler = self._wrapped.of(method, await continuation(handler_call_details))
+        if handler is None or self._authority is None or not _reads_first(method, handler):
+            return handler
+        try:
+            await self._authority.admit(metadata_of(handler_call_details, AUTHORIZATION))
+        except Exception as error:  # told by what the interceptors further out call
+            _refusal.set(error)
+            return _REFUSING[handler.response_streaming]
+        return handler
+
+    def _wrap(self, method: str, handler: Handler) -> Handler:
+        reader = Reader(handler.request_deserializer, self._core.read)
+        codecs = None, handler.response_serializer  # a request is read when it is let in
+        if method.startswith(OPEN_PREFIX):
+            return rewrap(
+                handler, unary=_reading(reader), stream=lambda b, _: self._bounded(reader, b), codecs=codecs
+            )
+        gate = _Gate(self._core, self._authority, self._bounds, method, reader)
+        audited = short_name(method) in ADMINISTRATIVE
+
+        def unary(behaviour: Any, streams_in: bool) -> Any:
+            guarded = gate.unary(behaviour, streams_in)
+            return gate.audited(guarded) if audited else guarded
+
+        return rewrap(handler, unary=unary, stream=gate.stream, codecs=codecs)
+
+    def _bounded(self, reader: Reader, behaviour: Any) -> Any:
+        """Wrap a stream that needs no token: an address has as many as it may, and leaves calls to others."""
+
+        async def bounded(data: bytes, context: Any) -> None:
+            with self._bounds.streams.opened(_address(context)):
+                await behaviour(await reader.read(data), context)
+
+        return bounded
+
+
+_refusal: ContextVar[Exception] = ContextVar("quercus_refusal")
+"""Why the call under way is refused before its request is read."""
+
+
+async def _refuse(requests: Any, context: Any) -> bytes:
+    raise _refusal.get()
+
+
+async def _refuse_stream(requests: Any, context: Any) -> AsyncIterator[bytes]:
+    raise _refusal.get()
+    yield b""
+
+
+_REFUSING: Final[dict[bool, Handler]] = {
+    False: grpc.stream_unary_rpc_method_handler(_refuse),
+    True: grpc.stream_stream_rpc_method_handler(_refuse_stream),
+}
+"""Handlers by whether they answer with a stream: they take requests as a stream, of which they read nothing."""
+
+
+def _reads_first(method: str, handler: Handler) -> bool:
+    """Whether gRPC reads a request before the handler is called, and nothing but the token is wanted of it.
+
+    The audit log keeps what administrative calls were about, also of strangers.
+    """
+    is_audited = short_name(method) in ADMINISTRATIVE
+    return not (handler.request_streaming or is_audited or method.startswith(OPEN_PREFIX))
+
+
+def _reading(reader: Reader) -> Wrap:
+    def wrap(behaviour: Any, _: bool) -> Any:
+        async def read(data: bytes, context: Any) -> Any:
+            return await behaviour(await reader.read(data), context)
+
+        return read
+
+    return wrap
+
+
+class _Gate:
+    """What the calls of one method have to pass, at their start and with every message."""
+
+    def __init__(
+        self, core: Core, authority: Authority | None, bounds: Bounds, method: str, reader: Reader
+    ) -> None:
+        self._core = core
+        self._reader = reader
+        self._authority = authority
+        self._bounds = bounds
+        self._is_work = short_name(method) not in LIGHT
+        self._is_patient = method.rpartition("/")[2] in PATIENT
+        self._method = method
+
+    async def admit(self, context: Any) -> Principal | None:
+        """Return who calls; raises unless they may, still."""
+        if self._authority is None:
+            return None
+        principal = await self._authority.admit(metadata_of(context, AUTHORIZATION))
+        check_permission(principal, self._method)
+        return principal
+
+    async def check(self, data: bytes, context: Any) -> Any:
+        """Let a message pass and return it, or raise; it is read when all is said that needs no reading."""
+        principal = await self.admit(context)
+        set_caller(principal)
+        self._bounds.rates.take(_caller_name(principal, context))
+        if self._is_work:
+            self._bounds.memory.check()
+        request = await self._reader.read(data)
+        if principal is not None:
+            await self._check_message(request, principal)
+        return request
+
+    async def _check_message(self, request: Any, principal: Principal) -> None:
+        for model in named_models(request):
+            if model != ANY and not principal.may_touch(model):  # of any model only those granted are leased
+                raise PermissionDenied(f"the token of {principal.name} is not for the model {model[:80]}")
+        _check_labeller(request, principal)
+        if not principal.is_operator:
+            for part in held(request):
+                await self._check_holder(part, principal)
+
+    async def _check_holder(self, request: Any, principal: Principal) -> None:
+        """A lease token counts only in the hands it was given to, also after the lease has ended."""
+        try:
+            model, number = parse_query(request.name)
+            holder = await self._core.read(self._core.store.holder, model, number, request.lease_token)
+        except (InvalidInput, NotFound):  # which the service says better
+            return
+        if holder not in {"", principal.name}:
+            raise PermissionDenied(f"the lease of {request.name} was given to another labeller")
+
+    def unary(self, behaviour: Any, streams_in: bool) -> Any:
+        """Wrap a handler with one response."""
+
+        async def guarded(data: Any, context: Any) -> Any:
+            if streams_in:
+                return await behaviour(self._checked(data, context), context)
+            response = await behaviour(await self.check(data, context), context)
+            if self._is_patient:  # still; what was leased meanwhile is open again when the lease ends
+                await self.admit(context)
+            return response
+
+        return guarded
+
+    def stream(self, behaviour: Any, streams_in: bool) -> Any:
+        """Wrap a handler with many responses, each of which the caller must still be allowed to see."""
+
+        async def guarded(data: Any, context: Any) -> AsyncIterator[Any]:
+            principal = await self.admit(context)
+            set_caller(principal)
+            with self._bounds.streams.opened(_caller_name(principal, context)):
+                asked = self._checked(data, context) if streams_in else await self.check(data, context)
+                async with aclosing(behaviour(asked, context)) as responses:
+                    async for response in responses:
+                        await self.admit(context)
+                        yield response
+
+        return guarded
+
+    async def _checked(self, messages: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
+        async for data in messages:
+            yield await self.check(data, context)
+
+    def audited(self, behaviour: Any) -> Any:
+        """Wrap an administrative handler: who did what, and how it ended, goes into the audit log."""
+
+        async def guarded(data: bytes, context: Any) -> Any:
+            outcome = "OK"
+            try:
+                return await behaviour(data, context)
+            except BaseException as error:
+                failure = to_failure(error)
+                outcome = failure.code.name if failure is not None else type(error).__name__
+                raise
+            finally:
+                await asyncio.shield(self._record(data, context, outcome))
+
+        return guarded
+
+    async def _record(self, data: bytes, context: Any, outcome: str) -> None:
+        who = await self._who(context)
+        if outcome in REFUSED and not self._is_worth_a_line(who):
+            return
+        action, target = self._method.rpartition("/")[2], await self._about(data, outcome)
+        _audit.info("%s %s %s: %s", who, action, target, outcome)
+        try:
+            await self._core.write(self._core.store.access.record, who, action, target, outcome)
+        except Exception as error:  # the call itself has ended; a store that takes nothing is told elsewhere
+            _audit.error("the audit log could not be written: %s", error)
+
+    async def _about(self, data: bytes, outcome: str) -> str:
+        """Say what a call is about; a large message of somebody who is refused is not read for it."""
+        if outcome in REFUSED and len(data) > INLINE_BYTES:
+            return UNREAD
+        try:
+            return _target(await self._reader.read(data))
+        except (InvalidInput, DecodeError, MemoryError):
+            return UNREAD
+
+    def _is_worth_a_line(self, who: str) -> bool:
+        try:
+            self._bounds.refusals.take(STRANGER if who.startswith(STRANGER) else who)
+        except ResourceExhausted:
+            return False
+        return True
+
+    async def _who(self, context: Any) -> str:
+        if self._authority is None:
+            return f"anyone at {context.peer()}"
+        try:
+            return (await self._authority.admit(metadata_of(context, AUTHORIZATION))).name
+        except Unauthenticated:
+            return f"{STRANGER} at {context.peer()}"
+        except StorageError:  # the line is written nevertheless, and bounded as a stranger's
+            return f"{STRANGER} at {context.peer()}, the tokens cannot be read"
+
+
+def _caller_name(principal: Principal | None, context: Any) -> str:
+    """Return who is held to the bounds: a token's name, else the address without the port."""
+    return _address(context) if principal is None else principal.name
+
+
+def _address(context: Any) -> str:
+    peer: str = context.peer()
+    return peer.rpartition(":")[0] or peer
+
+
+def _target(request: Any) -> str:
+    """Say what a call is about: a line of the log, whatever a stranger calls a model."""
+    model = next(iter(named_models(request)), None)
+    if model is None:
+        return "server"
+    return f"models/{model if MODEL_ID.fullmatch(model) else ascii(model[:80])}"
+
+
+def named_models(request: Any) -> list[str]:
+    """Return the models that a message names: in `model`, `name`, `parent` or `model_id`, of its parts as well."""
+    found = []
+    for part in parts(request):
+        for key in ("model", "name", "parent"):
+            resource = getattr(part, key, "")
+            if isinstance(resource, str) and resource.startswith("models/"):
+                found.append(resource.split("/", 2)[1])
+        if model_id := getattr(part, "model_id", ""):
+            found.append(model_id)
+    return found
+
+
+def held(request: Any) -> list[Any]:
+    """Return the parts of a message, itself among them, that speak of a leased query."""
+    return [part for part in parts(request) if getattr(part, "lease_token", "")]
+
+
+def parts(request: Any) -> list[Any]:
+    """Return a message and the requests that it carries: what is said on a stream of queries, one call by another."""
+    found = [request]
+    for descriptor, value in request.ListFields():
+        if descriptor.message_type is not None and descriptor.message_type.name.endswith("Request"):
+            found += value if descriptor.is_repeated else [value]
+    return found
+
+
+def _check_labeller(request: Any, principal: Principal) -> None:
+    """Who speaks does so under the name of the token, unless it is an operator's and names another."""
+    if "labeller" not in request.DESCRIPTOR.fields_by_name or not getattr(request, "model", ""):
+        return
+    if not request.labeller:
+        request.labeller = principal.name
+    elif request.labeller != principal.name and not principal.is_operator:
+        raise PermissionDenied(
+            f"labeller: is {request.labeller[:60]!r}, but the token speaks for {principal.name!r}"
+        )

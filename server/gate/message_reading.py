@@ -1,0 +1,56 @@
+"""Reads the messages that callers send: small ones at once, large ones in a thread and only up to a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from quercus.belief.errors import InvalidInput
+from quercus.server.gate.handlers import Deserialize
+from quercus.server.wire.errors import is_out_of_memory
+from quercus.server.wire.limits import INLINE_BYTES
+from quercus.server.wire.message_size import Shape, check_parts
+
+InThread = Callable[..., Awaitable[Any]]
+"""Runs a function with its arguments in a thread."""
+
+
+class Reader:
+    """Reads the messages of one method.
+
+    Parameters
+    ----------
+    deserialize : makes a message of bytes: `FromString` of its class.
+    in_thread : where large messages are read.
+    """
+
+    def __init__(self, deserialize: Deserialize, in_thread: InThread) -> None:
+        self._deserialize = deserialize
+        self._in_thread = in_thread
+        self._shape = Shape.of(deserialize.__self__.DESCRIPTOR)  # type: ignore[attr-defined]
+
+    async def read(self, data: bytes) -> Any:
+        """Return the message.
+
+        Raises
+        ------
+        InvalidInput
+            When the bytes are no message of the method's type, or would make more than a message may have.
+        """
+        if len(data) <= INLINE_BYTES:
+            return self._parse(data)
+        return await self._in_thread(self._read_large, data)
+
+    def _read_large(self, data: bytes) -> Any:
+        check_parts(data, self._shape)
+        return self._parse(data)
+
+    def _parse(self, data: bytes) -> Any:
+        try:
+            return self._deserialize(data)
+        except DecodeError as error:
+            if is_out_of_memory(error):
+                raise
+            raise InvalidInput("request", f"cannot be read ({error})") from None

@@ -1,0 +1,162 @@
+"""Sees every call from outside: counts it, times it, gives it an id and a line in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import grpc
+from grpc import aio
+
+from quercus.server.gate.call import Call
+from quercus.server.gate.handlers import Handler, Wrapped, metadata_of, rewrap
+from quercus.server.telemetry.logs import set_request_id
+from quercus.server.telemetry.metrics import Metrics
+
+_log = logging.getLogger("quercus.calls")
+REQUEST_ID: Final = "x-request-id"
+SLOW_S: Final = 1.0
+"""A call that is no stream and takes longer is worth a line at level info."""
+
+PATIENT: Final = frozenset({"LeaseQueries"})
+"""Calls that take long because they were asked to wait."""
+
+_SOUND: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class Observer(aio.ServerInterceptor):
+    """The outermost interceptor.
+
+    A client may name its request in the metadata ``x-request-id``; else it gets a name. It stands in every line that
+    the server logs for it, and in the trailing metadata of the answer.
+
+    Parameters
+    ----------
+    metrics : what is counted.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._wrapped = Wrapped(self._wrap)
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
+    ) -> Handler:
+        """Wrap the handler of the method."""
+        return self._wrapped.of(handler_call_details.method, await continuation(handler_call_details))
+
+    def _wrap(self, method: str, handler: Handler) -> Handler:
+        calls = _Calls(self._metrics, method, handler)
+        return rewrap(handler, unary=calls.unary, stream=calls.stream)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A call, and when it began."""
+
+    call: Call
+    at: float
+
+
+class _Calls:
+    """The calls of one method, each from its start to its end."""
+
+    def __init__(self, metrics: Metrics, method: str, handler: Handler) -> None:
+        _, service, name = method.split("/", 2)
+        self._method = method
+        self._is_patient = name in PATIENT
+        self._metrics = metrics
+        self._labels = labels = (service, name)
+        is_stream = handler.request_streaming or handler.response_streaming
+        self._started = metrics.started.labels(*labels)
+        self._handled = cache(lambda code: metrics.handled.labels(*labels, code))
+        self._seconds = None if is_stream else metrics.seconds.labels(*labels)
+
+    def _begin(self, context: Any) -> _Begun:
+        call = Call(context)
+        given = metadata_of(call, REQUEST_ID)
+        request_id = given if given and _SOUND.fullmatch(str(given)) else secrets.token_hex(8)
+        set_request_id(request_id)
+        call.set_trailing_metadata(((REQUEST_ID, request_id),))
+        self._started.inc()
+        self._metrics.begin()
+        return _Begun(call, time.perf_counter())
+
+    def _end(self, begun: _Begun, error: BaseException | None) -> None:
+        seconds = time.perf_counter() - begun.at
+        call = begun.call
+        code = _code(call, error)
+        call.end()
+        self._metrics.end()
+        self._handled(code).inc()
+        if self._seconds is not None:
+            self._seconds.observe(seconds)
+        is_slow = self._seconds is not None and seconds > SLOW_S and not self._is_patient
+        level = logging.INFO if is_slow else logging.DEBUG
+        if _log.isEnabledFor(level):
+            _log.log(level, "%s %s in %.1f ms from %s", self._method, code, 1000 * seconds, call.peer())
+
+    def unary(self, behaviour: Any, streams_in: bool) -> Any:
+        """Wrap a handler with one response."""
+
+        async def observed(request: Any, context: Any) -> Any:
+            begun, error = self._begin(context), None
+            try:
+                return await behaviour(self._counted(request, begun) if streams_in else request, begun.call)
+            except BaseException as caught:
+                error = caught
+                raise
+            finally:
+                self._end(begun, error)
+
+        return observed
+
+    def stream(self, behaviour: Any, streams_in: bool) -> Any:
+        """Wrap a handler with many responses; it is closed before the call ends, however it ends."""
+
+        async def observed(request: Any, context: Any) -> None:
+            begun, error = self._begin(context), None
+            sent = self._metrics.sent.labels(*self._labels)
+            asked = self._counted(request, begun) if streams_in else request
+            try:
+                async with aclosing(behaviour(asked, begun.call)) as responses:
+                    async for response in responses:
+                        await begun.call.write(response)
+                        sent.inc()
+            except BaseException as caught:
+                error = caught
+                raise
+            finally:
+                self._end(begun, error)
+
+        return observed
+
+    async def _counted(self, requests: AsyncIterator[Any], begun: _Begun) -> AsyncIterator[Any]:
+        """Yield requests until there are no more or the call has ended: a task that reads may outlive it."""
+        received = self._metrics.received.labels(*self._labels)
+        if begun.call.has_ended:
+            return
+        async for request in requests:
+            received.inc()
+            yield request
+            if begun.call.has_ended:
+                return
+
+
+def _code(call: Call, error: BaseException | None) -> str:
+    if isinstance(error, asyncio.CancelledError | GeneratorExit):
+        return "CANCELLED"
+    code = call.code()
+    if isinstance(code, grpc.StatusCode):
+        return code.name
+    if error is None:
+        return "OK"
+    return next((each.name for each in grpc.StatusCode if each.value[0] == code), "UNKNOWN")

@@ -1,0 +1,26 @@
+"""What a token held that counts no more is given back: it may be revoked by another process, or expire."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from quercus.server.core.service_core import Core
+from quercus.storage.errors import StorageError
+
+_log = logging.getLogger(__name__)
+LOOK_S: Final = 0.5
+"""Between two looks; a look reads the live leases alone."""
+
+
+async def give_back_revoked(core: Core) -> None:
+    """End the leases of tokens that are revoked or expired. Runs until cancelled."""
+    while True:
+        try:
+            if await core.read(core.store.has_revoked_leases):
+                count = await core.write(core.store.evict_revoked)
+                _log.info("%d leases of tokens that count no more were ended", count)
+        except StorageError as error:  # the store is in trouble, which is told elsewhere; it may pass
+            _log.warning("leases of revoked tokens cannot be ended now: %s", error)
+        await asyncio.sleep(LOOK_S)

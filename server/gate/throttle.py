@@ -1,0 +1,184 @@
+"""How much one caller may ask for, and when a server says no rather than fall over."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from quercus.server.wire.errors import ResourceExhausted
+
+_log = logging.getLogger(__name__)
+BURST_S: Final = 2.0
+"""A caller that was quiet may make the calls of so many seconds at once."""
+
+MAX_CALLERS: Final = 10_000
+"""Callers whose rate is remembered; who was quiet longest is forgotten first, and begins with a full bucket."""
+
+LOOK_S: Final = 0.25
+SHED_RETRY_S: Final = 1.0
+SAFE_SHARE: Final = 0.9
+"""Shedding ends when memory is below this share of the bound."""
+
+
+class Rates:
+    """A bucket of tokens a caller: each call takes one, time puts them back.
+
+    Parameters
+    ----------
+    calls_per_s : of one caller; 0: no bound.
+    clock : monotonic seconds.
+    """
+
+    def __init__(self, calls_per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = calls_per_s
+        self._most = max(1.0, calls_per_s * BURST_S)
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, at
+
+    def take(self, caller: str) -> None:
+        """Let a call pass.
+
+        Raises
+        ------
+        ResourceExhausted
+            When the caller calls faster than it may; it says when to try again.
+        """
+        if not self._rate:
+            return
+        now = self._clock()
+        left, at = self._buckets.pop(caller, (self._most, now))
+        left = min(self._most, left + (now - at) * self._rate)
+        allowed = left >= 1.0
+        self._buckets[caller] = (left - 1.0 if allowed else left, now)
+        if len(self._buckets) > MAX_CALLERS:
+            self._buckets.popitem(last=False)
+        if not allowed:
+            raise ResourceExhausted(
+                f"calls_per_s: {caller} makes more than {self._rate:g} calls a second",
+                (1.0 - left) / self._rate,
+            )
+
+
+class Streams:
+    """How many streams each caller has open.
+
+    Parameters
+    ----------
+    most : of one caller.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: dict[str, int] = {}
+
+    @contextmanager
+    def opened(self, caller: str) -> Iterator[None]:
+        """Count a stream while it is open.
+
+        Raises
+        ------
+        ResourceExhausted
+            When the caller has as many open as it may.
+        """
+        count = self._open.get(caller, 0)
+        if count >= self._most:
+            raise ResourceExhausted(
+                f"max_streams: {caller} has {count} streams open, at most {self._most} are allowed: close some",
+                None,
+            )
+        self._open[caller] = count + 1
+        try:
+            yield
+        finally:
+            left = self._open[caller] - 1
+            if left:
+                self._open[caller] = left
+            else:
+                del self._open[caller]
+
+
+class Memory:
+    """Watches the memory of this process; above a bound new work is refused until there is room again.
+
+    Parameters
+    ----------
+    most_bytes : the bound; 0: none.
+    read : resident memory of the process, in bytes.
+    """
+
+    def __init__(self, most_bytes: int, read: Callable[[], int] | None = None) -> None:
+        self._most = most_bytes
+        self._read = read or resident_bytes
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.is_full = False
+
+    def start(self) -> None:
+        """Begin to watch."""
+        if self._most:
+            self._thread = threading.Thread(target=self._watch, name="quercus-memory", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Watch no more."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def look(self) -> None:
+        """Compare what is used with the bound."""
+        used = self._read()
+        full = used > self._most * (SAFE_SHARE if self.is_full else 1.0)
+        if full != self.is_full:
+            what = "refusing new work" if full else "taking work again"
+            _log.warning("%s: the server uses %d of %d MB", what, used // 10**6, self._most // 10**6)
+        self.is_full = full
+
+    def check(self) -> None:
+        """Let work in.
+
+        Raises
+        ------
+        ResourceExhausted
+            While memory is short; it says when to try again.
+        """
+        if self.is_full:
+            raise ResourceExhausted(
+                f"max_memory_bytes: the server uses all of {self._most // 10**6} MB: send it again",
+                SHED_RETRY_S,
+            )
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(LOOK_S):
+            self.look()
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process; 0 where the system does not tell in the way of Linux."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def memory_of_machine() -> int:
+    """Return how much memory this process may have: of its control group, else of the machine; 0 when unknown."""
+    found = []
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(file).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            found.append(int(text))
+    with suppress(ValueError, OSError):
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return min(found, default=0)

@@ -1,0 +1,85 @@
+"""Certificates of the server."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from quercus.server.wire.errors import BadStart
+
+
+class Certificates:
+    """The certificate of the server and its key, which may be renewed while it runs.
+
+    Parameters
+    ----------
+    cert : PEM file with the certificate, and those between it and its authority.
+    key : PEM file with its private key.
+    client_ca : PEM file with the authorities of clients, which then must show a certificate; empty: they need none.
+
+    Attributes
+    ----------
+    credentials : of connections: each is made with what was read last.
+
+    Raises
+    ------
+    BadStart
+        When a file cannot be read, is no PEM, or key and certificate do not fit.
+    """
+
+    def __init__(self, cert: str, key: str, client_ca: str) -> None:
+        self._files = cert, key, client_ca
+        self._renewed: Any = None
+        self.credentials = grpc.dynamic_ssl_server_credentials(
+            _configuration(*self._files), self._take_renewed, require_client_authentication=bool(client_ca)
+        )
+
+    def reload(self) -> None:
+        """Read the files again; connections that are open stay as they are.
+
+        Raises
+        ------
+        BadStart
+            As above; what was read before is used on.
+        """
+        self._renewed = _configuration(*self._files)
+
+    def _take_renewed(self) -> Any:
+        """Tell gRPC, which asks before every handshake from a thread of its own; None: nothing has changed."""
+        renewed, self._renewed = self._renewed, None
+        return renewed
+
+
+def _configuration(cert: str, key: str, client_ca: str) -> Any:
+    chain, secret = _read(cert, "tls_cert"), _read(key, "tls_key")
+    roots = _read(client_ca, "tls_client_ca") if client_ca else None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # gRPC says nothing of what is wrong
+    try:
+        context.load_cert_chain(cert, key, password="")
+    except (ssl.SSLError, ValueError) as error:
+        raise BadStart(
+            f"tls_cert, tls_key: {cert} and {key} are not a certificate and its private key, unencrypted, in PEM "
+            f"({_reason(error)})"
+        ) from None
+    if roots is not None:
+        try:
+            context.load_verify_locations(client_ca)
+        except ssl.SSLError as error:
+            raise BadStart(
+                f"tls_client_ca: {client_ca} has no certificate in PEM ({_reason(error)})"
+            ) from None
+    return grpc.ssl_server_certificate_configuration([(secret, chain)], roots)
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "reason", None) or error)
+
+
+def _read(path: str, key: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise BadStart(f"{key}: cannot read {path}: {error.strerror}") from None

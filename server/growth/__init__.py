@@ -1,0 +1,1 @@
+"""The grower and its learners: processes that fold the log of every model into trees and queries."""

@@ -1,0 +1,115 @@
+"""All kernels compiled by two processes, which work through one list of steps from its two ends.
+
+This process begins with what trees of precise labels need, the other (``python -m
+quercus.server.growth.compiling``) with the longest step. What either has compiled, the other loads.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+from quercus.server.growth.child_process import end_with_parent
+from quercus.trees.precompile import (
+    BEFORE_TREES,
+    LAST,
+    STEPS,
+    TOTAL,
+    Progress,
+    kernel_cache,
+    noticing_compilation,
+)
+
+
+class _Compilation:
+    """The work of both processes.
+
+    Parameters
+    ----------
+    tell : called with the progress, once something had to be compiled.
+    """
+
+    def __init__(self, tell: Callable[[Progress], object]) -> None:
+        self._tell = tell
+        self._helper: subprocess.Popen[bytes] | None = None
+        self._changed = threading.Condition()
+        self._compiles = False
+        self._front = 0  # steps that this process has done
+        self._back = len(STEPS)  # the other has done all from this one on,
+        self._helps = False  # and is at the one before
+
+    def begin(self) -> None:
+        """Have the other process help; it could hand on nothing where no folder may be written."""
+        self._compiles = True
+        if kernel_cache() is not None:
+            command = [sys.executable, "-m", "quercus.server.growth.compiling"]
+            self._helper = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - this program
+            self._helps = True
+            threading.Thread(target=self._follow, args=(self._helper,), name="compiling", daemon=True).start()
+        self._report()
+
+    def _follow(self, helper: subprocess.Popen[bytes]) -> None:
+        """Hear of each step that the other process has done, until it ends."""
+        assert helper.stdout is not None  # noqa: S101 - it was asked for
+        for line in helper.stdout:
+            with self._changed:
+                self._back = int(line)
+                self._changed.notify_all()
+            self._report()
+        with self._changed:
+            self._helps = False
+            self._changed.notify_all()
+
+    def await_other(self, number: int) -> None:
+        """Wait while the other process is at step `number`."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._helps or self._back != number + 1)
+
+    def done(self) -> None:
+        """Count a step of this process."""
+        self._front += 1
+        self._report()
+
+    def _report(self) -> None:
+        if self._compiles:
+            others = max(len(STEPS) - max(self._back, self._front), 0)
+            self._tell(Progress(self._front + others, TOTAL, self._front >= BEFORE_TREES))
+
+    def end(self) -> None:
+        """End the other process, if it is still there."""
+        if self._helper is not None:
+            self._helper.kill()
+            self._helper.communicate()
+
+
+def prepare(tell: Callable[[Progress], object] = lambda _: None) -> None:
+    """Load every kernel of solver, growth and strategies; what is not in the cache is compiled.
+
+    Parameters
+    ----------
+    tell : called with the progress, from the first kernel that is compiled on, from either of two threads.
+    """
+    compilation = _Compilation(tell)
+    try:
+        with noticing_compilation(compilation.begin):
+            for number, step in enumerate(STEPS + LAST):
+                compilation.await_other(number)
+                step()
+                compilation.done()
+    finally:
+        compilation.end()
+
+
+def help_from_the_end() -> None:
+    """Do the steps from the last to the first, and write the number of each that is done; end with the parent."""
+    end_with_parent(lambda _: None)
+    for number in reversed(range(len(STEPS))):
+        STEPS[number]()
+        sys.stdout.write(f"{number}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    help_from_the_end()

@@ -1,0 +1,323 @@
+"""One model as the grower holds it: the log folded into a growth state, published as tree and agenda.
+
+Trees that follow the log are grown here (`Folding`); those of learners that learn again come from a process of theirs
+(`Relearned`).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+from quercus.server.growth.engines import Asking, asking, following
+from quercus.server.growth.grown_trees import specification_of
+from quercus.server.growth.learner_pool import Learners, Learning
+from quercus.server.growth.relearning import Task
+from quercus.server.growth.time_budget import Allowance
+from quercus.server.wire import snapshots
+from quercus.server.wire.agenda import encode_asked, encode_reason
+from quercus.server.wire.limits import (
+    AGENDA_LENGTH,
+    AGENDA_SAVED_S,
+    GROWTH_BYTES,
+    GROWTH_ROWS,
+    LAG_NOTICE_S,
+    LARGE_LAG_S,
+    PUBLISH_SHARE,
+    UNREAD_SHARE,
+)
+from quercus.specification.model import Specification
+from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord
+from quercus.storage.store import Store
+
+_log = logging.getLogger(__name__)
+
+
+class Folding:
+    """The fold of one model's log.
+
+    When a tree is published: at once when a labeller or a specification has spoken and the log is folded, since
+    somebody waits for the next query; otherwise at most every `interval_s`, so at once after a rest. And never so
+    often that publishing, which makes the tree follow the evidence, starves the folding: as long as anything is left
+    to fold, of this model or of another, folding gets `PUBLISH_SHARE` times the time of the last publication.
+
+    A few rows are left unread until their tree is due: where many push a row each, to read and to fold costs as much
+    for one as for hundreds.
+
+    A tree brings its agenda, as long as choosing queries keeps to `agenda_share` of the time, some of it saved up.
+    Where labellers answer faster than that, a tree comes without: the queries of the last agenda are asked on, and the
+    next agenda follows as soon as there is time for it. At once, though, where no query would be left.
+
+    Parameters
+    ----------
+    store : open in this process.
+    record : the model when it was first seen.
+    keep : tree versions that are kept.
+    interval_s : between two trees while rows arrive, in seconds.
+    agenda_share : of the time, for choosing queries.
+    """
+
+    def __init__(
+        self, store: Store, record: ModelRecord, keep: int, interval_s: float, agenda_share: float
+    ) -> None:
+        self._store = store
+        self._keep = keep
+        self._interval_s = interval_s
+        self._model = record.name
+        self.key = record.key
+        self._engine = self._make_engine(specification_of(record.initial_specification))
+        self._folded = 0  # newest sequence in the state
+        self._heard = 0  # events in the state that are no rows
+        self._awaited = False  # somebody waits for the tree of what is folded
+        self._choosing = Allowance(agenda_share, AGENDA_SAVED_S)
+        self._is_agenda_due = (
+            record.tree_version > 0
+        )  # the newest tree came without; who knows, after a restart
+        self._outdated = _is_outdated(store, record)
+        self._published_at = -math.inf
+        self._cost_s = 0.0  # of the last publication
+        self._told_at = -math.inf  # that the tree lags
+        self.wake_at = math.inf
+        """When the next step has something to do, though the store may not change until then (monotonic time)."""
+
+    def _make_engine(self, specification: Specification) -> Asking:
+        self._following = following(specification)
+        return self._following
+
+    def close(self) -> None:
+        """Stop whatever goes on elsewhere: the model is gone."""
+
+    def is_behind(self, record: ModelRecord) -> bool:
+        """Whether there is anything to fold."""
+        return record.sequence_committed > self._folded
+
+    def may_rest(self, record: ModelRecord) -> bool:
+        """Whether nothing is to fold but a few rows, for which nobody waits."""
+        return (
+            record.sequence_committed - self._folded <= GROWTH_ROWS // UNREAD_SHARE
+            and record.sequence_committed - record.instance_count == self._heard
+            and not self._is_agenda_due
+        )
+
+    def step(self, record: ModelRecord, others_behind: bool = False) -> bool:
+        """Fold one chunk of what is new and publish when it is time.
+
+        Parameters
+        ----------
+        record : the model now.
+        others_behind : whether there is anything to fold of other models.
+
+        Returns
+        -------
+        bool : whether anything was done.
+        """
+        self._tell_lag(record)
+        behind = self.is_behind(record)
+        if behind and self.may_rest(record):
+            due_at = self._next_at(others_behind)
+            if time.monotonic() < due_at:
+                self.wake_at = due_at
+                return False
+        if behind and not self._fold():  # the model was replaced since it was listed
+            return False
+        tree_at, agenda_at = self._due_at(record, others_behind), self._agenda_at(record)
+        now = time.monotonic()
+        if now >= tree_at:
+            self._publish()
+        elif now >= agenda_at:
+            self._publish_agenda()
+        else:
+            self.wake_at = min(tree_at, agenda_at)
+            return behind
+        self.wake_at = self._choosing.ready_at if self._is_agenda_due else math.inf
+        return True
+
+    def _fold(self) -> bool:
+        stretch = self._store.read_log(self._model, self._folded, rows=GROWTH_ROWS, size_bytes=GROWTH_BYTES)
+        if not stretch.parts:
+            return False
+        self._engine.fold(stretch.parts)
+        self._folded = stretch.last
+        self._hear([part for part in stretch.parts if isinstance(part, Event)])
+        return True
+
+    def _hear(self, events: Sequence[Event]) -> None:
+        """Take note of what labellers and specifications have said."""
+        self._heard += len(events)
+        self._awaited |= bool(events)
+
+    def _next_at(self, is_busy: bool) -> float:
+        """When the next tree is due that nobody waits for, if it has anything new."""
+        return self._published_at + max(self._interval_s, PUBLISH_SHARE * self._cost_s if is_busy else 0)
+
+    def _due_at(self, record: ModelRecord, others_behind: bool) -> float:
+        news = self._folded - record.sequence_grown
+        if news < 0 or (news == 0 and record.tree_version > 0 and not self._outdated):
+            return math.inf
+        behind = self.is_behind(record)
+        if self._awaited and not behind:
+            return -math.inf
+        return self._next_at(behind or others_behind)
+
+    def _agenda_at(self, record: ModelRecord) -> float:
+        """When the agenda that the newest tree came without is due; where rows are new it comes with their tree."""
+        if not self._is_agenda_due or self._folded != record.sequence_grown:
+            return math.inf
+        return self._choosing.ready_at if self._store.has_queries(self._model) else -math.inf
+
+    def _tell_lag(self, record: ModelRecord) -> None:
+        now, told = time.monotonic(), self._told_at > -math.inf
+        if record.lag_s >= LARGE_LAG_S and now - self._told_at >= LAG_NOTICE_S:
+            lag = record.sequence_committed - record.sequence_grown
+            _log.warning(
+                "model %s: the tree lags %d events and %.1f s behind", self._model, lag, record.lag_s
+            )
+            self._told_at = now
+        elif told and record.lag_s == 0.0:
+            _log.info("model %s: the tree has caught up", self._model)
+            self._told_at = -math.inf
+
+    def _publish(self) -> None:
+        started = time.monotonic()
+        vocabulary = self._store.vocabulary(self._model)
+        grown = self._following.grown(vocabulary)
+        data = grown.encode()
+        agenda = self._agenda(vocabulary) if self._has_time(started) else None
+        version = self._store.publish(
+            self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep
+        )
+        self._awaited = self._outdated = False
+        self._is_agenda_due = agenda is None
+        self._published_at = time.monotonic()
+        self._cost_s = self._published_at - started
+        _log.debug(
+            "model %s: version %d as of %d, %d nodes, %s queries, in %.0f ms",
+            self._model, version, self._folded, grown.node_count, "no new" if agenda is None else len(agenda),
+            1000 * self._cost_s,
+        )  # fmt: skip
+
+    def _has_time(self, now: float) -> bool:
+        """Whether queries may be chosen now: there is time for it, or none is left to ask."""
+        return now >= self._choosing.ready_at or not self._store.has_queries(self._model)
+
+    def _publish_agenda(self) -> None:
+        agenda = self._agenda(self._store.vocabulary(self._model))
+        self._store.publish_agenda(self._model, as_of=self._folded, agenda=agenda, key=self.key)
+        self._is_agenda_due = False
+        _log.debug("model %s: %d queries as of %d", self._model, len(agenda), self._folded)
+
+    def _agenda(self, vocabulary: Mapping[int, Sequence[str]]) -> list[AgendaEntry]:
+        """Choose queries, and write down what that costs."""
+        started = time.thread_time()
+        queries = self._engine.agenda(AGENDA_LENGTH)
+        splits = self._engine.splits(vocabulary) if queries else ()
+        strategy = self._engine.strategy
+        agenda = [
+            AgendaEntry(instance, encode_asked(query.asked), encode_reason(query, splits, strategy))
+            for instance, query in queries
+        ]
+        self._choosing.spend(time.thread_time() - started)
+        return agenda
+
+
+class Relearned(Folding):
+    """The fold of a log whose model a learner learns again from all evidence, in a process of its own.
+
+    A model learns when a tree is due, from all that is folded by then; the fold goes on meanwhile. It keeps to its
+    share of time also where nothing else is to do: before it learns again it waits for `PUBLISH_SHARE` times the CPU
+    time that it took, unless somebody waits for the tree. A specification that names other parameters of the learner
+    stops a learning that is under way, and so does the end of the model.
+
+    Queries come from the tree beside it, at once when somebody has spoken: nobody waits with them for the learner.
+
+    Parameters
+    ----------
+    store, record, keep, interval_s, agenda_share : as of `Folding`.
+    learners : who learns.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        record: ModelRecord,
+        keep: int,
+        interval_s: float,
+        agenda_share: float,
+        *,
+        learners: Learners,
+    ) -> None:
+        super().__init__(store, record, keep, interval_s, agenda_share)
+        self._learners = learners
+        self._algorithm = specification_of(record.initial_specification).algorithm
+        self._learning: Learning | None = None
+        self._asked_of = -1  # newest event that the agenda knows
+
+    def _make_engine(self, specification: Specification) -> Asking:
+        return asking(specification)
+
+    def may_rest(self, record: ModelRecord) -> bool:
+        """As of `Folding`; what is learned meanwhile is not kept waiting."""
+        return self._learning is None and super().may_rest(record)
+
+    def close(self) -> None:
+        """Stop learning."""
+        if self._learning is not None:
+            self._learners.cancel(self._learning)
+            self._learning = None
+
+    def _hear(self, events: Sequence[Event]) -> None:
+        super()._hear(events)
+        self._is_agenda_due |= bool(events)
+        for event in events:
+            if event.kind is EventKind.SPECIFICATION:
+                algorithm = specification_of(event.specification or b"").algorithm
+                if algorithm != self._algorithm:
+                    self.close()
+                self._algorithm = algorithm
+
+    def _due_at(self, record: ModelRecord, others_behind: bool) -> float:
+        if self._learning is not None:
+            return math.inf if self._learning.outcome is None else -math.inf
+        due_at = super()._due_at(record, others_behind)
+        return (
+            max(due_at, self._published_at + PUBLISH_SHARE * self._cost_s)
+            if math.isfinite(due_at)
+            else due_at
+        )
+
+    def _agenda_at(self, record: ModelRecord) -> float:
+        if not self._is_agenda_due or self.is_behind(record):
+            return math.inf
+        return -math.inf if self._has_time(time.monotonic()) else self._choosing.ready_at
+
+    def _publish(self) -> None:
+        """Publish what was learned, or begin to learn; before either, the queries, so that they are never older."""
+        now = time.monotonic()
+        if self._asked_of < self._folded and self._has_time(now):
+            self._publish_agenda()
+        learning, self._learning = self._learning, None
+        if learning is None:
+            self._learning = self._learners.begin(Task(self._model, self.key, self._folded))
+            self._awaited = False
+            return
+        learnt, as_of = learning.result(), learning.task.as_of
+        version = self._store.publish(
+            self._model, as_of=as_of, snapshot=learnt.snapshot, agenda=None, key=self.key, keep=self._keep
+        )
+        self._outdated = False
+        self._published_at, self._cost_s = now, learnt.cost_s
+        _log.debug(
+            "model %s: version %d as of %d, %d nodes, learned in %.0f ms of CPU time",
+            self._model, version, as_of, learnt.nodes, 1000 * learnt.cost_s,
+        )  # fmt: skip
+
+    def _publish_agenda(self) -> None:
+        super()._publish_agenda()
+        self._asked_of = self._folded
+
+
+def _is_outdated(store: Store, record: ModelRecord) -> bool:
+    """Whether the newest tree is stored in a format of another version: then it is grown and stored anew."""
+    return record.tree_version > 0 and not snapshots.is_current(store.snapshot(record.name).data)

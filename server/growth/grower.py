@@ -1,0 +1,250 @@
+"""The grower: one process that folds every model's log into trees. ``python -m quercus.server.growth.grower URL``.
+
+It shares nothing with the server but the store, and ends at once when its standard input ends: that is the
+server's death, however it came. Being killed is harmless: a tree is published in one transaction, and the log
+has everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from quercus.server.growth import kernels, memory_release
+from quercus.server.growth.child_process import end_with_parent
+from quercus.server.growth.engines import learns_again
+from quercus.server.growth.folding import Folding, Relearned
+from quercus.server.growth.grown_trees import specification_of
+from quercus.server.growth.heartbeat import Pulse
+from quercus.server.growth.learner_pool import Learners, LearningFailedError
+from quercus.server.telemetry import logs
+from quercus.specification.server import (
+    AGENDA_SHARE,
+    KEEP_TREES,
+    LOG_FORMAT,
+    LOG_LEVEL,
+    LOG_LEVELS,
+    POLL_MS,
+    SNAPSHOT_INTERVAL_S,
+)
+from quercus.storage.errors import NotFound, StorageError
+from quercus.storage.records import ModelRecord
+from quercus.storage.store import Store
+
+_log = logging.getLogger("quercus.server.growth.grower")  # also when it is run as __main__
+NICENESS: Final = 5  # where they compete for a core, answering goes before growing
+FIRST_RETRY_S: Final = 0.5
+LAST_RETRY_S: Final = 60.0
+STORE_RETRY_S: Final = (
+    5.0  # at the latest, where the store took nothing: space returns, and someone waits for the tree
+)
+
+
+class Grower:
+    """Grows all models, a chunk of each in turn; a model that fails does not stop the others.
+
+    Parameters
+    ----------
+    store : open in this process.
+    keep : tree versions of each model that are kept.
+    interval_s : between two trees of a model while rows arrive, in seconds.
+    agenda_share : of the time, for choosing the queries of a model.
+    learners : who learns again what is learned from all evidence; None: processes of its own.
+    tell : called with the name of a model before each step of it, with nothing after it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        keep: int = KEEP_TREES.default,
+        interval_s: float = SNAPSHOT_INTERVAL_S.default,
+        agenda_share: float = AGENDA_SHARE.default,
+        *,
+        learners: Learners | None = None,
+        tell: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        self._store = store
+        self._keep = keep
+        self._interval_s = interval_s
+        self._agenda_share = agenda_share
+        self._learners = Learners(store.url) if learners is None else learners
+        self._tell = tell
+        self._models: dict[int, Folding] = {}  # by key, as the others
+        self._failures: dict[int, int] = {}
+        self._seen = 0  # number of the newest change that was read
+        self._busy: set[int] = set()  # changed, or worked on in the last round
+        self._wake_at: dict[int, float] = {}  # when others have something to do, or are tried again
+
+    def round(self) -> bool:
+        """Give every model that may have something to do one step; tells whether any had.
+
+        A step is short: a chunk of the log, a tree that follows it. What takes long is learned elsewhere, and costs a
+        step when it begins and one when it has ended.
+        """
+        self._follow()
+        self._busy |= self._learners.ended() & self._models.keys() - self._failures.keys()
+        now = time.monotonic()
+        due = self._busy | {key for key, at in self._wake_at.items() if at <= now}
+        records = self._store.models_of(sorted(due)) if due else []
+        for gone in due - {record.key for record in records}:
+            self._forget(gone)
+        behind = {record.key for record in records if self._is_behind(record)}
+        for record in records:
+            self._step(record, bool(behind - {record.key}))
+        return bool(self._busy)
+
+    def _follow(self) -> None:
+        """Read which models changed; those that failed wait for their time."""
+        for change in self._store.changes(self._seen):
+            self._seen = change.number
+            if change.tree_version is None:
+                self._forget(change.key)
+            elif change.key not in self._failures:
+                self._busy.add(change.key)
+
+    def _forget(self, key: int) -> None:
+        self._busy.discard(key)
+        self._drop(key)
+        for known in (self._failures, self._wake_at):
+            known.pop(key, None)
+
+    def _drop(self, key: int) -> None:
+        """Let go what is folded of a model, and stop learning it."""
+        folding = self._models.pop(key, None)
+        if folding is not None:
+            folding.close()
+
+    def _step(self, record: ModelRecord, others_behind: bool) -> None:
+        key = record.key
+        self._busy.discard(key)
+        self._wake_at.pop(key, None)
+        self._tell(record.name)
+        try:
+            folding = self._folding(record)
+            if folding.step(record, others_behind):
+                self._busy.add(key)
+        except Exception as error:
+            self._failed(record, error)
+        else:
+            self._failures.pop(key, None)
+            if folding.wake_at < math.inf:
+                self._wake_at[key] = folding.wake_at
+        self._tell("")
+
+    def close(self) -> None:
+        """End the processes that learn."""
+        self._learners.close()
+
+    @property
+    def wake_at(self) -> float:
+        """When the next round has something to do, though the store may not change until then (monotonic time)."""
+        return min(self._wake_at.values(), default=math.inf)
+
+    def _is_behind(self, record: ModelRecord) -> bool:
+        folding = self._models.get(record.key)
+        if folding is None:
+            return record.sequence_committed > 0
+        return folding.is_behind(record) and not folding.may_rest(record)
+
+    def _folding(self, record: ModelRecord) -> Folding:
+        folding = self._models.get(record.key)
+        if folding is None:
+            pace = (self._keep, self._interval_s, self._agenda_share)
+            if learns_again(specification_of(record.initial_specification)):
+                folding = Relearned(self._store, record, *pace, learners=self._learners)
+            else:
+                folding = Folding(self._store, record, *pace)
+            self._models[record.key] = folding
+        return folding
+
+    def _failed(self, record: ModelRecord, error: Exception) -> None:
+        """Log it and try again later, each time twice as late. A model that is gone meanwhile is no failure."""
+        try:
+            gone = self._store.get_model(record.name).key != record.key
+        except NotFound:
+            gone = True
+        except StorageError:
+            gone = False
+        if gone:
+            self._forget(record.key)
+            return
+        count = self._failures[record.key] = self._failures.get(record.key, 0) + 1
+        last = STORE_RETRY_S if isinstance(error, StorageError) else LAST_RETRY_S
+        delay = min(FIRST_RETRY_S * 2 ** min(count - 1, 30), last)
+        self._wake_at[record.key] = time.monotonic() + delay
+        if isinstance(error, StorageError | LearningFailedError):  # what is folded is sound
+            _log.error("model %s cannot be grown: %s; trying again in %.1f s", record.name, error, delay)
+            return
+        self._drop(record.key)
+        _log.error("model %s cannot be grown; trying again in %.1f s", record.name, delay, exc_info=error)
+
+
+def run(store: Store, poll_s: float, grower: Grower, learners: Learners, pulse: Pulse) -> None:
+    """Grow for ever: rounds while there is work, then wait for the store to change or a learning to end."""
+    delay = FIRST_RETRY_S
+    while True:
+        try:
+            token = store.change_token()
+            while grower.round():
+                token = store.change_token()
+            until = grower.wake_at
+            while store.change_token() == token and (left := until - time.monotonic()) > 0:
+                pulse.at("")
+                if learners.wait(min(poll_s, left)):
+                    break
+            delay = FIRST_RETRY_S
+        except StorageError as error:
+            _log.error("the store cannot be read: %s; trying again in %.1f s", error, delay)
+            pulse.at("")
+            time.sleep(delay)
+            delay = min(2 * delay, STORE_RETRY_S)
+
+
+def main() -> None:
+    """Run the grower until the parent goes away."""
+    parser = argparse.ArgumentParser(prog="quercus-grower")
+    parser.add_argument("url")
+    parser.add_argument("--poll-ms", type=int, default=POLL_MS.default)
+    parser.add_argument("--log-level", default=LOG_LEVEL.default)
+    parser.add_argument("--log-format", default=LOG_FORMAT.default)
+    parser.add_argument("--keep-trees", type=int, default=KEEP_TREES.default)
+    parser.add_argument("--snapshot-interval-s", type=float, default=SNAPSHOT_INTERVAL_S.default)
+    parser.add_argument("--agenda-share", type=float, default=AGENDA_SHARE.default)
+    arguments = parser.parse_args()
+    logs.set_up_logging(arguments.log_level, arguments.log_format)
+    learners = Learners(arguments.url, arguments.log_format)
+
+    def hear(line: str) -> None:
+        if line in LOG_LEVELS:  # how much to log
+            logs.set_level(line)
+            learners.set_log_level(line)
+
+    end_with_parent(hear)
+    memory_release.keep_small()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # so does the end of a terminal
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
+    os.nice(NICENESS)
+    pulse = Pulse(sys.stdout.fileno(), learners.line)
+    threading.Thread(target=kernels.prepare, args=(pulse,), name="prepare", daemon=True).start()
+    store = Store.open(arguments.url)
+    grower = Grower(
+        store,
+        arguments.keep_trees,
+        arguments.snapshot_interval_s,
+        arguments.agenda_share,
+        learners=learners,
+        tell=pulse.at,
+    )
+    run(store, arguments.poll_ms / 1000, grower, learners, pulse)
+
+
+if __name__ == "__main__":
+    main()

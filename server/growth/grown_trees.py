@@ -1,0 +1,47 @@
+"""Trees as a learner has grown them, ready to be stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quercus.proto.v1 import model_pb2
+from quercus.server.wire import snapshots
+from quercus.server.wire.models import decode_specification
+from quercus.server.wire.trees import encode_head
+from quercus.specification.model import Specification
+from quercus.trees.learners.predicting import Learned
+from quercus.trees.tree.encoding import Edges
+
+Names = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """What an engine has grown.
+
+    Attributes
+    ----------
+    specification : in force.
+    model : the trees.
+    edges : inner edges in force of each attribute; none where numbers are split at thresholds.
+    names : branch names of each attribute.
+    """
+
+    specification: Specification
+    model: Learned
+    edges: Edges
+    names: Names
+
+    @property
+    def node_count(self) -> int:
+        """Nodes of all trees."""
+        return sum(flat.size for flat in self.model.flats)
+
+    def encode(self) -> bytes:
+        """Return the stored form, see `quercus.server.wire.snapshots`."""
+        return snapshots.encode(encode_head(self.specification, self.edges, self.names), self.model)
+
+
+def specification_of(data: bytes) -> Specification:
+    """Return a stored specification."""
+    return decode_specification(model_pb2.Specification.FromString(data))

@@ -1,0 +1,241 @@
+"""The learners of a grower: processes that learn again from all evidence, so that the grower goes on meanwhile.
+
+A few at most, each with one model at a time. Models wait for one in the order in which they came, and come again at the
+end: none keeps another from learning, whatever it costs. A process ends at once when nobody wants any more what it
+learns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import IO, Final
+
+from quercus.server.growth.heartbeat import Line
+from quercus.server.growth.learner_process import order
+from quercus.server.growth.relearning import Task
+from quercus.server.telemetry import logs
+
+LEARNERS: Final = 4
+"""Processes that learn at once: each holds the evidence of its model. How they share the cores the system decides."""
+
+IDLE_LEARNERS: Final = 1
+"""Of those without work so many stay for the next model, which starts a second earlier then."""
+
+END_S: Final = 5.0
+
+
+class LearningFailedError(Exception):
+    """A model could not be learned; the text says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What came of a learning.
+
+    Attributes
+    ----------
+    snapshot : the trees as they are stored.
+    nodes : of all trees.
+    cost_s : CPU time, in seconds.
+    """
+
+    snapshot: bytes
+    nodes: int
+    cost_s: float
+
+
+@dataclass(eq=False)
+class Learning:
+    """A task under way.
+
+    Attributes
+    ----------
+    task : what is learned.
+    outcome : when it has ended, what came of it.
+    """
+
+    task: Task
+    outcome: Learnt | LearningFailedError | None = None
+
+    def result(self) -> Learnt:
+        """Return what was learned; raises ``LearningFailedError``."""
+        if isinstance(self.outcome, Learnt):
+            return self.outcome
+        raise self.outcome or LearningFailedError("it has not ended yet")
+
+
+class _Learner:
+    """One process.
+
+    Parameters
+    ----------
+    command : that starts it.
+    news : set when a learning has ended.
+    """
+
+    def __init__(self, command: list[str], news: threading.Event) -> None:
+        self.learning: Learning | None = None
+        self.ended = False
+        self._news = news
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
+        self._reader = threading.Thread(target=self._read, name="quercus-learner", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def learn(self, learning: Learning) -> None:
+        self.learning = learning
+        self.tell(order(learning.task))
+        if self.ended:  # its reader may have found that out before there was anything to end
+            self._end(LearningFailedError("the learner has ended"))
+
+    def tell(self, line: str) -> None:
+        with contextlib.suppress(
+            BrokenPipeError, ValueError
+        ):  # it has just ended, which its reader finds out
+            os.write(_piped(self._process.stdin).fileno(), line.encode())
+
+    def kill(self) -> None:
+        """End it; nobody wants what it learns."""
+        self.learning = None
+        self.ended = True
+        self._process.kill()
+
+    def join(self) -> None:
+        """Wait until it is gone."""
+        self._reader.join(END_S)
+
+    def _read(self) -> None:
+        """Read its answers. In a thread: one that stops in the middle of an answer must not stop the grower."""
+        with self._process as process:
+            answers = _piped(process.stdout)
+            while header := answers.readline():
+                said = json.loads(header)
+                data = answers.read(said["bytes"])
+                if len(data) < said["bytes"]:
+                    break
+                trouble = said.get("trouble")
+                self._end(
+                    LearningFailedError(trouble) if trouble else Learnt(data, said["nodes"], said["cost_s"])
+                )
+            self.ended = True
+            process.kill()  # it has closed its output: whatever it does is of no use
+        self._end(LearningFailedError(f"the learner ended with code {process.returncode}"))
+
+    def _end(self, outcome: Learnt | LearningFailedError) -> None:
+        learning, self.learning = self.learning, None
+        if learning is not None:
+            learning.outcome = outcome
+        self._news.set()
+
+
+class Learners:
+    """Processes that learn, started when there is something to learn.
+
+    Parameters
+    ----------
+    url : of the store.
+    log_format : of what they log.
+    most : processes at once.
+    """
+
+    def __init__(self, url: str, log_format: str = "human", most: int = LEARNERS) -> None:
+        self._url = url
+        self._log_format = log_format
+        self._most = most
+        self._waiting: deque[Learning] = deque()
+        self._running: list[Learning] = []
+        self._processes: list[_Learner] = []
+        self._news = threading.Event()
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes."""
+        return [each.pid for each in self._processes]
+
+    def line(self) -> Line:
+        """Return which models learn, and which wait for a process, the next one first."""
+        learning = tuple(each.task.model for each in self._running if each.outcome is None)
+        return Line(learning, tuple(each.task.model for each in self._waiting))
+
+    def begin(self, task: Task) -> Learning:
+        """Have a model learned, as soon as a process is free."""
+        learning = Learning(task)
+        self._waiting.append(learning)
+        self._assign()
+        return learning
+
+    def cancel(self, learning: Learning) -> None:
+        """Stop a learning at once."""
+        if learning in self._waiting:
+            self._waiting.remove(learning)
+        if learning in self._running:
+            self._running.remove(learning)
+        for each in self._processes:
+            if each.learning is learning:
+                each.kill()
+        self._assign()
+
+    def ended(self) -> set[int]:
+        """Return the keys of models whose learning has ended since this was last asked, and begin what waits."""
+        self._news.clear()
+        done = [learning for learning in self._running if learning.outcome is not None]
+        self._running = [learning for learning in self._running if learning.outcome is None]
+        self._assign()
+        return {learning.task.key for learning in done}
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until a learning has ended, for so long at most."""
+        return self._news.wait(timeout_s)
+
+    def set_log_level(self, level: str) -> None:
+        """Have them log from `level` on."""
+        for each in self._processes:
+            each.tell(f"{level}\n")
+
+    def close(self) -> None:
+        """End all of them."""
+        self._waiting.clear()
+        for each in self._processes:
+            each.kill()
+        for each in self._processes:
+            each.join()
+
+    def _assign(self) -> None:
+        self._processes = [each for each in self._processes if not each.ended]
+        idle = [each for each in self._processes if each.learning is None]
+        while self._waiting and (idle or len(self._processes) < self._most):
+            learning = self._waiting.popleft()
+            self._running.append(learning)
+            try:
+                free = idle.pop() if idle else self._start()
+            except OSError as error:  # no memory or no process to be had: perhaps later
+                learning.outcome = LearningFailedError(f"no learner can be started: {error}")
+                self._news.set()
+                continue
+            free.learn(learning)
+        for each in idle[IDLE_LEARNERS:]:
+            each.kill()
+
+    def _start(self) -> _Learner:
+        command = [sys.executable, "-m", "quercus.server.growth.learner_process", self._url]
+        started = _Learner(
+            [*command, "--log-level", logs.level(), "--log-format", self._log_format], self._news
+        )
+        self._processes.append(started)
+        return started
+
+
+def _piped(stream: IO[bytes] | None) -> IO[bytes]:
+    if stream is None:
+        raise RuntimeError("the process was not started with a pipe")
+    return stream

@@ -1,0 +1,91 @@
+"""A process that learns one model at a time: ``python -m quercus.server.growth.learner_process URL``.
+
+Its grower writes what to learn to its standard input, a line of JSON each, and reads the trees from its standard
+output: a line of JSON, and as many bytes as that line says. It ends with its grower, and may be killed at any moment:
+it writes nothing to the store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import queue
+import signal
+import sys
+import time
+from dataclasses import asdict
+from typing import Any, BinaryIO, Final
+
+from quercus.server.growth import memory_release
+from quercus.server.growth.child_process import end_with_parent
+from quercus.server.growth.relearning import ReplacedError, Task, learn
+from quercus.server.telemetry import logs
+from quercus.specification.server import LOG_LEVELS
+from quercus.storage.errors import NotFound
+from quercus.storage.store import Store
+
+_log = logging.getLogger("quercus.server.growth.learner_process")  # also when it is run as __main__
+NICENESS: Final = (
+    5  # more than the grower's: where they compete for a core, trees that follow the log come first
+)
+
+
+def serve(store: Store, tasks: queue.SimpleQueue[Task], answers: BinaryIO) -> None:
+    """Learn for ever."""
+    while True:
+        task = tasks.get()
+        started = time.process_time()
+        said: dict[str, Any] = {}
+        data = b""
+        try:
+            data, said["nodes"] = learn(store, task)
+        except (NotFound, ReplacedError):
+            said["trouble"] = f"model {task.model} is gone"
+        except Exception as error:
+            _log.exception("model %s cannot be learned", task.model)
+            said["trouble"] = f"{type(error).__name__}: {error}"
+        said |= {"bytes": len(data), "cost_s": time.process_time() - started}
+        answers.write(json.dumps(said).encode() + b"\n" + data)
+        answers.flush()
+
+
+def order(task: Task) -> str:
+    """Return a task as the line that a learner hears."""
+    return json.dumps(asdict(task)) + "\n"
+
+
+def _private_output() -> BinaryIO:
+    """Take standard output for the answers alone; what anybody prints goes to standard error."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return answers
+
+
+def main() -> None:
+    """Learn what is ordered until the grower goes away."""
+    parser = argparse.ArgumentParser(prog="quercus-learner")
+    parser.add_argument("url")
+    parser.add_argument("--log-level", default="info")
+    parser.add_argument("--log-format", default="human")
+    arguments = parser.parse_args()
+    logs.set_up_logging(arguments.log_level, arguments.log_format)
+    tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+
+    def hear(line: str) -> None:
+        if line in LOG_LEVELS:
+            logs.set_level(line)
+        else:
+            tasks.put(Task(**json.loads(line)))
+
+    end_with_parent(hear)
+    answers = _private_output()
+    memory_release.keep_small()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
+    os.nice(NICENESS)
+    serve(Store.open(arguments.url), tasks, answers)
+
+
+if __name__ == "__main__":
+    main()

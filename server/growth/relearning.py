@@ -1,0 +1,119 @@
+"""Learners that learn again from all evidence: a model of the log up to an event, and of nothing else."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from quercus.belief.codec import decode
+from quercus.server.growth.grown_trees import Grown, Names, specification_of
+from quercus.server.wire.instances import APART
+from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
+from quercus.specification import algorithms
+from quercus.specification.attributes import MISSING_NAME, Nominal
+from quercus.specification.model import Specification
+from quercus.storage.records import Event, EventKind, Rows
+from quercus.storage.store import Store
+from quercus.trees.learners.relearning import Evidence
+from quercus.trees.tree.encoding import THRESHOLD_SIDES, Edges, branch_names
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be learned.
+
+    Attributes
+    ----------
+    model, key : its id, and the number of the model that bears it.
+    as_of : sequence of the last event to learn from.
+    """
+
+    model: str
+    key: int
+    as_of: int
+
+
+class ReplacedError(Exception):
+    """The model is gone; another may have its id."""
+
+
+def learn(store: Store, task: Task) -> tuple[bytes, int]:
+    """Return the trees as they are stored, and how many nodes they have.
+
+    Raises
+    ------
+    NotFound, ReplacedError
+        When the model is gone.
+    """
+    record = store.get_model(task.model)
+    if record.key != task.key:
+        raise ReplacedError
+    learner = Relearning(specification_of(record.initial_specification))
+    last = 0
+    while last < task.as_of:
+        rows = min(GROWTH_ROWS, task.as_of - last)
+        stretch = store.read_log(task.model, last, rows=rows, size_bytes=GROWTH_BYTES)
+        if not stretch.parts or store.get_model(task.model).key != task.key:
+            raise ReplacedError
+        learner.fold(stretch.parts)
+        last = stretch.last
+    grown = learner.grown(store.vocabulary(task.model))
+    return grown.encode(), grown.node_count
+
+
+class Relearning:
+    """A learner that learns again from all evidence."""
+
+    def __init__(self, specification: Specification) -> None:
+        self._evidence = Evidence(specification)
+        self._instances = array("q")  # sequence of each instance, by ordinal
+
+    def fold(self, parts: Sequence[Rows | Event]) -> None:
+        """Take the next part of the log."""
+        evidence = self._evidence
+        size = evidence.specification.frame.size
+        for part in parts:
+            if isinstance(part, Event):
+                self._settle(part, size)
+                continue
+            self._instances.extend(range(part.first, part.first + len(part.labels)))
+            known = {data: decode(data, size) for data in set(part.labels)}
+            evidence.observe(part.values, [known[data] for data in part.labels])
+
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+        """Return the trees of what is folded."""
+        specification = self._evidence.specification
+        edges: Edges = ((),) * len(specification.attributes)
+        return Grown(specification, self._evidence.learn(), edges, _names(specification, vocabulary))
+
+    def _settle(self, event: Event, size: int) -> None:
+        if event.kind is EventKind.SPECIFICATION:
+            self._evidence.specification = specification_of(event.specification or b"")
+            return
+        ordinal = bisect_left(self._instances, event.instance)
+        if event.kind is EventKind.CORRECTION:
+            label = None if event.label is None else decode(event.label, size)
+            self._evidence.correct(ordinal, label, event.reliability)
+        elif event.label is not None and event.kind not in APART:
+            self._evidence.answer(ordinal, decode(event.label, size), event.reliability)
+
+
+def _names(specification: Specification, vocabulary: Mapping[int, Sequence[str]]) -> Names:
+    """Return the names of the branches of trees that split nominal attributes by value, numbers at thresholds.
+
+    Those of belief-entropy trees are classes: a row goes where its value is densest.
+    """
+    algorithm = specification.algorithm
+    base = algorithm.base if isinstance(algorithm, algorithms.Forest) else algorithm
+    if isinstance(base, algorithms.BeliefEntropy):
+        return (tuple(f"like {name}" for name in specification.frame.classes),) * len(
+            specification.attributes
+        )
+    return tuple(
+        branch_names((attribute,), ((),), {0: vocabulary.get(k, ())})[0]
+        if isinstance(attribute, Nominal)
+        else (*THRESHOLD_SIDES, MISSING_NAME)
+        for k, attribute in enumerate(specification.attributes)
+    )

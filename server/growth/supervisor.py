@@ -1,0 +1,180 @@
+"""Keeps the grower process running: starts it, starts it again when it ends, ends it with the server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+import time
+from typing import Final
+
+from quercus.proto.v1 import admin_pb2
+from quercus.server.config import Config
+from quercus.server.growth.heartbeat import Beat
+
+_log = logging.getLogger(__name__)
+FIRST_DELAY_S: Final = 0.1
+LAST_DELAY_S: Final = 30.0
+HEALTHY_S: Final = 10.0
+"""A grower that ran so long makes the next delay the first one again."""
+
+STOP_S: Final = 5.0
+SILENCE_S: Final = 30.0
+"""A grower that was not heard of for so long is not well: it hangs, or is stopped. A step of a model takes a second or
+two at most, ten times as long where the machine is busy."""
+
+TICK_S: Final = 1.0
+"""Silence is counted in so many seconds of listening at a time: one in which this process stood still, however long,
+counts once at most, and what the grower said meanwhile is heard first."""
+
+LOADING_S: Final = 60.0
+"""A grower that was just started may take so much longer before it is heard of for the first time."""
+
+
+class Supervisor:
+    """Runs one grower process.
+
+    Parameters
+    ----------
+    config : of the server.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._command = [
+            sys.executable, "-m", "quercus.server.growth.grower", config.store_url,
+            "--poll-ms", str(config.poll_ms), "--log-level", config.log_level,
+            "--log-format", config.log_format, "--keep-trees", str(config.keep_trees),
+            "--snapshot-interval-s", str(config.snapshot_interval_s),
+            "--agenda-share", str(config.agenda_share),
+        ]  # fmt: skip
+        self._process: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._wanted = config.grower
+        self._restarts = 0
+        self._beat = Beat()
+        self._silent_s = 0.0  # for how long nothing was heard
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the grower, None between two of them."""
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    @property
+    def restarts(self) -> int:
+        """How often a grower had to be started again."""
+        return self._restarts
+
+    @property
+    def is_well(self) -> bool:
+        """Whether the grower runs, was heard of and can grow; also when none is wanted."""
+        well = admin_pb2.GrowerStatus
+        return self.status().state in (well.STATE_OFF, well.STATE_RUNNING)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the process is there and makes no progress."""
+        return self.pid is not None and self._silent_s >= SILENCE_S
+
+    def status(self) -> admin_pb2.GrowerStatus:
+        """How the grower is."""
+        states = admin_pb2.GrowerStatus
+        if not self._wanted:
+            return states(state=states.STATE_OFF)
+        if self.pid is None:
+            return states(state=states.STATE_RESTARTING, restarts=self._restarts)
+        state = states.STATE_RUNNING
+        if self._beat.compiling or (self.is_silent and self._beat.kernels):
+            state = states.STATE_COMPILING
+        elif self.is_silent:
+            state = states.STATE_SILENT
+        at = self._beat.at if self.is_silent else ""
+        return states(
+            state=state,
+            pid=self.pid,
+            restarts=self._restarts,
+            at=at,
+            kernels_ready=self._beat.kernels_ready,
+            kernels=self._beat.kernels,
+            learning=self._beat.learning,
+            waiting=self._beat.waiting,
+            waiting_count=self._beat.waiting_count,
+        )
+
+    def set_log_level(self, level: str) -> None:
+        """Have this grower, and those that come after it, log from `level` on."""
+        self._command[self._command.index("--log-level") + 1] = level
+        if self.pid is not None and self._process is not None and self._process.stdin is not None:
+            self._process.stdin.write(f"{level}\n".encode())
+
+    async def start(self) -> None:
+        """Start the first grower."""
+        process = await self._spawn()
+        self._task = asyncio.create_task(self._keep_running(process), name="quercus-supervisor")
+
+    async def close(self) -> None:
+        """End the grower and wait until it is gone."""
+        self._stopping = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOP_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        # The pipe to its standard input is the grower's life line: it ends when this process does.
+        # A process group of its own: Ctrl-C in the terminal is for the server, which ends the grower itself.
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            process_group=0,
+        )
+        self._silent_s, self._beat = -LOADING_S, Beat()
+        self._listening = asyncio.create_task(self._listen(self._process), name="quercus-heartbeat")
+        return self._process
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        """Remember what the grower was at when it was heard of; say so when it hangs. Ends with it."""
+        assert process.stdout is not None  # noqa: S101 - it was asked for
+        while (line := await self._next_line(process.stdout)).endswith(b"\n"):
+            self._silent_s, self._beat = 0.0, Beat.decode(line)
+
+    async def _next_line(self, stream: asyncio.StreamReader) -> bytes:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    return await stream.readline()
+            self._silent_s += TICK_S
+            if SILENCE_S <= self._silent_s < SILENCE_S + TICK_S and not self._beat.kernels:
+                at = f" at model {self._beat.at}" if self._beat.at else ""
+                _log.warning("the grower makes no progress%s, for %.0f s now", at, self._silent_s)
+
+    async def _keep_running(self, process: asyncio.subprocess.Process) -> None:
+        delay = FIRST_DELAY_S
+        while True:
+            started = time.monotonic()
+            code = await process.wait()
+            self._restarts += 1
+            if time.monotonic() - started >= HEALTHY_S:
+                delay = FIRST_DELAY_S
+            _log.warning("the grower ended with code %s; starting it again in %.1f s", code, delay)
+            while True:
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LAST_DELAY_S)
+                try:
+                    process = await self._spawn()
+                    break
+                except OSError as error:  # no memory or no process to be had: perhaps later
+                    _log.error("the grower cannot be started (%s); trying again in %.1f s", error, delay)

@@ -1,0 +1,1 @@
+"""Labelling: queries leased and answered, labels stated, answers combined."""

@@ -1,0 +1,153 @@
+"""What labellers said, in words: store to wire, and the filters of those who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+from google.protobuf.timestamp_pb2 import Timestamp
+from numpy.typing import NDArray
+
+from quercus.belief.codec import decode
+from quercus.belief.errors import InvalidInput
+from quercus.belief.frame import Frame
+from quercus.belief.label import contour
+from quercus.proto.v1 import query_pb2
+from quercus.server.labelling.combined_labels import Kind, State, Words
+from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.wire.labels import encode_contour, encode_label, label_text
+from quercus.server.wire.limits import MAX_FILTER
+from quercus.server.wire.models import duration, timestamp
+from quercus.server.wire.names import check_id, instance_name, query_name
+from quercus.server.wire.rows import encode_row
+from quercus.server.wire.schema import Schema
+from quercus.storage.records import Event
+
+HALF_TICK_S: Final = 5e-7
+"""Times are told in microseconds: who asks from a time that was told gets what was said at it."""
+
+
+@dataclass(frozen=True)
+class AnswerFilter:
+    """Which answers are wanted; what is empty passes. `since` and `until` in seconds since 1970."""
+
+    labellers: tuple[str, ...] = ()
+    classes: frozenset[str] = frozenset()
+    kinds: frozenset[Kind] = frozenset()
+    states: frozenset[State] = frozenset()
+    instances: tuple[str, ...] = ()
+    since: float | None = None
+    until: float | None = None
+
+    def accepts(self, words: Words, frame: Frame) -> bool:
+        """Whether kind, state and class are wanted; the store has looked at the rest."""
+        if self.kinds and words.kind not in self.kinds:
+            return False
+        if self.states and words.state not in self.states:
+            return False
+        return not self.classes or bool(self.classes & likeliest(words.event, frame))
+
+
+def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> AnswerFilter:
+    """Read what is wanted; ``InvalidInput`` names what is wrong."""
+    for name in ("labellers", "classes", "kinds", "states", "instances"):
+        if (count := len(getattr(request, name))) > MAX_FILTER:
+            raise InvalidInput(name, f"has {count:,} entries, at most {MAX_FILTER:,} are allowed")
+    for i, name in enumerate(request.classes):
+        if name not in frame.classes:
+            known = ", ".join(frame.classes)
+            raise InvalidInput(
+                f"classes[{i}]", f"is {name[:60]!r}, which is no class; the classes are {known}"
+            )
+    since = _seconds(request.since, "since") if request.HasField("since") else None
+    until = _seconds(request.until, "until") if request.HasField("until") else None
+    if since is not None and until is not None and until <= since:
+        raise InvalidInput("until", f"is {_shown(until)}, must be later than since, {_shown(since)}")
+    return AnswerFilter(
+        tuple(dict.fromkeys(request.labellers)),
+        frozenset(request.classes),
+        frozenset(Kind(_known(kind, "kinds", i, max(Kind))) for i, kind in enumerate(request.kinds)),
+        frozenset(State(_known(state, "states", i, max(State))) for i, state in enumerate(request.states)),
+        tuple(dict.fromkeys(check_id(each, f"instances[{i}]") for i, each in enumerate(request.instances))),
+        since,
+        until,
+    )
+
+
+def encode_answer(
+    words: Words, history: Sequence[Event], schema: Schema, *, with_values: bool
+) -> query_pb2.Answer:
+    """Convert an answer to the wire.
+
+    Parameters
+    ----------
+    words : what was said.
+    history : everything said about the instance, oldest first; its INSTANCE event leads.
+    schema : of its model.
+    with_values : whether the instance's values come along.
+    """
+    event, former, frame = words.event, words.former, schema.frame
+    known = known_contour(history, frame.size)
+    values = encode_row(stored_values(history[0]), schema) if with_values else None
+    message = query_pb2.Answer(
+        sequence=event.sequence,
+        instance=instance_name(schema.model, history[0].id),
+        labeller=event.author,
+        create_time=timestamp(event.created_at),
+        kind=int(words.kind),  # type: ignore[arg-type]  # our numbers are the wire's
+        state=int(words.state),  # type: ignore[arg-type]
+        reliability=event.reliability,
+        comment=event.comment,
+        took=None if event.took_s is None else duration(event.took_s),
+        query=query_name(schema.model, event.query) if event.query else "",
+        former_sequence=0 if former is None else former.event.sequence,
+        later_sequence=0 if words.later is None else words.later.event.sequence,
+        conflict=event.conflict,
+        contour=encode_contour(known),
+        class_name=_only_class(known, frame),
+        values=values,
+    )
+    if event.label is not None:
+        message.label.CopyFrom(encode_label(event.label, frame))
+        message.text = label_text(decode(event.label, frame.size), frame)
+    if former is not None and former.event.label is not None:
+        message.former_label.CopyFrom(encode_label(former.event.label, frame))
+        message.former_text = label_text(decode(former.event.label, frame.size), frame)
+    return message
+
+
+def likeliest(event: Event, frame: Frame) -> frozenset[str]:
+    """Return the most plausible classes of what was said; none where it says nothing."""
+    if event.label is None:
+        return frozenset()
+    said = contour(decode(event.label, frame.size), frame.size)
+    top = said == said.max()
+    if top.all():
+        return frozenset()
+    return frozenset(name for name, wanted in zip(frame.classes, top, strict=True) if wanted)
+
+
+def _only_class(known: NDArray[np.float64], frame: Frame) -> str:
+    possible = np.flatnonzero(known > 0)
+    return frame.classes[int(possible[0])] if len(possible) == 1 else ""
+
+
+def _known(number: int, field: str, i: int, most: int) -> int:
+    if not 1 <= number <= most:
+        raise InvalidInput(f"{field}[{i}]", f"is {number}, must be 1 to {most}")
+    return number
+
+
+def _seconds(stamp: Timestamp, field: str) -> float:
+    if not (0 <= stamp.nanos < 1_000_000_000 and 0 <= stamp.seconds < 253_402_300_800):
+        raise InvalidInput(
+            field, f"is {stamp.seconds} s and {stamp.nanos} ns, must lie in the years 1970 to 9999"
+        )
+    return stamp.seconds + stamp.nanos / 1e9 - HALF_TICK_S
+
+
+def _shown(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,102 @@
+"""What labellers said, read page by page: in the order of the log, or the newest first."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from quercus.belief.errors import InvalidInput
+from quercus.proto.v1 import query_pb2
+from quercus.server.core.service_core import STOPPING, Core
+from quercus.server.labelling.answer_messages import AnswerFilter, encode_answer, read_filter
+from quercus.server.labelling.combined_labels import words
+from quercus.server.wire.errors import PermissionDenied, Unavailable
+from quercus.server.wire.limits import ANSWER_PAGE
+from quercus.server.wire.names import parse_model
+from quercus.server.wire.schema import Schema
+from quercus.storage.errors import NotFound
+from quercus.storage.records import Look
+from quercus.storage.store import Store
+
+
+async def stream(
+    core: Core, request: query_pb2.StreamAnswersRequest, only: str | None
+) -> AsyncIterator[query_pb2.Answer]:
+    """Yield the answers that are asked for, holding one page of them at a time.
+
+    Parameters
+    ----------
+    core : of the server.
+    request : whose answers, which, from where on.
+    only : the one labeller whose answers the caller may see; None: all.
+    """
+    model = parse_model(request.model, "model")
+    for field in ("after_sequence", "limit"):
+        if getattr(request, field) < 0:
+            raise InvalidInput(field, f"is {getattr(request, field)}, must not be negative")
+    schema = await core.catalogue.reload_schema(model)
+    wanted = _of_whom(read_filter(request, schema.frame), only)
+    look = await core.read(_look, core.store, schema, wanted, request)
+    left = request.limit or float("inf")
+    while True:
+        page, last = await core.read(_page, core.store, schema, wanted, look, request.include_values)
+        for answer in page:
+            yield answer
+            left -= 1
+            if left <= 0:
+                return
+        if last is None:
+            return
+        if core.stopping.is_set():
+            raise Unavailable(STOPPING)
+        look = replace(look, after=last)
+
+
+def _of_whom(wanted: AnswerFilter, only: str | None) -> AnswerFilter:
+    if only is None:
+        return wanted
+    if others := [name for name in wanted.labellers if name != only]:
+        raise PermissionDenied(f"labellers: has {others[0][:60]!r}, but the token speaks for {only!r}")
+    return replace(wanted, labellers=(only,))
+
+
+def _look(
+    store: Store, schema: Schema, wanted: AnswerFilter, request: query_pb2.StreamAnswersRequest
+) -> Look:
+    instances = None
+    if wanted.instances:
+        places = store.places(schema.model, wanted.instances)
+        if missing := [each for each in wanted.instances if each not in places]:
+            raise NotFound("instance", f"{schema.model}/{missing[0]}")
+        instances = tuple(places.values())
+    return Look(
+        request.after_sequence, ANSWER_PAGE, request.newest_first, wanted.labellers, wanted.since,
+        wanted.until, instances,
+    )  # fmt: skip
+
+
+def _page(
+    store: Store, schema: Schema, wanted: AnswerFilter, look: Look, with_values: bool
+) -> tuple[list[query_pb2.Answer], int | None]:
+    """Return a page, and the event behind which the next one begins, None when it was the last.
+
+    A model that was replaced by another of its name has no more of these answers.
+    """
+    if store.get_model(schema.model).key != schema.key:
+        raise NotFound("model", schema.model, "any more: another has its name")
+    events = store.said(schema.model, look)
+    histories = store.history(schema.model, sorted({event.instance for event in events}))
+    said = {
+        each.event.sequence: (each, histories[each.event.instance])
+        for history in histories.values()
+        for each in words(history)
+    }
+    fresh = (
+        Schema.of(store.get_model(schema.model), store.vocabulary(schema.model)) if with_values else schema
+    )
+    page = [
+        encode_answer(*said[event.sequence], fresh, with_values=with_values)
+        for event in events
+        if event.sequence in said and wanted.accepts(said[event.sequence][0], schema.frame)
+    ]
+    return page, events[-1].sequence if len(events) == look.limit else None

@@ -1,0 +1,218 @@
+"""What each labeller says of an instance by now, and what all say together.
+
+The log keeps every word. Of a labeller the newest counts, whether it answers a query or was stated unasked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from quercus.belief import agreement, evidence
+from quercus.belief.agreement import Consensus
+from quercus.belief.codec import decode, encode
+from quercus.belief.label import ClassSet, Label, Masses, contour
+from quercus.belief.mass import MassFunction
+from quercus.server.wire.instances import known_contour
+from quercus.storage.log.statements import Join, Joint
+from quercus.storage.records import Event, EventKind
+from quercus.trees.learners.table import consonant
+
+MAX_AUTHOR = 200
+"""Characters of the names of all who speak together."""
+
+
+class Kind(IntEnum):
+    """What a labeller did. The numbers are the wire's."""
+
+    ANSWERED = 1
+    REFUSED = 2
+    CORRECTED = 3
+    UNDONE = 4
+    STATED = 5
+    RETRACTED = 6
+
+
+class State(IntEnum):
+    """What became of it. The numbers are the wire's."""
+
+    COUNTS = 1
+    PENDING = 2
+    REPLACED = 3
+    UNDONE = 4
+    EMPTY = 5
+
+
+@dataclass(slots=True, eq=False)
+class Words:
+    """What a labeller said once.
+
+    Attributes
+    ----------
+    event : of the log.
+    kind : Kind
+    former : what it took the place of, or took back.
+    later : what took its place, or took it back.
+    state : State
+    """
+
+    event: Event
+    kind: Kind
+    former: Words | None = None
+    later: Words | None = None
+    state: State = State.COUNTS
+
+
+def words(history: Sequence[Event]) -> list[Words]:
+    """Return what labellers said of an instance, one by one, oldest first.
+
+    Parameters
+    ----------
+    history : everything said about the instance, oldest first. What follows from several answers is no words.
+    """
+    return _Reading(history).said
+
+
+def voices(history: Sequence[Event], size: int) -> dict[str, tuple[Label, float]]:
+    """Return what counts of an instance by now: label and reliability, by the name of the labeller."""
+    newest: dict[str, Event] = {}
+    for each in words(history):
+        if each.state is State.COUNTS:
+            newest.pop(each.event.author, None)
+            newest[each.event.author] = each.event
+    return {
+        author: (decode(event.label, size), event.reliability)
+        for author, event in newest.items()
+        if event.label is not None
+    }
+
+
+def joining(size: int) -> Join:
+    """Return what makes of everything said about an instance what all its labellers say together.
+
+    One voice counts as it stands, several by Dempster's rule. Where nobody says anything any more, the instance may be
+    asked about again, unless somebody refused it.
+    """
+
+    def join(history: Sequence[Event]) -> Joint:
+        found = voices(history, size)
+        if not found:
+            refused = any(each.kind is Kind.REFUSED and each.later is None for each in words(history))
+            nothing = encode(ClassSet((1 << size) - 1))
+            return Joint(nothing if refused else None, history[-1].author)
+        label, reliability = next(iter(found.values()))
+        if len(found) > 1:
+            label, reliability = Masses(consensus(list(found.values()), size).mass), 1.0
+        pushed = known_contour(history[:1], size)
+        conflict = evidence.update(pushed, contour(label, size), reliability).conflict
+        return Joint(encode(label), " + ".join(found)[:MAX_AUTHOR], reliability, conflict)
+
+    return join
+
+
+def consensus(answers: Sequence[tuple[Label, float]], size: int) -> Consensus:
+    """What several answers say together; plausibilities count as their consonant mass function."""
+    return agreement.combine([(_mass(label, size), reliability) for label, reliability in answers])
+
+
+def _mass(label: Label, size: int) -> MassFunction:
+    return label.mass if isinstance(label, Masses) else consonant(contour(label, size))
+
+
+@dataclass(slots=True)
+class _Query:
+    """What was said to one query: what counts by labeller, the answers of several, and whether they count together."""
+
+    counts: dict[str, Words] = field(default_factory=dict)
+    opinions: dict[str, Words] = field(default_factory=dict)
+    several: bool = False
+
+
+class _Reading:
+    """Reads a history, event by event."""
+
+    def __init__(self, history: Sequence[Event]) -> None:
+        self.said: list[Words] = []
+        self._queries: dict[int, _Query] = {}
+        self._stated: dict[str, Words] = {}
+        before: Event | None = None
+        for event in history:
+            self._take(event, before)
+            before = event
+
+    def _take(self, event: Event, before: Event | None) -> None:
+        match event.kind:
+            case EventKind.ANSWER | EventKind.REFUSAL:
+                self._settle(event)
+            case EventKind.OPINION:
+                self._opine(event)
+            case EventKind.CORRECTION if event.query:
+                self._correct(event, before)
+            case EventKind.STATEMENT:
+                self._state(event)
+
+    def _settle(self, event: Event) -> None:
+        query = self._queries.setdefault(event.query, _Query())
+        if query.several:
+            self._count_together(query)
+        else:
+            kind = Kind.REFUSED if event.label is None else Kind.ANSWERED
+            query.counts = {event.author: self._add(event, kind)}
+
+    def _opine(self, event: Event) -> None:
+        query = self._queries.setdefault(event.query, _Query())
+        query.several = True
+        former = query.opinions.pop(event.author, None)
+        if event.label is None:
+            self._add(event, Kind.UNDONE, former, State.UNDONE)
+            return
+        words = self._add(event, Kind.ANSWERED if former is None else Kind.CORRECTED, former)
+        words.state = State.PENDING
+        query.opinions[event.author] = words
+
+    def _correct(self, event: Event, before: Event | None) -> None:
+        query = self._queries.setdefault(event.query, _Query())
+        own = (before is not None and before.kind is EventKind.OPINION) and (
+            (before.query, before.author, before.sequence) == (event.query, event.author, event.sequence - 1)
+        )
+        if own:  # the words are the opinion's; this is what all answers come to
+            self._count_together(query)
+            return
+        formers, query.counts = query.counts, {}
+        mine = formers.get(event.author) or next(iter(formers.values()), None)
+        undone = event.label is None
+        words = self._add(event, Kind.UNDONE if undone else Kind.CORRECTED, mine)
+        for former in formers.values():
+            former.later, former.state = words, State.UNDONE if undone else State.REPLACED
+        if undone:
+            query.opinions = {}
+        else:
+            query.counts = {event.author: words}
+
+    def _state(self, event: Event) -> None:
+        former = self._stated.pop(event.author, None)
+        if event.label is None:
+            self._add(event, Kind.RETRACTED, former, State.UNDONE)
+        else:
+            self._stated[event.author] = self._add(event, Kind.STATED, former)
+
+    def _count_together(self, query: _Query) -> None:
+        """The answers of several labellers count from now on, and what overruled them does not."""
+        for author, former in query.counts.items():
+            if former is not query.opinions.get(author) and former.state is State.COUNTS:
+                former.later, former.state = self.said[-1], State.REPLACED
+        for words in query.opinions.values():
+            words.later, words.state = None, State.COUNTS
+        query.counts = dict(query.opinions)
+
+    def _add(
+        self, event: Event, kind: Kind, former: Words | None = None, become: State = State.REPLACED
+    ) -> Words:
+        words = Words(event, kind, former)
+        if event.label is None:
+            words.state = State.EMPTY
+        if former is not None:
+            former.later, former.state = words, become
+        self.said.append(words)
+        return words

@@ -1,0 +1,227 @@
+"""Leases as the query services use them: taken in turn, of one model or of any, and given back."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.proto.v1 import query_pb2
+from quercus.server.core.fair_queue import share
+from quercus.server.core.service_core import Core
+from quercus.server.gate.access import Principal, caller
+from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.wire.limits import MAX_FILTER
+from quercus.server.wire.names import absent, parse_model, parse_query
+from quercus.server.wire.queries import encode_queries
+from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
+from quercus.server.wire.schema import Schema
+from quercus.storage.queries.leases import Eviction
+from quercus.storage.queries.records import Leased, QueryRecord
+from quercus.storage.records import Event
+from quercus.storage.store import Store
+
+ANY: Final = "-"
+"""As the id of a model: any model."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which queries a labeller wants; see ``quercus.v1.QueryFilter``."""
+
+    classes: frozenset[str] = frozenset()
+    values: dict[str, str] = field(default_factory=dict)
+    tags: frozenset[str] = frozenset()
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a filter that nothing of one model can pass, because it names what the model does not have.
+
+        Raises
+        ------
+        InvalidInput
+            Naming the attribute, value or class, and those there are.
+        """
+        columns = {column.name: column for column in schema.columns}
+        for name in sorted(self.classes - set(schema.frame.classes)):
+            raise InvalidInput("filter.classes", absent("class", name, schema.frame.classes))
+        for name, value in self.values.items():
+            if name not in columns:
+                raise InvalidInput("filter.values", absent("attribute", name, list(columns)))
+            if columns[name].values is None:
+                raise InvalidInput("filter.values", f"{shown(name)} is numeric, a filter takes names")
+            if value not in columns[name].index:
+                known = absent(f"value of {name}", value, list(columns[name].index))
+                raise InvalidInput("filter.values", known)
+
+    def accept(self, schema: Schema) -> Callable[[QueryRecord, Sequence[Event]], bool] | None:
+        """Return what the store is to ask of each query of a model; None: it takes all."""
+        if not self.classes and not self.values:
+            return None
+        columns = {column.name: (k, column.index) for k, column in enumerate(schema.columns)}
+        # None: an attribute or value that the model does not have, so that nothing of it passes
+        wanted = [
+            (columns[name][0], columns[name][1].get(value)) if name in columns else None
+            for name, value in self.values.items()
+        ]
+        can_tell = np.array([name in self.classes for name in schema.frame.classes]) | (not self.classes)
+
+        def accepts(_: QueryRecord, history: Sequence[Event]) -> bool:
+            values = stored_values(history[0])
+            if not all(each is not None and values[each[0]] == each[1] for each in wanted):
+                return False
+            return bool(can_tell[known_contour(history, schema.frame.size) > 0].all())
+
+        return accepts
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a labeller asks for: model, name, length of the lease in seconds, tree it must come from, which queries.
+
+    `may_touch` says which models the caller may touch; it matters where the model is `ANY`.
+    """
+
+    model: str
+    labeller: str
+    lease_s: float
+    min_sequence: int
+    filter: Filter
+    principal: Principal | None = None
+
+    def may_touch(self, model: str) -> bool:
+        """Whether the caller may touch a model."""
+        return self.principal is None or self.principal.may_touch(model)
+
+
+@dataclass(frozen=True)
+class Hand:
+    """Queries of one model that were leased, ready for the wire; when there are none, why."""
+
+    model: str
+    leased: Leased
+    queries: tuple[query_pb2.Query, ...] = ()
+    again_s: float = math.inf
+    """After how many seconds another try may have another outcome though nobody did anything."""
+
+
+def read_terms(request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesRequest) -> Terms:
+    """Read what a labeller asks for; ``InvalidInput`` names what is wrong."""
+    model = ANY if request.model == f"models/{ANY}" else parse_model(request.model, "model")
+    wanted = request.filter
+    for name, count in (
+        ("classes", len(wanted.classes)),
+        ("values", len(wanted.values)),
+        ("tags", len(wanted.tags)),
+    ):
+        if count > MAX_FILTER:
+            raise InvalidInput(f"filter.{name}", f"has {count} entries, at most {MAX_FILTER} are allowed")
+    if wanted.tags and model != ANY:
+        raise InvalidInput("filter.tags", f"are for models/{ANY}; {shown(request.model)} is one model")
+    return Terms(
+        model,
+        check_labeller(request.labeller),
+        lease_s(request.lease_duration, request.HasField("lease_duration")),
+        check_sequence(request.min_sequence),
+        Filter(frozenset(wanted.classes), dict(wanted.values), frozenset(wanted.tags)),
+        caller(),
+    )
+
+
+async def lease_of(core: Core, terms: Terms, model: str, limit: int) -> Hand:
+    """Lease in turn; when the caller is gone before it has the queries they are given back."""
+    async with core.turns.turn(model, terms.labeller) as others:
+        accept = None
+        if terms.filter != Filter():
+            schema = await core.catalogue.reload_schema(model)
+            if terms.model != ANY:
+                terms.filter.check(schema)
+            accept = terms.filter.accept(schema)
+        if others:
+            limit = share(limit, (await core.read(core.store.get_model, model)).queries_open, others)
+        taken = core.writer.submit(
+            partial(
+                core.store.lease,
+                model,
+                terms.labeller,
+                limit,
+                terms.lease_s,
+                min_sequence=terms.min_sequence if terms.model != ANY else 0,
+                accept=accept,
+                credential=terms.principal.token_id if terms.principal is not None else "",
+            )
+        )
+        try:
+            leased = await asyncio.shield(taken)
+            if leased.queries:
+                core.turns.served(model, terms.labeller)
+            queries = await core.read(with_instances, core.store, model, leased.queries)
+            return Hand(model, leased, queries, math.inf if leased.again_s is None else leased.again_s)
+        except BaseException:
+            taken.add_done_callback(partial(_give_back_all, core, model))
+            raise
+
+
+async def take_back(core: Core, request: query_pb2.ReturnQueryRequest) -> query_pb2.ReturnQueryResponse:
+    """Take a query back from its holder."""
+    model, number = parse_query(request.name)
+    check_token(request.lease_token)
+    store, token = core.store, request.lease_token
+    How = query_pb2.ReturnQueryRequest.How
+    match request.how:
+        case How.HOW_UNSPECIFIED:
+            await core.write(store.release, model, number, token)
+        case How.HOW_SKIP:
+            await core.write(store.skip, model, number, token, request.comment)
+        case How.HOW_POSTPONE:
+            delay = delay_s(request.delay, request.HasField("delay"))
+            await core.write(store.postpone, model, number, token, delay, request.comment)
+        case _:
+            raise InvalidInput("how", f"is {request.how}, must be 0 (release), 1 (skip) or 2 (postpone)")
+    return query_pb2.ReturnQueryResponse(name=request.name)
+
+
+async def end_lease(core: Core, request: query_pb2.ReleaseLeaseRequest) -> query_pb2.ReleaseLeaseResponse:
+    """End a lease for its holder; the history says who did and why."""
+    model, number = parse_query(request.name)
+    if request.labeller:
+        check_labeller(request.labeller)
+    operator = caller()
+    by = f"by {operator.name}" if operator is not None else "by an operator"
+    why = f"{by}: {request.comment}" if request.comment else by
+    await core.write(core.store.evict, model, number, Eviction(why, request.labeller))
+    return query_pb2.ReleaseLeaseResponse(name=request.name)
+
+
+def check_token(token: str) -> None:
+    """Raise ``InvalidInput`` when there is no lease token."""
+    if not token:
+        raise InvalidInput("lease_token", "is missing: send the one that came with the query")
+
+
+def give_back(core: Core, model: str, number: int, token: str) -> None:
+    """Release a lease without waiting; one that is settled or gone meanwhile is no error."""
+    done = core.writer.submit(partial(core.store.release, model, number, token))
+    done.add_done_callback(lambda future: future.cancelled() or future.exception())
+
+
+def _give_back_all(core: Core, model: str, taken: asyncio.Future[Leased]) -> None:
+    if taken.cancelled() or taken.exception() is not None:
+        return
+    for query in taken.result().queries:
+        give_back(core, model, query.number, query.token)
+
+
+def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
+    """Convert queries to the wire, reading their instances."""
+    if not records:
+        return ()
+    schema = Schema.of(store.get_model(model), store.vocabulary(model))
+    histories = store.history(model, sorted({record.instance for record in records}))
+    wanted = store.policy(model).answers_per_query
+    return tuple(encode_queries(records, histories, schema, wanted))

@@ -1,0 +1,97 @@
+"""Labelling policies, labellers and the history of queries: wire to store and back."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+
+from quercus.belief.errors import InvalidInput
+from quercus.proto.v1 import query_pb2
+from quercus.server.labelling.reliability import Standing
+from quercus.server.wire.models import duration, timestamp
+from quercus.server.wire.names import model_name, query_name
+from quercus.storage.queries.policies import check
+from quercus.storage.queries.records import Corrections, HistoryRow, LabellerCounts, Policy, Reliability
+
+DEFAULT = Policy()
+
+
+def decode_policy(message: query_pb2.LabellingPolicy) -> Policy:
+    """Convert a policy to the store's, what is left out to its default.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field, the value and the bound.
+    """
+    for field, kinds in (("reliability", Reliability), ("corrections", Corrections)):
+        value = getattr(message, field)
+        if value and value not in set(kinds):
+            raise InvalidInput(field, f"is {value}, must be 1 to {max(kinds)}")
+    policy = Policy(
+        answers_per_query=message.answers_per_query or DEFAULT.answers_per_query,
+        max_conflict=message.max_conflict if message.HasField("max_conflict") else DEFAULT.max_conflict,
+        reliability=Reliability(message.reliability or DEFAULT.reliability),
+        per_labeller=message.per_labeller if message.HasField("per_labeller") else None,
+        per_hour=message.per_hour if message.HasField("per_hour") else None,
+        max_held=message.max_held or DEFAULT.max_held,
+        corrections=Corrections(message.corrections or DEFAULT.corrections),
+        tags=tuple(dict.fromkeys(message.tags)),
+    )
+    check(policy)
+    return policy
+
+
+def encode_policy(model: str, policy: Policy) -> query_pb2.LabellingPolicy:
+    """Convert a policy to the wire."""
+    return query_pb2.LabellingPolicy(
+        model=model_name(model),
+        answers_per_query=policy.answers_per_query,
+        max_conflict=policy.max_conflict,
+        reliability=int(policy.reliability),  # type: ignore[arg-type]  # the store's numbers are the wire's
+        per_labeller=policy.per_labeller,
+        per_hour=policy.per_hour,
+        max_held=policy.max_held,
+        corrections=int(policy.corrections),  # type: ignore[arg-type]
+        tags=policy.tags,
+    )
+
+
+def encode_labeller(
+    counts: LabellerCounts, standings: Mapping[str, Standing], stated: int
+) -> query_pb2.LabellerStatistics:
+    """Convert what a labeller did, how it stands among the others, and how often it spoke unasked, to the wire."""
+    found = query_pb2.LabellerStatistics(
+        labeller=counts.labeller,
+        answered=counts.answered,
+        refused=counts.refused,
+        skipped=counts.skipped,
+        postponed=counts.postponed,
+        expired=counts.expired,
+        corrected=counts.corrected,
+        undone=counts.undone,
+        held=counts.held,
+        stated=stated,
+    )
+    standing = standings.get(counts.labeller)
+    if standing is not None:
+        found.agreement, found.reliability = standing.agreement, standing.reliability
+    if counts.times_s:
+        found.median_time.CopyFrom(duration(statistics.median(counts.times_s)))
+    return found
+
+
+def encode_step(model: str, row: HistoryRow) -> query_pb2.QueryStep:
+    """Convert a step of a query to the wire."""
+    return query_pb2.QueryStep(
+        query=query_name(model, row.query),
+        kind=int(row.step),  # type: ignore[arg-type]  # the store's numbers are the wire's
+        state=int(row.state),  # type: ignore[arg-type]
+        labeller=row.labeller,
+        lease=row.lease,
+        time=timestamp(row.at),
+        clock=row.clock,
+        until=row.until,
+        sequence=row.sequence,
+        why=row.why,
+    )

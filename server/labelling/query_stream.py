@@ -1,0 +1,272 @@
+"""One labeller's stream: credits and answers in, queries out, the outstanding ones counted by the server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from google.rpc import status_pb2
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.proto.v1 import query_pb2
+from quercus.server.core.catalogue import check_reached
+from quercus.server.core.service_core import Core
+from quercus.server.gate.access import speaker
+from quercus.server.labelling import answering, leasing
+from quercus.server.labelling.searching import Search
+from quercus.server.wire.errors import to_failure
+from quercus.server.wire.limits import MIN_PAUSE_S
+from quercus.server.wire.names import parse_query
+from quercus.server.wire.request_checks import check_count, empty_stream
+from quercus.storage.errors import FailedPrecondition, NotFound, StorageError
+from quercus.storage.queries.records import Idle, QueryState
+from quercus.storage.store import Store
+
+Request = query_pb2.StreamQueriesRequest
+Response = query_pb2.StreamQueriesResponse
+Place = tuple[str, int]  # model and number of a query
+
+
+@dataclass(frozen=True)
+class _Held:
+    token: str
+    ends: float  # monotonic
+
+
+class QueryStream:
+    """The life of one ``StreamQueries`` call.
+
+    A reader task takes requests, a leaser task leases while there are credits; both put responses into one
+    bounded queue, so a client that stops reading stops its own stream and nothing else. What is still leased
+    when the stream ends is given back. An answer that cannot be taken is said to be so, and the stream goes on.
+
+    Parameters
+    ----------
+    core : what all services share.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._terms: leasing.Terms | None = None
+        self._key = 0  # of the model the stream was opened for
+        self._credits = 0
+        self._held: dict[Place, _Held] = {}
+        self._out: asyncio.Queue[Response | Exception | None] = asyncio.Queue(2 * core.config.max_leases)
+        self._opened: asyncio.Future[leasing.Terms] = asyncio.get_running_loop().create_future()
+        self._wake = asyncio.Event()  # credits or held queries changed
+
+    async def run(self, requests: AsyncIterator[Request]) -> AsyncGenerator[Response]:
+        """Yield responses until the client closes its side, the server stops, or something is wrong."""
+        tasks = {
+            asyncio.create_task(self._guard(self._read(requests))),
+            asyncio.create_task(self._guard(self._lease_forever())),
+        }
+        try:
+            while (item := await self._out.get()) is not None:
+                if isinstance(item, Exception):
+                    raise item
+                yield item
+        finally:
+            for task in tasks:
+                task.cancel()
+            for (model, number), held in self._held.items():
+                leasing.give_back(self._core, model, number, held.token)
+
+    async def _guard(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            await self._out.put(error)
+
+    # Requests
+
+    async def _read(self, requests: AsyncIterator[Request]) -> None:
+        async for request in self._core.requests(requests):
+            if self._terms is None:
+                self._terms = await self._open(request)
+            else:
+                self._check_same(request, self._terms)
+            self._grant(request.credits)
+            await self._do(request, self._terms)
+            if not self._opened.done():
+                self._opened.set_result(self._terms)
+            self._wake.set()
+        if self._terms is None:
+            raise empty_stream("a first message with model and labeller")
+        await self._out.put(None)
+
+    async def _open(self, request: Request) -> leasing.Terms:
+        terms = leasing.read_terms(request)
+        if terms.model != leasing.ANY:
+            # NotFound now rather than at the first credit; read anew, because another server may have replaced it
+            self._key = (await self._core.catalogue.reload_schema(terms.model)).key
+            await self._core.read(check_reached, self._core.store, terms.model, terms.min_sequence)
+        return terms
+
+    def _check_same(self, request: Request, terms: leasing.Terms) -> None:
+        for field, given, first in (
+            ("model", request.model, f"models/{terms.model}"),
+            ("labeller", request.labeller, terms.labeller),
+        ):
+            if given and given != first:
+                raise InvalidInput(
+                    field, f"is {shown(given)}, but the stream is of {shown(first)}: open another"
+                )
+
+    def _grant(self, credits_: int) -> None:
+        most = self._core.config.max_leases
+        check_count(credits_, "credits", 0, most)
+        if self._credits + credits_ > most:
+            raise InvalidInput(
+                "credits", f"adds {credits_} to {self._credits}, must not exceed {most} in all"
+            )
+        self._credits += credits_
+
+    async def _do(self, request: Request, terms: leasing.Terms) -> None:
+        """Do what a request says of queries, one after another."""
+        core = self._core
+        if request.HasField("answer"):
+            await self._try("answered", request.answer, answering.answer)
+        if request.HasField("refusal"):
+            await self._try("refused", request.refusal, answering.refuse)
+        if request.HasField("returned"):
+            await self._try("returned", request.returned, leasing.take_back)
+        if request.HasField("correction"):
+            await self._try(
+                "corrected",
+                request.correction,
+                lambda _, part: answering.correct(core, part, speaker(part.labeller or terms.labeller)),
+            )
+        if request.HasField("undo"):
+            await self._try(
+                "undone",
+                request.undo,
+                lambda _, part: answering.undo(core, part, speaker(part.labeller or terms.labeller)),
+            )
+        if request.heartbeat:
+            extended = await core.write(_extend_all, core.store, dict(self._held), terms.lease_s)
+            now = time.monotonic()
+            for (
+                place,
+                held,
+            ) in self._held.items():  # one that is not held any more is noticed now: see _drop_expired
+                ends = now + terms.lease_s if place in extended else min(held.ends, now)
+                self._held[place] = _Held(held.token, ends)
+
+    async def _try(self, event: str, part: Any, do: Callable[[Core, Any], Awaitable[Any]]) -> None:
+        """Do one thing and say how it went; what cannot be done does not end the stream."""
+        try:
+            done = await do(self._core, part)
+        except Exception as error:
+            failed = _failed(part.name, error)
+            if failed is None:
+                raise
+            await self._out.put(Response(failed=failed))
+            if isinstance(error, FailedPrecondition):  # perhaps it is held no longer: look
+                self._look_at(part.name)
+            return
+        self._held.pop(parse_query(part.name), None)
+        await self._out.put(Response(**{event: done}))
+
+    def _look_at(self, name: str) -> None:
+        place = parse_query(name)
+        if place in self._held:
+            self._held[place] = _Held(self._held[place].token, time.monotonic())
+
+    # Leases
+
+    async def _lease_forever(self) -> None:
+        terms = await self._opened
+        search = Search(self._core, terms)
+        tried: tuple[int, tuple[int, ...]] | None = None
+        told: Idle | None = None
+        again_at = float("inf")
+        fresh = True
+        while True:
+            seen = search.seen
+            self._wake.clear()
+            await self._drop_expired(terms)
+            room = self._credits - len(self._held)
+            sight = await search.look(fresh=fresh)
+            fresh = False
+            if terms.model != leasing.ANY and sight.mark[0] != self._key:
+                raise FailedPrecondition(
+                    f"model {terms.model} was deleted, and another has its name: open another stream"
+                )
+            if room > 0 and ((room, sight.mark) != tried or time.monotonic() >= again_at):
+                tried = (room, sight.mark)
+                hand = await search.lease(room)
+                again_at = time.monotonic() + hand.again_s
+                await self._send(hand)
+                if hand.queries:
+                    tried = told = None  # when they come back all may look as it does now
+                    continue  # there may be more: of another model, or after others had their turn
+                if hand.leased.idle is not told and not self._held:
+                    told = hand.leased.idle
+                    await self._out.put(Response(idle=int(told)))  # type: ignore[arg-type]
+            patience = min(sight.patience_s, max(again_at - time.monotonic(), MIN_PAUSE_S))
+            await self._pause(search, seen, patience)
+
+    async def _send(self, hand: leasing.Hand) -> None:
+        now = time.monotonic()
+        for record in hand.leased.queries:
+            self._held[hand.model, record.number] = _Held(record.token, now + (record.left_s or 0.0))
+        for query in hand.queries:
+            await self._out.put(Response(query=query))
+
+    async def _drop_expired(self, terms: leasing.Terms) -> None:
+        """Stop counting the queries whose lease ended; one that was extended meanwhile stays."""
+        now = time.monotonic()
+        for place, held in list(self._held.items()):
+            if held.ends > now:
+                continue
+            try:
+                record = await self._core.read(self._core.store.get_query, *place)
+            except NotFound:  # withdrawn long ago and removed; or the model is gone, which is seen next
+                self._held.pop(place, None)
+                continue
+            mine = record.state is QueryState.LEASED and record.labeller == terms.labeller
+            if mine and record.left_s:
+                self._held[place] = _Held(held.token, now + record.left_s)
+            else:
+                self._held.pop(place, None)
+
+    async def _pause(self, search: Search, seen: int, patience: float) -> None:
+        """Wait until the store changes, a lease may have ended, or the client granted credits or answered."""
+        held = min((held.ends for held in self._held.values()), default=float("inf")) - time.monotonic()
+        waits = {
+            asyncio.ensure_future(self._wake.wait()),
+            asyncio.ensure_future(search.changed(seen, max(min(patience, held), MIN_PAUSE_S))),
+        }
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+
+def _extend_all(store: Store, held: dict[Place, _Held], duration_s: float) -> set[Place]:
+    """Extend the leases that live; return their places."""
+    extended = set()
+    for (model, number), lease in held.items():
+        try:
+            store.extend(model, number, lease.token, duration_s)
+            extended.add((model, number))
+        except (FailedPrecondition, NotFound):
+            continue  # it had ended: whoever answers late is told by the answer itself
+    return extended
+
+
+def _failed(name: str, error: Exception) -> query_pb2.StreamError | None:
+    """What the stream says of something that was not done; None: the stream cannot go on."""
+    failure = to_failure(error)
+    if failure is None or (
+        isinstance(error, StorageError) and not isinstance(error, FailedPrecondition | NotFound)
+    ):
+        return None
+    status = status_pb2.Status.FromString(failure.metadata[0][1])
+    field = error.field if isinstance(error, InvalidInput) else ""
+    return query_pb2.StreamError(name=name, code=status.code, message=failure.message, field=field)

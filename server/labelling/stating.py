@@ -1,0 +1,140 @@
+"""What labellers state of instances without having been asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quercus.belief.codec import encode
+from quercus.belief.errors import InvalidInput
+from quercus.proto.v1 import instance_pb2
+from quercus.server.core.service_core import Core
+from quercus.server.gate.access import speaker
+from quercus.server.labelling.answering import check_declared, with_schema
+from quercus.server.labelling.combined_labels import joining
+from quercus.server.labelling.reliability import NEWEST, UNKNOWN, standings
+from quercus.server.wire.errors import within
+from quercus.server.wire.labels import decode_label
+from quercus.server.wire.limits import MAX_STATEMENTS
+from quercus.server.wire.names import check_id, parse_model
+from quercus.server.wire.request_checks import check_labeller
+from quercus.server.wire.schema import Schema
+from quercus.storage.log.statements import Join, Plan, Stated, StatedBatch
+from quercus.storage.queries.records import Reliability
+from quercus.storage.records import Event, EventKind
+from quercus.storage.store import Store
+
+
+@dataclass(frozen=True)
+class _Spoken:
+    """A statement as it was sent; `declared` is its reliability, None where none was sent."""
+
+    instance: str
+    labeller: str
+    label: bytes | None
+    declared: float | None
+    comment: str
+
+
+async def state(core: Core, request: instance_pb2.StateEvidenceRequest) -> instance_pb2.StateEvidenceResponse:
+    """Store statements, all or none."""
+    model = parse_model(request.model, "model")
+    check_id(request.request_id, "request_id")
+    count = len(request.statements)
+    if not 1 <= count <= MAX_STATEMENTS:
+        raise InvalidInput("statements", f"are {count:,}, must be 1 to {MAX_STATEMENTS:,}")
+    labellers = [_labeller(i, each, request.labeller) for i, each in enumerate(request.statements)]
+
+    async def attempt(schema: Schema) -> instance_pb2.StateEvidenceResponse | None:
+        spoken = await core.convert(request, _decode, request, labellers, schema)
+        statements = await core.read(_weighed, core.store, schema, spoken)
+        batch = StatedBatch(request.request_id, statements, schema.key)
+        join = joining(schema.frame.size)
+        planned = await core.read(core.store.plan_statements, model, batch, join)
+        return await core.write(_store, core.store, schema, batch, join, planned)
+
+    return await with_schema(core, model, attempt)
+
+
+def _labeller(i: int, statement: instance_pb2.Statement, labeller: str) -> str:
+    """In whose name a statement is made; asked before anything else, so that no one speaks for another."""
+    with within(f"statements[{i}]"):
+        return check_labeller(speaker(statement.labeller or labeller))
+
+
+def _decode(
+    request: instance_pb2.StateEvidenceRequest, labellers: Sequence[str], schema: Schema
+) -> list[_Spoken]:
+    return [
+        _statement(f"statements[{i}]", each, labeller, schema)
+        for i, (each, labeller) in enumerate(zip(request.statements, labellers, strict=True))
+    ]
+
+
+def _statement(field: str, given: instance_pb2.Statement, labeller: str, schema: Schema) -> _Spoken:
+    if given.retract and given.HasField("label"):
+        raise InvalidInput(
+            f"{field}.label", "is given, but retract takes back what was stated: leave out one"
+        )
+    label = None if given.retract else encode(decode_label(given.label, schema.frame, f"{field}.label"))
+    declared = given.reliability if given.HasField("reliability") else None
+    with within(field):
+        check_declared(declared)
+    instance = check_id(given.instance_id, f"{field}.instance_id")
+    return _Spoken(instance, labeller, label, declared, given.comment)
+
+
+def _weighed(store: Store, schema: Schema, spoken: Sequence[_Spoken]) -> list[Stated]:
+    """Give each statement its reliability: as it was sent, else 1, or estimated where the policy says so.
+
+    Estimates rest on the newest answers in the log and on all statements of the request, so that the first file of a
+    crowd is weighed by all of itself.
+    """
+    estimated: dict[str, float] | None = None
+    if store.policy(schema.model).reliability is Reliability.ESTIMATED:
+        events = [*store.opinions(schema.model, NEWEST), *_as_events(store, schema, spoken)]
+        estimated = {name: found.reliability for name, found in standings(events, schema.frame.size).items()}
+    found = []
+    for each in spoken:
+        reliability = 1.0 if estimated is None else estimated.get(each.labeller, UNKNOWN)
+        known = each.declared is not None
+        value = each.declared if each.declared is not None else reliability
+        if each.label is None:  # says nothing that could be weighed
+            value, known = 1.0, True
+        found.append(Stated(each.instance, each.labeller, each.label, value, each.comment, known))
+    return found
+
+
+def _as_events(store: Store, schema: Schema, spoken: Sequence[_Spoken]) -> list[Event]:
+    places = store.places(schema.model, list(dict.fromkeys(each.instance for each in spoken)))
+    return [
+        Event(
+            0,
+            EventKind.STATEMENT,
+            places[each.instance],
+            each.instance,
+            None,
+            each.label,
+            each.labeller,
+            1.0,
+            None,
+            False,
+            None,
+            0.0,
+        )
+        for each in spoken
+        if each.instance in places
+    ]
+
+
+def _store(
+    store: Store, schema: Schema, batch: StatedBatch, join: Join, planned: Plan | None
+) -> instance_pb2.StateEvidenceResponse | None:
+    if store.get_model(schema.model).key != schema.key:
+        return None
+    done = store.state(schema.model, batch, join, planned)
+    return instance_pb2.StateEvidenceResponse(
+        committed_sequence=done.committed_sequence,
+        statements_stored=done.stored,
+        statements_known=done.known,
+    )

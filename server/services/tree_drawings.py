@@ -1,0 +1,57 @@
+"""Drawings of a stored tree: text, DOT, SVG; of several trees an overview."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quercus.proto.v1 import tree_pb2
+from quercus.server.wire import snapshots
+from quercus.server.wire.trees import chosen, member_classes, names_of
+from quercus.storage.records import Snapshot
+from quercus.trees.learners.stored import parted
+from quercus.trees.tree.overview import Overview
+from quercus.trees.tree.svg_drawing import to_svg
+from quercus.trees.tree.text_drawing import to_dot, to_text
+
+_Request = tree_pb2.RenderTreeRequest
+
+MEDIA_TYPES: Final[dict[int, str]] = {
+    _Request.FORMAT_TEXT: "text/plain; charset=utf-8",
+    _Request.FORMAT_DOT: "text/vnd.graphviz",
+    _Request.FORMAT_SVG: "image/svg+xml",
+}
+
+
+def draw(snapshot: Snapshot, form: int, member: int | None = None) -> tree_pb2.RenderTreeResponse:
+    """Draw a stored tree.
+
+    Parameters
+    ----------
+    snapshot : the version.
+    form : one of ``MEDIA_TYPES``.
+    member : which tree of several; None: the only one, or an overview of all.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such member, or the tree is too large for a picture.
+    """
+    stored = snapshots.read(snapshot.data)
+    flats = parted(stored.columns)
+    if member is None and len(flats) > 1:
+        classes = [member_classes(stored.head.classes, flat, at) for at, flat in enumerate(flats)]
+        content = _overview(Overview.of(flats, names_of(stored.head, flats[0], 0).attributes, classes), form)
+    else:
+        flat = chosen(flats, member or 0)
+        names = names_of(stored.head, flat, member or 0)
+        if form == _Request.FORMAT_TEXT:
+            content = to_text(flat, names)
+        else:
+            content = (to_dot if form == _Request.FORMAT_DOT else to_svg)(flat, names)
+    return tree_pb2.RenderTreeResponse(content=content, media_type=MEDIA_TYPES[form])
+
+
+def _overview(overview: Overview, form: int) -> str:
+    if form == _Request.FORMAT_TEXT:
+        return overview.text()
+    return overview.dot() if form == _Request.FORMAT_DOT else overview.svg()

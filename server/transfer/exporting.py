@@ -1,0 +1,92 @@
+"""A model's instances as a table for programs that analyse: values, label as it came, and what is believed now."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from quercus.belief.codec import decode
+from quercus.belief.frame import Frame
+from quercus.belief.label import contour
+from quercus.server.labelling.combined_labels import words
+from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.wire.labels import NOTHING, label_text
+from quercus.server.wire.schema import Schema
+from quercus.storage.records import Event, EventKind
+from quercus.storage.store import Store
+
+PAGE: Final = 1_000
+Row = list[Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under names.
+
+    Attributes
+    ----------
+    header : names of the columns.
+    kinds : of the cells of each: str, float or int.
+    rows : each as long as the header; None where nothing is known.
+    """
+
+    header: list[str]
+    kinds: Sequence[type]
+    rows: Iterator[Row]
+
+
+def table(store: Store, model: str) -> Table:
+    """Return the instances of a model as a table, read page by page.
+
+    Columns: ``id``; the attributes; ``label``, what labellers say of the row, else as it was pushed (``a``, ``a|b``,
+    plausibilities ``a:1 b:0.4``, masses ``{a|b}:0.7 {a}:0.3``, empty where nothing is known); ``pl(class)`` of each
+    class, what is believed after all that was said; ``answers``, how often labellers spoke of it; ``conflict``, 1 where
+    an answer contradicted the label.
+    """
+    schema = Schema.of(store.get_model(model), store.vocabulary(model))
+    size = schema.frame.size
+    header = ["id", *(column.name for column in schema.columns), "label"]
+    header += [*(f"pl({name})" for name in schema.frame.classes), "answers", "conflict"]
+    kinds: list[type] = [str, *(float if column.values is None else str for column in schema.columns), str]
+    kinds += [*([float] * size), int, int]
+    return Table(header, kinds, _rows(store, schema))
+
+
+def _rows(store: Store, schema: Schema) -> Iterator[Row]:
+    after = 0
+    while True:
+        page = store.list_instances(schema.model, after, PAGE)
+        said = store.history(schema.model, [event.sequence for event in page])
+        for event in page:
+            yield _row(said[event.sequence], schema)
+        if len(page) < PAGE:
+            return
+        after = page[-1].sequence
+
+
+def _row(history: Sequence[Event], schema: Schema) -> Row:
+    first, size = history[0], schema.frame.size
+    values = stored_values(first).tolist()
+    cells = [
+        None if math.isnan(value) else (value if column.values is None else column.values[int(value)])
+        for column, value in zip(schema.columns, values, strict=True)
+    ]
+    label = _label(history, schema.frame)
+    answers = len(words(history))
+    conflict = int(any(event.conflict for event in history))
+    return [first.id, *cells, label, *known_contour(history, size).tolist(), answers, conflict]
+
+
+def _label(history: Sequence[Event], frame: Frame) -> str:
+    """What labellers say of an instance by now, else what was pushed; of two that say nothing the latter."""
+    said = history[0].label
+    for event in history:
+        if event.kind is EventKind.CORRECTION or (event.kind is EventKind.ANSWER and event.label is not None):
+            said = history[0].label if event.label is None else event.label
+    label = decode(said or b"", frame.size)
+    if contour(label, frame.size).min() == 1.0:
+        label = decode(history[0].label or b"", frame.size)
+    text = label_text(label, frame)
+    return "" if text == NOTHING else text

@@ -1,0 +1,118 @@
+"""What an exported log says, read as the service reads it: what a grower could not learn from does not come in."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from quercus.belief.codec import decode
+from quercus.belief.errors import InvalidInput, shown
+from quercus.proto.v1 import model_pb2
+from quercus.server.wire.models import decode_specification
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
+from quercus.specification.parameters import BUDGET, MAX_VALUES
+from quercus.storage.records import EventKind
+from quercus.trees.tree.encoding import check_values, cut_counts
+
+FIXED = ("attributes", "frame", "warmup_rows")
+"""Fields of a specification that no later one may change."""
+
+
+class Meaning:
+    """Checks an exported log, see `quercus.storage.admin.transfer.Meaning`."""
+
+    _specification: Specification
+
+    def begin(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
+        """Take the first line."""
+        self._specification = _specification(specification)
+        BUDGET.check(budget)
+        self._values = _value_counts(self._specification, learned)
+        self._splits = sum(max(1, cuts) for cuts in cut_counts(self._specification.attributes))
+        self._labels: set[bytes] = set()  # that were found to be right
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Take the next event."""
+        if event["kind"] == EventKind.SPECIFICATION:
+            self._respecify(event["specification"])
+        if event.get("values") is not None:
+            self._check_values(np.frombuffer(event["values"], "<f8"))
+        label = event.get("label")
+        if label is not None and label not in self._labels:
+            decode(label, self._specification.frame.size)
+            self._labels.add(label)
+        if event.get("asked") is not None:
+            _check_asked(event["asked"], self._splits)
+
+    def _respecify(self, data: bytes) -> None:
+        new = _specification(data)
+        for name in FIXED:
+            if getattr(new, name) != getattr(self._specification, name):
+                raise InvalidInput("specification", f"has other {name} than the first one")
+        self._specification = new
+
+    def _check_values(self, row: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+        check_values(self._specification, row[np.newaxis])
+        for k, known in self._values.items():
+            if row[k] >= known:
+                name = self._specification.attributes[k].name
+                raise InvalidInput(
+                    "values", f"have number {row[k]:g} of attribute {shown(name)}, which has {known} values"
+                )
+
+
+def _specification(data: bytes) -> Specification:
+    try:
+        return decode_specification(model_pb2.Specification.FromString(data))
+    except DecodeError:
+        raise InvalidInput("specification", "is none") from None
+
+
+def _value_counts(specification: Specification, learned: Sequence[tuple[int, str]]) -> dict[int, int]:
+    """Return how many values each nominal attribute has, declared and learned."""
+    attributes = specification.attributes
+    more = Counter(attribute for attribute, _ in learned)
+    for k, value in learned:
+        attribute = attributes[k] if k < len(attributes) else None
+        if not isinstance(attribute, Nominal) or value in attribute.values:
+            raise InvalidInput(
+                "vocabulary",
+                f"has {shown(value)} of attribute {k}, which is no new value of a nominal attribute",
+            )
+    counts = {
+        k: len(attribute.values) + more[k]
+        for k, attribute in enumerate(attributes)
+        if isinstance(attribute, Nominal)
+    }
+    for k, count in counts.items():
+        if count > MAX_VALUES:
+            raise InvalidInput(
+                "vocabulary", f"has {count} values of attribute {k}, at most {MAX_VALUES} are allowed"
+            )
+    return counts
+
+
+def _check_asked(data: bytes, splits: int) -> None:
+    """Check the place of a query, as `quercus.server.wire.agenda.encode_asked` writes it."""
+    try:
+        path, attribute, code, rivals = json.loads(data)
+        named = [split for split, _ in path] + list(rivals)
+        codes = [branch for _, branch in path] + ([] if code is None else [code])
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidInput("asked", "is no place of a query") from None
+    in_round = attribute in rivals if attribute is not None else code is None
+    if not (
+        in_round
+        and (attribute is None) == (code is None)
+        and all(type(split) is int and 0 <= split < splits for split in named)
+        and all(type(branch) is int and branch >= 0 for branch in codes)
+    ):
+        raise InvalidInput(
+            "asked", f"is {shown(data.decode())}, which is no place in a tree of {splits} splits"
+        )

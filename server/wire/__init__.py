@@ -1,0 +1,1 @@
+"""Between messages and values: converters, names, bounds, and the errors of the wire."""

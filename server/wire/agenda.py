@@ -1,0 +1,54 @@
+"""The grower's queries: to what the store keeps, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from quercus.proto.v1 import query_pb2
+from quercus.trees.ask.query import Asked, Query
+from quercus.trees.tree.encoding import SplitName
+
+MAX_RIVALS = 100  # that a reason names: every cut of every number may be one
+
+Interval = tuple[int, float, float]  # split, and the ends of its gain ratio
+
+
+def encode_asked(asked: Asked) -> bytes:
+    """Convert the place of a query in its round to the form in which the log keeps it."""
+    fields = [asked.path, asked.attribute, asked.code, asked.rivals]
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def decode_asked(data: bytes) -> Asked:
+    """Read what `encode_asked` wrote."""
+    path, attribute, code, rivals = json.loads(data)
+    return Asked(tuple((a, c) for a, c in path), attribute, code, tuple(rivals))
+
+
+def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> bytes:
+    """Convert the reason of a query to a serialised ``quercus.v1.Reason``.
+
+    Parameters
+    ----------
+    query : as the agenda has it; it names splits by their numbers.
+    splits : what these are called. Of more rivals than `MAX_RIVALS`, those are named whose gain ratio may be largest.
+    strategy : by which it was chosen.
+    """
+    reason = query_pb2.Reason(score=query.score, node_count=query.node_count, strategy=strategy)
+    if query.attribute is not None and query.code is not None:
+        reason.attribute = splits[query.attribute].attribute
+        reason.value = splits[query.attribute].branches[query.code]
+    for split, code in query.path:
+        reason.path.add(attribute=splits[split].attribute, value=splits[split].branches[code])
+    for split, lower, upper in _foremost(query.rivals):
+        name = splits[split]
+        reason.rivals.add(attribute=name.attribute, lower=lower, upper=upper, threshold=name.threshold)
+    return reason.SerializeToString(deterministic=True)
+
+
+def _foremost(rivals: Sequence[Interval]) -> Sequence[Interval]:
+    if len(rivals) <= MAX_RIVALS:
+        return rivals
+    best = sorted(range(len(rivals)), key=lambda at: -rivals[at][2])[:MAX_RIVALS]
+    return [rivals[at] for at in sorted(best)]

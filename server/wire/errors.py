@@ -1,0 +1,203 @@
+"""The one place where a domain exception becomes a gRPC status, with ``google.rpc`` details."""
+
+from __future__ import annotations
+
+import errno
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+import grpc
+from google.protobuf import any_pb2
+from google.protobuf.message import DecodeError, EncodeError, Message
+from google.rpc import code_pb2, error_details_pb2, status_pb2
+
+from quercus.belief.errors import InvalidInput
+from quercus.server.wire.limits import MAX_ERROR_BYTES
+from quercus.server.wire.snapshots import UnreadableSnapshotError
+from quercus.storage.errors import (
+    AlreadyExists,
+    BeyondLog,
+    CorruptStore,
+    FailedPrecondition,
+    NewerSchema,
+    NoSpace,
+    NotFound,
+    ReadOnlyStore,
+    ReadOnlyUntilRestart,
+    Stale,
+    StorageError,
+)
+
+_CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
+DETAILS_KEY = "grpc-status-details-bin"
+PUSHBACK_KEY = "grpc-retry-pushback-ms"
+NO_MEMORY: Final = "the server has no memory left for this: send it again, or less at once"
+MEMORY_RETRY_S: Final = 1.0
+WRITE_RETRY_S: Final = 1.0
+_NO_MEMORY: Final = re.compile(r"Arena alloc|[Oo]ut of memory|can't start new thread")
+"""What protobuf, and threads that cannot be started, say."""
+
+
+class Unavailable(Exception):  # noqa: N818 - named after the status
+    """The request is fine and may be sent again: the tree is not grown so far, or the server is stopping."""
+
+
+class Unauthenticated(Exception):  # noqa: N818 - named after the status
+    """No token, or none that counts."""
+
+
+class PermissionDenied(Exception):  # noqa: N818 - named after the status
+    """The token does not allow it; the text says what would."""
+
+
+class ResourceExhausted(Exception):  # noqa: N818 - named after the status
+    """More than a bound allows at this moment.
+
+    Attributes
+    ----------
+    retry_s : after which trying again is sound, in seconds; None: not before something else changes.
+    """
+
+    def __init__(self, reason: str, retry_s: float | None) -> None:
+        super().__init__(reason)
+        self.retry_s = retry_s
+
+
+class BadStart(Exception):  # noqa: N818 - reads as what happened
+    """It cannot start: bad configuration, a port in use, an unusable store. The text is for people."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A status as gRPC sends it.
+
+    Attributes
+    ----------
+    code : the status code.
+    message : one sentence for people, at most ``MAX_ERROR_BYTES`` long.
+    metadata : trailing metadata that carries the serialised ``google.rpc.Status``.
+    """
+
+    code: grpc.StatusCode
+    message: str
+    metadata: tuple[tuple[str, str | bytes], ...]
+
+
+@contextmanager
+def within(prefix: str) -> Iterator[None]:
+    """Put `prefix` before the field of every ``InvalidInput`` raised inside."""
+    try:
+        yield
+    except InvalidInput as error:
+        field = f"{prefix}.{error.field}" if error.field else prefix
+        raise InvalidInput(field, error.reason) from error
+
+
+def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911, PLR0912 - a table
+    """Return the status of a domain exception, or None for one that is not expected (a bug).
+
+    Parameters
+    ----------
+    error : the exception a servicer raised.
+    """
+    if is_out_of_memory(error):
+        return _exhausted(ResourceExhausted(NO_MEMORY, MEMORY_RETRY_S))
+    match error:
+        case InvalidInput():
+            return failure(code_pb2.INVALID_ARGUMENT, str(error), _bad_request(error))
+        case NotFound():
+            return failure(code_pb2.NOT_FOUND, str(error), _resource(error))
+        case AlreadyExists():
+            return failure(code_pb2.ALREADY_EXISTS, str(error), _resource(error))
+        case BeyondLog():
+            reason = InvalidInput(error.field, error.reason.removeprefix(f"{error.field}: "))
+            return failure(code_pb2.FAILED_PRECONDITION, str(error), _bad_request(reason))
+        case ReadOnlyUntilRestart():
+            return failure(code_pb2.FAILED_PRECONDITION, str(error))
+        case ReadOnlyStore():  # writing is tried again so often
+            return failure(code_pb2.FAILED_PRECONDITION, str(error), _retry_in(WRITE_RETRY_S))
+        case FailedPrecondition() | NewerSchema():
+            return failure(code_pb2.FAILED_PRECONDITION, str(error))
+        case NoSpace():  # writing is tried again so often
+            return _exhausted(ResourceExhausted(str(error), WRITE_RETRY_S))
+        case CorruptStore():
+            return failure(code_pb2.DATA_LOSS, str(error))
+        case DecodeError():  # requests are read elsewhere, so it was a message of the store
+            return failure(code_pb2.DATA_LOSS, f"what is stored cannot be read ({error})")
+        case Stale():
+            return failure(code_pb2.ABORTED, "the model's nominal values changed meanwhile: send it again")
+        case ResourceExhausted():
+            return _exhausted(error)
+        case Unauthenticated():
+            return failure(code_pb2.UNAUTHENTICATED, str(error))
+        case PermissionDenied():
+            return failure(code_pb2.PERMISSION_DENIED, str(error))
+        case UnreadableSnapshotError():
+            return failure(code_pb2.UNAVAILABLE, f"{error}: it is grown anew, try again in a moment")
+        case Unavailable() | StorageError():
+            return failure(code_pb2.UNAVAILABLE, str(error))
+        case _:
+            return None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception, or the one that it came of, says that there was no memory, in whosever words."""
+    told: BaseException | None = error
+    while told is not None:
+        if isinstance(told, MemoryError) or (isinstance(told, OSError) and told.errno == errno.ENOMEM):
+            return True
+        if isinstance(told, DecodeError | EncodeError | RuntimeError) and _NO_MEMORY.search(str(told)):
+            return True
+        told = told.__cause__
+    return False
+
+
+def _exhausted(error: ResourceExhausted) -> Failure:
+    """Say when to try again, to programs and, in milliseconds, to the retries of gRPC clients."""
+    if error.retry_s is None:
+        return failure(code_pb2.RESOURCE_EXHAUSTED, str(error))
+    text = f"{error}; try again in {error.retry_s:.2g} s"
+    found = failure(code_pb2.RESOURCE_EXHAUSTED, text, _retry_in(error.retry_s))
+    return replace(found, metadata=(*found.metadata, (PUSHBACK_KEY, str(math.ceil(1000 * error.retry_s)))))
+
+
+def _retry_in(seconds: float) -> error_details_pb2.RetryInfo:
+    info = error_details_pb2.RetryInfo()
+    info.retry_delay.FromMilliseconds(math.ceil(1000 * seconds))
+    return info
+
+
+def failure(code: int, message: str, detail: Message | None = None) -> Failure:
+    """Build a ``Failure`` from a ``google.rpc.Code`` number, a message and at most one detail."""
+    text = _shorten(message)
+    status = status_pb2.Status(code=code, message=text)
+    if detail is not None:
+        packed = any_pb2.Any()
+        packed.Pack(detail)
+        status.details.append(packed)
+    return Failure(_CODES[code], text, ((DETAILS_KEY, status.SerializeToString()),))
+
+
+def _bad_request(error: InvalidInput) -> error_details_pb2.BadRequest:
+    violation = error_details_pb2.BadRequest.FieldViolation(
+        field=_shorten(error.field), description=_shorten(error.reason)
+    )
+    return error_details_pb2.BadRequest(field_violations=[violation])
+
+
+def _resource(error: NotFound | AlreadyExists) -> error_details_pb2.ResourceInfo:
+    return error_details_pb2.ResourceInfo(
+        resource_type=error.resource, resource_name=_shorten(error.name), description=_shorten(str(error))
+    )
+
+
+def _shorten(text: str) -> str:
+    """Cut a text to ``MAX_ERROR_BYTES`` of UTF-8."""
+    data = text.encode(errors="replace")
+    if len(data) <= MAX_ERROR_BYTES:
+        return text
+    return data[: MAX_ERROR_BYTES - 3].decode(errors="ignore") + "…"

@@ -1,0 +1,172 @@
+"""Labels and contours: wire to domain and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.codec import decode, encode, encode_contours, encode_sets
+from quercus.belief.contour import check_contour
+from quercus.belief.errors import InvalidInput
+from quercus.belief.frame import Frame
+from quercus.belief.label import (
+    ClassSet,
+    Label,
+    Masses,
+    Plausibilities,
+    check_label,
+    class_set,
+    precise,
+    set_contours,
+    vacuous,
+)
+from quercus.belief.mass import MassFunction
+from quercus.proto.v1 import values_pb2
+from quercus.server.wire.errors import within
+
+NOTHING = "?"
+"""A label that says nothing, in words."""
+
+
+def decode_label(label: values_pb2.Label, frame: Frame, field: str = "label") -> Label:
+    """Convert one label, checking it against the frame.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below `field`, the value and the bound.
+    """
+    kind = label.WhichOneof("kind")
+    if kind is None:
+        raise InvalidInput(field, "is missing: give vacuous, class_name, class_set, contour or mass")
+    try:
+        return check_label(_decode_kind(kind, label, frame, field), frame.size)
+    except InvalidInput as error:
+        if error.field.startswith(field):
+            raise
+        raise InvalidInput(f"{field}.{kind}", error.reason) from error
+
+
+def _decode_kind(kind: str, label: values_pb2.Label, frame: Frame, field: str) -> Label:
+    match kind:
+        case "vacuous":
+            return vacuous(frame)
+        case "class_name":
+            return precise(frame, label.class_name)
+        case "class_set":
+            return class_set(frame, label.class_set.classes)
+        case "contour":
+            values = check_contour(
+                label.contour.plausibilities, frame.size, f"{field}.contour.plausibilities"
+            )
+            return Plausibilities(tuple(values.tolist()))
+        case _:
+            return Masses(_decode_mass(label.mass, frame, f"{field}.mass"))
+
+
+def _decode_mass(mass: values_pb2.MassFunction, frame: Frame, field: str) -> MassFunction:
+    sets, masses = len(mass.focal_sets), len(mass.masses)
+    if sets != masses:
+        raise InvalidInput(
+            f"{field}.masses", f"has {masses} values, must have one for each of {sets} focal sets"
+        )
+    with within(field):
+        return MassFunction(frame.size, tuple(zip(mass.focal_sets, mass.masses, strict=True)))
+
+
+def decode_labels(labels: values_pb2.Labels | None, count: int, frame: Frame) -> list[bytes]:
+    """Convert the labels of `count` rows to their stored form; None stands for vacuous ones.
+
+    Raises
+    ------
+    InvalidInput
+        When there is not one label a row, or one is invalid.
+    """
+    kind = None if labels is None else labels.WhichOneof("kind")
+    if labels is None or kind in (None, "all_vacuous"):
+        return [encode(vacuous(frame))] * count
+    if kind == "sets":
+        _check_count("labels.sets.masks", len(labels.sets.masks), count, "mask")
+        masks = np.array(labels.sets.masks, dtype=np.uint64)
+        with within("labels.sets"):
+            set_contours(masks, frame.size)
+        return encode_sets(masks)
+    if kind == "contours":
+        return _decode_packed(labels.contours, count, frame)
+    _check_count("labels.list.labels", len(labels.list.labels), count, "label")
+    return [
+        encode(decode_label(label, frame, f"labels.list.labels[{i}]"))
+        for i, label in enumerate(labels.list.labels)
+    ]
+
+
+def _decode_packed(contours: values_pb2.PackedContours, count: int, frame: Frame) -> list[bytes]:
+    flat = np.array(contours.plausibilities, dtype=np.float64)
+    field = "labels.contours.plausibilities"
+    if len(flat) != count * frame.size:
+        raise InvalidInput(
+            field,
+            f"has {len(flat)} values, must have {count} rows x {frame.size} classes = {count * frame.size}",
+        )
+    inside = (flat >= 0.0) & (flat <= 1.0)
+    if not inside.all():
+        at = int(np.argmin(inside))
+        raise InvalidInput(
+            f"{field}[{at}]", f"is {float(flat[at])!r}, must lie in [0, 1] (row {at // frame.size})"
+        )
+    table = flat.reshape(count, frame.size)
+    said = table.any(axis=1)
+    if not said.all():
+        row = int(np.argmin(said))
+        raise InvalidInput(
+            f"{field}[{row * frame.size}]",
+            f"row {row} is zero for every class, at least one class must be plausible",
+        )
+    return encode_contours(table)
+
+
+def _check_count(field: str, given: int, count: int, what: str) -> None:
+    if given != count:
+        raise InvalidInput(field, f"has {given} entries, must have one {what} for each of {count} rows")
+
+
+def encode_label(data: bytes, frame: Frame) -> values_pb2.Label:
+    """Convert a stored label to the wire."""
+    match decode(data, frame.size):
+        case ClassSet(mask) if mask == frame.full:
+            return values_pb2.Label(vacuous=values_pb2.Vacuous())
+        case ClassSet(mask):
+            names = frame.names(mask)
+            if len(names) == 1:
+                return values_pb2.Label(class_name=names[0])
+            return values_pb2.Label(class_set=values_pb2.ClassSet(classes=names))
+        case Plausibilities(values):
+            return values_pb2.Label(contour=values_pb2.Contour(plausibilities=values))
+        case Masses(mass):
+            sets: Iterable[int] = [focal for focal, _ in mass.focal]
+            return values_pb2.Label(
+                mass=values_pb2.MassFunction(focal_sets=sets, masses=[value for _, value in mass.focal])
+            )
+
+
+def label_text(label: Label, frame: Frame) -> str:
+    """Return a label in words, as files of labels have it.
+
+    A class, a set ``a|b``, plausibilities ``a:1 b:0.4``, masses ``{a|b}:0.7 {a}:0.3``; ``?`` where nothing is known.
+    """
+    match label:
+        case ClassSet():
+            return NOTHING if label.mask == frame.full else "|".join(frame.names(label.mask))
+        case Plausibilities():
+            pairs = zip(frame.classes, label.values, strict=True)
+            return " ".join(f"{name}:{value!r}" for name, value in pairs)
+        case Masses():
+            parts = (f"{{{'|'.join(frame.names(mask))}}}:{mass!r}" for mask, mass in label.mass.focal)
+            return " ".join(parts)
+
+
+def encode_contour(contour: NDArray[np.float64]) -> values_pb2.Contour:
+    """Convert a contour, float64 (l,), to the wire."""
+    return values_pb2.Contour(plausibilities=contour)

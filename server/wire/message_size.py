@@ -1,0 +1,195 @@
+"""Counts what a message would make, before protobuf makes it: a walk over its bytes that stops at a bound.
+
+Two bytes of an empty row become some forty of memory, so the size of a message does not bound what it costs to read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from quercus.belief.errors import InvalidInput
+from quercus.server.wire.limits import MAX_ENTRIES, MAX_PARTS
+
+_VARINT, _FIXED64, _LENGTH, _GROUP, _END_GROUP, _FIXED32 = range(6)
+_CONTINUED: Final = bytes(range(128, 256))
+"""Bytes of a number that are not its last."""
+
+_NUMBERS: Final = frozenset(
+    {
+        FieldDescriptor.TYPE_INT32,
+        FieldDescriptor.TYPE_INT64,
+        FieldDescriptor.TYPE_UINT32,
+        FieldDescriptor.TYPE_UINT64,
+        FieldDescriptor.TYPE_SINT32,
+        FieldDescriptor.TYPE_SINT64,
+        FieldDescriptor.TYPE_BOOL,
+        FieldDescriptor.TYPE_ENUM,
+    }
+)
+"""Numbers of one byte or more that take four or eight in memory; those of fixed size do not grow."""
+
+_CHUNK: Final = 1 << 18
+"""Bytes looked through before another thread may have the interpreter's lock."""
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A field that is counted: a message, or a list of messages, texts or numbers."""
+
+    name: str
+    is_repeated: bool
+    is_numbers: bool
+    parts: Shape | None
+
+
+@dataclass
+class Shape:
+    """What is counted of a type of message.
+
+    Attributes
+    ----------
+    fields : by number.
+    """
+
+    fields: dict[int, _Field] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, descriptor: Descriptor, known: dict[str, Shape] | None = None) -> Shape:
+        """Return the shape of a type of message."""
+        known = {} if known is None else known
+        if descriptor.full_name in known:
+            return known[descriptor.full_name]
+        shape = known[descriptor.full_name] = cls()
+        for each in descriptor.fields:
+            is_numbers, is_text = each.type in _NUMBERS, each.cpp_type == FieldDescriptor.CPPTYPE_STRING
+            parts = None if each.message_type is None else cls.of(each.message_type, known)
+            if parts is not None or (each.is_repeated and (is_numbers or is_text)):
+                shape.fields[each.number] = _Field(each.name, each.is_repeated, is_numbers, parts)
+        return shape
+
+    def _all(self, found: list[Shape] | None = None) -> list[Shape]:
+        found = [] if found is None else found
+        if not any(self is each for each in found):
+            found.append(self)
+            for each in self.fields.values():
+                if each.parts is not None:
+                    each.parts._all(found)
+        return found
+
+    @cached_property
+    def has_numbers(self) -> bool:
+        """Whether a list of numbers is in it, or in a message within it."""
+        return any(each.is_numbers for shape in self._all() for each in shape.fields.values())
+
+    @cached_property
+    def heads(self) -> bytes:
+        """Bytes one of which begins every part and every text that is counted, however its tag is written."""
+        tags = {number << 3 | _LENGTH for shape in self._all() for number in shape.fields}
+        return bytes({tag & 127 | high for tag in tags for high in ((0, 128) if tag < 128 else (128,))})
+
+
+def check_parts(data: bytes, shape: Shape) -> None:
+    """Refuse a message that would make more than ``MAX_PARTS``, or a list of more than ``MAX_ENTRIES``.
+
+    Most messages pass by a glance at their bytes; what is walked through is walked to the bound and no further.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field.
+    """
+    most = 0
+    for start in range(0, len(data), _CHUNK):
+        piece = data[start : start + _CHUNK]
+        most += len(piece) - len(piece.translate(None, shape.heads))
+    walk = _Walk(data, everything=most > MAX_PARTS)
+    try:
+        walk.through(0, len(data), shape, "")
+    except IndexError:  # cut off: what comes before was counted, and protobuf says what is wrong
+        return
+
+
+class _Walk:
+    """One walk over the bytes of a message.
+
+    Parameters
+    ----------
+    data : the bytes.
+    everything : or only what has lists of numbers.
+    """
+
+    def __init__(self, data: bytes, everything: bool) -> None:
+        self._data = data
+        self._everything = everything
+        self.parts = 0
+
+    def through(self, at: int, end: int, shape: Shape, path: str) -> None:
+        """Walk through one message; IndexError where its bytes are none."""
+        data, fields, everything = self._data, shape.fields, self._everything
+        entries: dict[int, int] = {}
+        while at < end:
+            tag, at = (data[at], at + 1) if data[at] < 128 else self._number(at)
+            kind, number = tag & 7, tag >> 3
+            found = fields.get(number)
+            if kind == _LENGTH:
+                length, at = (data[at], at + 1) if data[at] < 128 else self._number(at)
+                if length > end - at:
+                    raise IndexError
+                is_many = found is not None and found.is_numbers
+                more = len(data[at : at + length].translate(None, _CONTINUED)) if is_many else 1
+            else:
+                length, more = self._passed(kind, at) - at, 1
+            if found is None or not found.is_repeated:
+                self.parts += 1
+            else:
+                self.parts += more
+                entries[number] = count = entries.get(number, 0) + more
+                if count > MAX_ENTRIES:
+                    raise _too_many(path + found.name)
+            if self.parts > MAX_PARTS:
+                raise _too_large(path + found.name if found is not None else path[:-1] or "request")
+            if found is not None and kind == _LENGTH and length:
+                parts = found.parts
+                if parts is not None and (everything or parts.has_numbers):
+                    self.through(at, at + length, parts, f"{path}{found.name}.")
+            at += length
+
+    def _passed(self, kind: int, at: int) -> int:
+        """Return where a number of a kind ends."""
+        if kind == _VARINT:
+            return self._number(at)[1]
+        if kind in (_GROUP, _END_GROUP):  # what is in it is counted as if it were not
+            return at
+        if kind not in (_FIXED64, _FIXED32):
+            raise IndexError
+        return at + (8 if kind == _FIXED64 else 4)
+
+    def _number(self, at: int) -> tuple[int, int]:
+        """Read a number of seven bits a byte; return it and where the next thing begins."""
+        byte: Any = self._data[at]
+        if byte < 128:
+            return byte, at + 1
+        value, shift = byte & 127, 0
+        while byte > 127:
+            at, shift = at + 1, shift + 7
+            if shift > 63:
+                raise IndexError
+            byte = self._data[at]
+            value |= (byte & 127) << shift
+        return value, at + 1
+
+
+def _too_many(field_path: str) -> InvalidInput:
+    return InvalidInput(field_path, f"has more than {MAX_ENTRIES:,} entries: send several smaller messages")
+
+
+def _too_large(field_path: str) -> InvalidInput:
+    return InvalidInput(
+        field_path,
+        f"is more than the {MAX_PARTS:,} fields and entries of lists that one message may have: send several "
+        "smaller messages",
+    )

@@ -1,0 +1,261 @@
+"""Specifications and models: wire to domain and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.belief.frame import Frame
+from quercus.proto.v1 import model_pb2
+from quercus.proto.words import words_of
+from quercus.server.wire.algorithms import decode_algorithm
+from quercus.server.wire.errors import within
+from quercus.server.wire.limits import Sizes
+from quercus.server.wire.names import check_controls, model_name
+from quercus.specification import algorithms, parameters
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.model import CHANGEABLE, Specification
+from quercus.specification.parameter import parameters_of
+from quercus.specification.strategies import PUBLISHED
+from quercus.storage.records import ModelRecord
+
+DEFAULTS: Final = {
+    each.name: each.default for each in parameters_of(Specification) if each.default is not None
+}
+_PRUNING: Final = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
+_MISSING: Final = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
+
+
+def complete(message: model_pb2.Specification) -> model_pb2.Specification:
+    """Return a copy with every default written out, checked as a whole.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below ``specification``, the value and the bound.
+    """
+    full = model_pb2.Specification()
+    full.CopyFrom(message)
+    if not full.HasField("algorithm"):
+        full.algorithm.abc45.SetInParent()
+    for field, value in (DEFAULTS | _own_defaults(full)).items():
+        if not full.HasField(field):  # type: ignore[arg-type]  # the keys are optional fields
+            setattr(full, field, value)
+    if full.HasField("pruning") and not full.pruning.HasField("level"):
+        full.pruning.level = parameters.LEVEL.default
+    for attribute in full.attributes:
+        if attribute.missing == model_pb2.MISSING_POLICY_UNSPECIFIED:
+            attribute.missing = model_pb2.MISSING_POLICY_BRANCH
+        if attribute.HasField("numeric") and not attribute.numeric.bins:
+            edges = attribute.numeric.edges
+            attribute.numeric.bins = len(edges) + 1 if edges else parameters.BINS.default
+    decode_specification(full)
+    return full
+
+
+def check_sizes(message: model_pb2.Specification, sizes: Sizes) -> None:
+    """Hold a new model to the bounds of this server.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below ``specification``, what it has and the bound.
+    """
+    _at_most(len(message.classes), sizes, "max_classes", "classes")
+    _at_most(len(message.attributes), sizes, "max_attributes", "attributes")
+    for k, name in enumerate(message.classes):
+        _check_name(name, sizes, f"classes[{k}]")
+    for k, attribute in enumerate(message.attributes):
+        field, values = f"attributes[{k}]", attribute.nominal.values
+        _check_name(attribute.name, sizes, f"{field}.name")
+        _at_most(len(values), sizes, "max_values", f"{field}.nominal.values")
+        for i, value in enumerate(values):
+            _check_name(value, sizes, f"{field}.nominal.values[{i}]")
+    _check_learning_cost(message, sizes.max_learning_cost)
+
+
+def _check_name(name: str, sizes: Sizes, field: str) -> None:
+    _at_most(len(name), sizes, "max_name_characters", field)
+    check_controls(name, f"specification.{field}")
+
+
+def _check_learning_cost(message: model_pb2.Specification, most: int) -> None:
+    algorithm = decode_algorithm(message.algorithm)
+    cost = algorithms.learning_cost(algorithm, len(message.classes))
+    total = sum(cost.values())
+    if total <= most:
+        return
+    path = ["specification.algorithm"]
+    is_forest = isinstance(algorithm, algorithms.Forest)
+    path += ["forest"] * is_forest
+    if max(cost, key=cost.__getitem__) == "folds":
+        path += ["base"] * is_forest + ["total_uncertainty", "folds"]
+    elif is_forest:
+        path.append("trees")
+    parts = " and ".join(f"{count:,} for its {name}" for name, count in cost.items() if count)
+    raise InvalidInput(
+        ".".join(path),
+        f"makes the learner grow {total:,} trees to learn once ({parts}), at most {most:,} are allowed "
+        "(max_learning_cost)",
+    )
+
+
+def _at_most(count: int, sizes: Sizes, bound: str, field: str) -> None:
+    most, what = getattr(sizes, bound), "characters" if bound == "max_name_characters" else "entries"
+    if count > most:
+        raise InvalidInput(
+            f"specification.{field}", f"has {count} {what}, at most {most} are allowed ({bound})"
+        )
+
+
+def _own_defaults(message: model_pb2.Specification) -> dict[str, float | int | str]:
+    """Return defaults that are the algorithm's own: belief-entropy trees fit a density a class at every node."""
+    algorithm = message.algorithm
+    base = algorithm.forest.base if algorithm.HasField("forest") else algorithm
+    own = "belief_entropy" if algorithm.HasField("forest") else None
+    is_entropy = (base.WhichOneof("kind") or own) == "belief_entropy"
+    return (
+        {"min_instances": max(1, parameters.INSTANCES_PER_CLASS * len(message.classes))} if is_entropy else {}
+    )
+
+
+def _prediction_level(message: model_pb2.Specification) -> float:
+    """Return the level, the default for models of stores that know none."""
+    if message.HasField("prediction_level"):
+        return message.prediction_level
+    return float(parameters.PREDICTION_LEVEL.default)
+
+
+def decode_specification(message: model_pb2.Specification) -> Specification:
+    """Convert a complete specification to the domain.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below ``specification``, the value and the bound.
+    """
+    attributes = []
+    for k, attribute in enumerate(message.attributes):
+        with within(f"specification.attributes[{k}]"):
+            attributes.append(_decode_attribute(attribute))
+    with within("specification.algorithm"):
+        algorithm = decode_algorithm(message.algorithm)
+    with within("specification"):
+        return Specification(
+            attributes=tuple(attributes),
+            frame=Frame(tuple(message.classes)),
+            alpha=message.alpha,
+            budget=message.budget,
+            min_instances=message.min_instances,
+            max_depth=message.max_depth if message.HasField("max_depth") else None,
+            warmup_rows=message.warmup_rows,
+            strategy=message.strategy or PUBLISHED,  # stores of version 1 name none
+            pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
+            algorithm=algorithm,
+            prediction_level=_prediction_level(message),
+        )
+
+
+def _decode_pruning(message: model_pb2.Pruning) -> Pruning:
+    with within("pruning"):
+        kind: Any = _PRUNING.get(message.kind)
+        if kind is None:
+            raise InvalidInput("kind", f"is {message.kind}, which is no kind of pruning")
+        return Pruning(kind, message.level)
+
+
+def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
+    missing: Any = _MISSING.get(message.missing)
+    if missing is None:
+        raise InvalidInput("missing", f"is {message.missing}, which is no policy for missing values")
+    match message.WhichOneof("kind"):
+        case "nominal":
+            return Nominal(message.name, message.nominal.values, missing)
+        case "numeric":
+            numeric = message.numeric
+            if numeric.edges and numeric.bins != len(numeric.edges) + 1:
+                made = f"{len(numeric.edges)} edges make {len(numeric.edges) + 1} bins"
+                raise InvalidInput("numeric.bins", f"is {numeric.bins}, but {made}")
+            try:
+                return Numeric(message.name, numeric.bins, numeric.edges, missing, numeric.cuts or None)
+            except InvalidInput as error:
+                if error.field.startswith(("bins", "edges", "cuts")):
+                    raise InvalidInput(f"numeric.{error.field}", error.reason) from error
+                raise
+        case _:
+            raise InvalidInput("kind", f"of {shown(message.name)} is missing: say nominal or numeric")
+
+
+def changed(
+    current: model_pb2.Specification, request: model_pb2.UpdateModelRequest
+) -> model_pb2.Specification:
+    """Return the specification after an update: the fields of the mask, taken from the request.
+
+    A field in the mask that the request leaves out goes back to its default.
+
+    Raises
+    ------
+    InvalidInput
+        For an empty mask, a field that does not exist or cannot change, or a bad value.
+    """
+    paths = list(request.update_mask.paths)
+    if not paths:
+        raise InvalidInput("update_mask", f"is empty, must name fields of {', '.join(CHANGEABLE)}")
+    merged = model_pb2.Specification()
+    merged.CopyFrom(current)
+    for i, path in enumerate(paths):
+        if path not in CHANGEABLE:
+            raise InvalidInput(
+                f"update_mask.paths[{i}]", f"is {shown(path)}, must be one of {', '.join(CHANGEABLE)}"
+            )
+        merged.ClearField(path)  # type: ignore[arg-type]
+        if path == "pruning":
+            if request.specification.HasField("pruning"):
+                merged.pruning.CopyFrom(request.specification.pruning)
+        elif request.specification.HasField(path):  # type: ignore[arg-type]
+            setattr(merged, path, getattr(request.specification, path))
+    return complete(merged)
+
+
+def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> model_pb2.Model:
+    """Convert a stored model to the wire; learned nominal values stand behind the declared ones."""
+    specification = model_pb2.Specification.FromString(record.specification)
+    for k, values in vocabulary.items():
+        if k >= len(specification.attributes) or not specification.attributes[k].HasField("nominal"):
+            continue  # of another model, which took the name at this moment
+        specification.attributes[k].nominal.values.extend(values)
+    return model_pb2.Model(
+        name=model_name(record.name),
+        specification=specification,
+        create_time=timestamp(record.created_at),
+        sequence_committed=record.sequence_committed,
+        sequence_grown=record.sequence_grown,
+        tree_version=record.tree_version,
+        instance_count=record.instance_count,
+        queries_answered=record.queries_answered,
+        queries_leased=record.queries_leased,
+        queries_refused=record.queries_refused,
+        queries_open=record.queries_open,
+        conflicts=record.conflicts,
+        lag=duration(record.lag_s),
+        uid=record.uid,
+    )
+
+
+def duration(seconds: float) -> Duration:
+    """Convert a length of time to the wire."""
+    length = Duration()
+    length.FromMicroseconds(round(seconds * 1e6))
+    return length
+
+
+def timestamp(seconds: float) -> Timestamp:
+    """Convert seconds since the epoch to the wire."""
+    stamp = Timestamp()
+    stamp.FromMicroseconds(round(seconds * 1e6))
+    return stamp

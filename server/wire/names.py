@@ -1,0 +1,186 @@
+"""Resource names ``models/{model}/...`` and page tokens: made and read in one place."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.server.wire.limits import DEFAULT_PAGE, MAX_ID_CHARACTERS, MAX_PAGE
+
+MODEL_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+MOST_LISTED = 12
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""What steers a terminal or ends a line: control characters, line ends, changes of the direction of writing."""
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+
+
+def model_name(model: str) -> str:
+    """Return ``models/{model}``."""
+    return f"models/{model}"
+
+
+def instance_name(model: str, instance: str) -> str:
+    """Return ``models/{model}/instances/{instance}``."""
+    return f"models/{model}/instances/{instance}"
+
+
+def query_name(model: str, number: int) -> str:
+    """Return ``models/{model}/queries/{number}``."""
+    return f"models/{model}/queries/{number}"
+
+
+def tree_name(model: str, version: int) -> str:
+    """Return ``models/{model}/trees/{version}``."""
+    return f"models/{model}/trees/{version}"
+
+
+def check_model_id(model: str, field: str) -> str:
+    """Return `model` when it is a legal id, else raise ``InvalidInput``."""
+    if MODEL_ID.fullmatch(model) is None:
+        raise InvalidInput(
+            field, f"{model[:80]!r} is not 1 to 63 characters of [a-z0-9_-] that start with a letter"
+        )
+    return model
+
+
+def parse_model(name: str, field: str = "name") -> str:
+    """Return the model id of ``models/{model}``."""
+    (model,) = _split(name, field, ("models",), "models/{model}")
+    return model
+
+
+def parse_instance(name: str, field: str = "name") -> tuple[str, str]:
+    """Return model and instance id of ``models/{model}/instances/{id}``."""
+    model, instance = _split(name, field, ("models", "instances"), "models/{model}/instances/{id}")
+    return model, instance
+
+
+def parse_query(name: str, field: str = "name") -> tuple[str, int]:
+    """Return model and number of ``models/{model}/queries/{number}``."""
+    model, number = _split(name, field, ("models", "queries"), "models/{model}/queries/{number}")
+    return model, _number(number, name, field, "models/{model}/queries/{number}")
+
+
+def parse_tree(name: str, field: str = "name") -> tuple[str, int | None]:
+    """Return model and version of ``models/{model}/trees/{version}``; None stands for ``latest``."""
+    form = "models/{model}/trees/{version} or models/{model}/trees/latest"
+    model, version = _split(name, field, ("models", "trees"), form)
+    return model, None if version == "latest" else _number(version, name, field, form)
+
+
+def check_id(text: str, field: str) -> str:
+    """Return an id given by a client when it can stand in a resource name, else raise ``InvalidInput``."""
+    if not 0 < len(text) <= MAX_ID_CHARACTERS:
+        raise InvalidInput(field, f"has {len(text)} characters, not 1 to {MAX_ID_CHARACTERS}")
+    if "/" in text or not text.isprintable():
+        raise InvalidInput(field, f"{text!r} has a '/' or an unprintable character")
+    return text
+
+
+def are_ids(texts: Sequence[str]) -> bool:
+    """Tell whether all of some texts are ids as `check_id` has them, and no two are the same: quick for many."""
+    together = "".join(texts)
+    return (
+        len(set(texts)) == len(texts)
+        and all(texts)
+        and max(map(len, texts), default=0) <= MAX_ID_CHARACTERS
+        and "/" not in together
+        and together.isprintable()
+    )
+
+
+def check_controls(name: str, field: str) -> None:
+    r"""Refuse a name of a class, an attribute or a value that has a control character in it.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the character and where it is.
+
+    Examples
+    --------
+    >>> check_controls("a\x1b[2J", "classes[0]")
+    Traceback (most recent call last):
+    quercus.belief.errors.InvalidInput: classes[0]: has the control character U+001B at position 2 ('a\x1b[2J')
+    """
+    found = CONTROLS.search(name)
+    if found is not None:
+        character = f"U+{ord(found.group()):04X}"
+        raise InvalidInput(
+            field, f"has the control character {character} at position {found.start() + 1} ({shown(name)})"
+        )
+
+
+def absent(kind: str, name: str, known: Sequence[str]) -> str:
+    """Say that there is nothing of a name, what was perhaps meant, and what there is.
+
+    Examples
+    --------
+    >>> absent("attribute", "colr", ["size", "color"])
+    "'colr' is no attribute; did you mean 'color'? There are size, color"
+    """
+    near = get_close_matches(name, known, n=1)
+    meant = f"; did you mean {shown(near[0])}?" if near else ";"
+    more = f", ... ({len(known):,} in all)" if len(known) > MOST_LISTED else ""
+    return f"{shown(name)} is no {kind}{meant} There are {', '.join(known[:MOST_LISTED])}{more}"
+
+
+def page_size(size: int) -> int:
+    """Return the size of a page: 0 means the default; negative or too large raises ``InvalidInput``."""
+    if not 0 <= size <= MAX_PAGE:
+        raise InvalidInput("page_size", f"{size} is not between 0 and {MAX_PAGE}")
+    return size or DEFAULT_PAGE
+
+
+def make_token(kind: str, after: str | int) -> str:
+    """Return the page token of listing `kind` that continues after the entry `after`."""
+    return base64.urlsafe_b64encode(f"{kind}:{after}".encode()).decode().rstrip("=")
+
+
+def read_token(kind: str, token: str) -> str:
+    """Return what the token continues after, "" for the first page."""
+    if not token:
+        return ""
+    try:
+        text = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError) as error:
+        raise _bad_token(kind, token) from error
+    head, colon, after = text.partition(":")
+    if head != kind or not colon or not after:
+        raise _bad_token(kind, token)
+    return after
+
+
+def read_number_token(kind: str, token: str) -> int:
+    """Return the number the token continues after, 0 for the first page."""
+    after = read_token(kind, token)
+    if not after:
+        return 0
+    if _NUMBER.fullmatch(after) is None:
+        raise _bad_token(kind, token)
+    return int(after)
+
+
+def _bad_token(kind: str, token: str) -> InvalidInput:
+    return InvalidInput("page_token", f"{token[:80]!r} was not made by a listing of {kind}")
+
+
+def _split(name: str, field: str, collections: tuple[str, ...], form: str) -> list[str]:
+    parts = name.split("/")
+    ids = parts[1::2]
+    if len(parts) != 2 * len(collections) or tuple(parts[::2]) != collections or not all(ids):
+        raise InvalidInput(field, f"{name[:200]!r} is not of the form {form}")
+    check_model_id(ids[0], field)
+    return ids
+
+
+def _number(text: str, name: str, field: str, form: str) -> int:
+    if _NUMBER.fullmatch(text) is None:
+        raise InvalidInput(
+            field, f"{name[:200]!r} is not of the form {form}: {text[:40]!r} is no number from 1"
+        )
+    return int(text)

@@ -1,0 +1,51 @@
+"""Queries: what the store keeps to the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from quercus.proto.v1 import query_pb2
+from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.wire.labels import encode_contour
+from quercus.server.wire.models import duration, timestamp
+from quercus.server.wire.names import instance_name, query_name
+from quercus.server.wire.rows import encode_row
+from quercus.server.wire.schema import Schema
+from quercus.storage.queries.records import QueryRecord
+from quercus.storage.records import Event
+
+
+def encode_queries(
+    records: Sequence[QueryRecord], histories: Mapping[int, Sequence[Event]], schema: Schema, wanted: int
+) -> list[query_pb2.Query]:
+    """Convert queries to the wire, each with its instance and what is believed of it.
+
+    Parameters
+    ----------
+    records : the queries.
+    histories : everything said about their instances, by sequence of the instance.
+    schema : of the model.
+    wanted : answers to each query.
+    """
+    return [_encode(record, histories[record.instance], schema, wanted) for record in records]
+
+
+def _encode(record: QueryRecord, history: Sequence[Event], schema: Schema, wanted: int) -> query_pb2.Query:
+    query = query_pb2.Query(
+        name=query_name(schema.model, record.number),
+        state=int(record.state),  # type: ignore[arg-type]  # the store's numbers are the wire's
+        instance=instance_name(schema.model, record.instance_id),
+        values=encode_row(stored_values(history[0]), schema),
+        contour=encode_contour(known_contour(history, schema.frame.size)),
+        classes=schema.frame.classes,
+        reason=query_pb2.Reason.FromString(record.reason),
+        tree_version=record.tree_version,
+        labeller=record.labeller,
+        lease_token=record.token,
+        answers=record.answers,
+        answers_wanted=max(wanted, 1),
+    )
+    if record.expires_at is not None:
+        query.lease_expire_time.CopyFrom(timestamp(record.expires_at))
+        query.lease_left.CopyFrom(duration(record.left_s or 0.0))
+    return query

@@ -1,0 +1,235 @@
+"""Attribute values: packed and by-name rows to one float64 array and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.proto.v1 import values_pb2
+from quercus.server.wire.limits import Sizes
+from quercus.server.wire.names import check_controls
+from quercus.server.wire.schema import Column, Schema
+from quercus.specification.parameters import MAX_VALUES
+from quercus.storage.records import NewValue
+from quercus.trees.learners.cells import Range
+
+_SIZES: Final = Sizes()
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """Rows as numbers.
+
+    Attributes
+    ----------
+    values : float64 (n, K): numbers, indices of nominal values, NaN for missing. An index from the
+        column's number of known values on stands for a value of `new_values`.
+    new_values : nominal values the model has not seen, in order of first appearance.
+    parts : ranges of values that are uncertain, by row and attribute; `values` has NaN there.
+    """
+
+    values: NDArray[np.float64]
+    new_values: tuple[NewValue, ...] = ()
+    parts: Mapping[tuple[int, int], tuple[Range, ...]] = field(default_factory=dict)
+
+
+def decode_rows(rows: values_pb2.Rows, schema: Schema, *, learn: bool, sizes: Sizes = _SIZES) -> Decoded:
+    """Convert rows of either form, checking every value.
+
+    Parameters
+    ----------
+    rows : as received.
+    schema : of the model.
+    learn : whether a nominal value that the model has not seen becomes one of `new_values`; otherwise it
+        gets the index ``MAX_VALUES``, which no branch of any tree has, and values may be uncertain.
+    sizes : what rows, values and names are held to.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field, the row, the attribute, the value and the bound.
+    """
+    match rows.WhichOneof("kind"):
+        case "packed":
+            decoded = Decoded(_decode_packed(rows.packed, schema, sizes))
+        case "named":
+            decoded = _decode_named(rows.named, schema, learn, sizes)
+        case _:
+            raise InvalidInput("rows", "is missing: give packed or named rows")
+    missing = np.isnan(decoded.values)
+    if missing.any():
+        decoded.values[missing] = np.nan  # one NaN of the many, so that a retry has the same bytes
+    return decoded
+
+
+def encode_row(values: NDArray[np.float64], schema: Schema) -> values_pb2.NamedRow:
+    """Convert one row, float64 (K,), to its form by name; missing values are left out."""
+    row = values_pb2.NamedRow()
+    for column, value in zip(schema.columns, values.tolist(), strict=True):
+        if math.isnan(value):
+            continue
+        if column.values is None:
+            row.values[column.name].number = value
+        else:
+            row.values[column.name].nominal = column.values[int(value)]
+    return row
+
+
+def _check_count(count: int, most: int) -> None:
+    if not 1 <= count <= most:
+        raise InvalidInput("rows", f"has {count} rows, must have 1 to {most} (max_batch_rows)")
+
+
+def _decode_packed(packed: values_pb2.PackedRows, schema: Schema, sizes: Sizes) -> NDArray[np.float64]:
+    width = len(schema.columns)
+    flat = np.array(packed.values, dtype=np.float64)
+    count, rest = divmod(len(flat), width)
+    if rest:
+        raise InvalidInput(
+            "rows.packed.values", f"has {len(flat)} values, must be a multiple of the {width} attributes"
+        )
+    _check_count(count, sizes.max_batch_rows)
+    values = flat.reshape(count, width)
+    finite = bool(np.isfinite(values).all())
+    for k, column in enumerate(schema.columns):
+        if finite and column.values is None:
+            continue
+        bad, why = _bad_values(values[:, k], column)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InvalidInput(
+                f"rows.packed.values[{row * width + k}]",
+                f"is {float(values[row, k])!r}, {why} (row {row}, attribute {column.name!r})",
+            )
+    return values
+
+
+def _bad_values(values: NDArray[np.float64], column: Column) -> tuple[NDArray[np.bool_], str]:
+    """Which values (n,) of a packed column cannot be accepted, and what they would have to be."""
+    missing = np.isnan(values)
+    if not column.missing and missing.any():
+        return missing, "but a missing value is not accepted here"
+    if column.values is None:
+        return np.isinf(values), "must be a finite number, or NaN for missing"
+    known = len(column.values)
+    fine = missing | ((values >= 0) & (values < known) & (values == np.floor(values)))
+    return ~fine, f"must be an index into its {known} values, 0 to {known - 1}, or NaN for missing"
+
+
+def _decode_named(named: values_pb2.NamedRows, schema: Schema, learn: bool, sizes: Sizes) -> Decoded:
+    _check_count(len(named.rows), sizes.max_batch_rows)
+    values = np.full((len(named.rows), len(schema.columns)), np.nan)
+    learned: list[dict[str, int]] = [{} for _ in schema.columns]
+    new: list[NewValue] = []
+    parts: dict[tuple[int, int], tuple[Range, ...]] = {}
+    names = {column.name: k for k, column in enumerate(schema.columns)}
+    required = [column for column in schema.columns if not column.missing]
+    for i, row in enumerate(named.rows):
+        prefix = f"rows.named.rows[{i}].values"
+        for name in row.values:
+            if name not in names:
+                raise InvalidInput(
+                    f"{prefix}[{shown(name)}]",
+                    f"is no attribute of the model; its attributes are {_listed(list(names))}",
+                )
+        for column in required:
+            if column.name not in row.values:
+                raise InvalidInput(
+                    f"{prefix}[{shown(column.name)}]", "is missing, but a missing value is not accepted here"
+                )
+        # Only what is given costs time: a tiny message may hold thousands of empty rows. In declared order,
+        # so that new values get their numbers in the same order whatever the order of the map.
+        for k in sorted(names[name] for name in row.values):
+            column = schema.columns[k]
+            field = f"{prefix}[{shown(column.name)}]"
+            ranges = _uncertain(row.values[column.name], column, field, learn)
+            if ranges:
+                parts[i, k] = ranges
+                continue
+            number = _named_number(row, column, field)
+            if isinstance(number, str):
+                text, number = number, MAX_VALUES
+                if learn and text not in learned[k]:
+                    index = _new_index(text, column, learned[k], field, sizes)
+                    new.append(NewValue(k, index - column.declared, text))
+                if learn:
+                    number = learned[k][text]
+            values[i, k] = number
+    return Decoded(values, tuple(new), parts)
+
+
+def _uncertain(
+    value: values_pb2.NamedValue, column: Column, field: str, learn: bool
+) -> tuple[Range, ...] | None:
+    """Return the ranges of a value that is uncertain, None for any other."""
+    kind = value.WhichOneof("kind")
+    if kind not in ("nominals", "range"):
+        return None
+    if learn:
+        raise InvalidInput(
+            field, "is uncertain, which only a row to classify may be: push it without a value"
+        )
+    if kind == "range":
+        low, high = value.range.low, value.range.high
+        if column.values is not None:
+            raise InvalidInput(field, f"lies from {low!r} to {high!r}, must be some of its nominal values")
+        if not low <= high or (math.isinf(low) and low > 0) or (math.isinf(high) and high < 0):
+            raise InvalidInput(field, f"lies from {low!r} to {high!r}, must be numbers in rising order")
+        return ((low, high),)
+    names = list(dict.fromkeys(value.nominals.values))
+    if column.values is None:
+        raise InvalidInput(field, f"is one of {_listed(names)}, must be a number, or a range of numbers")
+    if not names:
+        raise InvalidInput(field, "is one of no values, must be one of at least one")
+    if len(names) > MAX_VALUES:
+        raise InvalidInput(field, f"is one of {len(names)} values, at most {MAX_VALUES} are allowed")
+    numbers = sorted({float(column.index.get(name, MAX_VALUES)) for name in names})
+    return tuple((number, number) for number in numbers)
+
+
+def _named_number(row: values_pb2.NamedRow, column: Column, field: str) -> float | str:
+    """Return the number of one value; the text itself when it is a nominal value that is not known."""
+    value = row.values[column.name]
+    kind = value.WhichOneof("kind")
+    if kind is None or (kind == "number" and math.isnan(value.number)):
+        if not column.missing:
+            raise InvalidInput(field, "is missing, but a missing value is not accepted here")
+        return math.nan
+    if column.values is None:
+        if kind == "nominal":
+            raise InvalidInput(field, f"is the text {shown(value.nominal)}, must be a number")
+        if math.isinf(value.number):
+            raise InvalidInput(field, f"is {value.number!r}, must be a finite number, or NaN for missing")
+        return value.number
+    if kind == "number":
+        raise InvalidInput(field, f"is the number {value.number!r}, must be one of its nominal values")
+    return column.index.get(value.nominal, value.nominal)
+
+
+def _new_index(text: str, column: Column, learned: dict[str, int], field: str, sizes: Sizes) -> int:
+    """Return the next free index for a nominal value that the model has not seen."""
+    longest = sizes.max_name_characters
+    if not text.strip() or len(text) > longest:
+        raise InvalidInput(
+            field, f"is {shown(text)}, must be a value of 1 to {longest} characters, not blank"
+        )
+    check_controls(text, field)
+    index = len(column.index) + len(learned)
+    if index >= sizes.max_values:
+        raise InvalidInput(
+            field,
+            f"is {shown(text)}, but the attribute has {index} values, the most it may: {sizes.max_values}",
+        )
+    learned[text] = index
+    return index
+
+
+def _listed(names: Sequence[str]) -> str:
+    text = ", ".join(shown(name, 24) for name in names[:8])
+    return text + (f", ... ({len(names)} in all)" if len(names) > 8 else "")

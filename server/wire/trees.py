@@ -1,0 +1,288 @@
+"""Trees: the stored version to its message, and to what classifies rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+from quercus.belief.mass import MassFunction
+from quercus.proto.v1 import classify_pb2, tree_pb2, values_pb2
+from quercus.server.wire import snapshots
+from quercus.server.wire.models import timestamp
+from quercus.server.wire.names import tree_name
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import Specification
+from quercus.storage.records import Snapshot
+from quercus.trees.learners.cells import Cells
+from quercus.trees.learners.metrics import undominated
+from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.learners.predictions import Predictions, Shared
+from quercus.trees.learners.stored import parted, restored
+from quercus.trees.tree.encoding import Edges
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.text_drawing import Names
+
+MAX_SAID: Final = 4096
+"""Nodes of a tree whose answer for a single row is kept as a message."""
+
+
+def encode_head(specification: Specification, edges: Edges, names: Sequence[Sequence[str]]) -> tree_pb2.Tree:
+    """Convert what a tree's numbers mean to its message, which is without nodes yet.
+
+    Parameters
+    ----------
+    specification : of the model.
+    edges : inner edges in force, one tuple an attribute.
+    names : branch names, one sequence an attribute.
+    """
+    message = tree_pb2.Tree(classes=specification.frame.classes, algorithm=specification.algorithm.name)
+    for attribute, cut, branches in zip(specification.attributes, edges, names, strict=True):
+        message.attributes.add(
+            attribute=attribute.name, branches=branches, edges=cut, numeric=isinstance(attribute, Numeric)
+        )
+    return message
+
+
+def encode_nodes(flat: FlatTree) -> tree_pb2.Nodes:
+    """Convert the nodes of a tree to their message."""
+    # from lists: protobuf takes Python's numbers three times as fast as numpy's
+    return tree_pb2.Nodes(
+        parents=flat.parent.tolist(),
+        branches=np.maximum(flat.branch, 0).tolist(),
+        attributes=flat.attribute.tolist(),
+        class_indices=flat.klass.tolist(),
+        counts=flat.count.tolist(),
+        theta=flat.theta.ravel().tolist(),
+        belief=flat.belief.ravel().tolist(),
+        plausibility=flat.plausibility.ravel().tolist(),
+        undecided=flat.undecided.tolist(),
+        stops=flat.stop.tolist(),
+        interval_counts=np.diff(flat.interval_start).tolist(),
+        interval_attributes=flat.interval_attribute.tolist(),
+        interval_lowers=flat.interval_lower.tolist(),
+        interval_uppers=flat.interval_upper.tolist(),
+        thresholds=flat.threshold.tolist() if flat.has_thresholds else (),
+        mass_counts=np.diff(flat.mass_start).tolist() if flat.has_masses else (),
+        mass_sets=flat.mass_set.tolist(),
+        masses=flat.mass_value.tolist(),
+        conflicts=flat.conflict.tolist() if flat.conflict.any() else (),
+        weights=flat.weight.tolist() if (flat.weight != flat.count).any() else (),
+    )
+
+
+def decode_snapshot(model: str, snapshot: Snapshot, member: int = 0) -> tree_pb2.Tree:
+    """Return the message of a stored tree with its name, version, sequence and time.
+
+    Parameters
+    ----------
+    model : its id.
+    snapshot : the version.
+    member : which tree of several.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such member.
+    """
+    stored = snapshots.read(snapshot.data)
+    flats = parted(stored.columns)
+    message = stored.head
+    message.nodes.CopyFrom(encode_nodes(chosen(flats, member)))
+    message.name = tree_name(model, snapshot.version)
+    message.version = snapshot.version
+    message.as_of = snapshot.as_of
+    message.member = member
+    message.create_time.CopyFrom(timestamp(snapshot.created_at))
+    for at, flat in enumerate(flats):
+        classes = member_classes(message.classes, flat, at)
+        message.members.add(nodes=flat.size, leaves=flat.leaf_count, depth=flat.depth, classes=classes)
+    return message
+
+
+def chosen(flats: Sequence[FlatTree], member: int) -> FlatTree:
+    """Return one tree of several.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such member.
+    """
+    if not 0 <= member < len(flats):
+        raise InvalidInput("member", f"is {member}, must lie in [0, {len(flats)}), the number of trees")
+    return flats[member]
+
+
+def member_classes(classes: Sequence[str], flat: FlatTree, member: int) -> tuple[str, ...]:
+    """Return the classes of a tree's nodes: the frame, or where it has more, one class and the others."""
+    if flat.theta.shape[1] == len(classes):
+        return tuple(classes)
+    klass = classes[member % len(classes)]  # one tree a class, in order, however often
+    return (klass, f"not {klass}")
+
+
+def names_of(message: tree_pb2.Tree, flat: FlatTree, member: int) -> Names:
+    """Return what the numbers in a tree mean."""
+    return Names(
+        member_classes(message.classes, flat, member),
+        tuple(each.attribute for each in message.attributes),
+        tuple(tuple(each.branches) for each in message.attributes),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """One version of one model, ready to classify.
+
+    Attributes
+    ----------
+    key : of the model.
+    version, as_of : of the tree.
+    classes : the frame.
+    model : what predicts.
+    names : of the only tree; None where there are several.
+    """
+
+    key: int
+    version: int
+    as_of: int
+    classes: tuple[str, ...]
+    model: Learned
+    names: Names | None
+    _said: dict[int, classify_pb2.ClassifyResponse] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(cls, key: int, snapshot: Snapshot, specification: Specification) -> Classifier:
+        """Build it from a stored tree and the specification, whose declared values give the codes."""
+        stored = snapshots.read_classifier(snapshot.data)
+        edges: Edges = tuple(
+            () if isinstance(declared, Nominal) else tuple(attribute.edges)
+            for declared, attribute in zip(specification.attributes, stored.head.attributes, strict=True)
+        )
+        model = restored(
+            stored.form, stored.columns, specification.attributes, specification.frame.size, edges
+        )
+        flats = model.flats
+        return cls(
+            key=key,
+            version=snapshot.version,
+            as_of=snapshot.as_of,
+            classes=tuple(stored.head.classes),
+            model=model,
+            names=names_of(stored.head, flats[0], 0) if len(flats) == 1 else None,
+        )
+
+    def classify(
+        self, cells: Cells, want_paths: bool = False, want_masses: bool = False
+    ) -> classify_pb2.ClassifyResponse:
+        """Classify rows.
+
+        Parameters
+        ----------
+        cells : the rows.
+        want_paths : whether to say the path of every row, where the model is one tree.
+        want_masses : whether to say the mass function of every row, where the model has them.
+
+        Raises
+        ------
+        InvalidInput
+            When paths are wanted of several trees, or a row has too many combinations of values.
+        """
+        node = None if want_paths or want_masses else self._end(cells)
+        if node is None:
+            return self._respond(cells, want_paths, want_masses)
+        said = self._said.get(node)
+        if said is None:
+            said = self._respond(cells, want_paths, want_masses)
+            if len(self._said) < MAX_SAID:
+                self._said[node] = said
+        return said
+
+    def _end(self, cells: Cells) -> int | None:
+        """Return the node that says all there is to say of a single row; None where it is not one node."""
+        values = cells.values
+        if len(values) != 1 or cells.parts or not isinstance(self.model, TreeModel) or np.isnan(values).any():
+            return None
+        return self.model.flat.route(self.model.encoder.codes(values), values).item()
+
+    def _respond(self, cells: Cells, want_paths: bool, want_masses: bool) -> classify_pb2.ClassifyResponse:
+        if want_paths and self.names is None:
+            raise InvalidInput(
+                "want_paths", "is true, but the model has several trees: a row has no one path"
+            )
+        said = self.model.say(cells)
+        theta = said.theta.ravel().tolist()
+        response = classify_pb2.ClassifyResponse(
+            tree_version=self.version,
+            as_of=self.as_of,
+            classes=self.classes,
+            class_indices=said.klass.tolist(),
+            theta=theta,
+            pignistic=theta,
+            belief=said.belief.ravel().tolist(),
+            plausibility=said.plausibility.ravel().tolist(),
+            class_sets=self._class_sets(said),
+        )
+        if said.nodes is not None:
+            response.nodes.extend(said.nodes.tolist())
+            if want_paths and self.names is not None:
+                flat, names = self.model.flats[0], self.names
+                paths = {node: _path(flat, names, node) for node in set(response.nodes)}
+                response.paths.extend(paths[node] for node in response.nodes)
+        if want_masses and said.masses is not None:
+            masses, which = _distinct(said)
+            response.masses.extend(map(_encode_mass, masses))
+            response.mass_indices.extend(which)
+        return response
+
+    def _class_sets(self, said: Predictions) -> list[int]:
+        """Return the set-valued predictions as bit masks; those of nodes are known beforehand."""
+        if said.nodes is None or not isinstance(self.model, TreeModel):
+            masks = _masks(said.classes)
+        else:
+            masks = self._node_sets.take(said.nodes)
+            if said.several.size:
+                masks[said.several] = _masks(said.classes[said.several])
+        found: list[int] = masks.tolist()
+        return found
+
+    @cached_property
+    def _node_sets(self) -> NDArray[np.uint64]:
+        flat = self.model.flats[0]
+        return _masks(undominated(flat.belief, flat.plausibility))
+
+
+def _distinct(said: Predictions) -> tuple[Iterable[MassFunction], Sequence[int]]:
+    """Return the different masses of rows, and which of them each row has."""
+    if not isinstance(said.masses, Shared):
+        return said.masses or (), range(len(said))
+    used, which = np.unique(said.masses.which, return_inverse=True)
+    return [said.masses.distinct[at] for at in used], which.ravel().tolist()
+
+
+def _encode_mass(mass: MassFunction) -> values_pb2.MassFunction:
+    return values_pb2.MassFunction(
+        focal_sets=[mask for mask, _ in mass.focal], masses=[value for _, value in mass.focal]
+    )
+
+
+def _masks(classes: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Return sets of classes (n, l) as bit masks."""
+    bits = np.uint64(1) << np.arange(classes.shape[1], dtype=np.uint64)
+    masks: NDArray[np.uint64] = np.where(classes, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
+    return masks
+
+
+def _path(flat: FlatTree, names: Names, node: int) -> classify_pb2.Path:
+    steps = [
+        classify_pb2.PathStep(
+            attribute=names.attributes[int(flat.attribute[flat.parent[at]])], value=names.step(flat, at)
+        )
+        for at in flat.way(node)
+    ]
+    return classify_pb2.Path(steps=steps)

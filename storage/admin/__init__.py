@@ -1,0 +1,1 @@
+"""Work on a whole store or a whole model: check, backup, export, import."""

@@ -1,0 +1,237 @@
+"""Copies of a store: made while it is in use, checked, and put back.
+
+A backup is a store like any other, of one moment: it can be opened, checked and served as it stands. SQLite only, as
+`dialect` is: another database has tools of its own.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage.admin.verify import open_read_only, verify
+from quercus.storage.errors import CorruptStore, Questionable, StoreBusy, StoreError
+from quercus.storage.sqlite.dialect import SqliteDialect, dialect_for, file_url
+from quercus.storage.sqlite.disk_space import RESERVE
+from quercus.storage.sqlite.server_lock import SUFFIX, ServerLock
+
+PAGES = 2_000  # copied between two looks at the progress: 8 MB
+LOGS = ("-wal", "-shm")  # of SQLite, beside the file that they belong to
+COMPANIONS = (*LOGS, "-journal", SUFFIX, RESERVE)
+
+Progress = Callable[[int, int], None]  # pages done, pages in all
+
+
+def back_up(url: str, target: Path, *, force: bool = False, progress: Progress | None = None) -> int:
+    """Copy a store as it is at this moment, while servers use it.
+
+    The copy appears under its name only when it is whole and on the disk.
+
+    Parameters
+    ----------
+    url : of the store.
+    target : file to write; its folder must exist.
+    force : replace what is there.
+    progress : told how far it is.
+
+    Returns
+    -------
+    int : bytes of the copy.
+
+    Raises
+    ------
+    InvalidInput
+        The target exists, is the store itself, or lies where a store keeps what belongs to it.
+    StoreBusy
+        The target is a store that is in use.
+    StoreError
+        The store is not there or cannot be read, or the copy cannot be written.
+    """
+    dialect = existing(url)
+    _check_target(dialect.path, target, force)
+    if target.exists():
+        _settle(target)
+    return _copy(dialect, target, progress)
+
+
+def _copy(dialect: SqliteDialect, target: Path, progress: Progress | None) -> int:
+    """Copy to a file beside the target, which then takes its place."""
+    part = _part(target)
+    try:
+        part.unlink(missing_ok=True)
+        # for this user alone, like the store, and never through a link that somebody laid there
+        os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        with closing(open_read_only(dialect.path)) as source, closing(sqlite3.connect(part)) as copy:
+            step = None if progress is None else lambda _, left, whole: progress(whole - left, whole)
+            source.backup(copy, pages=PAGES, progress=step)
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, whoever opens it next
+        _flush(part)
+        part.replace(target)
+        _flush(target.parent)
+        return target.stat().st_size
+    except (sqlite3.Error, OSError) as error:
+        raise _explained(error, dialect, target) from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def restore(
+    backup: Path,
+    url: str,
+    *,
+    force: bool = False,
+    despite_remarks: bool = False,
+    progress: Progress | None = None,
+) -> int:
+    """Put a backup in the place of a store that nobody uses.
+
+    The backup is checked first, and brought to the schema of this version when it is opened next. One that is damaged
+    is never put back.
+
+    Parameters
+    ----------
+    backup : file that `back_up` wrote.
+    url : of the store.
+    force : replace a store that is there.
+    despite_remarks : also when `verify` has remarks on the history of its queries.
+    progress : told how far it is.
+
+    Returns
+    -------
+    int : bytes of the store.
+
+    Raises
+    ------
+    InvalidInput
+        A store is there, or the store is what belongs to another, or to the backup.
+    CorruptStore
+        The backup is damaged or no store.
+    Questionable
+        There are remarks on the backup's history.
+    StoreBusy
+        A server uses the store.
+    """
+    source, asked = existing(file_url(backup)), _sqlite(url).path
+    store = asked.resolve()  # a link stays a link
+    _check_place(source.path, store)
+    _check_sound(backup, despite_remarks)
+    new = not store.exists()
+    if not new:
+        if not force:
+            raise InvalidInput("store", f"{asked} exists; say --force to replace it by the backup")
+        _settle(store)
+    store.touch(mode=0o600)  # what is not there cannot be locked
+    with closing(ServerLock(store, "quercus restore")):
+        try:
+            return _copy(source, store, progress)
+        except BaseException:
+            if new and store.stat().st_size == 0:  # nothing took its place
+                store.unlink()
+            raise
+
+
+def _check_sound(backup: Path, despite_remarks: bool) -> None:
+    faults = verify(file_url(backup))
+    damage = [fault for fault in faults if fault.is_damage]
+    if damage:
+        raise CorruptStore(f"{backup} cannot be restored, it is damaged: {damage[0]}")
+    if faults and not despite_remarks:
+        count = f"{len(faults)} remark{'' if len(faults) == 1 else 's'}"
+        raise Questionable(
+            f"{backup} is not damaged, but there {'is' if len(faults) == 1 else 'are'} {count} on the history of its "
+            f"queries: {faults[0]}; say --despite-remarks to restore it as it is"
+        )
+
+
+def _sqlite(url: str) -> SqliteDialect:
+    dialect = dialect_for(url, 5.0)
+    dialect.check_reachable()
+    return dialect
+
+
+def existing(url: str) -> SqliteDialect:
+    """What reaches a store that must be there already; `StoreError` when it is not."""
+    dialect = _sqlite(url)
+    if not dialect.path.exists():
+        raise StoreError(f"{dialect.path} does not exist")
+    return dialect
+
+
+def _check_target(source: Path, target: Path, force: bool) -> None:
+    if not target.parent.is_dir():
+        raise InvalidInput("target", f"{target}: the folder {target.parent} does not exist")
+    if target.is_dir():
+        raise InvalidInput("target", f"{target} is a folder, must be a file")
+    _check_place(source, target)
+    if target.exists() and not force:
+        raise InvalidInput("target", f"{target} exists; say --force to replace it")
+
+
+def _check_place(source: Path, target: Path) -> None:
+    """Raise when `target`, or the file that is written on the way, is a database or belongs to one."""
+    for place in (target, _part(target)):
+        if _is_same(place, source):
+            raise InvalidInput("target", f"{place} is the store itself")
+        for suffix in COMPANIONS:
+            if _is_same(place, source.resolve().with_name(source.resolve().name + suffix)):
+                raise InvalidInput("target", f"{place} belongs to the store {source}: choose another name")
+        real = place.resolve()
+        owner = next((real.name.removesuffix(each) for each in COMPANIONS if real.name.endswith(each)), "")
+        if owner and real.with_name(owner).exists():
+            raise InvalidInput(
+                "target",
+                f"{place} belongs to {real.with_name(owner)}, if that is a store: choose another name",
+            )
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, by whatever links, or would."""
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them is not there
+        return one.resolve() == other.resolve()
+
+
+def _part(target: Path) -> Path:
+    return target.with_name(target.name + ".part")
+
+
+def _settle(path: Path) -> None:
+    """Make sure that nobody has a store open, and that all of it is in its file.
+
+    Were a write-ahead log left beside it, SQLite would write its pages into whatever file has the name next. So whoever
+    kills a restore finds the old store, whole, or the new one.
+    """
+    try:
+        # A connection that wants the file for itself gets it only when no other process has it open.
+        with closing(sqlite3.connect(path, timeout=0.2)) as alone:
+            alone.execute("PRAGMA locking_mode = EXCLUSIVE")
+            alone.execute("BEGIN EXCLUSIVE")
+            alone.execute("ROLLBACK")
+            alone.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.OperationalError as error:
+        raise StoreBusy(f"{path} is in use: stop the server first ({error})") from error
+    except sqlite3.DatabaseError:  # damaged: a reason to restore it, and its log is worth nothing
+        pass
+    for suffix in LOGS:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    _flush(path.parent)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _explained(error: Exception, dialect: SqliteDialect, target: Path) -> StoreError:
+    if isinstance(error, sqlite3.Error):
+        translated = dialect.translate(error)
+        translated.add_note(f"while copying to {target}")
+        return translated
+    return StoreError(f"{target} cannot be written: {getattr(error, 'strerror', None) or error}")

@@ -1,0 +1,183 @@
+"""A model's log as lines of JSON, and back: everything that was ever said, nothing that follows from it.
+
+The first line says what model it is, each further line is an event of the log as it is stored, with bytes in base64.
+The tree is a function of the log, so a model that is read back grows the same one; queries that were open are asked
+anew.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, insert, select, update
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage import changes, checks
+from quercus.storage.admin.transfer_lines import (
+    BYTES,
+    COLUMNS,
+    FORMAT,
+    VERSION,
+    Head,
+    line_of,
+    read_event,
+    read_head,
+    text_of,
+)
+from quercus.storage.admin.transfer_log import Reading
+from quercus.storage.clocks import Clock
+from quercus.storage.errors import AlreadyExists
+from quercus.storage.models import new_uid
+from quercus.storage.queries import policies
+from quercus.storage.rows import find
+from quercus.storage.schema import log, model, vocabulary
+
+CHUNK = 1_000  # events written by one statement
+
+
+class Meaning(Protocol):
+    """Knows what the bytes of a log mean, which to a store are only bytes.
+
+    Both methods raise `InvalidInput` with the field that is wrong.
+    """
+
+    def begin(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
+        """Take what the first line says: the specification, and learned values by attribute."""
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Take the next event, with its columns as they are stored."""
+
+
+def dump(connection: Connection, name: str) -> Iterator[str]:
+    """Yield the lines of a model, without line ends."""
+    row = find(connection, name)
+    words = select(vocabulary.c.attribute, vocabulary.c.value).where(vocabulary.c.model_id == row.id)
+    yield line_of(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": name,
+            "specification": text_of(row.initial_specification),
+            "budget": row.budget,
+            "created_at": row.created_at,
+            "events": row.sequence_committed,
+            "policy": asdict(policies.of(connection, row.id)),
+            "vocabulary": [
+                list(each)
+                for each in connection.execute(words.order_by(vocabulary.c.attribute, vocabulary.c.position))
+            ],
+        }
+    )
+    events = select(*COLUMNS).where(log.c.model_id == row.id).order_by(log.c.sequence)
+    for event in connection.execute(events.execution_options(yield_per=CHUNK)):
+        cells = zip(COLUMNS, event, strict=True)
+        yield line_of(
+            {
+                column.name: text_of(value) if column.name in BYTES else value
+                for column, value in cells
+                if value is not None
+            }
+        )
+
+
+def load(
+    connection: Connection,
+    lines: Iterable[str],
+    clock: Clock,
+    name: str | None = None,
+    meaning: Meaning | None = None,
+) -> int:
+    """Make a model of the lines that `dump` yielded.
+
+    Parameters
+    ----------
+    connection : of one write transaction: all or nothing.
+    lines : with or without line ends.
+    clock : asked when the model is held.
+    name : of the model, that of the lines unless given.
+    meaning : checks what specifications, values, labels and places of queries say; None: they are taken as bytes.
+
+    Returns
+    -------
+    int : events read.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the line that is wrong, the field, the value and what it must be.
+    AlreadyExists
+        When the name is taken.
+    """
+    numbered = enumerate(lines, 1)
+    head = read_head(numbered)
+    key = _insert_model(connection, head, head.model if name is None else name)
+    if meaning is not None:
+        _explained("line 1", meaning.begin, head.specification, head.budget, head.vocabulary)
+    reading, ours = Reading(), {"model_id": key, "clock": clock().clock}
+    waiting: list[dict[str, Any]] = []
+    for number, line in numbered:
+        event = read_event(line, where := f"line {number}")
+        reading.take(event, where)
+        if meaning is not None:
+            _explained(where, meaning.take, event)
+        waiting.append({column.name: event.get(column.name) for column in COLUMNS} | ours)
+        if len(waiting) == CHUNK:
+            connection.execute(insert(log), waiting)
+            waiting = []
+    if waiting:
+        connection.execute(insert(log), waiting)
+    _check_end(head, reading)
+    counted = reading.counts() | {"specification": reading.specification or head.specification}
+    connection.execute(update(model).where(model.c.id == key).values(counted))
+    return reading.sequence
+
+
+def _insert_model(connection: Connection, head: Head, name: str) -> int:
+    checks.model_name("name", name)
+    if connection.execute(select(model.c.id).where(model.c.name == name)).one_or_none() is not None:
+        raise AlreadyExists("model", name)
+    row = {
+        "name": name,
+        "uid": new_uid(),
+        "initial_specification": head.specification,
+        "specification": head.specification,
+        "budget": head.budget,
+        "created_at": head.created_at,
+    }
+    counts = dict.fromkeys([*Reading().counts(), "sequence_grown", "sequence_asked", "tree_version"], 0)
+    result = connection.execute(insert(model).values(row | counts))
+    (key,) = result.inserted_primary_key or (0,)
+    changes.introduce(connection, int(key), name)
+    positions: dict[int, int] = {}
+    for attribute, value in head.vocabulary:
+        position = positions[attribute] = positions.get(attribute, -1) + 1
+        connection.execute(
+            insert(vocabulary).values(model_id=key, attribute=attribute, position=position, value=value)
+        )
+    if head.policy is not None:
+        policies.put(connection, name, head.policy)
+    return int(key)
+
+
+def _check_end(head: Head, reading: Reading) -> None:
+    if reading.sequence != head.events:
+        raise InvalidInput(
+            "file", f"ends after {reading.sequence} events, its first line promises {head.events}"
+        )
+    if reading.apart:
+        raise InvalidInput(
+            "file",
+            f"has statements about instance {min(reading.apart)}, and no event behind them that joins them",
+        )
+    if reading.answered > head.budget:
+        raise InvalidInput(
+            "line 1", f"has budget {head.budget}, but {reading.answered} answers are in the file"
+        )
+
+
+def _explained(where: str, check: Any, *given: Any) -> None:
+    """Call a check; what is wrong is wrong in a line."""
+    try:
+        check(*given)
+    except InvalidInput as error:
+        raise InvalidInput(where, str(error)) from None

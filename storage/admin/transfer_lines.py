@@ -1,0 +1,214 @@
+"""The lines of an exported log, read one by one: JSON of the right fields and types."""
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import IO, Any
+
+from sqlalchemy import Boolean, Double, LargeBinary, String
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.storage import checks
+from quercus.storage.queries import policies
+from quercus.storage.queries.records import Policy
+from quercus.storage.records import EventKind
+from quercus.storage.schema import log
+
+FORMAT = "quercus-log"
+VERSION = 1
+MAY_BE_NONE = ("per_labeller", "per_hour")  # of a policy
+MAX_LINE_CHARACTERS = 2**25
+"""Of a line: a specification as large as a message may be, in base 64, and the values that were learned."""
+MAX_COUNT = 2**53  # of what is counted; what JSON numbers carry without loss
+MAX_TIME = 253_402_300_799  # seconds: the end of the year 9999
+# The lease clock is of one store and one machine: whoever reads the lines takes the event to have come now.
+COLUMNS = [column for column in log.columns if column.name not in {"model_id", "clock"}]
+BYTES = frozenset(column.name for column in COLUMNS if isinstance(column.type, LargeBinary))
+_NEEDED = frozenset(column.name for column in COLUMNS if not column.nullable)
+_TYPES: dict[str, tuple[type, ...]] = {
+    column.name: (bool,)
+    if isinstance(column.type, Boolean)
+    else (int, float)
+    if isinstance(column.type, Double)
+    else (str,)
+    if isinstance(column.type, String | LargeBinary)
+    else (int,)
+    for column in COLUMNS
+}
+_WORDS: dict[tuple[type, ...], str] = {
+    (bool,): "true or false",
+    (int, float): "a number",
+    (str,): "text",
+    (int,): "a whole number",
+    (list,): "a list",
+}
+_HEAD: dict[str, tuple[type, ...]] = {
+    "model": (str,),
+    "specification": (str,),
+    "budget": (int,),
+    "created_at": (int, float),
+    "events": (int,),
+    "vocabulary": (list,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first line: what model it is."""
+
+    model: str
+    specification: bytes
+    budget: int
+    created_at: float
+    events: int
+    vocabulary: list[tuple[int, str]]
+    policy: Policy | None
+
+
+def lines_of(stream: IO[str]) -> Iterator[str]:
+    """Yield the lines of a file; one that is too long is refused before it is read whole.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the line.
+    """
+    number = 0
+    while line := stream.readline(MAX_LINE_CHARACTERS + 1):
+        number += 1
+        if len(line) > MAX_LINE_CHARACTERS:
+            raise InvalidInput(
+                f"line {number}", f"has more than {MAX_LINE_CHARACTERS:,} characters, as no line of a log has"
+            )
+        yield line
+
+
+def line_of(content: dict[str, Any]) -> str:
+    """Write a line."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def text_of(data: bytes) -> str:
+    """Write bytes as text."""
+    return base64.b64encode(data).decode("ascii")
+
+
+def read_head(numbered: Iterator[tuple[int, str]]) -> Head:
+    """Read the first line."""
+    _, line = next(numbered, (1, ""))
+    found = _parsed(line, "line 1")
+    if found.get("format") != FORMAT:
+        raise InvalidInput("file", f"is no exported log: its first line has no format {FORMAT!r}")
+    if found.get("version") != VERSION:
+        raise InvalidInput(
+            "file", f"has version {shown(found.get('version'))}, this version of quercus reads {VERSION}"
+        )
+    for key, kind in _HEAD.items():
+        _check_type("line 1", key, found.get(key), kind)
+    for key, most in (("budget", MAX_COUNT), ("events", MAX_COUNT), ("created_at", MAX_TIME)):
+        within("line 1", key, found[key], 0, most)
+    return Head(
+        found["model"],
+        _bytes("line 1", "specification", found["specification"]),
+        found["budget"],
+        found["created_at"],
+        found["events"],
+        _vocabulary(found["vocabulary"]),
+        _policy(found["policy"]) if "policy" in found else None,  # a file of an earlier version has none
+    )
+
+
+def read_event(line: str, where: str) -> dict[str, Any]:
+    """Read an event: its columns, with those of the right type that it has."""
+    event = _parsed(line, where)
+    unknown = sorted(set(event) - set(_TYPES))
+    missing = sorted(_NEEDED - set(event))
+    if unknown or missing:
+        raise InvalidInput(where, f"{'has' if unknown else 'lacks'} {', '.join(unknown or missing)}")
+    for name, value in event.items():
+        if value is None and name not in _NEEDED:
+            continue
+        _check_type(where, name, value, _TYPES[name])
+        if name in BYTES:
+            event[name] = _bytes(where, name, value)
+    if event["kind"] not in set(EventKind):
+        raise InvalidInput(
+            where, f"is of kind {event['kind']}, which is none of {[int(k) for k in EventKind]}"
+        )
+    return event
+
+
+def within(where: str, name: str, value: float, low: float, high: float) -> None:
+    """Hold a number to its bounds; NaN is in none."""
+    if not low <= value <= high:
+        raise InvalidInput(where, f"has {name} {shown(value)}, must lie in [{low}, {high}]")
+
+
+def _vocabulary(entries: list[Any]) -> list[tuple[int, str]]:
+    found: dict[tuple[int, str], None] = {}
+    for entry in entries:
+        if not (isinstance(entry, list) and [type(each) for each in entry] == [int, str]):
+            raise InvalidInput(
+                "line 1", f"has {shown(entry)} in its vocabulary, must be an attribute and a value"
+            )
+        attribute, value = entry
+        within("line 1", "an attribute in its vocabulary", attribute, 0, MAX_COUNT)
+        if not value or (attribute, value) in found:
+            raise InvalidInput(
+                "line 1", f"has value {shown(value)} of attribute {attribute} in its vocabulary, "
+                f"{'twice' if value else 'which is empty'}"
+            )  # fmt: skip
+        checks.encodable("line 1", value)
+        found[attribute, value] = None
+    return list(found)
+
+
+def _policy(given: object) -> Policy:
+    kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(Policy)} | dict.fromkeys(
+        MAY_BE_NONE, int
+    )
+    if not isinstance(given, dict) or not set(given) <= set(kinds):
+        raise InvalidInput("line 1", f"has policy {shown(given)}, must be of {', '.join(kinds)}")
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        kind = kinds[key]
+        try:
+            if value is None and key in MAY_BE_NONE:
+                continue
+            if kind is tuple:
+                if not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+                    raise ValueError
+            elif isinstance(value, bool) or not isinstance(value, int | float if kind is float else int):
+                raise ValueError
+            found[key] = kind(value)
+        except (ValueError, OverflowError):
+            raise InvalidInput("line 1", f"has policy {key} {shown(value)}, which cannot be") from None
+    policy = Policy(**found)
+    try:
+        policies.check(policy)
+    except InvalidInput as error:
+        raise InvalidInput("line 1", f"has a policy whose {error}") from None
+    return policy
+
+
+def _parsed(line: str, where: str) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:  # also of whole numbers with thousands of digits
+        raise InvalidInput(where, f"is not JSON ({error})") from None
+    if not isinstance(content, dict):
+        raise InvalidInput(where, "is not an object")
+    return content
+
+
+def _check_type(where: str, name: str, value: object, kinds: tuple[type, ...]) -> None:
+    if type(value) not in kinds:
+        raise InvalidInput(where, f"has {name} {shown(value)}, must be {_WORDS[kinds]}")
+
+
+def _bytes(where: str, name: str, text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise InvalidInput(where, f"has {name} that is not base64") from None

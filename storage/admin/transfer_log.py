@@ -1,0 +1,143 @@
+"""The events of an exported log, in order: whether each can follow those before it, and what they come to."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.storage import checks
+from quercus.storage.admin.transfer_lines import MAX_COUNT, MAX_TIME, within
+from quercus.storage.records import EventKind
+
+MAX_AUTHORS = 10_000  # characters: of several answers the authors are named one after the other
+WIDTH = 8  # bytes of a value
+
+_ABOUT = {"instance", "query", "label", "comment", "took_s"}
+# Of each kind what it must have, and what it may have beside; of the columns that are not of all.
+FIELDS: Mapping[EventKind, tuple[set[str], set[str]]] = {
+    EventKind.INSTANCE: ({"id", "values", "label"}, set()),
+    EventKind.ANSWER: ({"instance", "label", "asked"}, _ABOUT),
+    EventKind.REFUSAL: ({"instance", "asked"}, _ABOUT - {"label"}),
+    EventKind.SPECIFICATION: ({"specification"}, set()),
+    EventKind.CORRECTION: ({"instance"}, _ABOUT),
+    EventKind.OPINION: ({"instance"}, _ABOUT),
+    EventKind.STATEMENT: ({"instance", "request"}, {"label", "comment"}),
+}
+_OF_SOME = frozenset().union(*(needed | allowed for needed, allowed in FIELDS.values()))
+
+
+class Reading:
+    """What was read so far."""
+
+    def __init__(self) -> None:
+        self.sequence = 0
+        self.specification: bytes | None = None
+        """The newest that an event has."""
+        self._count = dict.fromkeys(EventKind, 0)
+        self._conflicts = 0
+        self._width = 0
+        self._ids: set[str] = set()
+        self._others: set[int] = set()  # events that are no instances
+        self._asked: dict[int, int] = {}  # instance of each query
+        self._opinions: set[tuple[int, str]] = set()  # one of several answers each: query and labeller
+        self._settled: list[int] = []  # query of each answer
+        self._apart: set[int] = set()  # instances with statements behind which nothing says what they come to
+
+    def take(self, event: dict[str, Any], where: str) -> None:
+        """Check the next event and count it.
+
+        Raises
+        ------
+        InvalidInput
+            Naming the line, the field and what is wrong with it.
+        """
+        if event["sequence"] != self.sequence + 1:
+            raise InvalidInput(where, f"is event {event['sequence']}, must be event {self.sequence + 1}")
+        kind = EventKind(event["kind"])
+        _check_fields(event, kind, where)
+        _check_bounds(event, where)
+        if kind is EventKind.INSTANCE:
+            self._take_instance(event, where)
+        else:
+            self._others.add(event["sequence"])
+            if kind is not EventKind.SPECIFICATION:
+                self._take_statement(event, kind, where)
+        self.sequence += 1
+        self._count[kind] += 1
+        self._conflicts += event["conflict"]
+        self.specification = event.get("specification") or self.specification
+
+    @property
+    def answered(self) -> int:
+        """Answers that count against the budget: of several to a query each one, and not what they say together."""
+        several = {query for query, _ in self._opinions}
+        return len(self._opinions) + sum(query not in several for query in self._settled)
+
+    @property
+    def apart(self) -> set[int]:
+        """Instances with statements behind which no event has what all say together."""
+        return self._apart
+
+    def counts(self) -> dict[str, int]:
+        """Return the counters of the model."""
+        return {
+            "sequence_committed": self.sequence,
+            "instance_count": self._count[EventKind.INSTANCE],
+            "queries_answered": self.answered,
+            "query_count": max(self._asked, default=0),  # their numbers are in the log, and not given again
+            "queries_refused": self._count[EventKind.REFUSAL],
+            "conflicts": self._conflicts,
+        }
+
+    def _take_instance(self, event: dict[str, Any], where: str) -> None:
+        size = len(event["values"])
+        self._width = self._width or size
+        if size % WIDTH or not size or size != self._width:
+            must = f"{self._width} as those before" if self._width and not self._width % WIDTH else "8 each"
+            raise InvalidInput(where, f"has values of {size} bytes, must be {must}")
+        if event["id"] in self._ids:
+            raise InvalidInput(where, f"has id {shown(event['id'])}, which an earlier instance has")
+        self._ids.add(event["id"])
+
+    def _take_statement(self, event: dict[str, Any], kind: EventKind, where: str) -> None:
+        instance, query = event["instance"], event.get("query")
+        if not 1 <= instance <= self.sequence or instance in self._others:
+            raise InvalidInput(where, f"has instance {instance}, which is no instance of an earlier line")
+        if query is not None and self._asked.setdefault(query, instance) != instance:
+            raise InvalidInput(
+                where, f"has instance {instance}, but query {query} was about instance {self._asked[query]}"
+            )
+        if kind is EventKind.OPINION:
+            self._opinions.add((query or 0, event["author"]))
+        elif kind is EventKind.ANSWER:
+            self._settled.append(query or 0)
+        elif kind is EventKind.STATEMENT:
+            self._apart.add(instance)
+        elif kind is EventKind.CORRECTION and query is None:
+            self._apart.discard(instance)
+
+
+def _check_fields(event: dict[str, Any], kind: EventKind, where: str) -> None:
+    needed, allowed = FIELDS[kind]
+    there = {name for name in _OF_SOME if event.get(name) is not None}
+    if missing := sorted(needed - there):
+        raise InvalidInput(where, f"lacks {', '.join(missing)}, which an event of kind {int(kind)} has")
+    if other := sorted(there - needed - allowed):
+        raise InvalidInput(where, f"has {', '.join(other)}, which an event of kind {int(kind)} has not")
+
+
+def _check_bounds(event: dict[str, Any], where: str) -> None:
+    within(where, "created_at", event["created_at"], 0, MAX_TIME)
+    if event.get("query") is not None:
+        within(where, "query", event["query"], 1, MAX_COUNT)
+    try:
+        checks.reliability(event["reliability"])
+        checks.comment(event.get("comment") or "")
+        checks.took(event.get("took_s"))
+        checks.encodable("author", event["author"])
+        for name in ("id", "request"):
+            if event.get(name) is not None:
+                checks.text(name, event[name])
+    except InvalidInput as error:
+        raise InvalidInput(where, str(error)) from None
+    is_nobody = event["kind"] == EventKind.SPECIFICATION
+    within(where, "author of length", len(event["author"]), 0 if is_nobody else 1, MAX_AUTHORS)

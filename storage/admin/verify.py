@@ -1,0 +1,140 @@
+"""Whether a store holds together: the file, its references, and what the tables promise of each other."""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, NullPool, Select, create_engine, exists, func, select
+
+from quercus.storage.admin.verify_history import history_faults
+from quercus.storage.errors import StoreError
+from quercus.storage.migrate import stored_revision
+from quercus.storage.queries.records import QueryState
+from quercus.storage.records import EventKind
+from quercus.storage.schema import HEAD, AnyRow, log, model, query
+from quercus.storage.sqlite.dialect import DRIVER_ERRORS, dialect_for
+
+MAX_FAULTS = 100
+SPEAKS = log.c.instance.is_not(None)  # so that the index of what was said serves
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is wrong with a store.
+
+    Attributes
+    ----------
+    text : str
+        In words.
+    is_damage : bool
+        The file or the evidence is not whole: what was stored is lost, or cannot be told from what is wrong. Else it is
+        a remark on the history of the queries (who held what, what was spent): no evidence, and so no tree, follows
+        from it.
+    """
+
+    text: str
+    is_damage: bool = True
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def verify(url: str) -> list[Fault]:
+    """Return what is wrong with a store, damage first; nothing when it holds together.
+
+    Reads everything and writes nothing, so it may run on a backup, and while servers use the store. Of a store with an
+    older schema only the file and its references are looked at.
+
+    Raises
+    ------
+    StoreError
+        The store is not there, is none, or cannot be read at all.
+    """
+    dialect = dialect_for(url, 5.0)
+    if not dialect.path.exists():
+        raise StoreError(f"{dialect.path} does not exist")
+    engine = create_engine("sqlite://", creator=lambda: open_read_only(dialect.path), poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            current = stored_revision(connection, dialect.store_name) == HEAD
+            damage = [Fault(text) for text in islice(_damage(connection, current), MAX_FAULTS)]
+            remarks = islice(_remarks(connection), MAX_FAULTS) if current else ()
+            return damage + [Fault(text, is_damage=False) for text in remarks]
+    except DRIVER_ERRORS as error:
+        raise dialect.translate(error) from error
+    finally:
+        engine.dispose()
+
+
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """Connect to a file that nothing is written to."""
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0)
+
+
+def _damage(connection: Connection, current: bool) -> Iterator[str]:
+    for (said,) in connection.exec_driver_sql(f"PRAGMA integrity_check({MAX_FAULTS})"):
+        if said != "ok":
+            yield f"the file is damaged: {said}"
+    for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check"):
+        yield f"row {row} of table {table} refers to a row of {parent} that is not there"
+    for row in _models(connection) if current else ():
+        for said in _damage_of_model(connection, row):
+            yield f"model {row.name}: {said}"
+
+
+def _remarks(connection: Connection) -> Iterator[str]:
+    for row in _models(connection):
+        for said in _remarks_on_model(connection, row):
+            yield f"model {row.name}: {said}"
+
+
+def _models(connection: Connection) -> list[AnyRow]:
+    return list(connection.execute(select(model).order_by(model.c.name)))
+
+
+def _damage_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
+    mine = log.c.model_id == row.id
+    first, last, count = connection.execute(
+        select(func.min(log.c.sequence), func.max(log.c.sequence), func.count()).where(mine)
+    ).one()
+    if count and (first != 1 or last != count):
+        yield f"its log has {count} events numbered {first} to {last}: some are missing"
+    if (last or 0) != row.sequence_committed:
+        yield f"it counts {row.sequence_committed} events, its log ends at {last or 0}"
+    if row.sequence_grown > row.sequence_committed:
+        yield f"its tree knows {row.sequence_grown} events, it has {row.sequence_committed}"
+    kinds = _counts(connection, select(log.c.kind, func.count()).where(mine).group_by(log.c.kind))
+    if kinds.get(EventKind.INSTANCE, 0) != row.instance_count:
+        yield f"it counts {row.instance_count} instances, its log has {kinds.get(EventKind.INSTANCE, 0)}"
+    yield from _faults_of_statements(connection, row)
+
+
+def _remarks_on_model(connection: Connection, row: AnyRow) -> Iterator[str]:
+    asked = query.c.model_id == row.id
+    states = _counts(connection, select(query.c.state, func.count()).where(asked).group_by(query.c.state))
+    spent = row.queries_answered + states.get(QueryState.LEASED, 0)
+    if spent > row.budget:
+        yield f"{spent} queries are answered or leased, its budget is {row.budget}"
+    yield from history_faults(connection, row.id)
+
+
+def _faults_of_statements(connection: Connection, row: AnyRow) -> Iterator[str]:
+    """Behind the statements about an instance stands what all say together."""
+    joint, mine = log.alias("joint"), (log.c.model_id == row.id, log.c.kind == EventKind.STATEMENT, SPEAKS)
+    same = (joint.c.model_id == row.id, joint.c.instance == log.c.instance, joint.c.query.is_(None))
+    follows = exists().where(*same, joint.c.kind == EventKind.CORRECTION, joint.c.sequence > log.c.sequence)
+    for (sequence,) in connection.execute(select(log.c.sequence).where(*mine, ~follows)):
+        yield f"event {sequence} states a label, and no event behind it says what all say together"
+    of = log.alias("of")
+    there = exists().where(
+        of.c.model_id == row.id, of.c.sequence == log.c.instance, of.c.kind == EventKind.INSTANCE
+    )
+    for (sequence,) in connection.execute(select(log.c.sequence).where(*mine, ~there)):
+        yield f"event {sequence} states a label of what is no instance"
+
+
+def _counts(connection: Connection, wanted: Select[Any]) -> dict[int, int]:
+    return {int(key): int(count) for key, count in connection.execute(wanted)}

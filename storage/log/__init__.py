@@ -1,0 +1,1 @@
+"""The evidence log: events are appended, never changed."""

@@ -1,0 +1,200 @@
+"""Appending instances: one insert a model and transaction, however many pushes it takes.
+
+Rows are nearly always new, so they are inserted without a look: the unique index says whether an id was there. If one
+was, the transaction is given up and made anew, now with a look at all ids, to tell what is known from what differs.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage import checks
+from quercus.storage.clocks import Clock, Moment
+from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound, Stale
+from quercus.storage.log import event_log
+from quercus.storage.log.bulk import insert_instances
+from quercus.storage.records import Appended, NewValue, Push
+from quercus.storage.rows import lock
+from quercus.storage.schema import AnyRow, model, vocabulary
+from quercus.storage.schema import log as log_table
+
+Content: TypeAlias = tuple[bytes, bytes]  # values and label
+Columns: TypeAlias = tuple[Sequence[str], Sequence[bytes], Sequence[bytes]]  # ids, values, labels
+Outcome: TypeAlias = Appended | AlreadyExists | FailedPrecondition | InvalidInput | NotFound | Stale
+
+COUNT = (
+    update(model)
+    .where(model.c.id == bindparam("key"))
+    .values(
+        sequence_committed=model.c.sequence_committed + bindparam("count"),
+        instance_count=model.c.instance_count + bindparam("count"),
+    )
+)
+
+
+class _ThereAlreadyError(Exception):
+    """An id that was to be inserted is there already, or was inserted by somebody else."""
+
+
+def append_all(
+    transaction: Callable[[], AbstractContextManager[Connection]],
+    pushes: Sequence[Push],
+    clock: Clock,
+) -> list[Outcome]:
+    """Store each push whole or not at all; a refused one gives its exception and leaves no trace.
+
+    Parameters
+    ----------
+    transaction : opens one that writes.
+    pushes : in order.
+    clock : asked once the model is held.
+    """
+    try:
+        with transaction() as connection:
+            return _append(connection, pushes, clock, look=False)
+    except _ThereAlreadyError:
+        with transaction() as connection:
+            return _append(connection, pushes, clock, look=True)
+
+
+def _append(connection: Connection, pushes: Sequence[Push], clock: Clock, look: bool) -> list[Outcome]:
+    outcomes: dict[int, Outcome] = {}
+    by_model: defaultdict[str, list[int]] = defaultdict(list)
+    for place, push in enumerate(pushes):
+        try:
+            checks.push(push.ids, push.values, push.labels)
+        except InvalidInput as error:
+            outcomes[place] = error
+        else:
+            by_model[push.model].append(place)
+    for name, places in sorted(
+        by_model.items()
+    ):  # two who hold several models wait for each other in one order
+        mine = [pushes[place] for place in places]
+        outcomes.update(zip(places, _append_to_model(connection, name, mine, clock, look), strict=True))
+    return [outcomes[place] for place in range(len(pushes))]
+
+
+def _append_to_model(
+    connection: Connection, name: str, pushes: Sequence[Push], clock: Clock, look: bool
+) -> list[Outcome]:
+    try:
+        appender = _Appender(connection, name, pushes, look)
+    except NotFound as error:
+        return [error] * len(pushes)
+    held_at = clock()
+    outcomes: list[Outcome] = []
+    for push in pushes:
+        try:
+            outcomes.append(appender.add(push))
+        except (AlreadyExists, FailedPrecondition, InvalidInput, Stale) as error:
+            outcomes.append(error)
+    appender.write(held_at)
+    return outcomes
+
+
+class _Appender:
+    """One model in one transaction. Rows wait in columns until `write`."""
+
+    def __init__(self, connection: Connection, name: str, pushes: Sequence[Push], look: bool) -> None:
+        self.connection = connection
+        self.row = lock(connection, name)
+        self.looked = look
+        self.known: dict[str, Content] = {}  # only when looked
+        if look:
+            self.known = _stored(connection, self.row, [each for push in pushes for each in push.ids])
+        self.taken: set[str] = set()
+        self.ids: list[str] = []
+        self.values: list[bytes] = []
+        self.labels: list[bytes] = []
+
+    def add(self, push: Push) -> Appended:
+        """Take a push; nothing is kept before everything is checked."""
+        if push.key not in (None, self.row.id):
+            raise FailedPrecondition(f"model {push.model} was deleted, and another has its name: begin anew")
+        ids, values, labels = self._new_rows(push)
+        _check_vocabulary(self.connection, self.row, push.new_values)
+        if push.new_values:
+            rows = [_vocabulary_row(self.row, new) for new in push.new_values]
+            self.connection.execute(insert(vocabulary), rows)
+        if self.looked:
+            self.known.update(zip(ids, zip(values, labels, strict=True), strict=True))
+        self.taken.update(ids)
+        self.ids += ids
+        self.values += values
+        self.labels += labels
+        committed = self.row.sequence_committed + len(self.ids)
+        return Appended(committed, len(ids), len(push.ids) - len(ids), self.row.uid)
+
+    def write(self, now: Moment) -> None:
+        """Write the rows and count them."""
+        if not self.ids:
+            return
+        first = self.row.sequence_committed + 1
+        try:
+            insert_instances(self.connection, self.row.id, first, self.ids, self.values, self.labels, now)
+        except IntegrityError:
+            if self.looked:
+                raise
+            raise _ThereAlreadyError from None
+        self.connection.execute(COUNT, {"key": self.row.id, "count": len(self.ids)})
+
+    def _new_rows(self, push: Push) -> Columns:
+        """Rows that are not there yet (in the store, in an earlier push, or earlier in this one)."""
+        values = checks.packed_rows(push.values)
+        different = set(push.ids)
+        if (
+            len(different) == len(push.ids)
+            and different.isdisjoint(self.known)
+            and different.isdisjoint(self.taken)
+        ):
+            return push.ids, values, push.labels
+        if not self.looked:
+            raise _ThereAlreadyError
+        fresh: dict[str, Content] = {}
+        for identifier, *content in zip(push.ids, values, push.labels, strict=True):
+            there = self.known.get(identifier) or fresh.get(identifier)
+            if there is None:
+                fresh[identifier] = (content[0], content[1])
+            elif there != tuple(content):
+                what = "values" if there[0] != content[0] else "label"
+                raise AlreadyExists("instance", identifier, f"in model {push.model} with another {what}")
+        return list(fresh), [each for each, _ in fresh.values()], [each for _, each in fresh.values()]
+
+
+def _stored(connection: Connection, row: AnyRow, ids: list[str]) -> dict[str, Content]:
+    stored: dict[str, Content] = {}
+    columns = (log_table.c.id, log_table.c["values"], log_table.c.label)
+    for start in range(0, len(ids), event_log.CHUNK):
+        chunk = ids[start : start + event_log.CHUNK]
+        wanted = select(*columns).where(log_table.c.model_id == row.id, log_table.c.id.in_(chunk))
+        stored.update(
+            (identifier, (values, label)) for identifier, values, label in connection.execute(wanted)
+        )
+    return stored
+
+
+def _check_vocabulary(connection: Connection, row: AnyRow, new_values: Sequence[NewValue]) -> None:
+    if not new_values:
+        return
+    learned = event_log.learned(connection, row.id)
+    for new in new_values:
+        if len(new.value) == 0 or new.attribute < 0:
+            raise InvalidInput("new_values", f"{new} names no value or no attribute")
+        checks.encodable("new_values", new.value)
+        values = learned[new.attribute]
+        if new.index != len(values) or new.value in values:
+            raise Stale(
+                f"value {new.value!r} of attribute {new.attribute} was given index {new.index}; "
+                f"{len(values)} values are learned: read the vocabulary again"
+            )
+        values.append(new.value)
+
+
+def _vocabulary_row(row: AnyRow, new: NewValue) -> dict[str, Any]:
+    return {"model_id": row.id, "attribute": new.attribute, "position": new.index, "value": new.value}

@@ -1,0 +1,95 @@
+"""Rows of the log in bulk: SQLite takes the columns whole and cuts the rows out of them, in one statement.
+
+A statement a row costs twice as much, and takes and gives back the interpreter's lock at every row, in competition
+with the threads that answer calls. Where one statement cannot do it, SQLAlchemy inserts row by row.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from sqlalchemy import Connection, false, insert, literal_column
+
+from quercus.storage.clocks import Moment
+from quercus.storage.log.event_log import SOURCE
+from quercus.storage.records import EventKind
+from quercus.storage.schema import log
+
+AT_ONCE: Final = 1000
+"""Rows of one statement: its columns are copied once more in memory."""
+
+ROW_BY_ROW: Final = insert(log).values(
+    kind=literal_column(str(int(EventKind.INSTANCE))),
+    author=literal_column(f"'{SOURCE}'"),
+    reliability=literal_column("1.0"),
+    conflict=false(),
+)
+
+# Every id has its number in the array as key. Of no bytes substr makes NULL.
+_TOGETHER: Final = f"""
+INSERT INTO log (model_id, sequence, id, "values", label, created_at, clock, kind, author, reliability, conflict)
+SELECT ?, ? + key, value, substr(?, 1 + key * ?, ?), coalesce(substr(?, 1 + key * ?, ?), x''), ?, ?,
+    {int(EventKind.INSTANCE)}, '{SOURCE}', 1.0, 0
+FROM json_each(?)
+"""  # noqa: S608 - constants of ours
+_WITH_JSON: Final = (3, 38)  # from then on SQLite has it unless it is left out
+
+
+def insert_instances(  # noqa: PLR0917 - columns of one table
+    connection: Connection,
+    model_id: int,
+    first: int,
+    ids: Sequence[str],
+    values: Sequence[bytes],
+    labels: Sequence[bytes],
+    now: Moment,
+) -> None:
+    """Insert INSTANCE events `first`, `first` + 1, ...; ``IntegrityError`` when an id is there already.
+
+    Parameters
+    ----------
+    connection : of a transaction that writes; the caller holds the model.
+    model_id : of the model.
+    first : sequence of the first row.
+    ids, values, labels : of each row.
+    now : when they were pushed.
+    """
+    if not _together(connection, ids):
+        columns = zip(range(first, first + len(ids)), ids, values, labels, strict=True)
+        rows = [
+            {
+                "model_id": model_id,
+                "sequence": at,
+                "id": each,
+                "values": row,
+                "label": label,
+                "created_at": now.wall,
+                "clock": now.clock,
+            }
+            for at, each, row, label in columns
+        ]
+        connection.execute(ROW_BY_ROW, rows)
+        return
+    for start, end, width, length in _runs(values, labels):
+        data, said, names = b"".join(values[start:end]), b"".join(labels[start:end]), ids[start:end]
+        text = json.dumps(names, ensure_ascii=False)
+        row = (model_id, first + start, data, width, width, said, length, length, now.wall, now.clock, text)
+        connection.exec_driver_sql(_TOGETHER, row)
+
+
+def _together(connection: Connection, ids: Sequence[str]) -> bool:
+    if connection.dialect.name != "sqlite" or sqlite3.sqlite_version_info < _WITH_JSON:
+        return False
+    return "\0" not in "".join(ids)  # at which SQLite ends a text of JSON
+
+
+def _runs(values: Sequence[bytes], labels: Sequence[bytes]) -> Iterator[tuple[int, int, int, int]]:
+    """Stretches of rows with values of one length and labels of one length: start, end, the lengths."""
+    start = 0
+    for (width, length), same in groupby(zip(map(len, values), map(len, labels), strict=True)):
+        stop = start + sum(1 for _ in same)
+        for at in range(start, stop, AT_ONCE):
+            yield at, min(at + AT_ONCE, stop), width, length
+        start = stop

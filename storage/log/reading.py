@@ -1,0 +1,65 @@
+"""Reading all of a log: instances as columns, five times as fast as an object each."""
+
+from itertools import groupby, islice
+
+import numpy as np
+from sqlalchemy import Connection, select, type_coerce
+from sqlalchemy.types import NullType
+
+from quercus.storage import checks
+from quercus.storage.log.event_log import others_between
+from quercus.storage.records import Event, EventKind, Float64, Rows, Stretch
+from quercus.storage.rows import find
+from quercus.storage.schema import log
+
+PORTION = 500  # rows fetched at once: they are still in the processor's cache when they are looked at
+
+
+def read_log(connection: Connection, name: str, after: int, rows: int, size_bytes: int) -> Stretch:
+    """See `Store.read_log`."""
+    checks.at_least("rows", rows, 1)
+    checks.at_least("size_bytes", size_bytes, 1)
+    row = find(connection, name)
+    kinds, values, labels = _columns(connection, row.id, after, rows, size_bytes)
+    last = after + len(kinds)  # sequence numbers have no gaps
+    mixed = kinds.count(int(EventKind.INSTANCE)) < len(kinds)
+    others = iter(others_between(connection, row.id, after, last) if mixed else [])
+    parts: list[Rows | Event] = []
+    at = 0
+    for is_instance, run in groupby(kinds, int(EventKind.INSTANCE).__eq__):
+        end = at + sum(1 for _ in run)
+        if is_instance:
+            parts.append(Rows(after + 1 + at, _table(values[at:end]), labels[at:end]))
+        else:
+            parts.extend(islice(others, end - at))
+        at = end
+    return Stretch(parts, last)
+
+
+def _columns(
+    connection: Connection, model_id: int, after: int, rows: int, size_bytes: int
+) -> tuple[list[int], list[bytes], list[bytes]]:
+    # As the driver gives them: SQLAlchemy's own conversions of each cell would take half of the time.
+    columns = [type_coerce(column, NullType) for column in (log.c.kind, log.c["values"], log.c.label)]
+    mine = (log.c.model_id == model_id, log.c.sequence > after)
+    result = connection.execute(select(*columns).where(*mine).order_by(log.c.sequence).limit(rows))
+    kinds: list[int] = []
+    values: list[bytes] = []
+    labels: list[bytes] = []
+    size = 0
+    for portion in result.partitions(PORTION):
+        of_kind, of_values, of_labels = zip(*portion, strict=True)
+        kinds += of_kind
+        values += of_values
+        labels += of_labels
+        size += sum(map(len, filter(None, of_values))) + sum(map(len, filter(None, of_labels)))
+        if size > size_bytes:
+            result.close()
+            break
+    return kinds, values, labels
+
+
+def _table(values: list[bytes]) -> Float64:
+    return (
+        np.frombuffer(b"".join(values), dtype="<f8").reshape(len(values), -1).astype(np.float64, copy=False)
+    )

@@ -1,0 +1,336 @@
+"""Statements: what labellers say of instances without having been asked.
+
+A statement is a row of the log like any other. It spends no budget and settles no query: the query about its instance
+is withdrawn when it is open, and stays with its holder when it is leased. What all say together of the instance, asked
+or not, stands in a CORRECTION of no query behind the statements (`Join` makes it), and behind every later answer.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from sqlalchemy import Connection, insert, select, update
+
+from quercus.storage import checks
+from quercus.storage.clocks import Clock, Moment
+from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
+from quercus.storage.log import event_log
+from quercus.storage.queries import agenda, expiry, policies
+from quercus.storage.queries.records import Corrections, QueryState
+from quercus.storage.records import Event, EventKind
+from quercus.storage.rows import find, lock
+from quercus.storage.schema import AnyRow, model, query
+from quercus.storage.schema import log as log_table
+
+T = TypeVar("T")
+UNASKED = "its label was stated unasked"
+NAMED = 5  # instances that an error names
+WORDS = frozenset({EventKind.ANSWER, EventKind.OPINION, EventKind.CORRECTION, EventKind.STATEMENT})
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """One statement: who says what of which instance (its id); label None takes back what was stated.
+
+    `declared` False: the reliability is an estimate, and another one does not make another statement.
+    """
+
+    instance: str
+    labeller: str
+    label: bytes | None
+    reliability: float = 1.0
+    comment: str = ""
+    declared: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StatedBatch:
+    """Statements that are stored together or not at all.
+
+    Attributes
+    ----------
+    request : str
+        Names the batch: sent again, it is acknowledged again.
+    key : int or None
+        `ModelRecord.key` of the model it was made for: guards against another of the same name.
+    """
+
+    request: str
+    statements: Sequence[Stated]
+    key: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """What all labellers together say of an instance, `author` names them; label None: nobody says anything."""
+
+    label: bytes | None
+    author: str
+    reliability: float = 1.0
+    conflict: bool = False
+
+
+Join: TypeAlias = Callable[[Sequence[Event]], Joint]
+"""Takes everything said about an instance, oldest first; some of it was stated."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatedReport:
+    """What became of a batch: newest event of the log, statements stored, and those that were there already."""
+
+    committed_sequence: int
+    stored: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a batch comes to, by the log as it stood at an event.
+
+    Attributes
+    ----------
+    model_id, as_of : int
+        Of the model, and of its newest event.
+    instances : frozenset of int
+        Of which the batch speaks.
+    fresh : sequence of Event
+        The statements that are to be stored; their numbers and times are given when they are.
+    joints : sequence of (int, Joint)
+        What all say together then, by instance.
+    """
+
+    model_id: int
+    as_of: int
+    instances: frozenset[int]
+    fresh: Sequence[Event]
+    joints: Sequence[tuple[int, Joint]]
+
+
+def plan(connection: Connection, name: str, batch: StatedBatch, join: Join) -> Plan | None:
+    """Work out what a batch comes to, which takes long, before the model's row is held.
+
+    None where there is nothing to work out: it was acknowledged before, or is of another model.
+    """
+    _check(batch)
+    row = find(connection, name)
+    if batch.key not in (None, row.id) or _acknowledge_again(connection, row, batch) is not None:
+        return None
+    return _plan(connection, row, batch, join)
+
+
+def state(  # noqa: PLR0917 - one step of one model
+    connection: Connection,
+    name: str,
+    batch: StatedBatch,
+    join: Join,
+    clock: Clock,
+    planned: Plan | None = None,
+) -> StatedReport:
+    """Append statements, and what then holds of each instance they speak of.
+
+    `planned` is taken unless somebody has said something of one of these instances since.
+    """
+    _check(batch)
+    row = lock(connection, name)
+    now = clock()
+    if batch.key not in (None, row.id):
+        raise FailedPrecondition(f"model {name} was deleted, and another has its name: begin anew")
+    if (report := _acknowledge_again(connection, row, batch)) is not None:
+        return report
+    expiry.write_expired(connection, row.id, now)
+    if planned is None or _is_overtaken(connection, row, planned):
+        planned = _plan(connection, row, batch, join)
+    last = _write(connection, row, batch.request, planned, now)
+    asked = _live_queries(connection, row, [instance for instance, _ in planned.joints])
+    agenda.drop(connection, row, asked, UNASKED, now)
+    stored = len(planned.fresh)
+    return StatedReport(last, stored, len(batch.statements) - stored)
+
+
+def _plan(connection: Connection, row: AnyRow, batch: StatedBatch, join: Join) -> Plan:
+    places = _places(connection, row, batch.statements)
+    said = event_log.history(connection, row.name, sorted(set(places.values())))
+    allowed = policies.of(connection, row.id).corrections is not Corrections.NOBODY
+    fresh: list[Event] = []
+    for given in batch.statements:
+        instance = places[given.instance]
+        own = _own(said[instance], given.labeller)
+        if _is_known(own, given):
+            continue
+        if own and not allowed:
+            raise FailedPrecondition(
+                f"{given.labeller} has said something else of instance {given.instance!r} before, and the labelling "
+                "policy of this model allows no corrections"
+            )
+        event = _event(row.sequence_committed + len(fresh) + 1, instance, given)
+        said[instance].append(event)
+        fresh.append(event)
+    touched = dict.fromkeys(event.instance for event in fresh)
+    joints = [(instance, join(said[instance])) for instance in touched]
+    return Plan(row.id, int(row.sequence_committed), frozenset(said), fresh, joints)
+
+
+def _is_overtaken(connection: Connection, row: AnyRow, planned: Plan) -> bool:
+    """Whether something was said of these instances since, or they are of another model."""
+    since = (log_table.c.model_id == row.id, log_table.c.sequence > planned.as_of)
+    spoken = select(log_table.c.instance).where(*since, log_table.c.instance.is_not(None)).distinct()
+    return row.id != planned.model_id or not planned.instances.isdisjoint(
+        connection.execute(spoken).scalars()
+    )
+
+
+def is_spoken_of(connection: Connection, model_id: int, instance: int) -> bool:
+    """Whether anything was ever stated of an instance."""
+    mine = (log_table.c.model_id == model_id, log_table.c.instance == instance)
+    wanted = select(log_table.c.sequence).where(*mine, log_table.c.kind == EventKind.STATEMENT)
+    return connection.execute(wanted.limit(1)).first() is not None
+
+
+def append_joint(  # noqa: PLR0917 - one event and where it goes
+    connection: Connection, row: AnyRow, instance: int, sequence: int, join: Join | None, now: Moment
+) -> tuple[int, bool]:
+    """Append what all say together behind an answer to an instance of which something was stated, else nothing.
+
+    `sequence` is the newest event; returned are the newest event then, and whether the joint label conflicts.
+    """
+    if join is None or not is_spoken_of(connection, row.id, instance):
+        return sequence, False
+    joint = join(event_log.history(connection, row.name, [instance])[instance])
+    connection.execute(insert(log_table).values(_joint_row(row, instance, sequence + 1, joint, now)))
+    return sequence + 1, joint.conflict
+
+
+def counts(connection: Connection, model_id: int) -> dict[str, int]:
+    """How many statements each labeller made."""
+    mine = (log_table.c.model_id == model_id, log_table.c.kind == EventKind.STATEMENT)
+    found: dict[str, int] = {}
+    wanted = select(log_table.c.author).where(*mine, log_table.c.instance.is_not(None))
+    for author in connection.execute(wanted).scalars():
+        found[author] = found.get(author, 0) + 1
+    return found
+
+
+def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[start : start + event_log.CHUNK] for start in range(0, len(items), event_log.CHUNK))
+
+
+def _check(batch: StatedBatch) -> None:
+    checks.text("request_id", batch.request)
+    for given in batch.statements:
+        checks.text("labeller", given.labeller)
+        checks.reliability(given.reliability)
+        checks.comment(given.comment)
+
+
+def _acknowledge_again(connection: Connection, row: AnyRow, batch: StatedBatch) -> StatedReport | None:
+    mine = (log_table.c.model_id == row.id, log_table.c.request == batch.request)
+    origin = log_table.alias("origin")
+    same = (origin.c.model_id == log_table.c.model_id) & (origin.c.sequence == log_table.c.instance)
+    columns = (log_table.c.sequence, origin.c.id, log_table.c.author, log_table.c.label)
+    found = connection.execute(select(*columns).select_from(log_table.join(origin, same)).where(*mine)).all()
+    if not found:
+        return None
+    sent = {(given.instance, given.labeller, given.label) for given in batch.statements}
+    if not {(each.id, each.author, each.label) for each in found} <= sent:
+        raise AlreadyExists("request", batch.request, f"in model {row.name} with other statements")
+    return StatedReport(int(row.sequence_committed), 0, len(batch.statements))
+
+
+def _places(connection: Connection, row: AnyRow, statements: Sequence[Stated]) -> dict[str, int]:
+    """Sequence of each instance, by id."""
+    wanted = list(dict.fromkeys(given.instance for given in statements))
+    found = event_log.places(connection, row.id, wanted)
+    if missing := [identifier for identifier in wanted if identifier not in found]:
+        raise _not_there(row.name, missing, len(wanted))
+    return found
+
+
+def _not_there(name: str, missing: list[str], count: int) -> NotFound:
+    first = ", ".join(repr(identifier) for identifier in missing[:NAMED])
+    if len(missing) == 1:
+        return NotFound("instance", first, f"in model {name}")
+    more = f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
+    return NotFound(
+        "instance", f"{first}{more}", f"in model {name} ({len(missing):,} of {count:,} are not there)"
+    )
+
+
+def _own(said: Sequence[Event], labeller: str) -> Event | None:
+    """The newest words of a labeller about an instance; a refusal is none."""
+    mine = (event for event in reversed(said) if event.author == labeller and event.kind in WORDS)
+    return next((event for event in mine if event.query or event.kind is EventKind.STATEMENT), None)
+
+
+def _is_known(own: Event | None, given: Stated) -> bool:
+    if own is None:
+        if given.label is None:
+            raise FailedPrecondition(
+                f"{given.labeller} has stated nothing of instance {given.instance!r} to take back"
+            )
+        return False
+    if given.label is None and own.kind is not EventKind.STATEMENT:
+        raise FailedPrecondition(
+            f"{given.labeller} answered query {own.query} about instance {given.instance!r}: undo that answer"
+        )
+    same = own.reliability == given.reliability or not given.declared or given.label is None
+    return own.kind is EventKind.STATEMENT and own.label == given.label and same
+
+
+def _event(sequence: int, instance: int, given: Stated) -> Event:
+    return Event(
+        sequence, EventKind.STATEMENT, instance, given.instance, None, given.label, given.labeller,
+        given.reliability, None, False, None, 0.0, comment=given.comment,
+    )  # fmt: skip
+
+
+def _write(connection: Connection, row: AnyRow, request: str, planned: Plan, now: Moment) -> int:
+    """Append what is planned, numbered from the newest event on; returns the newest event then."""
+    if not planned.fresh:
+        return int(row.sequence_committed)
+    first = int(row.sequence_committed) + 1
+    rows = [_row(row, request, event, first + k, now) for k, event in enumerate(planned.fresh)]
+    first += len(rows)
+    rows += [
+        _joint_row(row, instance, first + k, joint, now) for k, (instance, joint) in enumerate(planned.joints)
+    ]
+    connection.execute(insert(log_table), rows)
+    last = first + len(planned.joints) - 1
+    change = {
+        "sequence_committed": last,
+        "conflicts": row.conflicts + sum(joint.conflict for _, joint in planned.joints),
+    }
+    connection.execute(update(model).where(model.c.id == row.id).values(change))
+    return last
+
+
+def _row(row: AnyRow, request: str, event: Event, sequence: int, now: Moment) -> dict[str, Any]:
+    return {
+        "model_id": row.id,
+        "sequence": sequence,
+        "kind": int(event.kind),
+        "instance": event.instance,
+        "label": event.label,
+        "author": event.author,
+        "reliability": event.reliability,
+        "conflict": False,
+        "created_at": now.wall,
+        "clock": now.clock,
+        "comment": event.comment or None,
+        "request": request,
+    }
+
+
+def _joint_row(row: AnyRow, instance: int, sequence: int, joint: Joint, now: Moment) -> dict[str, Any]:
+    event = Event(
+        sequence, EventKind.CORRECTION, instance, "", None, joint.label, joint.author, joint.reliability,
+        None, joint.conflict, None, now.wall,
+    )  # fmt: skip
+    return _row(row, "", event, sequence, now) | {"request": None, "conflict": joint.conflict}
+
+
+def _live_queries(connection: Connection, row: AnyRow, instances: Sequence[int]) -> list[AnyRow]:
+    live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
+    chunks = _chunks(instances)
+    return [
+        found for chunk in chunks for found in connection.execute(live.where(query.c.instance.in_(chunk)))
+    ]

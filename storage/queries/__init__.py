@@ -1,0 +1,1 @@
+"""Queries: their states, leases, answers and history."""

@@ -1,0 +1,221 @@
+"""Publishing a tree: the snapshot and the agenda that goes with it, in one transaction."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from quercus.belief.errors import InvalidInput
+from quercus.specification.server import KEEP_TREES
+from quercus.storage import snapshots
+from quercus.storage.clocks import Clock, Moment
+from quercus.storage.errors import FailedPrecondition, NotFound
+from quercus.storage.log.event_log import CHUNK, stated_since
+from quercus.storage.queries import expiry, history
+from quercus.storage.queries.history import Note
+from quercus.storage.queries.query_state import life_of, values_of
+from quercus.storage.queries.records import QueryState, Step
+from quercus.storage.queries.transitions import Drop, Life, step
+from quercus.storage.records import AgendaEntry, EventKind, Snapshot
+from quercus.storage.rows import lock
+from quercus.storage.schema import AnyRow, log, model, query
+
+KEPT_WITHDRAWN = 1000
+UNNAMED = "growth does not want this label any more"
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A tree as of an event, its agenda if it has one, and the model it was grown for (see `Store.publish`)."""
+
+    as_of: int
+    data: bytes
+    agenda: Sequence[AgendaEntry] | None
+    key: int | None = None
+    keep: int = KEEP_TREES.default
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """What is asked, as of an event, and the version of the tree that it follows from."""
+
+    as_of: int
+    entries: Sequence[AgendaEntry]
+    version: int
+
+
+def publish(connection: Connection, name: str, published: Publication, clock: Clock) -> int:
+    """Insert the next tree version and make the queries follow its agenda."""
+    row = _held(connection, name, published.key)
+    if row is None:
+        return 0
+    now = clock()
+    as_of = published.as_of
+    if not 0 <= as_of <= row.sequence_committed:
+        raise FailedPrecondition(f"a tree as of event {as_of} of a log with {row.sequence_committed} events")
+    if as_of < row.sequence_grown:
+        return int(row.tree_version)
+    version = int(row.tree_version) + 1
+    snapshots.add(connection, row, Snapshot(version, as_of, published.data, now.wall), published.keep)
+    if published.agenda is not None:
+        expiry.write_expired(connection, row.id, now)
+        _reconcile(connection, row, Agenda(as_of, published.agenda, version), now)
+    return version
+
+
+def follow(
+    connection: Connection, name: str, as_of: int, entries: Sequence[AgendaEntry], *, key: int, clock: Clock
+) -> None:
+    """Make the queries follow an agenda that comes after its tree."""
+    row = _held(connection, name, key)
+    if row is None or as_of < row.sequence_grown:  # gone, or a tree that knows more came
+        return
+    now = clock()
+    expiry.write_expired(connection, row.id, now)
+    _reconcile(connection, row, Agenda(as_of, entries, row.tree_version), now)
+
+
+def has_queries(connection: Connection, name: str) -> bool:
+    """Whether anything is asked: what is open, or is open again if it is given back."""
+    live = (query.c.state <= QueryState.LEASED) & (query.c.wanted | (query.c.answers > 0))
+    mine = (
+        select(query.c.number).join(model, model.c.id == query.c.model_id).where(model.c.name == name, live)
+    )
+    return connection.execute(mine.limit(1)).one_or_none() is not None
+
+
+def _held(connection: Connection, name: str, key: int | None) -> AnyRow | None:
+    """The model's row, held; None when the model is gone, or is another than that of `key`."""
+    try:
+        row = lock(connection, name)
+    except NotFound:
+        return None
+    return row if key in (None, row.id) else None
+
+
+def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Moment) -> None:
+    version = agenda.version
+    wanted = {int(entry.instance): (position, entry) for position, entry in enumerate(agenda.entries)}
+    if len(wanted) != len(agenda.entries):
+        raise InvalidInput("agenda", "names an instance twice")
+    for instance in stated_since(connection, row.id, agenda.as_of) & set(wanted):
+        del wanted[instance]  # the tree does not know yet what was stated of it
+    live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
+    there: dict[int, AnyRow] = {found.instance: found for found in connection.execute(live)}
+    waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
+    unnamed = [found for instance, found in there.items() if instance not in wanted]
+    drop(connection, row, unnamed, UNNAMED, now)
+    _want_again(connection, row, [found for instance, found in there.items() if instance in wanted])
+    _update(connection, row, waiting, wanted, version)
+    # Settled after the tree looked: the tree does not know yet that it has its answer.
+    late = select(query.c.instance).where(query.c.model_id == row.id, query.c.sequence > agenda.as_of)
+    passed = set(connection.execute(late).scalars()) | set(there)
+    fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
+    _insert(connection, row, fresh, version, now)
+    asked = max(int(row.sequence_asked), agenda.as_of)
+    connection.execute(update(model).where(model.c.id == row.id).values(sequence_asked=asked))
+
+
+def drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, now: Moment) -> None:
+    """Withdraw what is open; of what is leased, remember that it is not wanted any more."""
+    notes: list[Note] = []
+    for found in unnamed:
+        before = life_of(found)
+        after = step(before, Drop(), now.clock)
+        if after == before or not isinstance(after, Life):
+            continue
+        mine = (query.c.model_id == row.id, query.c.number == found.number)
+        connection.execute(update(query).where(*mine).values(values_of(after, found.labeller)))
+        if after.state is QueryState.WITHDRAWN:
+            notes.append(Note(found.number, found.instance, Step.WITHDRAWN, after.state, why=why))
+    history.write(connection, row.id, notes, now)
+    if notes:
+        _remove_old_withdrawn(connection, row)
+
+
+def _want_again(connection: Connection, row: AnyRow, named: list[AnyRow]) -> None:
+    for chunk in _chunks([found.number for found in named if not found.wanted]):
+        mine = (query.c.model_id == row.id, query.c.number.in_(chunk))
+        connection.execute(update(query).where(*mine).values(wanted=True))
+
+
+def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
+    """Keep the newest of the withdrawn queries, and all that somebody ever held: their history is kept for ever."""
+    mine = (query.c.model_id == row.id, query.c.state == QueryState.WITHDRAWN)
+    newest_first = select(query.c.number).where(*mine).order_by(query.c.number.desc())
+    last = connection.execute(newest_first.offset(KEPT_WITHDRAWN).limit(1)).scalar()
+    if last is not None:
+        never_held = ~history.ever_held(query.c.number, query.c.model_id)
+        connection.execute(delete(query).where(*mine, query.c.number <= last, never_held))
+
+
+def _update(
+    connection: Connection,
+    row: AnyRow,
+    waiting: dict[int, AnyRow],
+    wanted: dict[int, tuple[int, AgendaEntry]],
+    version: int,
+) -> None:
+    changes = [
+        {"which": found.number, "place": position, "where": entry.asked, "why": entry.reason}
+        for instance, found in waiting.items()
+        if instance in wanted
+        for position, entry in [wanted[instance]]
+        if (found.position, found.asked, found.reason) != (position, entry.asked, entry.reason)
+    ]
+    if not changes:
+        return
+    statement = (
+        update(query)
+        .where(query.c.model_id == row.id, query.c.number == bindparam("which"))
+        .values(
+            position=bindparam("place"),
+            asked=bindparam("where"),
+            reason=bindparam("why"),
+            tree_version=version,
+        )
+    )
+    connection.execute(statement, changes)
+
+
+def _insert(
+    connection: Connection, row: AnyRow, fresh: dict[int, tuple[int, AgendaEntry]], version: int, now: Moment
+) -> None:
+    if not fresh:
+        return
+    _check_instances(connection, row, list(fresh))
+    rows = [
+        {
+            "model_id": row.id,
+            "number": number,
+            "instance": instance,
+            "state": int(QueryState.OPEN),
+            "position": position,
+            "asked": entry.asked,
+            "reason": entry.reason,
+            "tree_version": version,
+            "answers": 0,
+            "wanted": True,
+            "created_at": now.wall,
+        }
+        for number, (instance, (position, entry)) in enumerate(fresh.items(), row.query_count + 1)
+    ]
+    connection.execute(insert(query), rows)
+    opened = [Note(new["number"], new["instance"], Step.OPENED, QueryState.OPEN) for new in rows]
+    history.write(connection, row.id, opened, now)
+    change = {"query_count": row.query_count + len(rows)}
+    connection.execute(update(model).where(model.c.id == row.id).values(change))
+
+
+def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) -> None:
+    found: set[int] = set()
+    for chunk in _chunks(instances):
+        mine = (log.c.model_id == row.id, log.c.sequence.in_(chunk), log.c.kind == EventKind.INSTANCE)
+        found.update(connection.execute(select(log.c.sequence).where(*mine)).scalars())
+    for instance in instances:
+        if instance not in found:
+            raise InvalidInput("agenda", f"event {instance} is not an instance of model {row.name}")
+
+
+def _chunks(numbers: list[int]) -> Iterator[list[int]]:
+    return (numbers[start : start + CHUNK] for start in range(0, len(numbers), CHUNK))

@@ -1,0 +1,299 @@
+"""Settling queries. A query is settled once; what is said again in the same words is acknowledged again.
+
+Nothing that was said is ever edited. A correction is an event of its own, which stands in the place of all answers to
+the instance; to take an answer back is one without a label.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+
+from quercus.storage import checks
+from quercus.storage.clocks import Clock, Moment
+from quercus.storage.errors import FailedPrecondition
+from quercus.storage.log import event_log
+from quercus.storage.log.statements import Join, append_joint
+from quercus.storage.queries import budgets, claims, expiry, history, policies
+from quercus.storage.queries.claims import Claim, Held
+from quercus.storage.queries.history import Note
+from quercus.storage.queries.query_state import life_of, values_of
+from quercus.storage.queries.records import Answered, Corrections, Idle, QueryState, Step
+from quercus.storage.queries.transitions import Correct, Say, TakeBack
+from quercus.storage.records import Event, EventKind
+from quercus.storage.rows import lock
+from quercus.storage.schema import AnyRow, model, query
+from quercus.storage.schema import log as log_table
+
+SPENT = {
+    Idle.SHARE_SPENT: "what the labelling policy allows one labeller",
+    Idle.HOUR_SPENT: "what the labelling policy allows in an hour",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What several answers to a query say together, when it is settled; `author` names who gave them."""
+
+    label: bytes
+    author: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What the labeller says: a label, or None = "cannot tell".
+
+    `took_s` None: since it was leased. `settles` False: the query wants more answers. `combined`: the query wanted
+    several answers, and this is the last of them. `declared` False: the reliability is an
+    estimate, which may be another one when the same is said again.
+    """
+
+    label: bytes | None
+    reliability: float = 1.0
+    conflict: bool = False
+    comment: str = ""
+    took_s: float | None = None
+    settles: bool = True
+    combined: Combined | None = None
+    declared: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """A correction of the answer to a query, or (no label) its taking back.
+
+    `said` is what the labeller says; `label` is what then holds of the instance, which differs where several answers
+    are combined. `among`: the labeller gave one of several answers, the others stay. `pending`: so it is, and the query
+    still wants answers, so nothing holds yet. `permitted`: whatever the policy says.
+    """
+
+    labeller: str
+    said: bytes | None
+    label: bytes | None
+    reliability: float = 1.0
+    conflict: bool = False
+    comment: str = ""
+    among: bool = False
+    pending: bool = False
+    permitted: bool = False
+
+
+def settle(
+    connection: Connection, claim: Claim, said: Statement, clock: Clock, join: Join | None = None
+) -> Answered:
+    """Append the statement to the log and settle the query, or open it again for the next answer.
+
+    `join` says what all say together, where something was stated of the instance.
+    """
+    checks.reliability(said.reliability)
+    checks.comment(said.comment)
+    checks.took(said.took_s)
+    held = claims.look_up(connection, claim, clock)
+    now = held.now
+    if held.given.sequence:
+        return _acknowledge_again(connection, held, said)
+    refused = said.label is None
+    settled = QueryState.REFUSED if refused else QueryState.ANSWERED
+    life = held.after(Say(held.lease, settled if said.settles else QueryState.OPEN))
+    if not refused and held.life.state is QueryState.OPEN:
+        _check_budgets_of_late_answer(connection, held, now)
+    sequence = _append(connection, held, said, now)
+    own = sequence - (said.combined is not None)  # the labeller's own words stand before what is combined
+    _count(connection, held, said, sequence)
+    if said.settles and not refused:
+        _join(connection, held.model, held.query.instance, sequence, join, now)
+    where = claims.named(query, held.model.id, claim.number)
+    over = life.state is not QueryState.OPEN
+    values = values_of(life, held.given.labeller if over else None) | {"sequence": sequence if over else None}
+    connection.execute(update(query).where(*where).values(values))
+    kind = Step.REFUSED if refused else Step.ANSWERED
+    note = Note(
+        claim.number, held.query.instance, kind, life.state, held.given.labeller, claim.token,
+        sequence=own, why="" if over else "wants more answers",
+    )  # fmt: skip
+    history.write(connection, held.model.id, [note], now)
+    return Answered(own, repeated=False, conflict=said.conflict, settled=over)
+
+
+def amend(  # noqa: PLR0917 - one step of one query
+    connection: Connection,
+    name: str,
+    number: int,
+    change: Amendment,
+    clock: Clock,
+    join: Join | None = None,
+) -> Answered:
+    """Append a correction; who may is said by the policy. The same again is acknowledged again."""
+    checks.text("labeller", change.labeller)
+    checks.reliability(change.reliability)
+    checks.comment(change.comment)
+    row = lock(connection, name)
+    now = clock()
+    expiry.write_expired(connection, row.id, now)
+    found = claims.find_query(connection, row, number)
+    said = event_log.history(connection, name, [found.instance])[found.instance]
+    events = [event for event in said if event.query == number]
+    own = _own_words(events, change.labeller)
+    if own is not None and (own.label, own.reliability) == (change.said, change.reliability):
+        return _done_before(events, own)
+    if not change.permitted:
+        _check_may_amend(policies.of(connection, row.id).corrections, change.labeller, events)
+    settled = found.state in (QueryState.ANSWERED, QueryState.REFUSED)
+    if change.pending == settled:
+        raise FailedPrecondition(
+            "it was settled at this moment: look again" if settled else "it is not answered"
+        )
+    life = claims.after(life_of(found), _event(change, own), now)
+    sequence = _append_amendment(connection, row, found, change, now)
+    if not change.pending:
+        _join(connection, row, found.instance, sequence, join, now)
+    where = claims.named(query, row.id, number)
+    connection.execute(update(query).where(*where).values(values_of(life, found.labeller)))
+    step = Step.UNDONE if change.said is None else Step.CORRECTED
+    note = Note(
+        number, found.instance, step, life.state, change.labeller, sequence=sequence, why=change.comment[:200]
+    )
+    history.write(connection, row.id, [note], now)
+    return Answered(
+        sequence, repeated=False, conflict=change.conflict, settled=life.state is QueryState.ANSWERED
+    )
+
+
+def _event(change: Amendment, own: Event | None) -> Correct | TakeBack:
+    """What becomes of the query; `own` is what the labeller said of it last."""
+    if change.said is not None:
+        return Correct(again=own is not None and own.label is None)
+    return TakeBack(every=not change.pending and change.label is None)
+
+
+def _acknowledge_again(connection: Connection, held: Held, said: Statement) -> Answered:
+    columns = (log_table.c.label, log_table.c.reliability, log_table.c.conflict)
+    sequence = held.given.sequence
+    mine = (log_table.c.model_id == held.model.id, log_table.c.sequence == sequence)
+    label, reliability, conflict = connection.execute(select(*columns).where(*mine)).one()
+    if label == said.label and (reliability == said.reliability or not said.declared):
+        settled = held.query.state in (QueryState.ANSWERED, QueryState.REFUSED)
+        return Answered(sequence, repeated=True, conflict=conflict, settled=settled)
+    if None not in (label, said.label):
+        raise FailedPrecondition("already answered, with another label or reliability")
+    raise FailedPrecondition("already refused" if label is None else "already answered")
+
+
+def _check_budgets_of_late_answer(connection: Connection, held: Held, now: Moment) -> None:
+    """Its own lease no longer counts, so the budget may have gone to somebody else meanwhile."""
+    policy = policies.of(connection, held.model.id)
+    room = budgets.room(connection, held.model, policy, held.given.labeller, now)
+    if room.total <= 0:
+        raise FailedPrecondition(
+            f"{held.expired}, and the budget of {held.model.budget} is used up since: "
+            f"{held.model.queries_answered} queries are answered and {room.leased} leased"
+        )
+    if room.idle in SPENT:
+        raise FailedPrecondition(f"{held.expired}, and {SPENT[room.idle]} is used up since")
+
+
+def _append(connection: Connection, held: Held, said: Statement, now: Moment) -> int:
+    """Append the statement, and what is combined behind it; returns the newest event."""
+    opinion = not said.settles or said.combined is not None
+    kind = EventKind.OPINION if opinion else EventKind.REFUSAL if said.label is None else EventKind.ANSWER
+    took = max(0.0, now.clock - held.given.since) if said.took_s is None else said.took_s
+    about: dict[str, Any] = {
+        "instance": held.query.instance,
+        "query": held.query.number,
+        "created_at": now.wall,
+        "clock": now.clock,
+    }
+    sequence = int(held.model.sequence_committed) + 1
+    event_log.insert_event(
+        connection, model_id=held.model.id, sequence=sequence, kind=int(kind), label=said.label,
+        author=held.given.labeller, reliability=said.reliability, asked=None if opinion else held.query.asked,
+        conflict=said.conflict, comment=said.comment or None, took_s=took, **about,
+    )  # fmt: skip
+    if said.combined is None:
+        return sequence
+    event_log.insert_event(
+        connection, model_id=held.model.id, sequence=sequence + 1, kind=int(EventKind.ANSWER),
+        label=said.combined.label, author=said.combined.author, reliability=1.0, asked=held.query.asked,
+        conflict=said.conflict, **about,
+    )  # fmt: skip
+    return sequence + 1
+
+
+def _count(connection: Connection, held: Held, said: Statement, sequence: int) -> None:
+    row = held.model
+    conflict = said.conflict and said.settles
+    counts = {"sequence_committed": sequence, "conflicts": row.conflicts + int(conflict)}
+    if said.label is None:
+        counts["queries_refused"] = row.queries_refused + 1
+    else:
+        counts["queries_answered"] = row.queries_answered + 1
+    connection.execute(update(model).where(model.c.id == row.id).values(counts))
+
+
+def _join(  # noqa: PLR0917 - one event and what follows from it
+    connection: Connection, row: AnyRow, instance: int, sequence: int, join: Join | None, now: Moment
+) -> None:
+    last, conflict = append_joint(connection, row, instance, sequence, join, now)
+    if last > sequence:
+        counts = {"sequence_committed": last, "conflicts": model.c.conflicts + int(conflict)}
+        connection.execute(update(model).where(model.c.id == row.id).values(counts))
+
+
+def _own_words(events: list[Event], labeller: str) -> Event | None:
+    """What a labeller says of a query by now: the newest of its answers and corrections; None where it is a refusal.
+
+    Where it gave one of several answers these are its opinions; what follows from all of them bears its name too.
+    """
+    mine = [event for event in events if event.author == labeller]
+    opinions = [event for event in mine if event.kind is EventKind.OPINION]
+    others = [event for event in mine if event.kind in (EventKind.ANSWER, EventKind.CORRECTION)]
+    if mine and mine[-1].kind is EventKind.REFUSAL:
+        return None
+    return next(reversed(opinions or others), None)
+
+
+def _done_before(events: list[Event], own: Event) -> Answered:
+    """As it was answered the first time: by the event of what holds since, where the query was settled then."""
+    together = (event for event in events if (event.sequence, event.author) == (own.sequence + 1, own.author))
+    last = next((event for event in together if event.kind is EventKind.CORRECTION), own)
+    return Answered(last.sequence, repeated=True, conflict=last.conflict)
+
+
+def _check_may_amend(who: Corrections, labeller: str, events: list[Event]) -> None:
+    if who is Corrections.NOBODY:
+        raise FailedPrecondition("the labelling policy of this model allows no corrections")
+    authors = {event.author for event in events}
+    if who is Corrections.OWN and labeller not in authors:
+        raise FailedPrecondition(f"{labeller} did not answer it, and only who answered may correct")
+
+
+def _append_amendment(
+    connection: Connection, row: AnyRow, found: AnyRow, change: Amendment, now: Moment
+) -> int:
+    about: dict[str, Any] = {
+        "instance": found.instance,
+        "query": found.number,
+        "created_at": now.wall,
+        "clock": now.clock,
+    }
+    words = {"author": change.labeller, "comment": change.comment or None, "model_id": row.id}
+    sequence = int(row.sequence_committed)
+    if change.pending or change.among:  # one of several: the labeller's own words, then what holds
+        sequence += 1
+        event_log.insert_event(
+            connection, sequence=sequence, kind=int(EventKind.OPINION), label=change.said,
+            reliability=change.reliability, conflict=False, **words, **about,
+        )  # fmt: skip
+        words = words | {"comment": None}
+    if change.pending:
+        connection.execute(update(model).where(model.c.id == row.id).values(sequence_committed=sequence))
+        return sequence
+    sequence += 1
+    event_log.insert_event(
+        connection, sequence=sequence, kind=int(EventKind.CORRECTION), label=change.label,
+        reliability=1.0 if change.among else change.reliability, conflict=change.conflict,
+        **words, **about,
+    )  # fmt: skip
+    counts = {"sequence_committed": sequence, "conflicts": row.conflicts + int(change.conflict)}
+    connection.execute(update(model).where(model.c.id == row.id).values(counts))
+    return sequence

@@ -1,0 +1,284 @@
+"""The store's calls about queries and labellers; `Store` has them too. Every call is one transaction."""
+
+from collections.abc import Collection, Sequence
+
+from quercus.storage import checks, rows
+from quercus.storage.clocks import Clocks, Moment
+from quercus.storage.engine import Database
+from quercus.storage.log import event_log, statements
+from quercus.storage.log.statements import Join, Plan, StatedBatch, StatedReport
+from quercus.storage.queries import answers, history, leases, policies, reading
+from quercus.storage.queries.answers import Amendment, Combined, Statement
+from quercus.storage.queries.claims import Claim
+from quercus.storage.queries.leases import Accept, Eviction, Return, Wish
+from quercus.storage.queries.records import (
+    Answered,
+    HistoryRow,
+    LabellerCounts,
+    Leased,
+    Policy,
+    QueryRecord,
+    QueryState,
+    Step,
+)
+from quercus.storage.records import Event, Look
+
+
+class QueryCalls:
+    """What labellers do; see `Store`."""
+
+    def __init__(self, database: Database, clocks: Clocks) -> None:
+        self._database = database
+        self._clocks = clocks
+
+    def _now(self) -> Moment:
+        return self._clocks.now()
+
+    # Queries
+
+    def lease(
+        self,
+        model: str,
+        labeller: str,
+        limit: int,
+        duration_s: float,
+        *,
+        min_sequence: int = 0,
+        accept: Accept | None = None,
+        credential: str = "",
+    ) -> Leased:
+        """Lease up to `limit` open queries, in the order of the agenda, within the budgets.
+
+        Served only by a tree that has seen `min_sequence` and this labeller's last answer or refusal
+        (`Idle.GROWING` until then). Idle is BUDGET_SPENT when the whole budget is answered; ALL_LEASED when
+        something may come back from other labellers. Nobody gets what it skipped, or answered once.
+
+        Parameters
+        ----------
+        accept : callable, optional
+            Takes a query and everything said about its instance; False: not for this labeller.
+        credential : str
+            Id of the access token that asks, empty where there is none; see `evict_revoked`.
+        """
+        wish = Wish(labeller, limit, duration_s, min_sequence, accept, credential)
+        with self._database.write() as connection:
+            return leases.hand_out(connection, model, wish, self._now)
+
+    def answer(  # noqa: PLR0917 - one statement, spelled out
+        self,
+        model: str,
+        number: int,
+        token: str,
+        label: bytes,
+        reliability: float,
+        conflict: bool,
+        *,
+        comment: str = "",
+        took_s: float | None = None,
+        settles: bool = True,
+        combined: Combined | None = None,
+        declared: bool = True,
+        join: Join | None = None,
+    ) -> Answered:
+        """Settle a query with a label, as an ANSWER event.
+
+        The same answer again by the same token succeeds with the same sequence. An answer after the lease
+        expired is accepted while nobody else holds or settled the query, growth still wants it, and the
+        budgets allow.
+
+        Parameters
+        ----------
+        comment, took_s : str, float or None
+            Kept with it; took_s None: the time since the lease.
+        settles : bool
+            False: one of several answers, as an OPINION event; the query is open again, for others.
+        combined : Combined, optional
+            The last of several: what they say together, as an ANSWER event behind the OPINION.
+
+        declared : bool
+            False: the reliability is an estimate, and another one does not make another answer.
+        join : callable, optional
+            Says what all say together, where something was stated of the instance; see `state`.
+
+        Raises
+        ------
+        FailedPrecondition
+            Otherwise, with the reason in words.
+        """
+        said = Statement(label, reliability, conflict, comment, took_s, settles, combined, declared)
+        with self._database.write() as connection:
+            return answers.settle(connection, Claim(model, number, token), said, self._now, join)
+
+    def refuse(
+        self, model: str, number: int, token: str, *, comment: str = "", took_s: float | None = None
+    ) -> Answered:
+        """Settle a query without a label, as a REFUSAL event; rules as for `answer`; it spends no budget."""
+        said = Statement(None, comment=comment, took_s=took_s)
+        with self._database.write() as connection:
+            return answers.settle(connection, Claim(model, number, token), said, self._now)
+
+    def amend(self, model: str, number: int, change: Amendment, join: Join | None = None) -> Answered:
+        """Correct the answer to a query, or take it back, as a CORRECTION event; who may is said by the policy.
+
+        The same again succeeds with the same sequence. What is taken back may be asked again, as another query;
+        the budget stays spent.
+
+        Raises
+        ------
+        FailedPrecondition
+            When the query is not answered, or this labeller may not.
+        """
+        with self._database.write() as connection:
+            return answers.amend(connection, model, number, change, self._now, join)
+
+    def plan_statements(self, model: str, batch: StatedBatch, join: Join) -> Plan | None:
+        """Work out what a batch comes to, for `state`, which then holds up others for a moment only.
+
+        None where there is nothing to work out. Raises as `state` does.
+        """
+        with self._database.read() as connection:
+            return statements.plan(connection, model, batch, join)
+
+    def state(self, model: str, batch: StatedBatch, join: Join, planned: Plan | None = None) -> StatedReport:
+        """Append statements about instances that are there, of labellers who were not asked: all or none.
+
+        Behind them stands, for each instance, what all its labellers say together, as `join` makes it of everything
+        said about the instance. Open queries about these instances are withdrawn; leased ones stay with their holders.
+        What a labeller states again in the same words is not stored again.
+
+        Raises
+        ------
+        NotFound
+            When an instance is not there; the first few are named.
+        AlreadyExists
+            When the request was used for other statements.
+        FailedPrecondition
+            When there is nothing to take back, or the policy allows no corrections.
+        """
+        with self._database.write() as connection:
+            return statements.state(connection, model, batch, join, self._now, planned)
+
+    def said(self, model: str, look: Look) -> list[Event]:
+        """What labellers said of instances: events in order."""
+        with self._database.read() as connection:
+            return event_log.said(connection, model, look)
+
+    def places(self, model: str, ids: Sequence[str]) -> dict[str, int]:
+        """Sequence of the INSTANCE event of each id that is there."""
+        with self._database.read() as connection:
+            return event_log.places(connection, rows.find(connection, model).id, ids)
+
+    def stated(self, model: str) -> dict[str, int]:
+        """How many statements each labeller made."""
+        with self._database.read() as connection:
+            return statements.counts(connection, rows.find(connection, model).id)
+
+    def extend(self, model: str, number: int, token: str, duration_s: float) -> float:
+        """Let a live lease last `duration_s` from now; returns its end by the wall clock.
+
+        It never ends sooner for that, and by extensions no later than `leases.LONGEST_HOLD_S` after it was given. An
+        expired one stays expired.
+        """
+        with self._database.write() as connection:
+            return leases.extend(connection, Claim(model, number, token), duration_s, self._now)
+
+    def evict(self, model: str, number: int, end: Eviction) -> None:
+        """End the lease of a query, whoever holds it; the query is open again.
+
+        Raises
+        ------
+        FailedPrecondition
+            Nobody holds it, or another labeller than the one that is named.
+        """
+        with self._database.write() as connection:
+            leases.evict(connection, model, number, end, self._now)
+
+    def has_revoked_leases(self) -> bool:
+        """Whether `evict_revoked` would find anything; takes no write."""
+        with self._database.read() as connection:
+            return leases.has_revoked(connection, self._now)
+
+    def evict_revoked(self) -> int:
+        """End all leases that were taken with access tokens which are revoked or expired; returns how many."""
+        with self._database.write() as connection:
+            return leases.evict_revoked(connection, self._now)
+
+    def release(self, model: str, number: int, token: str) -> None:
+        """Give a query back; it is open again. A second call does nothing."""
+        self._give_back(Claim(model, number, token), Return(Step.RELEASED))
+
+    def skip(self, model: str, number: int, token: str, why: str = "") -> None:
+        """Give a query back for all others: this labeller is not asked about the instance again."""
+        self._give_back(Claim(model, number, token), Return(Step.SKIPPED, why=why))
+
+    def postpone(self, model: str, number: int, token: str, delay_s: float, why: str = "") -> None:
+        """Give a query back; nobody gets it before `delay_s` have passed."""
+        checks.duration("delay_s", delay_s)
+        self._give_back(Claim(model, number, token), Return(Step.POSTPONED, delay_s, why))
+
+    def _give_back(self, claim: Claim, how: Return) -> None:
+        checks.comment(how.why)
+        with self._database.write() as connection:
+            leases.give_back(connection, claim, how, self._now)
+
+    def get_query(self, model: str, number: int) -> QueryRecord:
+        """One query, as it stands now."""
+        with self._database.read() as connection:
+            return reading.get(connection, model, number, self._now())
+
+    def list_queries(
+        self, model: str, states: Collection[QueryState] = (), after: int = 0, limit: int = 1000
+    ) -> list[QueryRecord]:
+        """Queries in order of number, behind `after`, in some of the states (none named: all)."""
+        with self._database.read() as connection:
+            return reading.page(connection, model, states, after, limit, self._now())
+
+    def next_change_s(self, model: str | None = None) -> float | None:
+        """Seconds until the first live lease ends or a postponed query comes back; None: neither will."""
+        with self._database.read() as connection:
+            return reading.next_change_s(connection, model, self._now())
+
+    # Labellers
+
+    def query_history(
+        self, model: str, number: int | None = None, after: int = 0, limit: int = 1000
+    ) -> list[HistoryRow]:
+        """Every step of one query of a model, or of all, behind row `after`, in the order they were taken."""
+        with self._database.read() as connection:
+            return history.page(connection, model, number, after, limit)
+
+    def labellers(self, model: str) -> list[LabellerCounts]:
+        """What each labeller of a model did, in order of name."""
+        with self._database.read() as connection:
+            return history.labellers(connection, model, self._now())
+
+    def last_leased(self, labeller: str) -> dict[int, int]:
+        """By `ModelRecord.key`: when this labeller was last given a query of it (larger = later)."""
+        with self._database.read() as connection:
+            return history.last_leased(connection, labeller)
+
+    def holder(self, model: str, number: int, token: str) -> str:
+        """To whom a lease was given; empty when no such token was given for this query."""
+        with self._database.read() as connection:
+            found = history.given(connection, rows.find(connection, model).id, number, token)
+            return "" if found is None else found.labeller
+
+    def opinions(self, model: str, limit: int = 2000) -> list[Event]:
+        """The newest of several answers to queries, oldest first; see `Store.answer`."""
+        with self._database.read() as connection:
+            return event_log.opinions(connection, model, limit)
+
+    def policy(self, model: str) -> Policy:
+        """How a model is labelled."""
+        with self._database.read() as connection:
+            return policies.get(connection, model)
+
+    def policies_of(self, keys: Sequence[int]) -> dict[int, Policy]:
+        """The policies of several models by `ModelRecord.key`."""
+        with self._database.read() as connection:
+            return policies.of_keys(connection, keys)
+
+    def set_policy(self, model: str, policy: Policy) -> None:
+        """Change how a model is labelled; it holds for what is leased and answered from now on."""
+        with self._database.write() as connection:
+            policies.put(connection, model, policy)

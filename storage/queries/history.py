@@ -1,0 +1,214 @@
+"""The history of queries: one row a step, only ever added to. What a lease token means is read from it."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, func, insert, or_, select
+
+from quercus.storage import checks
+from quercus.storage.clocks import Moment
+from quercus.storage.queries.records import HistoryRow, LabellerCounts, QueryState, Step
+from quercus.storage.queries.transitions import Lease
+from quercus.storage.rows import count_opening, find
+from quercus.storage.schema import AnyRow, log, query, query_history
+
+NEWEST_TIMES = 1000
+GIVEN_UP = {Step.RELEASED, Step.SKIPPED, Step.POSTPONED, Step.EVICTED}
+SAID = {Step.ANSWERED, Step.REFUSED}
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A step to be written down."""
+
+    number: int
+    instance: int
+    step: Step
+    state: QueryState
+    labeller: str | None = None
+    token: str | None = None
+    until: float | None = None
+    sequence: int | None = None
+    why: str = ""
+
+
+def write(connection: Connection, model_id: int, notes: Iterable[Note], now: Moment) -> None:
+    """Add rows, in order; every query that becomes open does so here."""
+    rows = [
+        {
+            "model_id": model_id,
+            "number": note.number,
+            "instance": note.instance,
+            "step": int(note.step),
+            "state": int(note.state),
+            "labeller": note.labeller,
+            "token": note.token,
+            "clock": now.clock,
+            "at": now.wall,
+            "until": note.until,
+            "sequence": note.sequence,
+            "why": note.why or None,
+        }
+        for note in notes
+    ]
+    if rows:
+        connection.execute(insert(query_history), rows)
+    if any(row["state"] == QueryState.OPEN for row in rows):
+        count_opening(connection, model_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A lease that was given: to whom, when, and the event of the log that it brought (0: none)."""
+
+    lease: Lease
+    labeller: str
+    since: float
+    sequence: int
+
+
+def given(connection: Connection, model_id: int, number: int, token: str) -> Given | None:
+    """The lease that a token stands for; None when no such token was given for this query."""
+    mine = (query_history.c.model_id == model_id, query_history.c.number == number)
+    found = select(query_history).where(*mine, query_history.c.token == token).order_by(query_history.c.id)
+    rows = connection.execute(found).all()
+    if not rows:
+        return None
+    steps = {Step(row.step) for row in rows}
+    ends = max(row.until for row in rows if row.step in (Step.LEASED, Step.EXPIRED))
+    said = next((row.sequence for row in reversed(rows) if row.step in SAID), 0)
+    past = query_history.alias("past")
+    other = select(past.c.id).where(
+        past.c.model_id == model_id,
+        past.c.number == number,
+        past.c.labeller == rows[0].labeller,
+        past.c.token != token,
+        _still_answered(past),
+    )
+    # one who answered by another lease has no second voice
+    used = bool(steps & SAID) or connection.execute(other.limit(1)).first() is not None
+    return Given(Lease(token, ends, bool(steps & GIVEN_UP), used), rows[0].labeller, rows[0].clock, said or 0)
+
+
+def passed_over(model_id: ColumnElement[int], labeller: ColumnElement[str]) -> ColumnElement[bool]:
+    """Condition on `query`: this labeller skipped its instance, or gave one of the answers that it has."""
+    past = query_history.alias("past")
+    mine = and_(past.c.model_id == model_id, past.c.instance == query.c.instance, past.c.labeller == labeller)
+    answered = and_(past.c.number == query.c.number, _still_answered(past))
+    return exists(select(1).where(mine, or_(past.c.step == int(Step.SKIPPED), answered)))
+
+
+def _still_answered(past: FromClause) -> ColumnElement[bool]:
+    """Condition on a step: it is an answer, and who gave it did not take it back since."""
+    later = query_history.alias("later")
+    same = [later.c[name] == past.c[name] for name in ("model_id", "number", "labeller")]
+    undone = select(1).where(*same, later.c.id > past.c.id, later.c.step == int(Step.UNDONE))
+    return and_(past.c.step == int(Step.ANSWERED), ~exists(undone))
+
+
+def answers_since(connection: Connection, model_id: int, clock: float) -> list[float]:
+    """When answers were given after `clock`, oldest first."""
+    mine = (query_history.c.model_id == model_id, query_history.c.step == int(Step.ANSWERED))
+    wanted = select(query_history.c.clock).where(*mine, query_history.c.clock > clock)
+    return [float(found) for found in connection.execute(wanted.order_by(query_history.c.clock)).scalars()]
+
+
+def count_answers(connection: Connection, model_id: int, labeller: str) -> int:
+    """Answers of one labeller, taken back or not."""
+    mine = (query_history.c.model_id == model_id, query_history.c.labeller == labeller)
+    wanted = select(func.count()).where(*mine, query_history.c.step == int(Step.ANSWERED))
+    return int(connection.execute(wanted).scalar_one())
+
+
+def last_leased(connection: Connection, labeller: str) -> dict[int, int]:
+    """By model id: the newest step with which this labeller was given a query of it."""
+    mine = (query_history.c.labeller == labeller, query_history.c.step == int(Step.LEASED))
+    wanted = select(query_history.c.model_id, func.max(query_history.c.id)).where(*mine)
+    return {
+        int(model): int(last) for model, last in connection.execute(wanted.group_by(query_history.c.model_id))
+    }
+
+
+def page(connection: Connection, name: str, number: int | None, after: int, limit: int) -> list[HistoryRow]:
+    """Steps of one query of a model, or of all, behind row `after`."""
+    checks.at_least("limit", limit, 1)
+    wanted = select(query_history).where(
+        query_history.c.model_id == find(connection, name).id, query_history.c.id > after
+    )
+    if number is not None:
+        wanted = wanted.where(query_history.c.number == number)
+    return [_record(row) for row in connection.execute(wanted.order_by(query_history.c.id).limit(limit))]
+
+
+def labellers(connection: Connection, name: str, now: Moment) -> list[LabellerCounts]:
+    """What each labeller of a model did, in order of name."""
+    row = find(connection, name)
+    mine = (query_history.c.model_id == row.id, query_history.c.labeller.is_not(None))
+    counts = select(query_history.c.labeller, query_history.c.step, func.count()).where(*mine)
+    found: dict[str, Counter[Step]] = {}
+    for labeller, step, count in connection.execute(
+        counts.group_by(query_history.c.labeller, query_history.c.step)
+    ):
+        found.setdefault(labeller, Counter())[Step(step)] = count
+    held = _held(connection, row, now)
+    return [
+        LabellerCounts(
+            labeller,
+            answered=steps[Step.ANSWERED],
+            refused=steps[Step.REFUSED],
+            skipped=steps[Step.SKIPPED],
+            postponed=steps[Step.POSTPONED],
+            expired=steps[Step.EXPIRED],
+            corrected=steps[Step.CORRECTED],
+            undone=steps[Step.UNDONE],
+            held=held.get(labeller, 0),
+            times_s=_times(connection, row, labeller),
+        )
+        for labeller, steps in sorted(found.items())
+    ]
+
+
+def _held(connection: Connection, row: AnyRow, now: Moment) -> dict[str, int]:
+    live = (query.c.model_id == row.id, query.c.state == QueryState.LEASED, query.c.ends > now.clock)
+    wanted = select(query.c.labeller, func.count()).where(*live).group_by(query.c.labeller)
+    return {str(labeller): int(count) for labeller, count in connection.execute(wanted)}
+
+
+def _times(connection: Connection, row: AnyRow, labeller: str) -> tuple[float, ...]:
+    said = query_history
+    same = and_(log.c.model_id == said.c.model_id, log.c.sequence == said.c.sequence)
+    mine = (said.c.model_id == row.id, said.c.labeller == labeller, said.c.step == int(Step.ANSWERED))
+    wanted = select(log.c.took_s).select_from(said.join(log, same)).where(*mine, log.c.took_s.is_not(None))
+    newest = wanted.order_by(said.c.id.desc()).limit(NEWEST_TIMES)
+    return tuple(float(took) for took in connection.execute(newest).scalars())
+
+
+def _record(row: AnyRow) -> HistoryRow:
+    return HistoryRow(
+        id=row.id,
+        query=row.number,
+        instance=row.instance,
+        step=Step(row.step),
+        state=QueryState(row.state),
+        labeller=row.labeller or "",
+        lease=lease_name(row.token),
+        clock=row.clock,
+        at=row.at,
+        until=row.until,
+        sequence=row.sequence or 0,
+        why=row.why or "",
+    )
+
+
+def lease_name(token: str | None) -> str:
+    """A name of a lease that can be shown: who reads it cannot answer with it."""
+    return hashlib.sha256(token.encode()).hexdigest()[:12] if token else ""
+
+
+def ever_held(numbers: ColumnElement[int], model_id: ColumnElement[int]) -> ColumnElement[bool]:
+    """Condition: somebody held the query once."""
+    past = query_history.alias("past")
+    mine = (past.c.model_id == model_id, past.c.number == numbers, past.c.step == int(Step.LEASED))
+    return exists(select(1).where(*mine))

@@ -1,0 +1,226 @@
+"""Leasing queries, longer, and giving them back.
+
+Invariants, at every moment: a query has one holder at most; answered + leased never exceeds a budget. Every function
+here holds the model's row while it looks and writes. What may happen is said by `transitions`.
+"""
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Double, Integer, Select, String, and_, bindparam, func, or_, select, update
+
+from quercus.storage import checks
+from quercus.storage.clocks import Clock, Moment
+from quercus.storage.errors import BeyondLog, FailedPrecondition
+from quercus.storage.log.event_log import history as evidence
+from quercus.storage.queries import budgets, claims, expiry, history, policies, reading
+from quercus.storage.queries.claims import Claim
+from quercus.storage.queries.history import Note
+from quercus.storage.queries.query_state import life_of, values_of
+from quercus.storage.queries.records import Idle, Leased, QueryRecord, QueryState, Step
+from quercus.storage.queries.transitions import NEVER, Evict, Extend, GiveBack, Take
+from quercus.storage.records import Event
+from quercus.storage.rows import lock
+from quercus.storage.schema import AnyRow, model, query, token
+
+TOKEN_BYTES = 16
+LONGEST_HOLD_S = 14_400.0  # that extensions can make of a lease, from when it was given
+Accept = Callable[[QueryRecord, Sequence[Event]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Who wants how many queries, for how long, of a tree grown up to which event, and which (see `Store.lease`)."""
+
+    labeller: str
+    limit: int
+    duration_s: float
+    min_sequence: int
+    accept: Accept | None = None
+    credential: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """Why a lease is ended by another than its holder, in words; of which labeller alone (empty: of any)."""
+
+    why: str
+    labeller: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """How a query comes back: RELEASED for all, SKIPPED for all others, POSTPONED for later; and why, in words."""
+
+    how: Step
+    delay_s: float = 0.0
+    why: str = ""
+
+
+def hand_out(connection: Connection, name: str, wish: Wish, clock: Clock) -> Leased:
+    """Lease open queries in the order of the agenda."""
+    checks.text("labeller", wish.labeller)
+    checks.at_least("limit", wish.limit, 1)
+    checks.duration("duration_s", wish.duration_s)
+    row = lock(connection, name)
+    now = clock()
+    BeyondLog.check(wish.min_sequence, name, row.sequence_committed)
+    expiry.write_expired(connection, row.id, now)
+    room = budgets.room(connection, row, policies.of(connection, row.id), wish.labeller, now)
+    if room.idle in (Idle.BUDGET_SPENT, Idle.SHARE_SPENT):
+        return Leased([], room.idle, room.total)
+    known = max(row.sequence_grown, row.sequence_asked)
+    if row.sequence_grown < wish.min_sequence or known < _last_settled(connection, row.id, wish.labeller):
+        return Leased([], Idle.GROWING, room.total)
+    if room.mine <= 0:
+        return Leased([], room.idle, room.total, room.again_s)
+    found = _open(connection, row, wish, now)[: min(wish.limit, room.mine)]
+    if not found:
+        again_s = reading.next_change_s(connection, name, now)
+        return Leased([], _why_none(connection, row, room), room.total, again_s)
+    held = [_take(connection, row, free, wish, now) for free in found]
+    return Leased(held, Idle.NOT_IDLE, room.total - len(held))
+
+
+def extend(connection: Connection, claim: Claim, duration_s: float, clock: Clock) -> float:
+    """Let a lease that is alive last `duration_s` from now at least; returns its end, by the wall clock.
+
+    However often it is extended, it ends `LONGEST_HOLD_S` after it was given, unless it was given for longer.
+    """
+    checks.duration("duration_s", duration_s)
+    held = claims.look_up(connection, claim, clock)
+    now = held.now
+    life = held.after(Extend(held.lease, min(now.clock + duration_s, held.given.since + LONGEST_HOLD_S)))
+    where = claims.named(query, held.model.id, claim.number)
+    connection.execute(update(query).where(*where).values(ends=life.ends))
+    return now.on_wall(life.ends)
+
+
+def evict(connection: Connection, name: str, number: int, end: Eviction, clock: Clock) -> None:
+    """End the lease of a query, whoever holds it; `FailedPrecondition` when nobody does, or another than was named."""
+    checks.comment(end.why)
+    row = lock(connection, name)
+    now = clock()
+    expiry.write_expired(connection, row.id, now)
+    _evict(connection, row, claims.find_query(connection, row, number), end, now)
+
+
+def evict_revoked(connection: Connection, clock: Clock) -> int:
+    """End the leases that were taken with access tokens which count no more; returns how many."""
+    names = sorted({found.name for found in connection.execute(_of_dead_tokens(clock())).all()})
+    count = 0
+    for name in names:
+        row = lock(connection, name)
+        now = clock()
+        expiry.write_expired(connection, row.id, now)
+        for found in connection.execute(_of_dead_tokens(now).where(query.c.model_id == row.id)).all():
+            how = "was revoked" if found.revoked_at is not None else "expired"
+            held = claims.find_query(connection, row, found.number)
+            _evict(connection, row, held, Eviction(f"the access token of {held.labeller} {how}"), now)
+            count += 1
+    return count
+
+
+def has_revoked(connection: Connection, clock: Clock) -> bool:
+    """Whether a query is held by an access token that counts no more."""
+    return connection.execute(_of_dead_tokens(clock()).limit(1)).first() is not None
+
+
+def _of_dead_tokens(now: Moment) -> Select[Any]:
+    dead = or_(token.c.revoked_at.is_not(None), token.c.expires_at <= now.wall)
+    both = query.join(token, token.c.id == query.c.credential).join(model, model.c.id == query.c.model_id)
+    # Of what has an end there are as many as leases, and an index.
+    held = and_(query.c.ends.is_not(None), query.c.state == QueryState.LEASED)
+    return select(model.c.name, query.c.number, token.c.revoked_at).select_from(both).where(held, dead)
+
+
+def _evict(connection: Connection, row: AnyRow, held: AnyRow, end: Eviction, now: Moment) -> None:
+    life = claims.after(life_of(held), Evict(), now)
+    if end.labeller not in {"", held.labeller}:
+        raise FailedPrecondition(f"it is not leased to {end.labeller}, but to {held.labeller}")
+    where = claims.named(query, row.id, held.number)
+    connection.execute(update(query).where(*where).values(values_of(life)))
+    who = (held.labeller, held.token, held.ends)
+    note = Note(held.number, held.instance, Step.EVICTED, life.state, *who, why=end.why)
+    history.write(connection, row.id, [note], now)
+
+
+def give_back(connection: Connection, claim: Claim, back: Return, clock: Clock) -> None:
+    """Give a query back. What has ended already needs no giving back; it may still be skipped."""
+    how = back.how
+    held = claims.look_up(connection, claim, clock)
+    now = held.now
+    before = held.life
+    life = held.after(GiveBack(held.lease, now.clock + back.delay_s if how is Step.POSTPONED else NEVER))
+    if life == before and (how is not Step.SKIPPED or held.lease.given_up):
+        return
+    if life != before:
+        where = claims.named(query, held.model.id, claim.number)
+        connection.execute(update(query).where(*where).values(values_of(life)))
+    until = None if life.not_before == NEVER else life.not_before
+    note = Note(
+        claim.number,
+        held.query.instance,
+        how,
+        life.state,
+        held.given.labeller,
+        claim.token,
+        until,
+        why=back.why,
+    )
+    history.write(connection, held.model.id, [note], now)
+
+
+def _take(connection: Connection, row: AnyRow, free: AnyRow, wish: Wish, now: Moment) -> QueryRecord:
+    mine = secrets.token_urlsafe(TOKEN_BYTES)
+    life = claims.after(life_of(free), Take(mine, now.clock + wish.duration_s), now)
+    where = claims.named(query, row.id, free.number)
+    taken = values_of(life, wish.labeller) | {"credential": wish.credential or None}
+    connection.execute(update(query).where(*where).values(taken))
+    note = Note(free.number, free.instance, Step.LEASED, life.state, wish.labeller, mine, life.ends)
+    history.write(connection, row.id, [note], now)
+    return replace(
+        reading.record(free, now),
+        state=life.state,
+        labeller=wish.labeller,
+        token=mine,
+        left_s=wish.duration_s,
+        expires_at=now.on_wall(life.ends),
+    )
+
+
+def _why_none(connection: Connection, row: AnyRow, room: budgets.Room) -> Idle:
+    mine = (query.c.model_id == row.id, query.c.state == QueryState.OPEN)
+    if connection.execute(select(func.count()).where(*mine)).scalar_one():
+        return Idle.NOT_FOR_YOU
+    if room.leased:
+        return Idle.ALL_LEASED
+    # what is not grown into the tree yet may have made a query of something
+    return Idle.GROWING if row.sequence_grown < row.sequence_committed else Idle.NOTHING_TO_ASK
+
+
+def _last_settled(connection: Connection, model_id: int, labeller: str) -> int:
+    mine = (query.c.model_id == model_id, query.c.labeller == labeller, query.c.sequence.is_not(None))
+    return connection.execute(select(func.max(query.c.sequence)).where(*mine)).scalar() or 0
+
+
+def _open(connection: Connection, row: AnyRow, wish: Wish, now: Moment) -> list[AnyRow]:
+    """Rows of the queries that this labeller may have; those that have some of their answers come first."""
+    asked = {"model": row.id, "now": now.clock, "asking": wish.labeller}
+    if wish.accept is None:
+        return list(connection.execute(_in_order().limit(wish.limit), asked))
+    rows = connection.execute(_in_order(), asked).all()
+    said = evidence(connection, row.name, sorted({found.instance for found in rows}))
+    return [found for found in rows if wish.accept(reading.record(found, now), said[found.instance])]
+
+
+@cache  # to make it takes longer than to run it
+def _in_order() -> Select[Any]:
+    asked, now = bindparam("model", type_=Integer), bindparam("now", type_=Double)
+    ready = or_(query.c.not_before.is_(None), query.c.not_before <= now)
+    passed_over = history.passed_over(asked, bindparam("asking", type_=String))
+    mine = and_(query.c.model_id == asked, query.c.state == QueryState.OPEN, ready, ~passed_over)
+    return reading.records().where(mine).order_by((query.c.answers == 0), query.c.position, query.c.number)

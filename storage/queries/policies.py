@@ -1,0 +1,96 @@
+"""How a model is labelled: one row a model that has a policy of its own."""
+
+import math
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, bindparam, delete, insert, select
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage import checks
+from quercus.storage.log.event_log import CHUNK
+from quercus.storage.queries.records import Corrections, Policy, Reliability
+from quercus.storage.rows import count_opening, find, lock
+from quercus.storage.schema import AnyRow, policy
+
+MAX_ANSWERS = 20
+MAX_HELD = 100
+MAX_TAGS = 20
+MAX_COUNT = 2**31 - 1
+
+
+def get(connection: Connection, name: str) -> Policy:
+    """The policy of a model."""
+    return of(connection, find(connection, name).id)
+
+
+def of(connection: Connection, model_id: int) -> Policy:
+    """The policy of a model that was found already."""
+    row = connection.execute(select(policy).where(policy.c.model_id == model_id)).one_or_none()
+    return Policy() if row is None else _read(row)
+
+
+def of_keys(connection: Connection, model_ids: Sequence[int]) -> dict[int, Policy]:
+    """The policies of several models by id."""
+    found = dict.fromkeys(model_ids, Policy())
+    wanted = select(policy).where(policy.c.model_id.in_(bindparam("keys", expanding=True)))
+    for start in range(0, len(model_ids), CHUNK):
+        rows = connection.execute(wanted, {"keys": model_ids[start : start + CHUNK]})
+        found |= {row.model_id: _read(row) for row in rows}
+    return found
+
+
+def _read(row: AnyRow) -> Policy:
+    return Policy(
+        answers_per_query=row.answers_per_query,
+        max_conflict=row.max_conflict,
+        reliability=Reliability(row.reliability),
+        per_labeller=row.per_labeller,
+        per_hour=row.per_hour,
+        max_held=row.max_held,
+        corrections=Corrections(row.corrections),
+        tags=tuple(row.tags.split("\n")) if row.tags else (),
+    )
+
+
+def put(connection: Connection, name: str, new: Policy) -> None:
+    """Set the policy; it holds for what is leased and answered from now on."""
+    check(new)
+    row = lock(connection, name)
+    count_opening(connection, row.id)
+    connection.execute(delete(policy).where(policy.c.model_id == row.id))
+    if new != Policy():
+        connection.execute(
+            insert(policy).values(
+                model_id=row.id,
+                answers_per_query=new.answers_per_query,
+                max_conflict=new.max_conflict,
+                reliability=int(new.reliability),
+                per_labeller=new.per_labeller,
+                per_hour=new.per_hour,
+                max_held=new.max_held,
+                corrections=int(new.corrections),
+                tags="\n".join(new.tags),
+            )
+        )
+
+
+def check(new: Policy) -> None:
+    """Raise ``InvalidInput`` when a value is out of bounds."""
+    _within("answers_per_query", new.answers_per_query, 1, MAX_ANSWERS)
+    _within("max_held", new.max_held, 1, MAX_HELD)
+    for field, value in (("per_labeller", new.per_labeller), ("per_hour", new.per_hour)):
+        if value is not None:
+            _within(field, value, 0, MAX_COUNT)
+    if not (math.isfinite(new.max_conflict) and 0.0 <= new.max_conflict <= 1.0):
+        raise InvalidInput("max_conflict", f"is {new.max_conflict}, must lie in [0, 1]")
+    if len(new.tags) > MAX_TAGS:
+        raise InvalidInput("tags", f"are {len(new.tags)}, at most {MAX_TAGS} are allowed")
+    for i, tag in enumerate(new.tags):
+        checks.text(f"tags[{i}]", tag)
+        if not tag.isprintable():
+            raise InvalidInput(f"tags[{i}]", f"{tag!r} has an unprintable character")
+
+
+def _within(field: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise InvalidInput(field, f"is {value}, must lie in [{low}, {high}]")

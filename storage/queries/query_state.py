@@ -1,0 +1,32 @@
+"""Lives of queries as rows of the table, and back."""
+
+from typing import Any
+
+from quercus.storage.queries.records import QueryState
+from quercus.storage.queries.transitions import NEVER, Life
+from quercus.storage.schema import AnyRow
+
+
+def life_of(row: AnyRow) -> Life:
+    """The life of a row of `query`."""
+    return Life(
+        QueryState(row.state),
+        row.token or "",
+        NEVER if row.ends is None else row.ends,
+        NEVER if row.not_before is None else row.not_before,
+        row.wanted,
+        row.answers,
+    )
+
+
+def values_of(life: Life, labeller: str | None = None) -> dict[str, Any]:
+    """Columns of a row of `query`; `labeller` holds or settled it."""
+    return {
+        "state": int(life.state),
+        "labeller": labeller,
+        "token": life.token or None,
+        "ends": life.ends if life.state is QueryState.LEASED else None,
+        "not_before": None if life.not_before == NEVER else life.not_before,
+        "wanted": life.wanted,
+        "answers": life.answers,
+    }

@@ -1,0 +1,99 @@
+"""Reading queries, and the states they are in; one whose lease has expired is open (see `expiry`)."""
+
+from collections.abc import Collection
+from functools import cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
+
+from quercus.storage import checks
+from quercus.storage.clocks import Moment
+from quercus.storage.errors import NotFound
+from quercus.storage.queries.query_state import life_of
+from quercus.storage.queries.records import QueryRecord, QueryState
+from quercus.storage.queries.transitions import expire
+from quercus.storage.rows import find
+from quercus.storage.schema import AnyRow, log, query
+
+
+def get(connection: Connection, name: str, number: int, now: Moment) -> QueryRecord:
+    """One query."""
+    row = find(connection, name)
+    mine = (query.c.model_id == row.id, query.c.number == number)
+    found = connection.execute(records().where(*mine)).one_or_none()
+    if found is None:
+        raise missing(row, number)
+    return record(found, now)
+
+
+def missing(row: AnyRow, number: int) -> NotFound:
+    """The error for a query that is not there; of a model's numbers, only withdrawn queries are ever removed."""
+    gone = 1 <= number <= row.query_count
+    return NotFound("query", f"{row.name}/{number}", "any more: it was withdrawn" if gone else "")
+
+
+def page(  # noqa: PLR0917 - a filter, a page, a time
+    connection: Connection, name: str, states: Collection[QueryState], after: int, limit: int, now: Moment
+) -> list[QueryRecord]:
+    """Queries in order of number, behind `after`, in some of the states (none named: all)."""
+    checks.at_least("limit", limit, 1)
+    row = find(connection, name)
+    wanted = records().where(query.c.model_id == row.id, query.c.number > after)
+    if states:
+        wanted = wanted.where(_in_states(states, now))
+    return [record(found, now) for found in connection.execute(wanted.order_by(query.c.number).limit(limit))]
+
+
+def next_change_s(connection: Connection, name: str | None, now: Moment) -> float | None:
+    """Seconds until the first lease that is alive ends, or the first query that was postponed comes back."""
+    ends = []
+    for column in (query.c.ends, query.c.not_before):
+        wanted = select(func.min(column)).where(column > now.clock)
+        if name is not None:
+            wanted = wanted.where(query.c.model_id == find(connection, name).id)
+        ends.append(connection.execute(wanted).scalar())
+    return min((float(end) - now.clock for end in ends if end is not None), default=None)
+
+
+@cache
+def records() -> Select[Any]:
+    """All columns of queries, with the id of the instance."""
+    same = (log.c.model_id == query.c.model_id) & (log.c.sequence == query.c.instance)
+    return select(query, log.c.id.label("instance_id")).select_from(query.join(log, same))
+
+
+def record(row: AnyRow, now: Moment) -> QueryRecord:
+    """The record of a row of `records`, as it stands at `now`; the token stays inside."""
+    life = expire(life_of(row), now.clock)
+    held = life.state is QueryState.LEASED
+    return QueryRecord(
+        number=row.number,
+        instance=row.instance,
+        instance_id=row.instance_id,
+        state=life.state,
+        position=row.position,
+        asked=row.asked,
+        reason=row.reason,
+        tree_version=row.tree_version,
+        labeller=(row.labeller or "") if life.token else "",
+        token="",
+        left_s=life.ends - now.clock if held else None,
+        expires_at=now.on_wall(life.ends) if held else None,
+        sequence=row.sequence or 0,
+        created_at=row.created_at,
+        answers=row.answers,
+    )
+
+
+def _in_states(states: Collection[QueryState], now: Moment) -> ColumnElement[bool]:
+    plain = [int(state) for state in states if state is not QueryState.LEASED]
+    chosen: ColumnElement[bool] = query.c.state.in_(plain)
+    leased, over = query.c.state == QueryState.LEASED, query.c.ends <= now.clock
+    stays = or_(query.c.wanted, query.c.answers > 0)
+    if QueryState.OPEN in states:
+        chosen |= and_(leased, over, stays)
+    if QueryState.WITHDRAWN in states:
+        chosen |= and_(leased, over, ~stays)
+    if QueryState.LEASED in states:
+        chosen |= and_(leased, ~over)
+    return chosen

@@ -1,0 +1,422 @@
+"""Everything that only SQLite needs. Another database gets a module like this one; no other file changes.
+
+Traps: a deferred transaction that turns from reading to writing fails at once with "database is
+locked", whatever the timeout, so every write begins IMMEDIATE; and the driver's own transaction handling
+stays switched off (`isolation_level = None`), because it would begin deferred ones behind our back.
+"""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyStore, StoreBusy, StoreError
+from quercus.storage.sqlite.disk_space import NO_SPACE, ROOM_BYTES, Room
+from quercus.storage.sqlite.server_lock import ServerLock
+
+WRITE = "quercus_write"  # execution option of a connection that will write
+POOL_SIZE = 8
+POOL_OVERFLOW = 56  # more threads than this at once wait for a connection
+WAL_RETRY_S = 0.01
+CHECK_STEPS = 10_000  # of SQLite's machine, between two looks at the clock
+# SQLite polls a lock after 1, 2, 5, ... and at last every 100 ms: whoever waits long loses against whoever came last.
+# Asking anew after these milliseconds keeps the chances equal.
+LOCK_RETRY_MS = 8
+
+# Table, index, and for its leading 0, 1, 2, ... columns: how many rows share their values.
+EXPECTED_ROWS = (
+    ("model", "sqlite_autoindex_model_1", "1000 1"),
+    ("model_change", "ix_model_change_number", "1000 1"),
+    ("log", "log", "1000000 100000 1"),
+    ("log", "ix_log_id", "1000000 100000 1"),
+    ("log", "ix_log_instance", "10000 1000 1"),
+    ("log", "ix_log_said", "10000 1000 300 1"),
+    ("log", "ix_log_spoken", "10000 1000 1"),
+    ("log", "ix_log_request", "10000 1000 100 1"),
+    ("query", "sqlite_autoindex_query_1", "10000 1000 1"),
+    ("query", "ix_query_agenda", "10000 1000 200 1"),
+    ("query", "ix_query_settled", "10000 1000 1"),
+    ("query", "ix_query_labeller", "10000 1000 500 1"),
+    ("query", "ix_query_live", "1000 100 1"),
+    ("query", "ix_query_expiry", "100 1"),
+    ("query", "ix_query_postponed", "10 1"),
+    ("query_history", "ix_query_history_query", "100000 10000 5"),
+    ("query_history", "ix_query_history_skipped", "100000 10000 5 2"),
+    ("query_history", "ix_query_history_labeller", "100000 10000 500 200"),
+    ("query_history", "ix_query_history_clock", "100000 1"),
+    ("query_history", "ix_query_history_step", "100000 10000 2000 1"),
+)
+
+
+class SqliteDialect:
+    """One SQLite file: how to reach it, and what its errors mean.
+
+    Parameters
+    ----------
+    url : URL
+        Of SQLAlchemy, with a file path.
+    busy_timeout_s : float
+        How long a writer waits for another process.
+    read_only : bool
+        Nothing is written, neither to the file nor beside it.
+    """
+
+    def __init__(self, url: URL, busy_timeout_s: float, read_only: bool = False) -> None:
+        self.path = _file_of(url)
+        self.room = Room(self.path)
+        self.read_only = read_only
+        self.busy_timeout_s = busy_timeout_s
+        self._url = url
+        self._token_lock = threading.Lock()
+        self._token_connection: Any = None
+        self._files: dict[Path, tuple[int, ...]] = {}
+        self._opened: tuple[int, int] | None = None  # what was there to be read
+        self._is_still = (
+            False  # nobody writes the file: neither this process nor, as far as can be seen, another
+        )
+
+    @property
+    def url(self) -> str:
+        """The store as a URL."""
+        return file_url(self.path)
+
+    @property
+    def store_name(self) -> str:
+        """What messages call the store."""
+        return str(self.path)
+
+    def check_reachable(self) -> None:
+        """Say in words what SQLite would call "unable to open database file"."""
+        parent = self.path.parent
+        if not parent.exists():
+            raise StoreError(f"cannot create {self.path}: the folder {parent} does not exist")
+        if not parent.is_dir():
+            raise StoreError(f"cannot create {self.path}: {parent} is not a folder")
+        if self.path.is_dir():
+            raise CorruptStore(f"{self.path} is a folder, not a store")
+        if self.read_only:
+            self._check_readable()
+            return
+        if os.statvfs(parent).f_flag & os.ST_RDONLY:
+            raise ReadOnlyStore(f"{self.path} may not be written: its file system is mounted read-only")
+        if self.path.exists() and not _may(self.path, os.R_OK | os.W_OK):
+            raise ReadOnlyStore(f"{self.path} may not be read and written by this user")
+        if not _may(parent, os.W_OK | os.X_OK):
+            raise ReadOnlyStore(
+                f"{self.path} cannot be used: the folder {parent} may not be written by this user"
+            )
+
+    def _check_readable(self) -> None:
+        if not self.path.exists():
+            raise ReadOnlyStore(f"{self.path} does not exist, and its folder may not be written by this user")
+        if not _may(self.path, os.R_OK):
+            raise ReadOnlyStore(f"{self.path} may not be read by this user")
+        self._is_still, self._opened = not self._has_log(), _contents(self.path)
+        if not self._is_still and not self._beside("-shm").exists() and not _may(self.path.parent, os.W_OK):
+            raise ReadOnlyStore(
+                f"{self.path} has commits in its write-ahead log, which cannot be read where nothing can be written: "
+                "open it once where it may be written, or copy both files"
+            )
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(self.path.name + suffix)
+
+    def _has_log(self) -> bool:
+        """Whether there are commits that the file itself may not have yet."""
+        with suppress(OSError):
+            return self._beside("-wal").stat().st_size > 0
+        return False
+
+    def make_file(self) -> None:
+        """Make the file, when it is not there, for this user alone; SQLite gives what lies beside it the same mode."""
+        if self.read_only:
+            return
+        with suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+    def check_in_place(self) -> None:
+        """Raise when the store's file, or its write-ahead log, is not the one that was opened.
+
+        A file that was deleted or replaced can be written for as long as it is open, and all of it is lost
+        when it is closed. The log exists from the first commit until the last connection of all processes ends.
+        """
+        for path, opened in self._files.items():
+            if _identity(path) != opened:
+                raise StoreError(
+                    f"{path} was deleted or replaced while it was in use: put it back, or start the server again"
+                )
+        if self._is_still and (self._has_log() or _contents(self.path) != self._opened):
+            raise StoreError(
+                f"{self.path} was opened to be read alone, and somebody writes it now: start the server again"
+            )
+
+    def remember_files(self) -> None:
+        """Take the files as they are now for those that were opened; called after a commit."""
+        for path in (self.path, self.path.with_name(self.path.name + "-wal")):
+            if (found := _identity(path)) is not None:
+                self._files[path] = found
+
+    def size_bytes(self) -> int:
+        """Return the size of the files: the database and its write-ahead log."""
+        sizes = 0
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(OSError):
+                sizes += self.path.with_name(self.path.name + suffix).stat().st_size
+        return sizes
+
+    def claim(self, holder: str) -> ServerLock:
+        """Be the one server of the store."""
+        return ServerLock(self.path, holder)
+
+    @contextmanager
+    def driver(self, engine: Engine) -> Iterator[sqlite3.Connection]:
+        """A connection of the driver itself, outside of every transaction."""
+        raw = engine.raw_connection()
+        try:
+            yield cast(sqlite3.Connection, raw.driver_connection)
+        finally:
+            raw.close()
+
+    def faults(self, engine: Engine, seconds: float) -> str:
+        """What a look at the file finds wrong, empty when nothing; it ends when the time is up, however far it came."""
+        deadline = time.monotonic() + seconds
+        with self.driver(engine) as driver:
+            driver.set_progress_handler(lambda: time.monotonic() > deadline, CHECK_STEPS)
+            try:
+                found = [str(row[0]) for row in driver.execute("PRAGMA quick_check(1)")]
+                return "" if found == ["ok"] else "; ".join(found)
+            except sqlite3.OperationalError as error:
+                if _code(error) == sqlite3.SQLITE_INTERRUPT:
+                    return ""
+                raise
+            finally:
+                driver.set_progress_handler(None, 0)
+
+    def create_engine(self) -> Engine:
+        """Engine whose connections are set up and whose transactions begin as they will be used."""
+        creator = {"creator": self._connect_to_read} if self.read_only else {}
+        engine = create_engine(
+            self._url,
+            **creator,
+            poolclass=QueuePool,
+            pool_size=POOL_SIZE,
+            max_overflow=POOL_OVERFLOW,
+            pool_timeout=max(self.busy_timeout_s, 1.0),
+            connect_args={"timeout": self.busy_timeout_s, "check_same_thread": False},
+        )
+        event.listen(engine, "connect", _set_up_connection)
+        event.listen(engine, "begin", self._begin)
+        return engine
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        # immutable: else SQLite would make files beside it. If somebody writes, `check_in_place` notices, not SQLite.
+        mode = "immutable=1" if self._is_still else "mode=ro"
+        return sqlite3.connect(
+            f"{self.path.resolve().as_uri()}?{mode}",
+            uri=True,
+            timeout=self.busy_timeout_s,
+            check_same_thread=False,
+        )
+
+    def _begin(self, connection: Connection) -> None:
+        if not connection.get_execution_options().get(WRITE, False):
+            connection.exec_driver_sql("BEGIN")
+            return
+        driver = cast(sqlite3.Connection, connection.connection.driver_connection)
+        deadline = time.monotonic() + self.busy_timeout_s
+        driver.execute(f"PRAGMA busy_timeout = {LOCK_RETRY_MS}")
+        try:
+            while not _begin_immediate(driver, give_up=time.monotonic() >= deadline):
+                pass
+        finally:
+            driver.execute(f"PRAGMA busy_timeout = {round(1000 * self.busy_timeout_s)}")
+
+    def prepare(self, engine: Engine) -> None:
+        """Switch the file to write-ahead logging: readers never wait for the writer. It stays switched."""
+        if self.read_only:
+            return
+        deadline = time.monotonic() + self.busy_timeout_s
+        while True:
+            raw = engine.raw_connection()
+            try:
+                # The switch wants the file for itself and does not honour the busy timeout in every SQLite.
+                row = raw.cursor().execute("PRAGMA journal_mode = WAL").fetchone()
+                if row is not None and str(row[0]).lower() == "wal":
+                    return
+                raise StoreError(f"{self.path} cannot use write-ahead logging (journal mode {row})")
+            except sqlite3.OperationalError as error:
+                if _MEANINGS.get(_code(error)) is not _BUSY or time.monotonic() >= deadline:
+                    raise
+            finally:
+                raw.close()
+            time.sleep(WAL_RETRY_S)
+
+    def teach_planner(self, connection: Connection) -> None:
+        """Say how many rows to expect behind each index, once, when the schema was built.
+
+        SQLite guesses ten rows behind an index column it knows nothing of, and then prefers reading a whole
+        model to looking up ids: 1,000 ids among 50,000 rows took 18 ms instead of .8 ms.
+        """
+        connection.exec_driver_sql("ANALYZE")  # makes the table of statistics
+        connection.exec_driver_sql("DELETE FROM sqlite_stat1")
+        for table, index, rows in EXPECTED_ROWS:
+            connection.exec_driver_sql("INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", (table, index, rows))
+        connection.exec_driver_sql("ANALYZE sqlite_schema")  # reads them
+
+    def rows_written(self, connection: Connection) -> int:
+        """How many rows were ever inserted, changed or deleted through a connection."""
+        return int(cast(sqlite3.Connection, connection.connection.driver_connection).total_changes)
+
+    def change_token(self, engine: Engine) -> int:
+        """`PRAGMA data_version` of a connection that never writes: any commit changes it, whoever made it."""
+        with self._token_lock:
+            if self._token_connection is None:
+                self._token_connection = engine.raw_connection()
+            row = self._token_connection.cursor().execute("PRAGMA data_version").fetchone()
+            return int(row[0])
+
+    def close(self) -> None:
+        """Give the connection of `change_token` back."""
+        with self._token_lock:
+            if self._token_connection is not None:
+                self._token_connection.close()
+                self._token_connection = None
+
+    def translate(self, error: Exception) -> StoreError:
+        """What the user should read instead of a driver's or SQLAlchemy's exception."""
+        if isinstance(error, PoolTimeout):
+            return StoreBusy(
+                f"{self.path}: too many calls at once, none ended within {self.busy_timeout_s:g} s"
+            )
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        if not isinstance(cause, sqlite3.Error):
+            return StoreError(f"{self.path}: {cause}")
+        code = _code(cause)
+        kind, says = _MEANINGS.get(code) or self._trouble_of_disk(code)
+        return kind(f"{self.path} {says.format(self.path)} ({cause})")
+
+    def _trouble_of_disk(self, code: int) -> tuple[type[StoreError], str]:
+        """What stands behind an error that may mean anything, such as a file that could not be written."""
+        with suppress(OSError):
+            if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
+                return ReadOnlyStore, "may not be written: its file system is mounted read-only"
+            if self.room.left_bytes() < ROOM_BYTES:
+                return NoSpace, NO_SPACE
+        if code == sqlite3.SQLITE_IOERR:
+            return StoreError, "cannot be used: its disk or its file system fails, see the log of the system"
+        return StoreError, "cannot be used"
+
+
+DRIVER_ERRORS = (SQLAlchemyError, sqlite3.Error)
+
+
+def dialect_for(url: str, busy_timeout_s: float, read_only: bool = False) -> SqliteDialect:
+    """The dialect a URL asks for.
+
+    Raises
+    ------
+    InvalidInput
+        When it is no URL, or of a database that is not supported.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise InvalidInput(
+            "store", f"{url!r} is not a URL; a file is written sqlite:///path/to/file"
+        ) from error
+    if parsed.get_backend_name() != "sqlite":
+        raise InvalidInput(
+            "store", f"{parsed.get_backend_name()!r} is not supported; use sqlite:///path/to/file"
+        )
+    return SqliteDialect(parsed, busy_timeout_s, read_only)
+
+
+def file_url(path: Path) -> str:
+    """URL of a file, special characters of the path quoted; `InvalidInput` when a URL cannot say it."""
+    url = URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
+    if make_url(url).database != str(path):  # SQLAlchemy 2.0 quotes no question mark
+        raise InvalidInput("store", f"the path {str(path)!r} has characters that a URL cannot carry")
+    return url
+
+
+def _file_of(url: URL) -> Path:
+    if url.query:
+        # mode=ro, cache=shared, vfs=...: each would break a promise (writable, WAL, commits on the disk).
+        raise InvalidInput("store", f"{str(url)!r} has parameters; only sqlite:///path/to/file is supported")
+    if not url.database or url.database == ":memory:":
+        raise InvalidInput(
+            "store", f"{str(url)!r} names no file; server and grower meet in one: sqlite:///path"
+        )
+    return Path(url.database)
+
+
+def _may(path: Path, mode: int) -> bool:
+    # The effective user is the one SQLite will be refused as.
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and number of a file, None when it cannot be found."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _contents(path: Path) -> tuple[int, int] | None:
+    """What changes when a file is written: its time and size."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Primary result code; 0 for an error of the driver itself."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+DAMAGED = (
+    "is damaged: see quercus check --store {0}, and quercus restore FILE --store {0} --force for a backup"
+)
+
+# The driver lacks the code in a few errors that it raises itself; they fall to the general case.
+_BUSY = (StoreBusy, "was locked by another process for longer than the busy timeout: try again")
+_MEANINGS: dict[int, tuple[type[StoreError], str]] = {
+    sqlite3.SQLITE_BUSY: _BUSY,
+    sqlite3.SQLITE_LOCKED: _BUSY,
+    sqlite3.SQLITE_READONLY: (ReadOnlyStore, "may not be written"),
+    sqlite3.SQLITE_NOTADB: (CorruptStore, "is not a store of quercus"),
+    sqlite3.SQLITE_CORRUPT: (CorruptStore, DAMAGED),
+    sqlite3.SQLITE_FULL: (NoSpace, NO_SPACE),
+}
+
+
+def _set_up_connection(connection: object, _record: object) -> None:
+    driver = cast(sqlite3.Connection, connection)
+    driver.isolation_level = None
+    for pragma in ("foreign_keys = ON", "synchronous = FULL"):
+        driver.execute(f"PRAGMA {pragma}")
+
+
+def _begin_immediate(driver: sqlite3.Connection, *, give_up: bool) -> bool:
+    """True when the write lock is ours; False when another process has it, raised when `give_up`."""
+    try:
+        driver.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if give_up or _MEANINGS.get(_code(error)) is not _BUSY:
+            raise
+        return False
+    return True

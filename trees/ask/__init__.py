@@ -1,0 +1,1 @@
+"""Which label to ask for: queries, candidates, strategies."""

@@ -1,0 +1,285 @@
+"""Which of a child's labels is worth most (theory §3.3): leave-one-out scores over distinct contours.
+
+A score needs the interval of the child without a row. Few of them are solved: points of each cut bound every score from
+above (`quercus.trees.likelihood.solver.leave_one_out_width`), and what is bounded below the best score cannot be
+chosen. The choice, and its score, are those of solving all.
+"""
+
+from collections import OrderedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees.growth.batch import Rows
+from quercus.trees.growth.sample import Bools, ContourTable, Floats, Ids, Ints, Sample
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.interval import SETTLED, IntervalSolver
+from quercus.trees.likelihood.solver.leave_one_out_width import LeaveOneOut
+from quercus.trees.rules.dominance import TIE
+
+SLACK = (
+    2.0 * SETTLED + 2e-10
+)  # bits; the solver may report an interval this much narrower than points of it show
+FLAT = 1e-7  # nats; a cut this near to the maximum is left to the solver
+ENTRIES = 200_000  # scores of distinct contours remembered for one solver, some 100 bytes each,
+OVERHEAD = 20  # and as many as this for each child, however few contours it has
+FULL = 1e-12  # bits; an interval this near to the whole range is the whole range
+MISSED = 1e-7  # bits; a bound this far from the score has missed a minimum
+FEW = 3  # contours; so few are solved at once, for bounding costs as much
+DENSE = 4  # entries of a table a row, up to which tables of all contours are cheaper than sorting
+TRIVIAL, BOUNDED, REFINED, SOLVED = 0, 1, 2, 3  # what is known of a score
+
+
+class Scores:
+    """The scores of one child's contours, found out as far as it is asked about them.
+
+    Parameters
+    ----------
+    solver
+        Entropy intervals.
+    table
+        The distinct contours.
+    ids, counts
+        (n,) numbers of the child's contours, rising, and how many rows have each.
+    """
+
+    def __init__(self, solver: IntervalSolver, table: ContourTable, ids: Ids, counts: Ints) -> None:
+        vacuous = table.vacuous[ids]
+        self._solver = solver
+        self._table = table
+        self._ids, self._counts = ids, counts
+        self._lower, upper = self._interval(counts)
+        self._width = upper - self._lower
+        self._alone = counts.sum() == 1
+        self._vacuous = vacuous
+        # Leaving out a label that says nothing changes no width, unless it was the only row.
+        known = vacuous & (not self._alone)
+        self._bounds = np.where(known, 1.0, self._width + vacuous)
+        self._stage = np.where(known, SOLVED, TRIVIAL).astype(np.int8)
+        self._telling = np.flatnonzero(~vacuous)
+        self._points: LeaveOneOut | None = None
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def _interval(self, counts: Ints) -> tuple[float, float]:
+        left = counts > 0
+        cell = Cells(np.array([0, np.count_nonzero(left)]), self._ids[left], counts[left])
+        found = self._solver.solve_cells(cell)
+        return float(found.lower[0]), float(found.upper[0])
+
+    def choose(self, available: Bools, totals: Floats, first: Ints) -> tuple[int, float]:
+        """Return which of the `available` contours is asked about, by its place in `ids`, and its score.
+
+        Parameters
+        ----------
+        available
+            (n,) at least one.
+        totals
+            (n,) sums of the contours; of tied scores the largest is asked about,
+        first
+            (n,) of tied sums, the one whose first row is earliest.
+        """
+        places = np.flatnonzero(available)
+        totals, first = totals[places], first[places]
+        while True:
+            bounds = self._bounds[places]
+            solved = self._stage[places] == SOLVED
+            best = bounds[solved].max(initial=-np.inf)
+            doubtful = ~solved & (bounds >= best - TIE)
+            if solved.any():
+                of_best = np.flatnonzero(solved & (bounds == best))
+                winner = of_best[np.lexsort((first[of_best], -totals[of_best]))[0]]
+                behind = (totals <= totals[winner]) & (first >= first[winner])
+                doubtful &= (bounds > best) | ~(behind | (totals < totals[winner] - TIE))
+            open_ = np.flatnonzero(doubtful)
+            if not open_.size:
+                break
+            nearest = np.lexsort((first[open_], -totals[open_], -bounds[open_]))[0]
+            self._look_closer(places[open_], int(nearest))
+        tied = solved & (bounds >= best - TIE)
+        tied &= totals >= totals[tied].max() - TIE
+        chosen = np.flatnonzero(tied)[first[tied].argmin()]
+        return int(places[chosen]), float(bounds[chosen])
+
+    def _look_closer(self, doubtful: Ints, nearest: int) -> None:
+        """Find out more about the `nearest` of some scores: bound all, bound it alone, or solve it."""
+        place = int(doubtful[nearest])
+        stage = self._stage[place]
+        if stage == TRIVIAL and doubtful.size > FEW and self._is_wide:
+            level = float(np.log(self._solver.alpha))
+            contours = self._table.contours[self._ids[self._telling]]
+            self._points = LeaveOneOut(contours, self._counts[self._telling], level, self._lower)
+            self._stage[self._telling[self._stage[self._telling] == TRIVIAL]] = BOUNDED
+            self._bound(slice(None))
+        elif stage == BOUNDED and self._points is not None:
+            while self._stage[place] == BOUNDED:
+                self._stage[place] = REFINED
+                k = int(np.searchsorted(self._telling, place))
+                self._bound(slice(None) if self._points.refine(k) else slice(k, k + 1))
+                place = int(doubtful[self._bounds[doubtful].argmax()])
+        else:
+            self._solve(place)
+
+    @property
+    def _is_wide(self) -> bool:
+        alpha = self._solver.alpha
+        return not self._alone and alpha > 0.0 and -np.log(alpha) > FLAT
+
+    def _bound(self, which: slice) -> None:
+        """Take over what is known of the widths without `which` of the labels that tell something."""
+        if self._points is None:
+            return
+        top = np.log2(self._table.contours.shape[1])
+        widths = self._points.widths(which)
+        full = widths >= top - FULL  # and no interval is wider
+        bounds = self._width - np.where(full, top, np.maximum(widths - SLACK, 0.0))
+        places = self._telling[which]
+        open_ = self._stage[places] < SOLVED
+        bounded = places[open_]
+        self._bounds[bounded] = np.minimum(self._bounds[bounded], bounds[open_])
+        self._stage[places[open_ & full]] = SOLVED
+
+    def _solve(self, place: int) -> None:
+        bound, stage = self._bounds[place], self._stage[place]
+        counts = self._counts.copy()
+        counts[place] -= 1
+        lower, upper = self._interval(counts)
+        self._bounds[place] = self._width - (upper - lower) + self._vacuous[place]
+        self._stage[place] = SOLVED
+        if stage == REFINED and bound - self._bounds[place] > MISSED and self._points is not None:
+            self._points.learn(int(np.searchsorted(self._telling, place)), lower)
+            self._stage[self._stage == REFINED] = BOUNDED
+            self._bound(slice(None))
+
+
+class Memory:
+    """Scores of the children of one solver that were asked about last.
+
+    What a child's scores are does not depend on what is remembered; only the work does.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[bytes, Scores] = OrderedDict()
+        self._entries = 0
+
+    def scores(self, sample: Sample, solver: IntervalSolver, ids: Ids, counts: Ints) -> Scores:
+        """Return the scores of a child: (n,) numbers of contours, rising, and how many rows have each."""
+        key = ids.tobytes() + counts.tobytes()
+        known = self._known.get(key)
+        if known is None:
+            known = Scores(solver, sample.table, ids, counts)
+            self._known[key] = known
+            self._entries += OVERHEAD + len(ids)
+            while self._entries > ENTRIES and len(self._known) > 1:
+                self._entries -= OVERHEAD + len(self._known.popitem(last=False)[1])
+        self._known.move_to_end(key)
+        return known
+
+
+class Child:
+    """One child of an undecided node: its candidates, which become fewer while it is asked about.
+
+    Parameters
+    ----------
+    sample
+        Holds the labels.
+    solver
+        Entropy intervals over the sample's contours.
+    rows
+        The child's, ascending.
+    candidates
+        Those that may be asked about, ascending.
+    limit
+        How many queries will be asked at most, here and elsewhere: so many candidates of equal contours are kept.
+    """
+
+    def __init__(
+        self, sample: Sample, solver: IntervalSolver, rows: Rows, candidates: Rows, limit: int
+    ) -> None:
+        ids, counts = _occurring(sample.ids[rows], sample.table.size)
+        if solver.scores is None:
+            solver.scores = Memory()
+        self._scores = solver.scores.scores(sample, solver, ids, counts)
+        place = _places(sample.ids[candidates], ids, sample.table.size)
+        order = np.argsort(place, kind="stable")
+        asked = np.bincount(place, minlength=len(ids))
+        end = np.cumsum(asked)
+        rank = np.arange(len(order)) - np.repeat(end - asked, asked)
+        kept = np.minimum(asked, limit)
+        self._end = np.cumsum(kept)
+        self._at = self._end - kept
+        self._rows = candidates[order[rank < limit]]
+        self._totals = sample.table.contours[ids].sum(axis=1)
+
+    def __len__(self) -> int:
+        return len(self._totals) + len(self._rows)
+
+    def best(self, free: Bools) -> tuple[int, float] | None:
+        """Return the best candidate among the rows that are `free` (n,) still, and its score; None without one."""
+        if not self._rows.size:
+            return None
+        while True:
+            available = self._at < self._end
+            first = np.where(available, self._rows[np.where(available, self._at, 0)], 0)
+            taken = available & ~free[first]
+            if not taken.any():
+                break
+            self._at[taken] += 1
+        if not available.any():
+            return None
+        place, score = self._scores.choose(available, self._totals, first)
+        return int(first[place]), score
+
+
+def best_candidate(sample: Sample, solver: IntervalSolver, rows: Rows, candidates: Rows) -> tuple[int, float]:
+    """Return the candidate whose removal narrows the child most, and its score (theory §3.3, ties §3.5).
+
+    Parameters
+    ----------
+    sample
+        Holds the labels.
+    solver
+        Entropy intervals over the sample's contours.
+    rows
+        The child.
+    candidates
+        Those of its rows that may be asked about; at least one.
+
+    Returns
+    -------
+    instance : int
+        Number of the row.
+    score : float
+        ``w(S(T_h)) - w(S(T_h without i)) + 1[vacuous]``, bits.
+
+    Raises
+    ------
+    InvalidInput
+        Where no row may be asked about.
+    """
+    best = Child(sample, solver, rows, candidates, 1).best(np.ones(len(sample.ids), dtype=bool))
+    if best is None:
+        raise InvalidInput("candidates", "are none; at least 1 row must be open to be asked about")
+    return best
+
+
+def _occurring(ids: Ids, size: int) -> tuple[Ids, Ints]:
+    """Numbers of contours that occur, rising, and how often; `size` is that of the table."""
+    if size > DENSE * len(ids):
+        return np.unique(ids, return_counts=True)
+    counts = np.bincount(ids, minlength=size)
+    occurring = np.flatnonzero(counts)
+    return occurring.astype(np.int32), counts[occurring]
+
+
+def _places(ids: Ids, occurring: Ids, size: int) -> NDArray[np.integer]:
+    """Where each of `ids` stands in `occurring`; in the smallest type, for short numbers are sorted by their digits."""
+    kind = np.int16 if len(occurring) <= np.iinfo(np.int16).max else np.int32
+    if size > DENSE * len(ids):
+        places: NDArray[np.integer] = np.searchsorted(occurring, ids).astype(kind)
+        return places
+    table: NDArray[np.integer] = np.empty(size, kind)
+    table[occurring] = np.arange(len(occurring))
+    return table[ids]

@@ -1,0 +1,114 @@
+"""Queries, and what choosing them looks at; who chooses is in `quercus.trees.ask.strategies`."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees.growth.batch import Place
+from quercus.trees.growth.sample import Ints, Sample
+from quercus.trees.likelihood.interval import IntervalSolver
+from quercus.trees.rules.dominance import Interval
+from quercus.trees.tree.node import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where a query stood; it travels with its answer through the log.
+
+    Parameters
+    ----------
+    path
+        The node.
+    attribute, code
+        The child of that node that the query stands for; None where it stands for the node itself.
+    rivals
+        Non-dominated attributes when the round began, in declared order; `attribute` is one of them. Empty where the
+        query stands for the node itself: then it is no part of a round.
+    """
+
+    path: Path
+    attribute: int | None
+    code: int | None
+    rivals: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.attribute is None or self.code is None:
+            if self.attribute is not None or self.code is not None or self.rivals:
+                raise InvalidInput(
+                    "asked", "names part of a child; attribute, code and rivals go together, or none is given"
+                )
+        elif self.attribute not in self.rivals:
+            raise InvalidInput("rivals", f"are {self.rivals}, must contain the attribute {self.attribute}")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question to an oracle, with its reason.
+
+    Parameters
+    ----------
+    instance
+        0-based ordinal of the instance.
+    path
+        The node: one that is undecided, or the leaf in which the instance stands.
+    attribute, code
+        The child of the node that the instance stands for; None where it stands for the node itself.
+    score
+        Why this one: how much it is worth, in the strategy's own measure. Published: how much asking narrows the
+        child, in bits (theory §3.3). What it is elsewhere, the strategy's own documentation says.
+    rivals
+        Attribute, lower and upper end of the gain ratio of each rival, now; empty where the query stands for the node
+        itself.
+    asked
+        To be stored with the answer or refusal.
+    node_count
+        Number of instances in the node.
+    """
+
+    instance: int
+    path: Path
+    attribute: int | None
+    code: int | None
+    score: float
+    rivals: tuple[tuple[int, float, float], ...]
+    asked: Asked
+    node_count: int
+
+
+class Grown(Protocol):
+    """A tree as far as the choice of queries looks at it."""
+
+    def find(self, path: Path) -> Place | None:
+        """Return the place at `path`, or None when the tree has no such node."""
+
+    def contested(self) -> Iterator[tuple[Place, tuple[int, ...]]]:
+        """Yield the split nodes with more than one rival and a row to ask about, in pre-order, with the rivals."""
+
+    def leaves(self) -> tuple[Ints, Callable[[int], Path]]:
+        """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf."""
+
+    def gains(self, place: Place) -> Mapping[int, Interval]:
+        """Return the gain-ratio interval of every candidate at a place, also where the tree did not need them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Desk:
+    """All that choosing queries needs: the rows, what they say, and the tree they grow.
+
+    Parameters
+    ----------
+    sample
+        The rows; whoever is being asked about is not askable.
+    solver
+        Entropy intervals over the sample's contours.
+    growth
+        The tree, decided as far as it is looked at.
+    ordered
+        How many of each attribute's codes, from 0 on, are in order, as bins of a number are; 0 for names.
+    """
+
+    sample: Sample
+    solver: IntervalSolver
+    growth: Grown
+    ordered: tuple[int, ...]

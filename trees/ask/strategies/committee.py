@@ -1,0 +1,140 @@
+"""A committee of evidential trees: ask where they know least together, and where nothing near is known yet.
+
+Each member is grown (`members`) from the rows of which something is known, drawn with replacement, and looks at
+``⌈√K⌉`` random attributes in a node. A row's doubt is the entropy of the mean of the members' class probabilities, as
+a share of ``log2 l`` (query by committee; Seung, Opper, Sompolinsky 1992; with probabilities in place of votes, so that
+members who all think two classes equally likely are in doubt and not of one mind). Members think of what is still
+plausible of the row, so nobody is asked about what its own label settles.
+
+Doubt says nothing where nothing is known, and little where members were taught the same few rows. So a row is
+also worth what it covers: by how much it brings the other rows nearer to one that was asked about or is known, summed
+over them, as a share of the most that a row can bring (greedy k-medoids). A row's score is the doubt, in [0,
+1], plus `cover` times that share; one query in `explore`, the first among them, goes by the share alone. Of equal
+ones the row with the least lot (`sketch.lots`) is asked about, for files are often sorted by class.
+
+At most 1,000 rows are looked at as candidates, as many that are known, and as many to be covered (`row_sample`); up to
+4,000 that cover. So an agenda costs the same for a million rows as for a few thousand.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.strategies import covering, members
+from quercus.trees.ask.strategies.leaf_queries import Leaves
+from quercus.trees.ask.strategies.row_sample import lots, room, sketch
+from quercus.trees.rules.dominance import TIE
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MEMBERS = 50
+COVERING = 4  # times as many covering rows are looked at as others
+SEED = 20_161  # any number; what is drawn depends on it and on how many rows are known
+
+
+@dataclass(frozen=True, slots=True)
+class Committee:
+    """See the module.
+
+    Parameters
+    ----------
+    cover
+        What covering other rows is worth, beside doubt. With 0 doubt alone counts, and lots decide while
+        there is none.
+    explore
+        One query in so many, the first among them, goes by what it covers alone: members agree on what they have never
+        seen, and nothing else would bring a rare class to their notice. 0: none does.
+    """
+
+    cover: float
+    explore: int = 0
+
+    def queries(self, desk: Desk, _last: Asked | None, limit: int) -> Iterator[Query]:
+        """See `quercus.trees.ask.strategies.strategy.Strategy`."""
+        sample = desk.sample
+        most = room(len(sample.arities))
+        pool = sketch(sample.candidates(np.arange(len(sample.ids))), most)
+        if not pool.size:
+            return
+        pool = pool[np.argsort(lots(pool))]
+        leaves = Leaves(desk)
+        worth = doubt(desk, pool, most)
+        covered = _Cover(desk, pool, most) if self.cover > 0 else None
+        free = np.ones(pool.size, dtype=bool)
+        for _ in range(min(limit, pool.size)):
+            score = worth
+            if covered is not None:
+                shares = covered.shares(free)
+                explores = self.explore > 0 and covered.asked % self.explore == 0 and shares[free].any()
+                score = self.cover * shares + (0.0 if explores else worth)
+            score = np.where(free, score, -np.inf)
+            chosen = int((score >= score.max() - TIE).argmax())
+            yield leaves.query(int(pool[chosen]), float(score[chosen]))
+            free[chosen] = False
+            if covered is not None:
+                covered.take(chosen)
+
+
+def doubt(desk: Desk, pool: Ints, most: int) -> Floats:
+    """Return how much the members together doubt the class of each row of `pool` (p,), in [0, 1].
+
+    It is 0 while nothing is known.
+
+    Parameters
+    ----------
+    desk
+        The evidence.
+    pool
+        Rows thought about.
+    most
+        Rows that the members are taught, at most.
+    """
+    sample = desk.sample
+    contours = sample.table.contours
+    told = sketch(np.flatnonzero(~sample.table.vacuous[sample.ids]), most)
+    if not told.size:
+        return np.zeros(pool.size)
+    drawn = np.random.default_rng((SEED, told.size)).integers(told.size, size=(MEMBERS, told.size))
+    weights = np.stack([np.bincount(draw, minlength=told.size) for draw in drawn]).astype(float)
+    attributes = len(sample.arities)
+    share = members.opinions(
+        sample.codes[told],
+        contours[sample.ids[told]],
+        weights,
+        np.array(desk.ordered),
+        np.array(sample.arities),
+        isqrt(attributes - 1) + 1,
+        sample.codes[pool],
+        contours[sample.ids[pool]],
+    )
+    bits = 0.0 - (share * np.log2(np.where(share > 0, share, 1.0))).sum(axis=1)
+    return np.asarray(bits / np.log2(contours.shape[1]))
+
+
+class _Cover:
+    """How near rows are to what is known or asked about, and what each candidate would bring."""
+
+    def __init__(self, desk: Desk, pool: Ints, most: int) -> None:
+        sample, ordered = desk.sample, np.array(desk.ordered)
+        known = np.flatnonzero(~sample.askable | ~sample.table.vacuous[sample.ids])
+        self.asked = (
+            len(sample.ids) - sample.candidates(np.arange(len(sample.ids))).size
+        )  # or known for certain
+        rows = sample.codes[sketch(np.arange(len(sample.ids)), most)]
+        self._far = covering.distances(sample.codes[pool], rows, ordered)
+        self._near = covering.nearest(rows, sample.codes[sketch(known, COVERING * most)], ordered)
+
+    def shares(self, free: NDArray[np.bool_]) -> Floats:
+        """Return what each candidate (n,) brings, as a share of the most that a `free` one can bring."""
+        gains = covering.gains(self._far, self._near)
+        return np.asarray(gains / max(1, int(gains[free].max())))
+
+    def take(self, candidate: int) -> None:
+        """A candidate is asked about."""
+        self.asked += 1
+        self._near = np.minimum(self._near, self._far[candidate])

@@ -1,0 +1,73 @@
+"""Compiled loops that tell how well some rows cover others.
+
+Distances are whole numbers, so that sums of them do not depend on the order of adding.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.likelihood.solver.compiled import compiled
+
+Codes = NDArray[np.integer]
+Ints = NDArray[np.int64]
+Steps = NDArray[np.int32]
+
+UNIT = 840  # distance of the ends of an order, and of two names; many orders divide it
+
+
+@compiled
+def measure(row: Codes, columns: Codes, ordered: Ints, far: Steps) -> None:
+    """Write the distances of a row (K,) from those of `columns` (K, m), codes from 0 on, into `far` (m,).
+
+    Codes in order are apart by their difference, names by whether they differ. A missing value, the code that comes
+    after those in order, is as far from all others as can be. An attribute at a time: both loops over rows are of a
+    kind that the compiler turns into vector instructions, ten times as fast as a pair of rows at a time.
+    """
+    far[:] = 0
+    for k in range(row.shape[0]):
+        x, column = np.int32(row[k]), columns[k]
+        missing = np.int32(ordered[k])  # the code
+        if missing > 1 and x < missing:
+            apart = np.empty(missing + 1, np.int32)
+            for y in range(missing):
+                apart[y] = abs(x - y) * UNIT // (missing - 1)
+            apart[missing] = UNIT
+            for j in range(far.shape[0]):
+                far[j] += apart[min(np.int32(column[j]), missing)]
+        else:
+            for j in range(far.shape[0]):
+                far[j] += UNIT * (np.int32(column[j]) != x)
+
+
+@compiled
+def distances(rows: Codes, others: Codes, ordered: Ints) -> Ints:
+    """Distances (n, m) of `rows` (n, K) from `others` (m, K)."""
+    far, columns = np.empty((rows.shape[0], others.shape[0]), np.int64), np.ascontiguousarray(others.T)
+    line = np.empty(others.shape[0], np.int32)
+    for i in range(rows.shape[0]):
+        measure(rows[i], columns, ordered, line)
+        far[i] = line
+    return far
+
+
+@compiled
+def nearest(rows: Codes, others: Codes, ordered: Ints) -> Ints:
+    """Distance (n,) of each of `rows` (n, K) from the nearest of `others` (m, K); the largest possible where m = 0."""
+    near, columns = np.full(rows.shape[0], UNIT * rows.shape[1]), np.ascontiguousarray(others.T)
+    line = np.empty(others.shape[0], np.int32)
+    for i in range(rows.shape[0]):
+        measure(rows[i], columns, ordered, line)
+        for j in range(others.shape[0]):
+            near[i] = min(near[i], line[j])
+    return near
+
+
+@compiled
+def gains(far: Ints, near: Ints) -> Ints:
+    """How much nearer each candidate would bring rows to something known: ``Σ_j max(near_j - far_ij, 0)``, (n,)."""
+    gain = np.zeros(far.shape[0], np.int64)
+    for i in range(far.shape[0]):
+        for j in range(far.shape[1]):
+            if far[i, j] < near[j]:
+                gain[i] += near[j] - far[i, j]
+    return gain

@@ -1,0 +1,86 @@
+"""What a node would say if the label of one of its rows were known."""
+
+import numpy as np
+
+from quercus.trees.ask.query import Desk
+from quercus.trees.ask.strategies.row_sample import lots
+from quercus.trees.growth.sample import Floats, Ints
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.interval import IntervalSolver
+
+
+class Trial:
+    """Answers that are tried out; neither the evidence nor its solver learns of them.
+
+    Parameters
+    ----------
+    desk
+        The evidence.
+
+    Attributes
+    ----------
+    solver : knows the contours of the evidence by their numbers, and the l precise ones after them
+    classes : size of the frame, l
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        contours = desk.sample.table.contours
+        self._known, self.classes = contours.shape
+        self._contours = contours
+        self.solver = IntervalSolver(
+            np.concatenate([contours, np.eye(self.classes)]), desk.solver.alpha, effort=desk.solver.effort
+        )
+
+    def chances(self, counts: Ints, contours: Ints) -> Floats:
+        """Return how likely each class is for rows of a node: (k, l).
+
+        The middle of the class's belief and plausibility over the node's likelihood cut, times the row's own
+        plausibility, normalised. So a class that the node has not seen yet has a chance, the smaller the more of its
+        rows are known.
+
+        Parameters
+        ----------
+        counts
+            (d,) how often each distinct contour occurs in the node.
+        contours
+            (k,) numbers of the rows' contours.
+        """
+        belief, plausibility = self.solver.class_bounds(self._wide(counts[np.newaxis])[0])
+        chance = (belief + plausibility) * self._contours[contours]
+        total = chance.sum(axis=1, keepdims=True)
+        even = self._contours[contours] / self._contours[contours].sum(axis=1, keepdims=True)
+        return np.asarray(np.where(total > 0, chance / np.where(total > 0, total, 1.0), even))
+
+    def before(self, counts: Ints) -> Cells:
+        """Return labels as a cell: (d,) how often each distinct contour occurs."""
+        return Cells.of_dense(self._wide(counts[np.newaxis]))
+
+    def after(self, counts: Ints, contours: Ints) -> Cells:
+        """Return the labels of a cell after each answer, as cells: l for each of `contours` (k,), class by class.
+
+        One row that has the contour is answered; (d,) `counts` are the labels before that.
+        """
+        tried = np.repeat(self._wide(counts[np.newaxis]), contours.size * self.classes, axis=0)
+        every = np.arange(len(tried))
+        tried[every, np.repeat(contours, self.classes)] -= 1
+        tried[every, self._known + every % self.classes] += 1
+        return Cells.of_dense(tried)
+
+    def _wide(self, counts: Ints) -> Ints:
+        return np.pad(counts, ((0, 0), (0, self.classes)))
+
+
+def distinct(desk: Desk, rows: Ints, most: int) -> Ints:
+    """Return the numbers (k,) of at most so many contours of rows, those with the largest sums of plausibilities."""
+    contours = np.unique(desk.sample.ids[rows]).astype(np.int64)
+    totals = desk.sample.table.contours[contours].sum(axis=1)
+    return np.sort(contours[np.argsort(-totals, kind="stable")[:most]])
+
+
+def in_order(desk: Desk, rows: Ints, scores: Floats) -> Ints:
+    """Return places of rows by falling score; of equal ones by falling sum of plausibilities, then by lot.
+
+    Scores that differ by less than half of 1e-9 count as equal (theory §3.5).
+    """
+    totals = desk.sample.table.contours[desk.sample.ids[rows]].sum(axis=1)
+    return np.lexsort((lots(rows), -totals, -np.round(scores, 9)))

@@ -1,0 +1,82 @@
+"""Where in the tree rows stand: what queries say of themselves that no round of a node has brought about."""
+
+import numpy as np
+
+from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.strategies.row_sample import lots
+from quercus.trees.growth.batch import Place
+from quercus.trees.growth.sample import Bools, Ints
+
+
+def by_lot(desk: Desk, rows: Ints, free: Bools, best: int) -> int:
+    """Return, of those of `rows` that are `free` (n,) and say what row `best` says, the one with the least lot.
+
+    The published score leaves the choice among rows that say the same to their order (theory §3.5), and files are
+    often sorted by class: a strategy that stays in one leaf would hear of one class only.
+    """
+    ids = desk.sample.ids
+    same = rows[free[rows] & (ids[rows] == ids[best])]
+    return int(same[lots(same).argmin()])
+
+
+class Leaves:
+    """The leaves of the tree, numbered in pre-order, and who stands in them.
+
+    Parameters
+    ----------
+    desk
+        Where to choose.
+
+    Attributes
+    ----------
+    of : (n,) leaf in which each row ends
+    count : (leaves,) rows of each leaf
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self.of, self._path = desk.growth.leaves()
+        self.count: Ints = np.bincount(self.of, minlength=1)
+        self._order = np.argsort(self.of, kind="stable")
+        self._end = np.cumsum(self.count)
+
+    def rows(self, leaf: int) -> Ints:
+        """Return the rows of a leaf, ascending."""
+        end = int(self._end[leaf])
+        rows: Ints = self._order[end - int(self.count[leaf]) : end]
+        return rows
+
+    def query(self, instance: int, score: float) -> Query:
+        """Return the query about `instance`, which stands for the leaf in which it ends."""
+        leaf = int(self.of[instance])
+        path = self._path(leaf)
+        return Query(
+            instance=instance,
+            path=path,
+            attribute=None,
+            code=None,
+            score=score,
+            rivals=(),
+            asked=Asked(path, None, None, ()),
+            node_count=int(self.count[leaf]),
+        )
+
+
+def query_of_child(
+    desk: Desk, node: tuple[Place, tuple[int, ...]], child: tuple[int, int], instance: int, score: float
+) -> Query:
+    """Return the query about `instance`, which stands for a `child` (attribute, code) of an undecided node.
+
+    The node is given as its place and its rivals.
+    """
+    place, rivals = node
+    gains = desk.growth.gains(place)
+    return Query(
+        instance=instance,
+        path=place.path,
+        attribute=child[0],
+        code=child[1],
+        score=score,
+        rivals=tuple((k, *gains[k]) for k in rivals if k in gains),
+        asked=Asked(place.path, None, None, ()),
+        node_count=int(place.rows.size),
+    )

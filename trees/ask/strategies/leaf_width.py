@@ -1,0 +1,75 @@
+"""At the leaves: ask where most unlabelled rows stand in the widest doubt.
+
+The score of a leaf is the number of its rows that may be asked about, times the width of the entropy interval of its
+labels, in bits (theory §2). Of equal ones the first in pre-order asks; the row is one that the published score
+takes in it (theory §3.3), by lot among those that say the same. What is asked about narrows its leaf, so no leaf
+takes all.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from quercus.trees.ask.candidate import Child
+from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.strategies.leaf_queries import Leaves, by_lot
+from quercus.trees.growth.sample import Floats, Ints
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.rules.dominance import TIE
+
+AT_ONCE = 64  # leaves whose intervals are solved together
+
+
+class LeafWidth:
+    """See the module."""
+
+    def queries(self, desk: Desk, _last: Asked | None, limit: int) -> Iterator[Query]:
+        """See `quercus.trees.ask.strategies.strategy.Strategy`."""
+        sample, leaves = desk.sample, Leaves(desk)
+        free = np.zeros(len(sample.ids), dtype=bool)
+        free[sample.candidates(np.arange(len(sample.ids)))] = True
+        unlabelled = np.bincount(leaves.of[free], minlength=leaves.count.size)
+        widths = np.full(leaves.count.size, np.nan)
+        children: dict[int, Child] = {}
+        while (unlabelled > 0).any():
+            leaf, score = _widest(desk, leaves, unlabelled, widths)
+            if leaf not in children:
+                rows = leaves.rows(leaf)
+                children[leaf] = Child(sample, desk.solver, rows, rows[free[rows]], limit)
+            best = children[leaf].best(free)
+            if best is None:  # as many were taken as will be asked
+                return
+            row = by_lot(desk, leaves.rows(leaf), free, best[0])
+            free[row] = False
+            unlabelled[leaf] -= 1
+            yield leaves.query(row, score)
+
+
+def _widest(desk: Desk, leaves: Leaves, unlabelled: Ints, widths: Floats) -> tuple[int, float]:
+    """Return the leaf of largest score, and the score; only widths that may matter are solved."""
+    most = np.log2(desk.sample.table.contours.shape[1])
+    while True:
+        scores = unlabelled * np.where(np.isnan(widths), most, widths)
+        scores[unlabelled == 0] = -1.0
+        tied = np.flatnonzero(scores >= scores.max() - TIE)
+        unknown = tied[np.isnan(widths[tied])]
+        if not unknown.size:
+            return int(tied[0]), float(scores[tied[0]])
+        near = np.argsort(-np.where(np.isnan(widths), scores, -1.0), kind="stable")[:AT_ONCE]
+        unknown = near[np.isnan(widths[near]) & (unlabelled[near] > 0)]
+        cells = leaf_cells(desk, leaves, unknown)
+        found = desk.solver.solve_cells(cells)
+        widths[unknown] = found.upper - found.lower
+
+
+def leaf_cells(desk: Desk, leaves: Leaves, chosen: Ints) -> Cells:
+    """Return the labels of the chosen leaves as cells."""
+    ids, counts, start = [], [], [0]
+    for leaf in chosen.tolist():
+        found, times = np.unique(desk.sample.ids[leaves.rows(leaf)], return_counts=True)
+        ids.append(found)
+        counts.append(times)
+        start.append(start[-1] + found.size)
+    return Cells(
+        np.array(start), np.concatenate(ids).astype(np.int32), np.concatenate(counts).astype(np.int64)
+    )

@@ -1,0 +1,224 @@
+"""Compiled loops that grow the trees of a committee, from labels that may be uncertain.
+
+A member is an evidential tree of binary tests: below a code or not, where codes are in order; one code or not, where
+they are names. At a node the class probabilities ``θ`` maximise the evidential likelihood of its labels (E2M,
+theory §2), and every row counts for each class by its share ``θ_c pl_c / Σ θ pl``. A test is worth the Shannon
+entropy it takes from these shares; so where labels are precise a member is an information-gain tree.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.likelihood.solver.compiled import compiled
+
+Codes = NDArray[np.integer]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+STEPS = 100  # of E2M at a node, at most
+STILL = 1e-6  # a step that moves no probability by more is the last
+SURE = 1 - 1e-9  # a node with such a class is a leaf
+TIE = 1e-12  # bits
+LITTLE = (
+    1e-6  # that every class has in every node, so that the plausible ones are left where θ rules them out
+)
+
+
+@compiled
+def draw(state: NDArray[np.uint64], below: int) -> int:
+    """Return a number in [0, `below`) and move the generator's `state` (1,) on: splitmix64."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return int(z % np.uint64(below))
+
+
+@compiled
+def shares(rows: Ints, weights: Floats, labels: Floats, share: Floats) -> Floats:
+    """Estimate the classes of rows by E2M (theory §2): return ``θ`` (l,), and write each row's `share` (n, l)."""
+    l = labels.shape[1]
+    theta = np.full(l, 1.0 / l)
+    for _ in range(STEPS):
+        found, total = np.zeros(l), 0.0
+        for i in rows:
+            chance = 0.0
+            for c in range(l):
+                chance += theta[c] * labels[i, c]
+            for c in range(l):
+                share[i, c] = weights[i] * theta[c] * labels[i, c] / chance
+                found[c] += share[i, c]
+            total += weights[i]
+        found /= total
+        moved = np.abs(found - theta).max()
+        theta = found
+        if moved <= STILL:
+            break
+    return theta
+
+
+@compiled
+def entropy(counts: Floats, total: float) -> float:
+    """Shannon entropy in bits of `counts` (l,) that sum to `total`."""
+    bits = 0.0
+    for count in counts:
+        if count > 0:
+            bits -= count / total * np.log2(count / total)
+    return bits
+
+
+@compiled
+def best_code(table: Floats, is_ordered: bool) -> tuple[float, int]:
+    """Return the gain of the best test on an attribute, in bits, and its code, given shares by code (arity, l).
+
+    The code is -1 where no test has rows on both sides.
+    """
+    whole = table.sum(axis=0)
+    total = whole.sum()
+    before = entropy(whole, total)
+    best, code = -np.inf, -1
+    left = np.zeros(table.shape[1])
+    for a in range(table.shape[0]):
+        if is_ordered:
+            left += table[a]
+        else:
+            left[:] = table[a]
+        inside = left.sum()
+        if inside <= 0.0 or total - inside <= 1e-9:
+            continue
+        gain = before - (inside * entropy(left, inside)) / total
+        gain -= (total - inside) * entropy(np.maximum(whole - left, 0.0), total - inside) / total
+        if gain > best + TIE:
+            best, code = gain, a
+    return best, code
+
+
+@compiled
+def choose(
+    rows: Ints,
+    codes: Codes,
+    share: Floats,
+    ordered: Ints,
+    arities: Ints,
+    tries: int,
+    state: NDArray[np.uint64],
+) -> tuple[int, int]:
+    """Return attribute and code of the best test among `tries` attributes that can split; -1, -1 where none can."""
+    K, l = codes.shape[1], share.shape[1]
+    order = np.arange(K)
+    best, attribute, code, tried = -np.inf, -1, -1, 0
+    tables = np.empty((arities.max(), l))
+    for j in range(K):
+        other = j + draw(state, K - j)
+        k = order[other]
+        order[other], order[j] = order[j], k
+        table = tables[: arities[k]]
+        table[:] = 0.0
+        for i in rows:
+            for c in range(l):
+                table[codes[i, k], c] += share[i, c]
+        gain, a = best_code(table, ordered[k] > 0)
+        if a < 0:
+            continue
+        if gain > best + TIE:
+            best, attribute, code = gain, k, a
+        tried += 1
+        if tried == tries:
+            break
+    return attribute, code
+
+
+@compiled
+def grow(
+    codes: Codes, labels: Floats, weights: Floats, ordered: Ints, arities: Ints, tries: int, seed: int
+) -> tuple[Ints, Ints, Ints, Floats]:
+    """Grow one tree from the rows with a weight above 0.
+
+    Parameters
+    ----------
+    codes : (m, K)
+    labels : (m, l) contours
+    weights : (m,)
+    ordered : (K,) above 0 where the codes are in order
+    arities : (K,) number of codes
+    tries : attributes looked at in a node
+    seed : of the order in which they are
+
+    Returns
+    -------
+    attribute, code, first : (nodes,) test of each node, -1 for a leaf, and its first child; the second follows it
+    theta : (nodes, l)
+    """
+    rows = np.flatnonzero(weights > 0.0)
+    state = np.array([seed], np.uint64)
+    size, l = 2 * rows.shape[0], labels.shape[1]
+    attribute, code, first = np.full(size, -1), np.full(size, -1), np.full(size, -1)
+    start, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    theta, share = np.empty((size, l)), np.empty(labels.shape)
+    end[0] = rows.shape[0]
+    count, at = 1, 0
+    while at < count:
+        here = rows[start[at] : end[at]].copy()
+        theta[at] = shares(here, weights, labels, share)
+        k, a = -1, -1
+        if here.shape[0] > 1 and theta[at].max() < SURE:
+            k, a = choose(here, codes, share, ordered, arities, tries, state)
+        if k >= 0:
+            inside = codes[here, k] <= a if ordered[k] > 0 else codes[here, k] == a
+            middle = start[at] + inside.sum()
+            rows[start[at] : middle] = here[inside]
+            rows[middle : end[at]] = here[~inside]
+            attribute[at], code[at], first[at] = k, a, count
+            start[count], end[count] = start[at], middle
+            start[count + 1], end[count + 1] = middle, end[at]
+            count += 2
+        at += 1
+    return attribute[:count], code[:count], first[:count], theta[:count]
+
+
+@compiled
+def opinions(
+    codes: Codes,
+    labels: Floats,
+    weights: Floats,
+    ordered: Ints,
+    arities: Ints,
+    tries: int,
+    pool: Codes,
+    known: Floats,
+) -> Floats:
+    """Return what the members think together of the class of each row of a pool: the mean of their ``θ``.
+
+    Not their votes: where all that is known is that it is one of two classes, every member thinks them equally likely,
+    and would vote for the first of them as if it knew (theory §11).
+
+    Parameters
+    ----------
+    codes, labels, ordered, arities, tries : as of `grow`
+    weights : (members, m) how often each member drew each row
+    pool : (p, K) codes of the rows voted on
+    known : (p, l) what is known of them: a member thinks them of class c with a chance in proportion to ``θ_c pl_c``
+
+    Returns
+    -------
+    (p, l) chances, which sum to 1
+    """
+    l = labels.shape[1]
+    mean = np.zeros((pool.shape[0], l))
+    worth = np.empty(l)
+    for b in range(weights.shape[0]):
+        attribute, code, first, theta = grow(codes, labels, weights[b], ordered, arities, tries, b)
+        for i in range(pool.shape[0]):
+            at = 0
+            while attribute[at] >= 0:
+                k = attribute[at]
+                inside = pool[i, k] <= code[at] if ordered[k] > 0 else pool[i, k] == code[at]
+                at = first[at] if inside else first[at] + 1
+            total = 0.0
+            for c in range(l):
+                worth[c] = (theta[at, c] + LITTLE) * known[i, c]
+                total += worth[c]
+            for c in range(l):
+                mean[i, c] += worth[c] / (total * weights.shape[0])
+    return mean

@@ -1,0 +1,59 @@
+"""Expected change of the predictions: ask the row whose answer would move most rows' class probabilities farthest.
+
+The score of a row is ``n_L Σ_c p_c TV(θ̂_L, θ̂_L | c)``: the rows of its leaf ``L``, times the expected distance (total
+variation) by which the leaf's estimate moves when the row turns out to be of class ``c``. The chances ``p_c`` are those
+of `replacing.Trial.chances`. Of equal ones the larger sum of plausibilities, then lots decide (`sketch.lots`).
+
+Only leaves that may have the best row are looked into, for no row of a leaf scores more than its rows are; and of a
+leaf's distinct contours at most 16 are tried.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.strategies.hypothetical import Trial, distinct, in_order
+from quercus.trees.ask.strategies.leaf_queries import Leaves
+from quercus.trees.growth.sample import Floats, Ints
+from quercus.trees.rules.dominance import TIE
+
+CONTOURS = 16
+
+
+class PredictionChange:
+    """See the module."""
+
+    def queries(self, desk: Desk, _last: Asked | None, _limit: int) -> Iterator[Query]:
+        """See `quercus.trees.ask.strategies.strategy.Strategy`."""
+        sample, leaves, trial = desk.sample, Leaves(desk), Trial(desk)
+        candidates = sample.candidates(np.arange(len(sample.ids)))
+        waiting = np.bincount(leaves.of[candidates], minlength=leaves.count.size)
+        bound = np.where(waiting > 0, leaves.count.astype(float), -1.0)
+        best: dict[int, list[tuple[int, float]]] = {}  # rows of a leaf that was looked into, the best last
+        while (bound >= 0).any():
+            leaf = int((bound >= bound.max() - TIE).argmax())
+            if leaf not in best:
+                rows = sample.candidates(leaves.rows(leaf))
+                rows, scores = _scores(desk, trial, leaves.rows(leaf), rows)
+                best[leaf] = list(zip(rows[::-1].tolist(), scores[::-1].tolist(), strict=True))
+            else:
+                row, score = best[leaf].pop()
+                yield leaves.query(row, score)
+            bound[leaf] = best[leaf][-1][1] if best[leaf] else -1.0
+
+
+def _scores(desk: Desk, trial: Trial, rows: Ints, candidates: Ints) -> tuple[Ints, Floats]:
+    """Return the candidates of a leaf with these rows, the best first, and their scores."""
+    sample = desk.sample
+    counts = sample.counts(rows)
+    contours = distinct(desk, candidates, CONTOURS)
+    (now,), _ = trial.solver.estimate_cells(trial.before(counts))
+    then, _ = trial.solver.estimate_cells(trial.after(counts, contours))
+    moved = np.abs(then.reshape(contours.size, trial.classes, -1) - now).sum(axis=2) / 2
+    worth = np.zeros(sample.table.size)
+    worth[contours] = rows.size * (trial.chances(counts, contours) * moved).sum(axis=1)
+    kept = candidates[np.isin(sample.ids[candidates], contours)]
+    scores = worth[sample.ids[kept]]
+    order = in_order(desk, kept, scores)
+    return kept[order], scores[order]

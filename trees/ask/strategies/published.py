@@ -1,0 +1,122 @@
+"""The published strategy: ABC4.5's rounds of queries (theory §3.3; Ma, Destercke, Wang 2016).
+
+An open round goes on as long as its node is in the tree; then the first node in pre-order that has rivals and a
+candidate opens the next round. The score of a query is how much leaving the label out narrows its child, in bits, and
+1 more where the label says nothing.
+
+Notes ----- Where every label is vacuous all candidates score 1 and ties decide; all is then asked at the root
+(theory §8.1).
+"""
+
+from collections.abc import Iterable, Iterator
+
+from quercus.trees.ask.candidate import Child
+from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.growth.batch import Place
+from quercus.trees.growth.sample import Sample
+from quercus.trees.tree.node import Path
+
+ENTRIES = (
+    1_000_000  # contours and candidates of children kept for one agenda, some 100 bytes each at the most
+)
+
+
+class Published:
+    """See the module."""
+
+    def queries(self, desk: Desk, last: Asked | None, limit: int) -> Iterator[Query]:
+        """See `quercus.trees.ask.strategies.strategy.Strategy`."""
+        return _Agenda(desk, limit).queries(last)
+
+
+class _Agenda:
+    """One agenda in the making. Whoever is listed is being asked; nothing else changes meanwhile.
+
+    Hence the scores of a child are found once, and a node without candidates stays so.
+    """
+
+    def __init__(self, desk: Desk, limit: int) -> None:
+        self._desk = desk
+        self._limit = limit
+        self._free = desk.sample.askable.copy()
+        self._children: dict[tuple[Path, int, int], Child | None] = {}
+        self._entries = 0
+
+    def queries(self, last: Asked | None) -> Iterator[Query]:
+        """Yield the queries in order."""
+        sample, growth = self._desk.sample, self._desk.growth
+        if last is not None:
+            place = growth.find(last.path)
+            if place is not None:
+                yield from self._round(place, last.rivals, _rest(sample, last))
+        for place, rivals in growth.contested():
+            yield from self._rounds(place, rivals)
+
+    def _rounds(self, place: Place, rivals: tuple[int, ...]) -> Iterator[Query]:
+        """Yield the queries of round after round at a node, until it has no candidate left."""
+        asked = bool(self._desk.sample.candidates(place.rows).size)
+        while asked:
+            asked = False
+            for query in self._round(place, rivals, children(self._desk.sample, rivals)):
+                asked = True
+                yield query
+
+    def _round(
+        self, place: Place, rivals: tuple[int, ...], children: Iterable[tuple[int, int]]
+    ) -> Iterator[Query]:
+        """Yield a query for each of the children that has a candidate."""
+        intervals = None
+        for attribute, code in children:
+            child = self._child(place, attribute, code)
+            best = None if child is None else child.best(self._free)
+            if best is None:
+                continue
+            instance, score = best
+            self._free[instance] = False
+            if intervals is None:
+                known = self._desk.growth.gains(place)
+                intervals = tuple((k, *known[k]) for k in rivals if k in known)
+            yield Query(
+                instance=instance,
+                path=place.path,
+                attribute=attribute,
+                code=code,
+                score=score,
+                rivals=intervals,
+                asked=Asked(place.path, attribute, code, rivals),
+                node_count=int(place.rows.size),
+            )
+
+    def _child(self, place: Place, attribute: int, code: int) -> Child | None:
+        """Return the child, or None when it had no candidate when first looked at."""
+        key = (place.path, attribute, code)
+        if key not in self._children:
+            sample = self._desk.sample
+            rows = sample.with_value(place.rows, attribute, code)
+            candidates = sample.candidates(rows)
+            candidates = candidates[self._free[candidates]]
+            child = (
+                Child(sample, self._desk.solver, rows, candidates, self._limit) if candidates.size else None
+            )
+            self._entries += 0 if child is None else len(child)
+            if self._entries > ENTRIES:  # they can be made again
+                self._children.clear()
+                self._entries = 0 if child is None else len(child)
+            self._children[key] = child
+        return self._children[key]
+
+
+def children(sample: Sample, rivals: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Yield the children that a round at a node visits, in order: attribute and code."""
+    return ((attribute, code) for attribute in rivals for code in range(sample.splits.branches[attribute]))
+
+
+def _rest(sample: Sample, last: Asked) -> Iterator[tuple[int, int]]:
+    if last.attribute is None or last.code is None:  # no part of a round
+        return iter(())
+    here = (last.rivals.index(last.attribute), last.code)
+    return (
+        (attribute, code)
+        for attribute, code in children(sample, last.rivals)
+        if (last.rivals.index(attribute), code) > here
+    )

@@ -1,0 +1,56 @@
+"""The strategies themselves, by name, and the agenda: what is asked now."""
+
+from collections.abc import Mapping
+from itertools import islice
+from types import MappingProxyType
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.specification.strategies import PUBLISHED, RECOMMENDED
+from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.strategies.committee import Committee
+from quercus.trees.ask.strategies.leaf_width import LeafWidth
+from quercus.trees.ask.strategies.prediction_change import PredictionChange
+from quercus.trees.ask.strategies.published import Published
+from quercus.trees.ask.strategies.shared import Shared
+from quercus.trees.ask.strategies.split_change import SplitChange
+from quercus.trees.ask.strategies.strategy import Strategy
+
+_STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {
+        PUBLISHED: Published(),
+        "shared": Shared(),
+        "small-regret": Shared(regret=0.1),
+        "leaf-width": LeafWidth(),
+        "split-change": SplitChange(),
+        "prediction-change": PredictionChange(),
+        "committee": Committee(cover=0.0),
+        RECOMMENDED: Committee(cover=0.05, explore=6),
+    }
+)
+
+
+NAMES = tuple(_STRATEGIES)
+
+
+def strategy(name: str) -> Strategy:
+    """Return the strategy of that name.
+
+    Raises
+    ------
+    InvalidInput
+        When there is none.
+    """
+    if name not in _STRATEGIES:
+        raise InvalidInput("strategy", f"is {shown(name)}, must be one of {', '.join(_STRATEGIES)}")
+    return _STRATEGIES[name]
+
+
+def agenda(desk: Desk, last: Asked | None, limit: int, name: str = PUBLISHED) -> tuple[Query, ...]:
+    """Return up to `limit` queries of a strategy, in order; see `Strategy.queries`.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no strategy of that name.
+    """
+    return tuple(islice(strategy(name).queries(desk, last, limit), limit))

@@ -1,0 +1,143 @@
+"""The budget shared over nodes: every undecided node gets queries in proportion to its rows.
+
+The next query goes to the undecided node with the largest ``|T| / (2 a + 1)``, where ``a`` is the number of its rows
+that were asked about, or of which something is known anyway (Sainte-Laguë's divisors); within it, to the child of a
+rival with the largest such quotient; and there to the row that the published score takes (theory §3.3). Of equal
+ones the first node in pre-order asks, and the first child in declared order. The score of a query is the quotient of
+its node.
+
+An undecided node that is found deeper down has had fewer queries for its rows than those above it, which take its
+queries as their own; so the root does not spend all.
+
+With `regret` a node weighs ``|T| R``, and is left alone once ``R``, the regret of its split, is not above it: how
+much better in gain ratio a rival can still be than the attribute that splits the node, ``max_k hi_k - lo``. So
+queries stop when no split can be much regretted.
+
+Where no node is undecided (all that is known so far may be of one class, so that the root is pure), leaves ask by their
+width (`leaf_width`), or nobody would ever ask again; with `regret` only while the tree is a single leaf.
+
+Looked at are the first 200 undecided nodes in pre-order.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from quercus.trees.ask.candidate import Child
+from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.strategies.leaf_queries import by_lot, query_of_child
+from quercus.trees.ask.strategies.leaf_width import LeafWidth
+from quercus.trees.growth.batch import Place
+from quercus.trees.growth.sample import Bools, Floats, Ints
+from quercus.trees.rules.dominance import TIE, Interval, largest_mid_value
+
+LOOKED_AT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """See the module.
+
+    Parameters
+    ----------
+    regret
+        Largest regret that is put up with, in gain ratio; None: it does not count.
+    """
+
+    regret: float | None = None
+
+    def queries(self, desk: Desk, last: Asked | None, limit: int) -> Iterator[Query]:
+        """See `quercus.trees.ask.strategies.strategy.Strategy`."""
+        if next(desk.growth.contested(), None) is None:
+            if self.regret is None or not int(desk.growth.leaves()[0].max(initial=0)):
+                yield from LeafWidth().queries(desk, last, limit)
+            return
+        open_rows = np.zeros(len(desk.sample.ids), dtype=bool)
+        open_rows[desk.sample.candidates(np.arange(open_rows.size))] = True
+        asked = ~desk.sample.askable | ~desk.sample.table.vacuous[desk.sample.ids]  # or known anyway
+        nodes = []
+        for place, rivals in islice(desk.growth.contested(), LOOKED_AT):
+            weight = self._weight(desk, place, rivals)
+            if weight > 0:
+                nodes.append(_Node(desk, place, rivals, weight, limit))
+        quotients = np.array([node.quotient(asked) for node in nodes])
+        while nodes:
+            at = int((quotients >= quotients.max() - TIE).argmax())
+            if quotients[at] < 0:
+                return
+            found = nodes[at].take(open_rows, asked)
+            if found is None:
+                quotients[at] = -1.0
+                continue
+            child, row = found
+            yield query_of_child(desk, (nodes[at].place, nodes[at].rivals), child, row, float(quotients[at]))
+            open_rows[row], asked[row] = False, True
+            for other, node in enumerate(nodes):
+                if quotients[other] >= 0 and node.holds(row):
+                    quotients[other] = node.quotient(asked)
+
+    def _weight(self, desk: Desk, place: Place, rivals: tuple[int, ...]) -> float:
+        if self.regret is None:
+            return float(place.rows.size)
+        gains = desk.growth.gains(place)
+        found = regret({k: gains[k] for k in rivals})
+        return place.rows.size * found if found > self.regret else 0.0
+
+
+def regret(gains: dict[int, Interval]) -> float:
+    """Return how much better a rival can be than the attribute chosen, that of largest mid-value, in gain ratio.
+
+    Examples
+    --------
+    >>> round(regret({0: (0.5, 0.7), 1: (0.3, 0.6)}), 9)
+    0.1
+    """
+    chosen = largest_mid_value(gains, gains)
+    others = [upper for k, (_, upper) in gains.items() if k != chosen]
+    return max(0.0, max(others, default=0.0) - gains[chosen][0])
+
+
+class _Node:
+    """An undecided node and the children of its rivals."""
+
+    def __init__(self, desk: Desk, place: Place, rivals: tuple[int, ...], weight: float, limit: int) -> None:
+        self.place, self.rivals = place, rivals
+        self._desk, self._weight, self._limit = desk, weight, limit
+        tables = {k: desk.sample.contingency(place.rows, (k,))[k].sum(axis=1) for k in rivals}
+        self._children = [(k, code) for k in rivals for code in np.flatnonzero(tables[k]).tolist()]
+        self._sizes: Floats = np.array([tables[k][code] for k, code in self._children], dtype=float)
+        self._rows: dict[int, Ints] = {}
+        self._made: dict[int, Child] = {}
+
+    def holds(self, row: int) -> bool:
+        """Whether a row is of the node."""
+        at = int(np.searchsorted(self.place.rows, row))
+        return at < self.place.rows.size and int(self.place.rows[at]) == row
+
+    def quotient(self, asked: Bools) -> float:
+        """Return ``w / (2 a + 1)``."""
+        return self._weight / (2 * int(asked[self.place.rows].sum()) + 1)
+
+    def take(self, open_rows: Bools, asked: Bools) -> tuple[tuple[int, int], int] | None:
+        """Return the child that is next, as attribute and code, and its row; None when no row is left."""
+        spent = np.array([int(asked[self._of(at)].sum()) for at in range(len(self._children))])
+        left = np.array([bool(open_rows[self._of(at)].any()) for at in range(len(self._children))])
+        quotients = np.where(left, self._sizes / (2 * spent + 1), -1.0)
+        if not left.any():
+            return None
+        at = int((quotients >= quotients.max() - TIE).argmax())
+        if at not in self._made:
+            rows = self._of(at)
+            sample, solver = self._desk.sample, self._desk.solver
+            self._made[at] = Child(sample, solver, rows, rows[open_rows[rows]], self._limit)
+        best = self._made[at].best(open_rows)
+        if best is None:
+            return None
+        return self._children[at], by_lot(self._desk, self._of(at), open_rows, best[0])
+
+    def _of(self, at: int) -> Ints:
+        if at not in self._rows:
+            self._rows[at] = self._desk.sample.with_value(self.place.rows, *self._children[at])
+        return self._rows[at]

@@ -1,0 +1,101 @@
+"""Expected change of the split: ask the row whose answer would move the rivals of a node farthest from each other.
+
+At an undecided node with rows ``T`` the mid-value of rival ``k`` is ``(M(T) - Σ_h f_h M(T_h)) / SI_k``, ``M`` being
+the mid-value of an entropy interval (theory §3.1). When row ``i`` turns out to be of class ``c``, the two
+intervals move that hold it: of ``T``, and of the value of ``k`` that the row has. With ``Δ_k`` the movement of
+``k``'s mid-value, the score is ``|T| Σ_c p_c (max_k Δ_k - min_k Δ_k)``, over rivals: what does not move them against
+each other settles nothing. The chances ``p_c`` are those of `replacing.Trial.chances`. Of equal ones the larger sum
+of plausibilities, then lots decide (`sketch.lots`); of a row in several nodes the largest score
+counts.
+
+Where no node is undecided, leaves ask by their width (`leaf_width`).
+
+Looked at are the 8 largest undecided nodes among the first 200 in pre-order, 1,000 candidates of each (`row_sample`), 8
+of their distinct contours, and the 16 rivals of largest mid-value.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.strategies.hypothetical import Trial, distinct, in_order
+from quercus.trees.ask.strategies.leaf_queries import query_of_child
+from quercus.trees.ask.strategies.leaf_width import LeafWidth
+from quercus.trees.ask.strategies.row_sample import ROWS, sketch
+from quercus.trees.growth.batch import Place
+from quercus.trees.growth.sample import Bools, Floats, Ints
+from quercus.trees.rules.gain import split_information
+
+LOOKED_AT, NODES, CONTOURS, RIVALS = 200, 8, 8, 16
+
+
+class SplitChange:
+    """See the module."""
+
+    def queries(self, desk: Desk, last: Asked | None, limit: int) -> Iterator[Query]:
+        """See `quercus.trees.ask.strategies.strategy.Strategy`."""
+        contested = sorted(islice(desk.growth.contested(), LOOKED_AT), key=lambda node: -node[0].rows.size)
+        if not contested:  # all that is known may be of one class: without this nobody would ever ask again
+            yield from LeafWidth().queries(desk, last, limit)
+            return
+        trial = Trial(desk)
+        found = [_scores(desk, trial, *node) for node in contested[:NODES]]
+        rows = np.concatenate([of_node for of_node, _, _ in found])
+        scores = np.concatenate([of_node for _, of_node, _ in found])
+        apart = np.concatenate([of_node for _, _, of_node in found])
+        node = np.repeat(np.arange(len(found)), [of_node.size for of_node, _, _ in found])
+        asked = set()
+        for place in in_order(desk, rows, scores).tolist():
+            row = int(rows[place])
+            if row not in asked:
+                asked.add(row)
+                yield _query(desk, contested[node[place]], row, int(apart[place]), float(scores[place]))
+
+
+def _scores(desk: Desk, trial: Trial, place: Place, rivals: tuple[int, ...]) -> tuple[Ints, Floats, Ints]:
+    """Return candidates of a node, their scores, and the rival that each one is expected to move most."""
+    sample = desk.sample
+    gains = desk.growth.gains(place)
+    rivals = tuple(sorted(sorted(rivals, key=lambda k: -sum(gains[k]))[:RIVALS]))
+    candidates = sketch(sample.candidates(place.rows), ROWS)
+    contours = distinct(desk, candidates, CONTOURS)
+    candidates = candidates[np.isin(sample.ids[candidates], contours)]
+    known = np.searchsorted(contours, sample.ids[candidates])
+    counts = sample.counts(place.rows)
+    chance = trial.chances(counts, contours)[known]
+    whole = _moves(trial, counts, contours)[known]
+    moved = np.empty((len(rivals), *chance.shape))
+    for at, k in enumerate(rivals):
+        table = sample.contingency(place.rows, (k,))[k]
+        sizes = table.sum(axis=1)
+        gone = np.zeros(chance.shape)
+        for code in np.flatnonzero(sizes).tolist():
+            here = np.isin(candidates, sample.with_value(candidates, k, code))
+            if here.any():
+                part = sizes[code] / sizes.sum()
+                gone[here] = (
+                    part * _moves(trial, table[code], contours, table[code][contours] > 0)[known[here]]
+                )
+        moved[at] = (whole - gone) / split_information(sizes)
+    expected = (chance * (moved.max(axis=0) - moved.min(axis=0))).sum(axis=1)
+    most = (chance * np.abs(moved - moved.mean(axis=0))).sum(axis=2).argmax(axis=0)
+    return candidates, place.rows.size * expected, np.array(rivals)[most]
+
+
+def _moves(trial: Trial, counts: Ints, contours: Ints, there: Bools | None = None) -> Floats:
+    """Return how far the mid-value of a cell's interval moves with each answer: (k, l), 0 for contours not there."""
+    moves = np.zeros((contours.size, trial.classes))
+    tried = contours if there is None else contours[there]
+    now = trial.solver.solve_cells(trial.before(counts))
+    then = trial.solver.solve_cells(trial.after(counts, tried))
+    mid = (then.lower + then.upper - now.lower - now.upper) / 2
+    moves[slice(None) if there is None else there] = mid.reshape(tried.size, trial.classes)
+    return moves
+
+
+def _query(desk: Desk, node: tuple[Place, tuple[int, ...]], row: int, attribute: int, score: float) -> Query:
+    """Return the query about a row of a node, which stands for the child of the rival that it moves most."""
+    code = int(desk.sample.contingency(np.array([row]), (attribute,))[attribute].any(axis=1).argmax())
+    return query_of_child(desk, node, (attribute, code), row, score)

@@ -1,0 +1,40 @@
+"""What a query strategy is.
+
+A strategy chooses which labels to ask for. It is given the evidence and the tree that follows from it (`Desk`), so
+what it chooses is a function of the log: it keeps nothing between calls, and what it draws at random it draws from a
+seed that the evidence sets.
+
+The service asks the strategy that a specification names through `quercus.trees.growth.stream.GrowthState.agenda`.
+An offline loop does the same, with the same objects::
+
+    specification = Specification(attributes, frame, alpha, budget=60, strategy="covering-committee")
+    state = grow(GrowthState.initial(specification), [Observed(values, contours)])
+    while queries := state.agenda(1):
+        (query,) = queries
+        answer = Answered(query.instance, oracle(query.instance), 1.0, query.asked)
+        state = grow(state, [answer])
+
+With one labeller who answers one query at a time the service asks exactly these queries.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from quercus.trees.ask.query import Asked, Desk, Query
+
+
+class Strategy(Protocol):
+    """A query strategy; a value without state."""
+
+    def queries(self, desk: Desk, last: Asked | None, limit: int) -> Iterator[Query]:
+        """Yield queries in the order in which they would be asked if none were answered meanwhile.
+
+        Parameters
+        ----------
+        desk
+            Where to choose.
+        last
+            Where the last answered or refused query stood. None: nothing was asked yet.
+        limit
+            Most queries that will be taken; more may be yielded.
+        """

@@ -1,0 +1,307 @@
+"""The skeleton that every learner stands on: grow a node, split it, grow its children.
+
+What differs between learners is in four pieces (`Method`): how a split is chosen, which rows go down
+which branch, when a node is a leaf, and what a node predicts. The skeleton knows rows only by their
+numbers, so labels, codes or raw numbers are the pieces' own affair.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.mass import MassFunction
+from quercus.trees.tree.node import Node, Path, Stop
+
+Rows = NDArray[np.int64]  # numbers of rows, ascending
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A node before it is decided.
+
+    Parameters
+    ----------
+    path
+        Tests from the root.
+    rows
+        The rows that pass them.
+    attributes
+        What may still be tested, in declared order.
+    weights
+        How much each row counts here, where a learner sends parts of rows down its branches; None where every
+        row counts as it does in the data.
+    """
+
+    path: Path
+    rows: Rows
+    attributes: tuple[int, ...]
+    weights: NDArray[np.float64] | None = None
+
+    @property
+    def depth(self) -> int:
+        """Number of tests above; 0 at the root."""
+        return len(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a criterion found.
+
+    A learner that must tell its branching more returns a subclass.
+
+    Parameters
+    ----------
+    attribute
+        The one to split on.
+    intervals
+        Gain of every candidate, by attribute; of equal ends where the learner knows it exactly.
+    rivals
+        Attributes that may be the best, in declared order.
+    undecided
+        There is more than one rival, and labels could still settle it.
+    threshold
+        Where a numeric attribute is split; None for a split by codes.
+    """
+
+    attribute: int
+    intervals: Mapping[int, tuple[float, float]]
+    rivals: tuple[int, ...]
+    undecided: bool = False
+    threshold: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a node predicts; see `quercus.trees.tree.node.Node`."""
+
+    klass: int
+    theta: tuple[float, ...]
+    belief: tuple[float, ...]
+    plausibility: tuple[float, ...]
+    mass: MassFunction | None = None
+    conflict: bool = False
+    weight: float | None = None
+    silent: bool = False  # nothing is known of the class: the node predicts as its parent does
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """A child to be: the test it passed, its rows, what is left to test below, and weights as of `Place`."""
+
+    attribute: int
+    code: int
+    rows: Rows
+    left: tuple[int, ...]
+    weights: NDArray[np.float64] | None = None
+
+
+class Criterion(Protocol):
+    """How a split is chosen."""
+
+    def judge(self, place: Place) -> Verdict | None:
+        """Return the choice, or None when no attribute can split the node."""
+
+
+class Branching(Protocol):
+    """Which rows go down which branch."""
+
+    def branches(self, place: Place, verdict: Verdict) -> Sequence[Branch]:
+        """Return the populated branches, in order of code."""
+
+
+class Stopping(Protocol):
+    """When a node is a leaf."""
+
+    def before(self, place: Place) -> Stop | None:
+        """Return why the node must not be split, whatever the gains."""
+
+    def after(self, place: Place, verdict: Verdict) -> Stop | None:
+        """Return why the gains do not justify a split."""
+
+
+class Leaf(Protocol):
+    """What a node predicts."""
+
+    def summary(self, place: Place) -> Summary:
+        """Return the prediction of the node, were it a leaf."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A learner: its four pieces.
+
+    Parameters
+    ----------
+    criterion, branching, stopping, leaf
+        The pieces.
+    inner
+        What a node predicts that is split, for rows whose branch is empty or was never seen; None where that is
+        what it would predict as a leaf.
+    """
+
+    criterion: Criterion
+    branching: Branching
+    stopping: Stopping
+    leaf: Leaf
+    inner: Leaf | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decision:
+    """A node as decided: split by the verdict's attribute, or a leaf when `stop` says why.
+
+    Parameters
+    ----------
+    place
+        The node.
+    verdict
+        None when the node stopped before its gains were looked at.
+    stop
+        None when the node is split.
+    branches
+        The children to be, empty for a leaf.
+    """
+
+    place: Place
+    verdict: Verdict | None
+    stop: Stop | None
+    branches: tuple[Branch, ...] = ()
+
+    def children(self) -> Iterator[Place]:
+        """Yield the places below, in order of code."""
+        for branch in self.branches:
+            path = (*self.place.path, (branch.attribute, branch.code))
+            yield Place(path, branch.rows, branch.left, branch.weights)
+
+
+@dataclass(slots=True, eq=False)
+class Growth:
+    """A tree that is decided as far as it is looked at, each node once.
+
+    Parameters
+    ----------
+    root
+        All rows and all attributes.
+    method
+        The learner.
+    """
+
+    root: Place
+    method: Method
+    _decided: dict[Path, Decision] = field(default_factory=dict)
+
+    def decide(self, place: Place) -> Decision:
+        """Return whether and how the node at `place` is split."""
+        decision = self._decided.get(place.path)
+        if decision is None:
+            decision = self._decided[place.path] = self._decide(place)
+        return decision
+
+    def _decide(self, place: Place) -> Decision:
+        stop = self.method.stopping.before(place)
+        if stop is not None:
+            return Decision(place, None, stop)
+        verdict = self.method.criterion.judge(place)
+        if verdict is None:
+            return Decision(place, None, Stop.NO_ATTRIBUTE)
+        stop = self.method.stopping.after(place, verdict)
+        if stop is not None:
+            return Decision(place, verdict, stop)
+        return Decision(place, verdict, None, tuple(self.method.branching.branches(place, verdict)))
+
+    def preorder(self) -> Iterator[tuple[Decision, int, int]]:
+        """Yield every decision, parents first, with its parent's index and its branch's code.
+
+        These are -1, -1 for the root. Lazy, and never recursive: a tree may be as deep as it has attributes.
+        """
+        pending = [(self.root, -1, -1)]
+        index = 0
+        while pending:
+            place, parent, code = pending.pop()
+            decision = self.decide(place)
+            yield decision, parent, code
+            below = [(child, index, child.path[-1][1]) for child in decision.children()]
+            pending.extend(reversed(below))
+            index += 1
+
+    def find(self, path: Path) -> Place | None:
+        """Return the place at `path`, or None when the tree has no such node."""
+        place = self.root
+        for step in path:
+            below = (child for child in self.decide(place).children() if child.path[-1] == step)
+            found = next(below, None)
+            if found is None:
+                return None
+            place = found
+        return place
+
+    def contested(self) -> Iterator[tuple[Place, tuple[int, ...]]]:
+        """Yield the split nodes that are undecided, in pre-order, with their rivals; lazy as `preorder`."""
+        for decision, _, _ in self.preorder():
+            verdict = decision.verdict
+            if decision.stop is None and verdict is not None and verdict.undecided:
+                yield decision.place, verdict.rivals
+
+    def leaves(self) -> tuple[Rows, Callable[[int], Path]]:
+        """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf.
+
+        Of learners that send a row down one branch.
+        """
+        ends = [decision.place for decision, _, _ in self.preorder() if decision.stop is not None]
+        of = np.zeros(self.root.rows.size, dtype=np.int64)
+        for number, place in enumerate(ends):
+            of[place.rows] = number
+        return of, lambda number: ends[number].path
+
+    def gains(self, place: Place) -> Mapping[int, tuple[float, float]]:
+        """Return the interval of every candidate at a place, also where the tree did not need them."""
+        verdict = self.decide(place).verdict or self.method.criterion.judge(place)
+        return {} if verdict is None else verdict.intervals
+
+    def tree(self) -> Node:
+        """Return the whole tree."""
+        rows = list(self.preorder())
+        summaries: list[Summary] = []
+        for decision, parent, _ in rows:
+            summaries.append(self._summary(decision, summaries[parent] if parent >= 0 else None))
+        below: list[list[tuple[int, Node]]] = [[] for _ in rows]
+        for index in range(len(rows) - 1, 0, -1):  # children before their parents
+            decision, parent, code = rows[index]
+            below[parent].append((code, _node(decision, summaries[index], below[index])))
+        return _node(rows[0][0], summaries[0], below[0])
+
+    def _summary(self, decision: Decision, above: Summary | None) -> Summary:
+        split = decision.stop is None
+        rule = self.method.inner if split and self.method.inner is not None else self.method.leaf
+        summary = rule.summary(decision.place)
+        if summary.silent and above is not None:
+            return replace(summary, klass=above.klass, theta=above.theta)
+        return summary
+
+
+def grow_tree(root: Place, method: Method) -> Node:
+    """Return the tree that `method` grows from the rows and attributes of `root`."""
+    return Growth(root, method).tree()
+
+
+def _node(decision: Decision, summary: Summary, below: list[tuple[int, Node]]) -> Node:
+    verdict, split = decision.verdict, decision.stop is None
+    return Node(
+        attribute=verdict.attribute if verdict is not None and split else None,
+        klass=summary.klass,
+        theta=summary.theta,
+        count=int(decision.place.rows.size),
+        intervals=dict(verdict.intervals) if verdict is not None else {},
+        children=dict(reversed(below)),
+        undecided=verdict is not None and split and verdict.undecided,
+        stop=decision.stop,
+        belief=summary.belief,
+        plausibility=summary.plausibility,
+        threshold=verdict.threshold if verdict is not None and split else None,
+        mass=summary.mass,
+        conflict=summary.conflict,
+        weight=summary.weight,
+    )

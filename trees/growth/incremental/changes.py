@@ -1,0 +1,64 @@
+"""What changed on one level of the tree."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from quercus.trees.growth.incremental.arrays import Bools, Deltas, Ids, Ints
+from quercus.trees.likelihood.solver.compiled import compiled
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """What changed below the nodes of one level: rows, group by group.
+
+    Attributes
+    ----------
+    nodes : (g,) the nodes, each with a row at least
+    start : (g + 1,) where each node's rows begin
+    rows : (m,) rows
+    was : (m,) contour each is counted under so far, -1 for a row that is new to the node
+    opened : (m,) by how much the number of rows that may be asked about changes
+    """
+
+    nodes: Ids
+    start: Ints
+    rows: Ids
+    was: Ids
+    opened: Deltas
+
+    def summed(self) -> tuple[Ids, Ids, Bools]:
+        """Return how many rows are new to each node, by how much those to ask about grow, and where rows were altered.
+
+        The last tells at which nodes something else is known of a row that was there; (g,) each.
+        """
+        return _summed(self.was, self.opened, self.start)
+
+    @property
+    def first_new(self) -> Ids:
+        """Smallest number of a row that is new to each node: (g,)."""
+        rows = np.where(self.was < 0, self.rows, np.iinfo(np.int32).max)
+        return np.minimum.reduceat(rows, self.start[:-1])
+
+    def of(self, chosen: Bools) -> "Changes":
+        """Return the changes of the chosen groups (g,)."""
+        if chosen.all():
+            return self
+        sizes = np.diff(self.start)
+        mask = np.repeat(chosen, sizes)
+        start = np.concatenate([[0], np.cumsum(sizes[chosen])])
+        return Changes(self.nodes[chosen], start, self.rows[mask], self.was[mask], self.opened[mask])
+
+
+@compiled
+def _summed(was: Ids, opened: Deltas, start: Ints) -> tuple[Ids, Ids, Bools]:
+    """See `Changes.summed`."""
+    groups = start.shape[0] - 1
+    arriving, opening = np.zeros(groups, np.int32), np.zeros(groups, np.int32)
+    altered = np.zeros(groups, np.bool_)
+    for g in range(groups):
+        for i in range(start[g], start[g + 1]):
+            arriving[g] += was[i] < 0
+            opening[g] += opened[i]
+        altered[g] = arriving[g] < start[g + 1] - start[g]
+    return arriving, opening, altered

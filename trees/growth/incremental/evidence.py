@@ -1,0 +1,89 @@
+"""The rows, column by column, with room to grow."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.growth.incremental.arrays import NONE, Codes
+
+FIRST_ROOM = 1024
+
+
+class Evidence:
+    """Columns of the rows that arrived.
+
+    Parameters
+    ----------
+    attributes
+        Number of attributes, ``K``.
+
+    Attributes
+    ----------
+    count : rows, ``n``
+    codes : (n, K) branch codes, row by row, in bytes as long as they fit
+    ids : (n,) number of each row's contour
+    askable : (n,) whether an oracle may still be asked
+    after : (n,) next row in the list of a leaf, -1 at its end
+    """
+
+    def __init__(self, attributes: int) -> None:
+        self.count = 0
+        self._codes: Codes = np.empty((0, attributes), np.int8)
+        self._ids = np.empty(0, np.int32)
+        self._askable = np.empty(0, bool)
+        self._after = np.empty(0, np.int32)
+
+    @property
+    def codes(self) -> Codes:
+        """The codes: a view that ends with the last row, as the other three are."""
+        return self._codes[: self.count]
+
+    @property
+    def ids(self) -> NDArray[np.int32]:
+        """Number of each row's contour."""
+        return self._ids[: self.count]
+
+    @property
+    def askable(self) -> NDArray[np.bool_]:
+        """Whether an oracle may still be asked."""
+        return self._askable[: self.count]
+
+    @property
+    def after(self) -> NDArray[np.int32]:
+        """Links of the leaves' lists."""
+        return self._after[: self.count]
+
+    def append(self, codes: NDArray[np.integer], ids: NDArray[np.int32]) -> None:
+        """Append rows: (m, K) codes and (m,) contours."""
+        self._hold(codes)
+        total = self.count + ids.size
+        if total > self._ids.size:
+            self._widen(max(FIRST_ROOM, total + total // 8))
+        self._codes[self.count : total] = codes
+        self._ids[self.count : total] = ids
+        self._askable[self.count : total] = True
+        self._after[self.count : total] = NONE
+        self.count = total
+
+    def recode(self, codes: NDArray[np.integer]) -> None:
+        """Replace the codes (n, K) of all rows."""
+        self._hold(codes)
+        self.codes[:] = codes
+
+    def _hold(self, codes: NDArray[np.integer]) -> None:
+        """Make room for codes above those that fit in a byte."""
+        if codes.max(initial=0) > np.iinfo(self._codes.dtype).max:
+            self._codes = self._codes.astype(np.int16)
+
+    def _widen(self, room: int) -> None:
+        """Make room for so many rows: where the columns lie, if nobody else holds them, so that none is there twice."""
+        try:
+            self._codes.resize((room, self._codes.shape[1]))
+            self._ids.resize(room)
+            self._askable.resize(room)
+            self._after.resize(room)
+        except ValueError:  # someone reads them
+            for name in ("_codes", "_ids", "_askable", "_after"):
+                old = getattr(self, name)
+                new = np.empty((room, *old.shape[1:]), old.dtype)
+                new[: self.count] = old[: self.count]
+                setattr(self, name, new)

@@ -1,0 +1,340 @@
+"""An exact tree that follows its rows: one sweep from the root takes up all that has changed.
+
+A sweep goes down level by level. Of each node it carries the rows that are new or changed below it; they are counted
+into the node's cells, the cells that changed are solved, all of a level in one batch, and the node is decided again.
+If its split stays, the rows go on to its children; if not, its subtree falls, and all its rows go on, as new. A tree
+from scratch is a sweep in which every row is new. A subtree that fell is put by (`shelves`): when its split wins again
+it is put back, and only the rows that came since go on to it.
+
+Large nodes keep their counts and intervals (`tally`). Small ones keep nothing and are grown again, with all below
+them, whenever a row of theirs changes: counting their rows costs no more than looking after their counts would.
+Nodes at the greatest depth keep their own counts alone, whatever their size.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from quercus.specification.parameters import PREDICTION_LEVEL
+from quercus.trees.growth.incremental import routing
+from quercus.trees.growth.incremental.arrays import NONE, Bools, Deltas, Floats, Ids, Ints
+from quercus.trees.growth.incremental.changes import Changes
+from quercus.trees.growth.incremental.evidence import Evidence
+from quercus.trees.growth.incremental.interval_bounds import CountedEnds, KeptEnds, verdicts
+from quercus.trees.growth.incremental.layout import Layout
+from quercus.trees.growth.incremental.nodes import Nodes
+from quercus.trees.growth.incremental.shelves import Shelves
+from quercus.trees.growth.incremental.split_decisions import Verdicts
+from quercus.trees.growth.incremental.tally import Tally
+from quercus.trees.growth.sample import ContourTable
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.interval import IntervalSolver
+from quercus.trees.rules.dominance import TIE
+from quercus.trees.tree.node import Stop
+
+SMALL = 128  # rows; nodes with fewer keep no counts,
+THIN = (
+    16  # nor do those with fewer rows than this for each value of an attribute: theirs would be mostly zeros
+)
+SHELVED = 2  # times as many nodes as the tree has may stand on shelves
+MAX_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a tree is grown.
+
+    Parameters
+    ----------
+    alpha, min_instances, max_depth, prediction_level
+        See `quercus.specification.Specification`.
+    frugal
+        Of an attribute that cheap outer bounds prove dominated, no exact interval is computed, and these bounds are
+        what is reported. The tree is the same.
+    """
+
+    alpha: float
+    min_instances: int
+    max_depth: int | None
+    frugal: bool = False
+    prediction_level: float = PREDICTION_LEVEL.default
+
+
+class GrowingTree:
+    """The tree of all rows that were taken up.
+
+    Parameters
+    ----------
+    evidence
+        The rows.
+    table
+        Their contours.
+    layout
+        Slots of a node; has one for every code.
+    rules
+        How the tree is grown.
+    small
+        Nodes with fewer rows keep no counts, `SMALL` and `THIN` unless given; the tree is the same whatever it is.
+    """
+
+    def __init__(
+        self, evidence: Evidence, table: ContourTable, layout: Layout, rules: Rules, small: int | None = None
+    ) -> None:
+        self.nodes = Nodes(layout.splits, table.contours.shape[1])
+        self.layout = layout
+        self._evidence = evidence
+        self._table = table
+        self._rules = rules
+        self._deepest = np.iinfo(np.int32).max if rules.max_depth is None else rules.max_depth
+        thin = THIN * layout.cells // len(layout.widths)
+        self._small = max(SMALL, thin) if small is None else small
+        estimates = (
+            any(layout.cuts) and rules.alpha < 1
+        )  # by which cuts are chosen; at level 1 they are the ends
+        self._tally = Tally(layout, evidence, table, estimates=estimates)
+        self._deep_tally = Tally(Layout(()), evidence, table)
+        self._shelves = Shelves(self.nodes, self._let_go)
+        none = np.array([NONE], np.int32)
+        self.root = int(self.nodes.add(none, none, np.zeros(1, np.int32))[0])
+        size = table.contours.shape[1]
+        self.nodes.stop[self.root] = Stop.FEW_INSTANCES.value
+        self.nodes.theta[self.root] = 1 / size
+        self.nodes.plausibility[self.root] = 1.0
+
+    @property
+    def solver(self) -> IntervalSolver:
+        """Entropy intervals over all contours."""
+        return self._table.solver(self._rules.alpha)
+
+    @property
+    def _solvers(self) -> tuple[IntervalSolver, IntervalSolver]:
+        """Entropy intervals, and those at level 1, which only cuts need."""
+        return self.solver, self._table.solver(1.0) if any(self.layout.cuts) else self.solver
+
+    def take_up(self, rows: Ids, was: Ids, opened: Deltas) -> None:
+        """Bring the tree up to date with rows that are new or changed, see `Changes`."""
+        changes = Changes(np.array([self.root], np.int32), np.array([0, rows.size]), rows, was, opened)
+        while changes.rows.size:
+            changes = self._down(changes)
+        self._shelves.shrink(SHELVED * (self.nodes.taken - self._shelves.size))
+
+    def rows(self, node: int) -> Ids:
+        """Return the rows of a node, ascending."""
+        if node == self.root:
+            return np.arange(self._evidence.count, dtype=np.int32)
+        _, leaves, owner, _ = self.nodes.below(np.array([node], np.int32))
+        rows, _ = self._listed(leaves, owner)
+        rows.sort()
+        return rows
+
+    def listed(self, leaves: Ids) -> tuple[Ids, Ids]:
+        """Return the rows of leaves, and in which of `leaves` each is."""
+        return self._listed(leaves, np.arange(leaves.size))
+
+    def leaf_cells(self) -> Cells:
+        """Return the labels of every leaf, in pre-order."""
+        order, _ = self.nodes.preorder(self.root)
+        leaves = order[self.nodes.attribute[order] < 0]
+        rows, whose = self.listed(leaves)
+        start = np.zeros(leaves.size + 1, np.int64)
+        np.cumsum(np.bincount(whose, minlength=leaves.size), out=start[1:])
+        return self._tally.nodes(rows[np.argsort(whose, kind="stable")], start)
+
+    def gains(self, node: int) -> tuple[Floats, Floats]:
+        """Return the exact ends of the gain ratio (T,) of every candidate at a node, whether it is a leaf or not."""
+        here = np.array([node], np.int32)
+        blocks = self.nodes.block[here]
+        if blocks[0] >= 0 and self.nodes.depth[node] < self._deepest:
+            ends = KeptEnds(*self._solvers, self._tally, blocks)
+            found = verdicts(self.layout, ends.size, ends, frugal=False)
+        else:
+            rows = self.rows(node)
+            unchanged = np.full(rows.size, NONE, np.int32), np.zeros(rows.size, np.int8)
+            changes = Changes(here, np.array([0, rows.size]), rows, *unchanged)
+            found = self._counted_verdicts(changes, frugal=False)
+        return found.lower[0], found.upper[0]
+
+    def _down(self, changes: Changes) -> Changes:
+        """Decide the nodes of a level; return what changed on the next one."""
+        nodes = self.nodes
+        arriving, opening, altered = changes.summed()
+        self._shelves.clear(changes.nodes[altered])
+        fresh = nodes.block[changes.nodes] < 0
+        falling = fresh & (nodes.count[changes.nodes] > 0)
+        if falling.any():
+            changes = self._fold(changes, falling)
+            arriving, opening, altered = changes.summed()
+        nodes.count[changes.nodes] = np.where(fresh, 0, nodes.count[changes.nodes]) + arriving
+        nodes.open[changes.nodes] = np.where(fresh, 0, nodes.open[changes.nodes]) + opening
+        large = (nodes.count[changes.nodes] >= self._small) | (nodes.depth[changes.nodes] >= self._deepest)
+        split = np.full(changes.nodes.size, NONE, np.int32)
+        split[large] = self._decide_large(changes.of(large))
+        split[~large] = self._decide_small(changes.of(~large))
+        turning = ~fresh & (split != nodes.attribute[changes.nodes])
+        if turning.any():
+            changes = self._turn(changes, turning, altered, split)
+        return self._apply(changes, split)
+
+    def _fold(self, changes: Changes, chosen: Bools) -> Changes:
+        """Let what is below the chosen nodes fall: all their rows become new to them."""
+        folded = changes.nodes[chosen]
+        inner, leaves, owner, _ = self.nodes.below(folded)
+        listed = self._listed(leaves, owner)
+        self._let_go(np.concatenate([inner, leaves[~np.isin(leaves, folded)]]))
+        self.nodes.fold(folded)
+        return self._with_rows(changes, chosen, *listed)
+
+    def _turn(self, changes: Changes, chosen: Bools, altered: Bools, split: Ids) -> Changes:
+        """Exchange what is below the chosen nodes for the subtree of their new split, if there is one on a shelf.
+
+        The rows that such a subtree knows go into the lists of its leaves; all others become new to the nodes.
+        """
+        nodes = self.nodes
+        turned = changes.nodes[chosen]
+        _, leaves, owner, weight = nodes.below(turned)
+        listed = self._listed(leaves, owner)
+        nodes.first[leaves] = NONE
+        since, altered = changes.first_new[chosen], altered[chosen]
+        known = np.zeros(turned.size, np.int32)
+        for i, (node, attribute) in enumerate(zip(turned.tolist(), split[chosen].tolist(), strict=True)):
+            if nodes.attribute[node] >= 0:
+                self._shelves.put(node, int(since[i]), int(weight[i]))
+                if altered[i]:  # what fell does not know it
+                    self._shelves.clear(turned[i : i + 1])
+            if attribute >= 0:
+                known[i] = self._shelves.take(node, attribute) or 0
+        unknown = routing.relist(
+            self._evidence.codes, *self.layout.ways, *listed, turned, known,
+            nodes.attribute, nodes.kids, nodes.kid, nodes.first, self._evidence.after,
+        )  # fmt: skip
+        return self._with_rows(changes, chosen, *unknown)
+
+    def _listed(self, leaves: Ids, owner: Ints) -> tuple[Ids, Ids]:
+        """Return the rows in the lists of leaves, and the owner of each one's leaf."""
+        nodes = self.nodes
+        most = int(nodes.count[leaves].sum())
+        return routing.listed(leaves, owner, nodes.first, self._evidence.after, most)
+
+    def _let_go(self, nodes: Ids) -> None:
+        """Give nodes back, with their counts and shelves."""
+        self._shelves.clear(nodes)
+        counted = nodes[self.nodes.block[nodes] >= 0]
+        deep = self.nodes.depth[counted] >= self._deepest
+        self._tally.close(self.nodes.block[counted[~deep]])
+        self._deep_tally.close(self.nodes.block[counted[deep]])
+        self.nodes.drop(nodes)
+
+    def _with_rows(self, changes: Changes, chosen: Bools, rows: Ids, whose: Ids) -> Changes:
+        """Add rows that were in the lists of the chosen nodes and are new to them now; `whose` counts these nodes.
+
+        What was carried of rows in these lists falls: it is new with all the others.
+        """
+        group = np.flatnonzero(chosen).astype(np.int32)[whose]
+        evidence = self._evidence
+        start, rows, was, opened = routing.regroup(
+            changes.rows, changes.was, changes.opened, changes.start, chosen, rows, group,
+            evidence.ids, evidence.askable, self._table.precise,
+        )  # fmt: skip
+        return Changes(changes.nodes, start, rows, was, opened)
+
+    def _decide_large(self, changes: Changes) -> Ids:
+        """Count changes into the cells of nodes that keep counts, and decide these: split or -1 (g,)."""
+        split = np.full(changes.nodes.size, NONE, np.int32)
+        deep = self.nodes.depth[changes.nodes] >= self._deepest
+        if deep.any():
+            self._count(self._deep_tally, changes.of(deep))
+        if deep.all():
+            return split
+        changes = changes.of(~deep)
+        blocks, going = self._count(self._tally, changes)
+        blocks = blocks[going]
+        ends = KeptEnds(*self._solvers, self._tally, blocks)
+        found = verdicts(self.layout, ends.size, ends, frugal=self._rules.frugal)
+        split[np.flatnonzero(~deep)[going]] = self._settle(changes.nodes[going], found)
+        return split
+
+    def _count(self, tally: Tally, changes: Changes) -> tuple[Ids, Bools]:
+        """Count changes into cells; return the block of each node, and which nodes go on to be judged."""
+        nodes, here = self.nodes, changes.nodes
+        new = here[nodes.block[here] < 0]
+        nodes.block[new] = tally.open(new.size)
+        blocks = nodes.block[here]
+        tally.add(changes.rows, changes.was, changes.start, here, blocks, nodes.parent, nodes.attribute)
+        return blocks, self._weigh(here, tally.cells(blocks, np.zeros_like(blocks)))
+
+    def _decide_small(self, changes: Changes) -> Ids:
+        """Decide nodes that keep no counts, from all their rows: split or -1 (g,)."""
+        split = np.full(changes.nodes.size, NONE, np.int32)
+        if not split.size:
+            return split
+        cells = self._tally.nodes(changes.rows, changes.start)
+        going = self._weigh(changes.nodes, cells)
+        counted = self.layout.entries(np.diff(changes.start))
+        chunk = np.cumsum(counted * going) // MAX_CELLS
+        for number in range(int(chunk[-1]) + 1):
+            chosen = going & (chunk == number)
+            few = changes.of(chosen)
+            split[chosen] = self._settle(few.nodes, self._counted_verdicts(few, frugal=self._rules.frugal))
+        return split
+
+    def _counted_verdicts(self, changes: Changes, *, frugal: bool) -> Verdicts:
+        """Judge nodes from all their rows."""
+        nodes = self.nodes
+        group, cell, rows, cells = self._tally.count(
+            changes.rows, changes.start, changes.nodes, nodes.parent, nodes.attribute
+        )
+        size = np.zeros((changes.nodes.size, self.layout.cells), np.int32)
+        size[group, cell] = rows
+        ends = CountedEnds(*self._solvers, group, cell, cells, size.shape)
+        return verdicts(self.layout, size, ends, frugal=frugal)
+
+    def _weigh(self, nodes: Ids, cells: Cells) -> Bools:
+        """Set what nodes predict, given their own cells, and tell which go on to be judged (g,)."""
+        columns = self.nodes
+        theta, unique = self.solver.estimate_cells(cells)
+        columns.theta[nodes] = theta
+        columns.silent[nodes] = cells.only(self._table.vacuous)
+        bounds = self.solver.bound_classes_cells(cells, self._rules.prediction_level)
+        columns.belief[nodes], columns.plausibility[nodes] = bounds
+        few = columns.count[nodes] < self._rules.min_instances
+        pure = unique & (theta.max(axis=1) >= 1 - TIE)
+        deep = columns.depth[nodes] >= self._deepest
+        reasons = (Stop.FEW_INSTANCES.value, Stop.PURE.value, Stop.MAX_DEPTH.value)
+        stop = np.select([few, pure, deep], reasons, 0)
+        columns.stop[nodes] = stop
+        columns.judged[nodes] = False
+        columns.contested[nodes] = False
+        going: Bools = stop == 0
+        return going
+
+    def _settle(self, nodes: Ids, found: Verdicts) -> Ids:
+        """Keep what was found at nodes; return the split of each, or -1."""
+        columns, first = self.nodes, self.layout.splits.first
+        stop = np.where(found.gainless, Stop.NO_GAIN.value, 0)
+        stop[found.split < 0] = Stop.NO_ATTRIBUTE.value
+        columns.stop[nodes] = stop
+        columns.judged[nodes] = found.split >= 0
+        lower, upper = found.lower, found.upper
+        if first.size < lower.shape[1]:  # of an attribute's cuts that which stands for it: the others are NaN
+            lower, upper = np.fmax.reduceat(lower, first, axis=1), np.fmax.reduceat(upper, first, axis=1)
+        columns.gain_lower[nodes], columns.gain_upper[nodes] = lower, upper
+        columns.rivals[nodes] = np.packbits(found.rivals, axis=1)
+        columns.contested[nodes] = np.count_nonzero(found.rivals, axis=1) > 1
+        return np.where(stop == 0, found.split, NONE).astype(np.int32)
+
+    def _apply(self, changes: Changes, split: Ids) -> Changes:
+        """Split nodes anew or let them stand, list the rows that reached a leaf, and send the others down."""
+        nodes = self.nodes
+        anew = (split >= 0) & (split != nodes.attribute[changes.nodes])
+        nodes.split(changes.nodes[anew], split[anew])
+        codes, after = self._evidence.codes, self._evidence.after
+        rows, was, start, at = changes.rows, changes.was, changes.start, changes.nodes
+        routing.link(rows, was, start, at, split, nodes.first, after)
+        place, group, sent = routing.send(
+            codes, *self.layout.ways, nodes.width, rows, was, changes.opened, start, at, split, nodes.kids
+        )
+        born = nodes.kid[place] < 0
+        parent = at[group[born]]
+        code = (place[born] - nodes.kids[parent]).astype(np.int32)
+        nodes.kid[place[born]] = nodes.add(parent, code, nodes.depth[parent] + 1)
+        return Changes(nodes.kid[place], *sent)

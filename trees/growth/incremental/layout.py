@@ -1,0 +1,121 @@
+"""Where the counts of an attribute's value stand in a row of slots, and which cells its splits have."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.tree.splits import ABOVE, BELOW, Splits
+
+Ints = NDArray[np.int64]
+
+SUMMED = -1  # in place of the slot of a cell that more than one makes up
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Slots and cells of a node.
+
+    Slot 0 counts the node itself, the others one code of one attribute each: rows are counted once an attribute. Cell 0
+    is the node's own, the others are the branches of splits, in order: those by code are the slots, and a cut's are
+    sums of slots. Where no attribute has cuts, cells and slots are the same.
+
+    Parameters
+    ----------
+    widths
+        Number of slots of each attribute: room for its codes, some of them yet to come.
+    cuts
+        Number of cuts of each attribute, see `quercus.trees.tree.splits.Splits`.
+    """
+
+    widths: tuple[int, ...]
+    cuts: tuple[int, ...] = ()
+
+    @cached_property
+    def splits(self) -> Splits:
+        """The splits, by code with a branch for every slot."""
+        return Splits(self.widths, self.cuts)
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """First slot of each attribute: (K,)."""
+        return 1 + np.cumsum([0, *self.widths])[:-1]
+
+    @cached_property
+    def slots(self) -> int:
+        """Number of slots, ``S``."""
+        return 1 + sum(self.widths)
+
+    @cached_property
+    def first_cells(self) -> Ints:
+        """First cell of each split: (T,)."""
+        return 1 + np.cumsum([0, *self.splits.branches.tolist()])[:-1]
+
+    @cached_property
+    def cells(self) -> int:
+        """Number of cells, ``C``."""
+        return 1 + int(self.splits.branches.sum())
+
+    @cached_property
+    def split_of(self) -> Ints:
+        """Split of each cell but the first: (C - 1,)."""
+        return np.repeat(np.arange(self.splits.count), self.splits.branches)
+
+    @cached_property
+    def sheet(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """For the kernels, of each attribute: first slot, number of slots, number of cuts, first cell; (K,) each."""
+        splits = self.splits
+        widths, cuts = np.array(self.widths, dtype=np.int64), np.array(splits.cuts, dtype=np.int64)
+        return self.offsets, widths, cuts, self.first_cells[splits.first]
+
+    @cached_property
+    def sources(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """For the kernels, of each cell: its slot, or `SUMMED`, and then its attribute, cut and branch; (C,) each."""
+        splits = self.splits
+        split = self.split_of
+        attribute, cut = splits.attribute[split], splits.cut[split]
+        branch = np.arange(1, self.cells) - self.first_cells[split]
+        lost = self.offsets[attribute] + cut_counts(splits)[attribute] + 1
+        slot = np.where(cut < 0, self.offsets[attribute] + branch, lost)
+        slot[(cut >= 0) & ((branch == BELOW) | (branch == ABOVE))] = SUMMED
+        own = np.zeros(1, dtype=np.int64)
+        return tuple(np.concatenate([own, part]) for part in (slot, attribute, cut, branch))  # type: ignore[return-value]
+
+    @cached_property
+    def ways(self) -> tuple[Ints, Ints, Ints]:
+        """For the kernels, of each split: its attribute, its cut, and how many bins its attribute has; (T,) each."""
+        splits = self.splits
+        return splits.attribute, splits.cut, cut_counts(splits)[splits.attribute] + 1
+
+    @cached_property
+    def spent(self) -> Ints:
+        """Attribute that each split leaves nothing of, -1 for a cut: (T,)."""
+        return np.where(self.splits.cut < 0, self.splits.attribute, -1)
+
+    def entries(self, rows: Ints) -> Ints:
+        """Return how much is counted at most of nodes with so many rows (m,), see `splitting.count_cells`."""
+        cuts = cut_counts(self.splits)
+        of_cuts = np.minimum(rows * np.count_nonzero(cuts), cuts.sum())
+        entries: Ints = rows * (1 + np.count_nonzero(cuts == 0) + of_cuts) + self.cells
+        return entries
+
+    def holds(self, arities: tuple[int, ...]) -> bool:
+        """Whether there is a slot for every code."""
+        return all(arity <= width for arity, width in zip(arities, self.widths, strict=True))
+
+    def widened(self, arities: tuple[int, ...]) -> "Layout":
+        """Return a layout that holds every code; what is too narrow at least doubles, but for numbers."""
+        triples = zip(arities, self.widths, self.splits.cuts, strict=True)
+        return Layout(
+            tuple(
+                width if arity <= width else arity if cuts else max(arity, 2 * width)
+                for arity, width, cuts in triples
+            ),
+            self.cuts,
+        )
+
+
+def cut_counts(splits: Splits) -> Ints:
+    """Return the number of cuts of each attribute: (K,)."""
+    return np.array(splits.cuts, dtype=np.int64)

@@ -1,0 +1,156 @@
+"""Rows, what is known of them, and the tree that follows both."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.specification.algorithms import Pruning
+from quercus.trees.ask.query import Desk
+from quercus.trees.growth.incremental.arrays import NONE, Floats
+from quercus.trees.growth.incremental.evidence import Evidence
+from quercus.trees.growth.incremental.growing import GrowingTree, Rules
+from quercus.trees.growth.incremental.layout import Layout
+from quercus.trees.growth.incremental.reading import Standing, flat_tree
+from quercus.trees.growth.sample import ContourTable, Sample
+from quercus.trees.learners.pruning import prune_evidential
+from quercus.trees.tree.encoding import Edges
+from quercus.trees.tree.flat import FlatTree
+
+
+class LiveTree:
+    """The tree of rows that come, and whose labels change; it is brought up to date when it is looked at.
+
+    Parameters
+    ----------
+    arities
+        Number of codes of each attribute that are known before any row; rows may bring more.
+    classes
+        Size of the frame.
+    rules
+        How the tree is grown.
+    small
+        Nodes with fewer rows are grown again rather than updated, see `GrowingTree`.
+    cuts
+        Number of cuts of each attribute, see `quercus.trees.tree.splits`; empty where there are none.
+    edges
+        Cuts in force of each attribute, as many as `cuts` says at most.
+    """
+
+    def __init__(  # noqa: PLR0917 - each has its name at every call
+        self,
+        arities: tuple[int, ...],
+        classes: int,
+        rules: Rules,
+        small: int | None = None,
+        cuts: tuple[int, ...] = (),
+        edges: Edges = (),
+    ) -> None:
+        self.table = ContourTable(classes)
+        self._declared = arities
+        self._arities = arities
+        self._rules = rules
+        self._small = small
+        self._cuts = cuts
+        self._edges = edges
+        self._rows = Evidence(len(arities))
+        self._before: dict[int, tuple[int, bool]] = {}  # contour and openness that the tree still counts
+        self._taken = 0  # rows that the tree has taken up
+        self._tree: GrowingTree | None = None
+        self._flat: FlatTree | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return self._rows.count
+
+    @property
+    def sample(self) -> Sample:
+        """The rows as of now; a later change may write into these arrays."""
+        rows = self._rows
+        return Sample(rows.codes, self._arities, rows.ids, rows.askable, self.table, self._cuts)
+
+    def contour_id(self, row: int) -> int:
+        """Return the number of what is known of a row's class."""
+        return int(self._rows.ids[row])
+
+    def append(self, codes: NDArray[np.integer], contours: Floats) -> None:
+        """Append rows: codes (m, K), none negative, and contours (m, l)."""
+        self._arities = _with_codes(self._arities, codes)
+        self._rows.append(codes, self.table.intern(contours))
+        self._flat = None
+
+    def recode(self, codes: NDArray[np.integer], edges: Edges) -> None:
+        """Replace the codes (n, K) of all rows, and the cuts in force."""
+        self._edges = edges
+        self._rows.recode(codes)
+        self._arities = _with_codes(self._declared, codes)
+        self._fell()
+
+    def learn(self, row: int, contour: Floats | None, *, askable: bool = False) -> None:
+        """Take `contour` (None: the same as before) for what is known of a row; an oracle may be asked or not."""
+        rows = self._rows
+        if row < self._taken:
+            self._before.setdefault(row, (int(rows.ids[row]), bool(self._open(np.array([row]))[0])))
+        rows.askable[row] = askable
+        if contour is not None:
+            rows.ids[row] = self.table.intern(contour[np.newaxis])[0]
+        self._flat = None
+
+    def follow(self, rules: Rules) -> None:
+        """Grow by other rules from now on."""
+        self._rules = rules
+        self._fell()
+
+    @property
+    def flat(self) -> FlatTree:
+        """The tree as arrays."""
+        if self._flat is None:
+            self._flat = flat_tree(self._grown(), self._edges)
+        return self._flat
+
+    def pruned(self, pruning: Pruning) -> FlatTree:
+        """Return the tree as arrays without the splits that its labels do not need; the tree itself stays whole."""
+        return prune_evidential(self.flat, self._grown().leaf_cells(), self.table.contours, pruning)
+
+    def desk(self, ordered: tuple[int, ...]) -> Desk:
+        """Return all that choosing queries needs, see `Desk`; good until the next change."""
+        tree = self._grown()
+        return Desk(self.sample, tree.solver, Standing(tree), ordered)
+
+    def _grown(self) -> GrowingTree:
+        """Return the tree, brought up to date."""
+        if self._tree is not None and not self._tree.layout.holds(self._arities):
+            self._fell()
+        if self._tree is None:
+            layout = Layout((1,) * len(self._arities), self._cuts).widened(self._arities)
+            self._tree = GrowingTree(self._rows, self.table, layout, self._rules, self._small)
+        arrived = np.arange(self._taken, self.count, dtype=np.int32)
+        changed = np.fromiter(self._before, np.int32, len(self._before))
+        before = np.array(list(self._before.values()), np.int32).reshape(-1, 2)
+        rows = np.concatenate([arrived, changed])
+        opened = self._open(rows).astype(np.int8)
+        opened[arrived.size :] -= before[:, 1].astype(np.int8)
+        was = np.concatenate([np.full(arrived.size, NONE, np.int32), before[:, 0]])
+        try:
+            self._tree.take_up(rows, was, opened)
+        except BaseException:  # out of memory or interrupted: half a sweep is no tree
+            self._fell()
+            raise
+        self._taken = self.count
+        self._before.clear()
+        return self._tree
+
+    def _open(self, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+        open_: NDArray[np.bool_] = self._rows.askable[rows] & ~self.table.precise[self._rows.ids[rows]]
+        return open_
+
+    def _fell(self) -> None:
+        """Forget the tree: the next one is grown from all rows."""
+        self._tree = None
+        self._flat = None
+        self._taken = 0
+        self._before.clear()
+
+
+def _with_codes(arities: tuple[int, ...], codes: NDArray[np.integer]) -> tuple[int, ...]:
+    seen = codes.max(axis=0, initial=-1) + 1
+    return tuple(max(a, int(b)) for a, b in zip(arities, seen, strict=True))

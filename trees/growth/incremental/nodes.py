@@ -1,0 +1,237 @@
+"""The tree as growing columns: nodes are numbers, given back when a subtree falls."""
+
+import numpy as np
+
+from quercus.trees.growth.incremental.arrays import NONE, Bools, Ids, Ints
+from quercus.trees.growth.incremental.free_list import FreeNumbers
+from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.tree.splits import Splits
+
+
+class Nodes:
+    """Nodes of a tree, column by column.
+
+    Parameters
+    ----------
+    splits
+        What a node can be split by.
+    classes
+        Size of the frame.
+
+    Attributes
+    ----------
+    width : (T,) number of branches of each split
+    attribute : number of the split, see `quercus.trees.tree.splits`, -1 for a leaf
+    parent, code, depth : where the node stands; -1 for the root's parent and code
+    count : rows
+    open : rows that an oracle may still be asked about
+    stop : why the node is a leaf, as the number of a `Stop`; 0 for an inner node
+    first : first row in the list of a leaf, -1 for none
+    block : block of counts, -1 for none
+    shelf : whether a subtree of the node stands on its shelf, see `quercus.trees.growth.incremental.shelves`
+    kids : where the children of each code stand in `kid`
+    judged : whether the gains were looked at
+    gain_lower, gain_upper : (K,) gain ratio of each candidate attribute, NaN for the others
+    rivals : (T,) splits that may be the best, in bits
+    contested : whether these are two or more
+    silent : whether all labels are vacuous, so that the node predicts as its parent, see
+    `quercus.trees.tree.flat.heard` kid : child at each place, -1 for none theta, belief, plausibility : (l,) see
+    `quercus.trees.tree.node.Node`
+    """
+
+    def __init__(self, splits: Splits, classes: int) -> None:
+        self.width = splits.branches
+        K = len(splits.arities)
+        self.attribute = np.zeros(0, np.int32)
+        self.parent = np.zeros(0, np.int32)
+        self.code = np.zeros(0, np.int32)
+        self.depth = np.zeros(0, np.int32)
+        self.count = np.zeros(0, np.int32)
+        self.open = np.zeros(0, np.int32)
+        self.stop = np.zeros(0, np.int8)
+        self.first = np.zeros(0, np.int32)
+        self.block = np.zeros(0, np.int32)
+        self.shelf = np.zeros(0, bool)
+        self.kids = np.zeros(0, np.int64)
+        self.judged = np.zeros(0, bool)
+        self.gain_lower = np.zeros((0, K))
+        self.gain_upper = np.zeros((0, K))
+        self.rivals = np.zeros((0, (splits.count + 7) // 8), np.uint8)
+        self.contested = np.zeros(0, bool)
+        self.silent = np.zeros(0, bool)
+        self.theta = np.zeros((0, classes))
+        self.belief = np.zeros((0, classes))
+        self.plausibility = np.zeros((0, classes))
+        self._columns = tuple(name for name in vars(self) if name != "width")
+        self._free = FreeNumbers()
+        self.kid = np.zeros(0, np.int32)
+        self._kid_top = 0
+        self._kid_free: dict[int, FreeNumbers] = {}  # places of so many children that were given back
+
+    @property
+    def undecided(self) -> Bools:
+        """Whether a node's split is provisional: it has rivals, and labels could still settle it."""
+        undecided: Bools = (self.attribute >= 0) & (self.open > 0) & self.contested
+        return undecided
+
+    def rivals_of(self, node: int) -> tuple[int, ...]:
+        """Return the splits that may be the best at a node that was judged."""
+        bits = np.unpackbits(self.rivals[node], count=self.width.size)
+        return tuple(np.flatnonzero(bits).tolist())
+
+    @property
+    def taken(self) -> int:
+        """Number of nodes that are not free."""
+        return self.attribute.size - len(self._free)
+
+    def add(self, parent: Ids, code: Ids, depth: Ids) -> Ids:
+        """Return the numbers of new leaves without rows."""
+        while len(self._free) < parent.size:
+            self._more()
+        nodes = self._free.take(parent.size).astype(np.int32)
+        self.attribute[nodes] = NONE
+        self.parent[nodes] = parent
+        self.code[nodes] = code
+        self.depth[nodes] = depth
+        self.count[nodes] = 0
+        self.open[nodes] = 0
+        self.stop[nodes] = 0
+        self.first[nodes] = NONE
+        self.block[nodes] = NONE
+        self.shelf[nodes] = False
+        self.judged[nodes] = False
+        self.contested[nodes] = False
+        return nodes
+
+    def _more(self) -> None:
+        known = self.attribute.size
+        total = max(16, known + known // 2)
+        self._free.give(np.arange(total - 1, known - 1, -1))
+        for name in self._columns:
+            old = getattr(self, name)
+            new = np.zeros((total, *old.shape[1:]), old.dtype)
+            new[:known] = old
+            setattr(self, name, new)
+
+    def split(self, nodes: Ids, attributes: Ids) -> None:
+        """Make nodes inner ones, with no child yet."""
+        widths = self.width[attributes]
+        for width in np.unique(widths).tolist():
+            chosen = nodes[widths == width]
+            places = self._kid_places(width, chosen.size)
+            self.kid[places[:, np.newaxis] + np.arange(width)] = NONE
+            self.kids[chosen] = places
+        self.attribute[nodes] = attributes
+
+    def _kid_places(self, width: int, count: int) -> Ints:
+        free = self._kid_free.setdefault(width, FreeNumbers())
+        missing = count - len(free)
+        if missing > 0:
+            top = self._kid_top + missing * width
+            if top > self.kid.size:
+                grown = np.zeros(16 + top * 3 // 2, np.int32)
+                grown[: self._kid_top] = self.kid[: self._kid_top]
+                self.kid = grown
+            free.give(np.arange(self._kid_top, top, width)[::-1])
+            self._kid_top = top
+        return free.take(count)
+
+    def children(self, nodes: Ids) -> tuple[Ids, Ints]:
+        """Return all children of inner nodes, in order of node and code, and which of `nodes` each is a child of."""
+        widths = self.width[self.attribute[nodes]]
+        first = np.cumsum(widths) - widths
+        which = np.repeat(np.arange(nodes.size), widths)
+        kids = self.kid[self.kids[nodes][which] + np.arange(which.size) - first[which]]
+        there = kids >= 0
+        return kids[there], which[there]
+
+    def below(self, nodes: Ids) -> tuple[Ids, Ids, Ints, Ints]:
+        """Return what stands below nodes, themselves excluded: inner nodes, leaves, and the index of the root of each.
+
+        A leaf among `nodes` is returned as a leaf of its own.
+
+        Returns
+        -------
+        inner, leaves : (a,), (b,) nodes
+        owner : (b,) of each leaf, which of `nodes` it stands below
+        weight : (m,) how many nodes stand below each of `nodes`, itself not counted
+        """
+        owner = np.arange(nodes.size)
+        inner, leaves, owners = [], [], []
+        weight = np.zeros(nodes.size, np.int64)
+        first = True
+        while nodes.size:
+            split = self.attribute[nodes] >= 0
+            leaves.append(nodes[~split])
+            owners.append(owner[~split])
+            nodes, owner = nodes[split], owner[split]
+            if not first:
+                inner.append(nodes)
+            first = False
+            nodes, which = self.children(nodes)
+            owner = owner[which]
+            weight += np.bincount(owner, minlength=weight.size)
+        none = np.zeros(0, np.int32)
+        return (
+            np.concatenate([none, *inner]),
+            np.concatenate([none, *leaves]),
+            np.concatenate([np.zeros(0, np.int64), *owners]),
+            weight,
+        )
+
+    def fold(self, nodes: Ids) -> None:
+        """Make nodes leaves without rows; what was below them is the caller's to `drop`."""
+        inner = nodes[self.attribute[nodes] >= 0]
+        widths = self.width[self.attribute[inner]]
+        for width in np.unique(widths).tolist():
+            self._kid_free[width].give(self.kids[inner[widths == width]])
+        self.attribute[nodes] = NONE
+        self.first[nodes] = NONE
+
+    def detach(self, node: int) -> None:
+        """Cut off what is below an inner node, which becomes a leaf without rows."""
+        self.attribute[node] = NONE
+        self.first[node] = NONE
+
+    def attach(self, node: int, attribute: int, place: int) -> None:
+        """Make a leaf an inner node, with the children that stand from `place` on."""
+        self.attribute[node] = attribute
+        self.kids[node] = place
+
+    def at_place(self, place: int, attribute: int) -> Ids:
+        """Return the children by an attribute that stand from `place` on."""
+        kids = self.kid[place : place + int(self.width[attribute])]
+        return kids[kids >= 0]
+
+    def give_back(self, place: int, attribute: int) -> None:
+        """Give the places of children by an attribute back."""
+        self._kid_free[int(self.width[attribute])].give(np.array([place]))
+
+    def drop(self, nodes: Ids) -> None:
+        """Give nodes back."""
+        self.fold(nodes)
+        self._free.give(nodes)
+
+    def preorder(self, root: int) -> tuple[Ids, Ints]:
+        """Return the nodes of a tree in pre-order, children in order of code, and the index of each one's parent."""
+        return preorder(root, self.attribute, self.width, self.kids, self.kid)
+
+
+@compiled
+def preorder(root: int, split: Ids, width: Ints, kids: Ints, kid: Ids) -> tuple[Ids, Ints]:
+    """See `Nodes.preorder`."""
+    order, above = np.empty(split.shape[0], np.int32), np.empty(split.shape[0], np.int64)
+    waiting, parents = np.empty(split.shape[0], np.int32), np.empty(split.shape[0], np.int64)
+    waiting[0], parents[0] = root, NONE
+    count, left = 0, 1
+    while left > 0:
+        left -= 1
+        node = waiting[left]
+        order[count], above[count] = node, parents[left]
+        if split[node] >= 0:
+            for place in range(kids[node] + width[split[node]] - 1, kids[node] - 1, -1):
+                if kid[place] >= 0:
+                    waiting[left], parents[left] = kid[place], count
+                    left += 1
+        count += 1
+    return order[:count].copy(), above[:count].copy()

@@ -1,0 +1,117 @@
+"""Subtrees that were overtaken, put by in case their split wins again.
+
+Where nothing but noise is left to split, attributes overtake each other again and again. A subtree that falls is put
+on its node's shelf as it stands: inner nodes, counts, solved intervals, but no rows, for these go on to the subtree
+that took its place. When it comes back only the rows that it has not seen are counted into it.
+
+A row keeps its values, and its node keeps its rows as long as it stands. So a subtree on a shelf is wrong in nothing
+but the rows that came since, until what is known of a row of its node changes: then the shelf is cleared.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from quercus.trees.growth.incremental.arrays import Ids
+from quercus.trees.growth.incremental.nodes import Nodes
+
+LEAST_ROOM = 4096  # nodes on all shelves together, however small the tree
+
+
+@dataclass(frozen=True, slots=True)
+class Shelved:
+    """A subtree without its root.
+
+    Parameters
+    ----------
+    place
+        Where the root's children stand in `Nodes.kid`.
+    since
+        It knows the rows with smaller numbers than this, all of them.
+    size
+        Its nodes.
+    """
+
+    place: int
+    since: int
+    size: int
+
+
+class Shelves:
+    """The shelves of all nodes, and a bound on what stands on them.
+
+    Parameters
+    ----------
+    nodes
+        The tree, and what was cut off from it.
+    let_go
+        Gives nodes back, with all that they hold.
+    """
+
+    def __init__(self, nodes: Nodes, let_go: Callable[[Ids], None]) -> None:
+        self._nodes = nodes
+        self._let_go = let_go
+        self._of: dict[int, dict[int, Shelved]] = {}
+        self._age: dict[tuple[int, int], None] = {}  # the longest unused come first
+        self.size = 0
+
+    def put(self, node: int, since: int, size: int) -> None:
+        """Put by what stands below an inner node, and make it a leaf; its rows are the caller's to take."""
+        nodes = self._nodes
+        attribute = int(nodes.attribute[node])
+        self._of.setdefault(node, {})[attribute] = Shelved(int(nodes.kids[node]), since, size)
+        self._age[node, attribute] = None
+        self.size += size
+        nodes.shelf[node] = True
+        nodes.detach(node)
+
+    def take(self, node: int, attribute: int) -> int | None:
+        """Put the subtree of a split back below a leaf; return the first row that it does not know, if there is one.
+
+        None means that there is no such subtree.
+        """
+        if attribute not in self._of.get(node, ()):
+            return None
+        found = self._remove(node, attribute)
+        self._nodes.attach(node, attribute, found.place)
+        return found.since
+
+    def clear(self, nodes: Ids) -> None:
+        """Let go of all on the shelves of these nodes."""
+        with_shelf = nodes[self._nodes.shelf[nodes]].tolist()
+        self._drop([(node, attribute) for node in with_shelf for attribute in self._of[node]])
+
+    def shrink(self, room: int) -> None:
+        """Let go of what was not used for longest until no more than `room` nodes, or `LEAST_ROOM`, are left."""
+        excess = self.size - max(room, LEAST_ROOM)
+        chosen = []
+        for node, attribute in self._age:
+            if excess <= 0:
+                break
+            chosen.append((node, attribute))
+            excess -= self._of[node][attribute].size
+        self._drop(chosen)
+
+    def _drop(self, chosen: list[tuple[int, int]]) -> None:
+        if not chosen:
+            return
+        nodes = self._nodes
+        kids = []
+        for node, attribute in chosen:
+            place = self._remove(node, attribute).place
+            kids.append(nodes.at_place(place, attribute))
+            nodes.give_back(place, attribute)
+        roots = np.concatenate(kids)
+        inner, leaves, _, _ = nodes.below(roots)
+        self._let_go(np.concatenate([roots[nodes.attribute[roots] >= 0], inner, leaves]))
+
+    def _remove(self, node: int, attribute: int) -> Shelved:
+        shelf = self._of[node]
+        found = shelf.pop(attribute)
+        del self._age[node, attribute]
+        self.size -= found.size
+        if not shelf:
+            del self._of[node]
+            self._nodes.shelf[node] = False
+        return found

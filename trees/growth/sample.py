@@ -1,0 +1,212 @@
+"""The rows that a tree grows on, in the shape that makes counting cheap.
+
+Labels are interned: a row holds the number of its contour in a table of distinct contours, so a node's
+statistics are counts of (value, contour) pairs, which add and subtract.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.contour import is_precise, is_vacuous
+from quercus.trees.likelihood.interval import IntervalSolver
+from quercus.trees.tree.splits import Splits
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Ids = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+
+FIRST_ROOM = 16  # contours; room at least doubles
+SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: its multiples are far from one another
+
+
+class ContourTable:
+    """Distinct contours, numbered as they came; it only grows, so a number stays good.
+
+    Contours are distinct when one of their numbers differs, however little.
+
+    Parameters
+    ----------
+    size
+        Number of classes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._size = 0
+        self._contours = np.empty((0, size))
+        self._precise = np.empty(0, dtype=bool)
+        self._vacuous = np.empty(0, dtype=bool)
+        self._solvers: dict[float, tuple[IntervalSolver, int]] = {}
+
+    def intern(self, contours: Floats) -> Ids:
+        """Return the number of each contour (n, l), giving new ones the next numbers, in order."""
+        plain = np.ascontiguousarray(contours, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
+        if not len(plain):
+            return np.empty(0, dtype=np.int32)
+        keys = plain.view(np.dtype((np.void, plain.itemsize * plain.shape[1]))).ravel()
+        first, inverse = _distinct(plain)
+        numbers = np.empty(first.size, dtype=np.int32)
+        fresh: list[int] = []
+        for k in np.argsort(first):  # in the order in which they came
+            row = int(first[k])
+            number = self._numbers.setdefault(keys[row].tobytes(), self.size + len(fresh))
+            if number == self.size + len(fresh):
+                fresh.append(row)
+            numbers[k] = number
+        if fresh:
+            self._append(plain[fresh])
+        ids: Ids = numbers[inverse]
+        return ids
+
+    def _append(self, contours: Floats) -> None:
+        total = self._size + len(contours)
+        if total > len(self._contours):
+            room = max(FIRST_ROOM, 2 * total)
+            for name in ("_contours", "_precise", "_vacuous"):
+                old = getattr(self, name)
+                new = np.empty((room, *old.shape[1:]), old.dtype)
+                new[: self._size] = old[: self._size]
+                setattr(self, name, new)
+        fresh = slice(self._size, total)
+        self._contours[fresh] = contours
+        self._precise[fresh] = is_precise(contours)
+        self._vacuous[fresh] = is_vacuous(contours)
+        self._size = total
+
+    @property
+    def size(self) -> int:
+        """Number of distinct contours, ``d``."""
+        return self._size
+
+    @property
+    def contours(self) -> Floats:
+        """The contours, (d, l)."""
+        return self._contours[: self._size]
+
+    @property
+    def precise(self) -> Bools:
+        """Which contours leave one class, (d,)."""
+        return self._precise[: self._size]
+
+    @property
+    def vacuous(self) -> Bools:
+        """Which contours say nothing, (d,)."""
+        return self._vacuous[: self._size]
+
+    def solver(self, alpha: float) -> IntervalSolver:
+        """Return the solver at level `alpha` over all contours; it remembers what it has solved.
+
+        Solvers of two levels are kept: of the one asked for last, and of level 1, which cuts are chosen by.
+        """
+        solver, known = self._solvers.get(alpha, (None, 0))
+        if solver is None:
+            solver = IntervalSolver(self.contours, alpha)
+        elif known < self.size:
+            solver.extend(self.contours[known:])
+        self._solvers = {level: kept for level, kept in self._solvers.items() if level == 1.0 or alpha == 1.0}
+        self._solvers[alpha] = solver, self.size
+        return solver
+
+
+def _distinct(plain: Floats) -> tuple[Ints, Ints]:
+    """Return where each distinct row of (n, l) occurs first, and which of these each row is.
+
+    Numbers are sorted more quickly than bytes, and distinct rows hardly ever get the same; where some do, bytes decide.
+    """
+    bits = plain.view(np.uint64)
+    factors = (np.arange(2, bits.shape[1] + 2, dtype=np.uint64) * SCRAMBLE) | np.uint64(1)
+    numbers = ((bits ^ (bits >> np.uint64(32))) * factors).sum(axis=1, dtype=np.uint64)
+    _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    if not (bits == bits[first[inverse]]).all():
+        keys = plain.view(np.dtype((np.void, plain.itemsize * plain.shape[1]))).ravel()
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return first, inverse
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """The rows that a tree grows on.
+
+    Parameters
+    ----------
+    codes
+        (n, K) branch codes, each in ``[0, arity)``; best column-major.
+    arities
+        Number of codes of each attribute.
+    ids
+        (n,) number of each row's contour.
+    askable
+        (n,) whether an oracle may still be asked: not yet answered, refused or being asked.
+    table
+        The distinct contours.
+    cuts
+        Number of cuts of each attribute, see `quercus.trees.tree.splits`; empty where there are none.
+    weights
+        (n,) how much each row counts, above 0; None: 1 each.
+    """
+
+    codes: NDArray[np.integer]
+    arities: tuple[int, ...]
+    ids: Ids
+    askable: Bools
+    table: ContourTable
+    cuts: tuple[int, ...] = ()
+    weights: Floats | None = None
+
+    @property
+    def splits(self) -> Splits:
+        """What a node can be split by."""
+        return _splits(self.arities, self.cuts)
+
+    def counts(self, rows: Ints) -> NDArray[Any]:
+        """Return how often each distinct contour occurs among `rows`, or what these weigh: (d,)."""
+        weights = None if self.weights is None else self.weights[rows]
+        counts: NDArray[Any] = np.bincount(self.ids[rows], weights, minlength=self.table.size)
+        return counts
+
+    def weight(self, rows: Ints) -> float:
+        """Return how much `rows` count together."""
+        return float(rows.size if self.weights is None else self.weights[rows].sum())
+
+    def contingency(self, rows: Ints, splits: tuple[int, ...]) -> Mapping[int, Ints]:
+        """Return how often each (branch, contour) pair occurs among `rows`: (branches, d) a split."""
+        d = self.table.size
+        ids = self.ids[rows].astype(np.int64)
+        tables = {}
+        for split in splits:
+            branches = int(self.splits.branches[split])
+            pairs = self.branch(rows, split) * d + ids
+            tables[split] = np.bincount(pairs, minlength=branches * d).reshape(branches, d)
+        return tables
+
+    def branch(self, rows: Ints, split: int) -> Ints:
+        """Return the branch of each of `rows` at a split."""
+        splits = self.splits
+        return splits.branch(split, self.codes[rows, splits.attribute[split]])
+
+    def with_value(self, rows: Ints, split: int, branch: int) -> Ints:
+        """Return those of `rows` that go down this branch of a split."""
+        chosen: Ints = rows[self.branch(rows, split) == branch]
+        return chosen
+
+    def telling(self, rows: Ints, splits: Iterable[int]) -> list[int]:
+        """Return those of `splits` that are candidates at a node with these rows, see `quercus.trees.tree.splits`."""
+        every, sizes = self.splits, {}
+        for k in {int(every.attribute[split]) for split in splits}:
+            sizes[k] = np.bincount(self.codes[rows, k], minlength=self.arities[k])
+        return [split for split in splits if every.telling(split, sizes[int(every.attribute[split])])]
+
+    def candidates(self, rows: Ints) -> Ints:
+        """Return those of `rows` that may be asked about: askable, and not known for certain."""
+        return rows[self.askable[rows] & ~self.table.precise[self.ids[rows]]]
+
+
+@lru_cache(maxsize=64)
+def _splits(arities: tuple[int, ...], cuts: tuple[int, ...]) -> Splits:
+    return Splits(arities, cuts)

@@ -1,0 +1,329 @@
+"""The service's fold: the log goes in event by event, tree and agenda come out.
+
+How the log was cut into calls cannot matter: a state holds the evidence, and tree and agenda are
+functions of all of it. The tree follows the evidence in one sweep (`quercus.trees.growth.incremental`) when it is
+looked at, and what an event cannot have changed is not computed again.
+"""
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.contour import check_contour, check_contours
+from quercus.belief.errors import InvalidInput
+from quercus.belief.evidence import update
+from quercus.belief.rules import check_reliability
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Numeric
+from quercus.specification.model import Specification
+from quercus.trees.ask.query import Asked, Query
+from quercus.trees.ask.strategies.registry import agenda
+from quercus.trees.growth.incremental.growing import Rules
+from quercus.trees.growth.incremental.live_tree import LiveTree
+from quercus.trees.growth.sample import Sample
+from quercus.trees.tree.encoding import (
+    Edges,
+    Encoder,
+    branch_names,
+    check_values,
+    cut_counts,
+    declared_count,
+    edges_in_force,
+)
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """Instances arrived: values (n, K) as of `quercus.trees.tree.encoding`, contours (n, l)."""
+
+    values: Floats
+    contours: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answered:
+    """An oracle answered: `contour` (l,) of instance number `instance`, right with chance `reliability`."""
+
+    instance: int
+    contour: Floats
+    reliability: float
+    asked: Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An oracle could not tell."""
+
+    instance: int
+    asked: Asked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corrected:
+    """What was answered about an instance was wrong: `contour` (l,) stands in the place of all answers to it.
+
+    With None the answers are taken back: what is known is what was pushed, and an oracle may be asked again.
+    """
+
+    instance: int
+    contour: Floats | None
+    reliability: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Respecified:
+    """The model's level, budget or stopping rules changed; its attributes and frame may not."""
+
+    specification: Specification
+
+
+Event = Observed | Answered | Refused | Corrected | Respecified
+
+
+class SpentStateError(RuntimeError):
+    """A state was used after another was grown from it."""
+
+
+class GrowthState:
+    """All that the log says so far, and the tree that follows from it.
+
+    A state is passed on: `grow` hands its columns to the state it returns, and the state it was given is
+    spent.
+
+    Parameters
+    ----------
+    specification
+        In force now.
+    small
+        Nodes with fewer rows are grown again rather than updated; the tree is the same whatever it is. A number
+        fit for the attributes unless given.
+    """
+
+    def __init__(self, specification: Specification, small: int | None = None) -> None:
+        self.specification = specification
+        self.answers = 0
+        self.asked: Asked | None = None
+        self._warmup = np.empty((0, len(specification.attributes)))  # values of the rows that set the bins
+        self._edges = edges_in_force(specification, self._warmup)
+        self._pushed: dict[int, int] = {}  # contour as pushed, of rows that were answered
+        self._live = LiveTree(
+            _declared(specification),
+            specification.frame.size,
+            _rules(specification),
+            small,
+            cuts=cut_counts(specification.attributes),
+            edges=self._edges,
+        )
+        self._splits = sum(max(1, cuts) for cuts in cut_counts(specification.attributes))
+        self._pruned: tuple[FlatTree, Pruning, FlatTree] | None = (
+            None  # of which tree, how, and what came of it
+        )
+        self._spent = False
+
+    @classmethod
+    def initial(cls, specification: Specification) -> "GrowthState":
+        """Return the state of an empty log."""
+        return cls(specification)
+
+    @property
+    def instance_count(self) -> int:
+        """Number of instances."""
+        return self._here().count
+
+    @property
+    def evidence(self) -> Sample:
+        """Codes, labels, and which instances may be asked about."""
+        return self._here().sample
+
+    @property
+    def edges(self) -> Edges:
+        """Inner edges in force of each attribute, see `quercus.trees.tree.encoding.edges_in_force`."""
+        return self._edges
+
+    @property
+    def flat(self) -> FlatTree:
+        """The tree as arrays, pruned as specified; provisional splits stand where the labels do not decide."""
+        whole, pruning = self.whole, self.specification.pruning
+        if pruning is None:
+            return whole
+        if self._pruned is None or self._pruned[0] is not whole or self._pruned[1] != pruning:
+            self._pruned = whole, pruning, self._here().pruned(pruning)
+        return self._pruned[2]
+
+    @property
+    def whole(self) -> FlatTree:
+        """The growing tree as arrays, as it is without pruning: queries are about its nodes."""
+        return self._here().flat
+
+    @property
+    def tree(self) -> Node:
+        """The tree as a value."""
+        return self.flat.tree()
+
+    def agenda(self, limit: int) -> tuple[Query, ...]:
+        """Return up to `limit` queries, in order; never more than the budget has left."""
+        specification = self.specification
+        most = min(limit, specification.budget - self.answers)
+        if most <= 0:
+            return ()
+        return agenda(self._here().desk(_ordered(specification)), self.asked, most, specification.strategy)
+
+    def contour(self, instance: int) -> Floats:
+        """Return what is believed of an instance's class now: (l,)."""
+        live = self._here()
+        contour: Floats = live.table.contours[live.contour_id(instance)]
+        return contour
+
+    @property
+    def encoder(self) -> Encoder:
+        """What turns values into the codes of this tree."""
+        return Encoder(self.specification.attributes, self._edges)
+
+    def names(self, learned: Mapping[int, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+        """Return the name of every branch code of every attribute, given the names of learned values."""
+        return branch_names(self.specification.attributes, self._edges, learned)
+
+    @property
+    def branch_names(self) -> tuple[tuple[str, ...], ...]:
+        """Name of every branch code; learned values are numbered, for their names are not known here."""
+        known, arities = _declared(self.specification), self.evidence.arities
+        learned = {k: [f"learned value {i}" for i in range(arities[k] - known[k])] for k in range(len(known))}
+        return self.names(learned)
+
+    def _here(self) -> LiveTree:
+        if self._spent:
+            raise SpentStateError("this state was grown from; use the one that `grow` returned")
+        return self._live
+
+
+def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
+    """Return the state after `events`; `state` itself is spent.
+
+    Raises
+    ------
+    InvalidInput
+        When an event does not fit the model; then `state` is as it was.
+    SpentStateError
+        When another state was grown from `state` before.
+    """
+    checked = _checked(state, events)
+    grown = copy.copy(state)
+    state._spent = True
+    for kind, run in groupby(checked, type):
+        if kind is Observed:  # rows that came one by one are stored in one piece
+            _observe(grown, [event for event in run if isinstance(event, Observed)])
+            continue
+        for event in run:
+            match event:
+                case Answered():
+                    known = grown.contour(event.instance)
+                    _learn(grown, event.instance, update(known, event.contour, event.reliability).contour)
+                    grown.answers += 1
+                    grown.asked = event.asked
+                case Refused():
+                    grown._live.learn(event.instance, None)
+                    grown.asked = event.asked
+                case Corrected():
+                    _correct(grown, event)
+                case Respecified():
+                    grown.specification = event.specification
+                    grown._live.follow(_rules(event.specification))
+    return grown
+
+
+def _checked(state: GrowthState, events: Iterable[Event]) -> list[Event]:
+    """Return the events with their arrays checked, all before any of them counts."""
+    spec, count = state.specification, state.instance_count
+    checked: list[Event] = []
+    for event in events:
+        match event:
+            case Observed():
+                values = check_values(spec, event.values)
+                contours = check_contours(event.contours, spec.frame.size)
+                if len(values) != len(contours):
+                    raise InvalidInput(
+                        "contours", f"are {len(contours)}, must be one for each of {len(values)} rows"
+                    )
+                count += len(values)
+                checked.append(Observed(values, contours))
+            case Respecified():
+                for name in ("attributes", "frame", "warmup_rows"):
+                    if getattr(spec, name) != getattr(event.specification, name):
+                        raise InvalidInput(name, "cannot change once the model exists")
+                checked.append(event)
+            case _:
+                if not 0 <= event.instance < count:
+                    raise InvalidInput("instance", f"is {event.instance}, there are {count} instances")
+                if isinstance(event, Answered | Refused):
+                    _check_asked(event.asked, state._splits)
+                if not isinstance(event, Refused) and event.contour is not None:
+                    check_contour(event.contour, spec.frame.size, "answer")
+                    check_reliability(event.reliability)
+                checked.append(event)
+    return checked
+
+
+def _check_asked(asked: Asked, splits: int) -> None:
+    for split in (*asked.rivals, *(split for split, _ in asked.path)):
+        if not 0 <= split < splits:
+            raise InvalidInput("asked", f"names attribute {split}, there are {splits}")
+
+
+def _observe(state: GrowthState, events: list[Observed]) -> None:
+    values = np.concatenate([event.values for event in events])
+    spec, live = state.specification, state._live
+    if live.count < spec.warmup_rows:  # the bins may still move
+        state._warmup = np.concatenate([state._warmup, values])[: spec.warmup_rows]
+        edges = edges_in_force(spec, state._warmup)
+        if edges != state._edges:
+            state._edges = edges
+            live.recode(state.encoder.codes(state._warmup[: live.count]), edges)
+    live.append(state.encoder.codes(values), np.concatenate([event.contours for event in events]))
+
+
+def _learn(state: GrowthState, instance: int, contour: Floats) -> None:
+    state._pushed.setdefault(instance, state._live.contour_id(instance))
+    state._live.learn(instance, contour)
+
+
+def _correct(state: GrowthState, event: Corrected) -> None:
+    live = state._live
+    pushed = live.table.contours[state._pushed.get(event.instance, live.contour_id(event.instance))]
+    if event.contour is None:
+        live.learn(event.instance, pushed, askable=True)
+    else:
+        _learn(state, event.instance, update(pushed, event.contour, event.reliability).contour)
+
+
+def _rules(specification: Specification) -> Rules:
+    frugal = specification.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
+    return Rules(
+        specification.alpha,
+        specification.min_instances,
+        specification.max_depth,
+        frugal,
+        specification.prediction_level,
+    )
+
+
+def _ordered(specification: Specification) -> tuple[int, ...]:
+    """Return how many codes of each attribute are in order: the bins of numbers."""
+    return tuple(
+        declared_count(attribute) if isinstance(attribute, Numeric) else 0
+        for attribute in specification.attributes
+    )
+
+
+def _declared(specification: Specification) -> tuple[int, ...]:
+    """Return how many codes each attribute has before any value is learned."""
+    return tuple(
+        declared_count(attribute) + (attribute.missing == "branch") for attribute in specification.attributes
+    )

@@ -1,0 +1,215 @@
+"""The fold of the log for learners that learn again from all evidence, where `quercus.trees.growth.stream` follows it.
+
+A model is a function of the evidence alone: what the rows are, what was said of each, in the order of the log. Labels
+are taken in full: as contours and, for learners that use them, as mass functions.
+"""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput, TotalConflict
+from quercus.belief.evidence import update
+from quercus.belief.label import ClassSet, Label, Masses, contour
+from quercus.belief.mass import MassFunction
+from quercus.belief.rules import dempster, discount
+from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.model import Specification
+from quercus.trees.learners.entropy_model import BeliefEntropyModel
+from quercus.trees.learners.forest import Forest
+from quercus.trees.learners.model import Learned, fit, ignorant
+from quercus.trees.learners.one_against_rest import OneAgainstRest
+from quercus.trees.learners.predicting import TreeModel
+from quercus.trees.learners.table import Floats, Table, consonant
+from quercus.trees.tree.encoding import check_values
+from quercus.trees.tree.flat import FlatTree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What is known of an instance's class: a contour (l,), and a mass function."""
+
+    contour: Floats
+    mass: MassFunction
+
+    @classmethod
+    def of(cls, label: Label, size: int) -> "Known":
+        """Return what a label says; plausibilities stand for their `consonant` mass function."""
+        plausibilities = contour(label, size)
+        match label:
+            case ClassSet(mask):
+                return cls(plausibilities, MassFunction.of(size, {mask: 1.0}))
+            case Masses(mass):
+                return cls(plausibilities, mass)
+            case _:
+                return cls(plausibilities, consonant(plausibilities))
+
+    def after(self, answer: "Known", reliability: float) -> "Known":
+        """Return what is known after an answer, see `quercus.belief.evidence.update` and `combined`."""
+        updated = update(self.contour, answer.contour, reliability)
+        return Known(updated.contour, combined(self.mass, answer.mass, reliability))
+
+
+def combined(known: MassFunction, answer: MassFunction, reliability: float) -> MassFunction:
+    """Return the mass function after an answer.
+
+    A certain answer (one class, reliability 1) replaces what is known. Any other is discounted and combined with it
+    by Dempster's rule; where the two contradict each other wholly, the answer stands alone.
+
+    Examples
+    --------
+    >>> known = MassFunction.of(2, {1: 0.5, 3: 0.5})
+    >>> [(mask, round(m, 3)) for mask, m in combined(known, MassFunction.of(2, {2: 1.0}), 0.5).focal]
+    [(1, 0.333), (2, 0.333), (3, 0.333)]
+    """
+    if reliability == 1.0 and len(answer.focal) == 1 and answer.focal[0][0].bit_count() == 1:
+        return answer
+    weakened = discount(answer, reliability)
+    try:
+        return dempster(known, weakened)
+    except TotalConflict:
+        return weakened
+
+
+class Evidence:
+    """All that the log says of a model.
+
+    Parameters
+    ----------
+    specification
+        In force now; `specification` may be set to another of the same attributes and frame.
+    """
+
+    def __init__(self, specification: Specification) -> None:
+        self.specification = specification
+        self._values: list[Floats] = []
+        self._labels: dict[Label, int] = {}  # number of each different label
+        self._said: list[Known] = []  # by each label, in order of number
+        self._which = array("i")  # number of the label of each instance
+        self._known: dict[int, Known] = {}  # after answers
+
+    def __len__(self) -> int:
+        return len(self._which)
+
+    def observe(self, values: Floats, labels: Sequence[Label]) -> None:
+        """Take instances: values (n, K) as of `quercus.trees.tree.encoding`, and a label each.
+
+        Raises
+        ------
+        InvalidInput
+            When a value is impossible; then nothing is taken.
+        """
+        checked = check_values(self.specification, values)
+        if len(checked) != len(labels):
+            raise InvalidInput("labels", f"are {len(labels)}, must be one for each of {len(checked)} rows")
+        size = self.specification.frame.size
+        for label in dict.fromkeys(labels):
+            if label not in self._labels:
+                known = Known.of(label, size)
+                self._labels[label] = len(self._said)
+                self._said.append(known)
+        self._values.append(checked)
+        self._which.extend(self._labels[label] for label in labels)
+
+    def answer(self, instance: int, label: Label, reliability: float) -> None:
+        """Take an answer about an instance, by its ordinal."""
+        said = Known.of(label, self.specification.frame.size)
+        self._known[instance] = self.known(instance).after(said, reliability)
+
+    def correct(self, instance: int, label: Label | None, reliability: float = 1.0) -> None:
+        """Put an answer in the place of all answers about an instance; None takes them back."""
+        self._known.pop(instance, None)
+        if label is not None:
+            self.answer(instance, label, reliability)
+
+    def known(self, instance: int) -> Known:
+        """Return what is known of an instance's class now.
+
+        Raises
+        ------
+        InvalidInput
+            When there is no such instance.
+        """
+        if not 0 <= instance < len(self):
+            raise InvalidInput("instance", f"is {instance}, there are {len(self)} instances")
+        return self._known.get(instance) or self._said[self._which[instance]]
+
+    def table(self) -> Table | None:
+        """Return the rows and what is known of them, None when there are none.
+
+        A nominal attribute has as many values as were declared or seen.
+        """
+        if not self._which:
+            return None
+        self._values = [np.concatenate(self._values)]
+        values, which = self._values[0], np.array(self._which)
+        contours = np.array([known.contour for known in self._said])[which]
+        for instance, known in self._known.items():
+            contours[instance] = known.contour
+        given = None
+        if self._known or any(isinstance(label, Masses) for label in self._labels):
+            masses = [self._said[number].mass for number in self._which]
+            for instance, known in self._known.items():
+                masses[instance] = known.mass
+            given = tuple(masses)
+        attributes = _seen(self.specification.attributes, values)
+        return Table(values, attributes, contours, np.ones(len(values)), given)
+
+    def learn(self) -> Learned:
+        """Return the model of all evidence, its codes those of the service (see `quercus.trees.tree.encoding`)."""
+        specification = self.specification
+        table = self.table()
+        if table is None:
+            return ignorant(specification.algorithm, specification.attributes, specification.frame.size)
+        return as_served(fit(specification.algorithm, table), specification.attributes)
+
+
+def as_served(model: Learned, declared: tuple[Attribute, ...]) -> Learned:
+    """Return a model that knows nominal values which were not declared, with codes as if it did not.
+
+    A learner gives missing values the code after those of all values. The service's come after the declared ones,
+    and values learned later after them, so that no code ever moves.
+    """
+    match model:
+        case Forest():
+            members = tuple(as_served(member, declared) for member in model.models)
+            return replace(model, models=members, attributes=declared)
+        case OneAgainstRest():
+            trees = tuple(
+                replace(tree, flat=_recoded(tree, declared), attributes=declared) for tree in model.models
+            )
+            return replace(model, models=trees, attributes=declared)
+        case TreeModel():
+            return replace(model, flat=_recoded(model, declared), attributes=declared)
+        case BeliefEntropyModel():  # its branches are classes, whatever the values
+            return replace(model, attributes=declared)
+    raise TypeError(f"{type(model).__name__} is no model that is served")
+
+
+def _recoded(model: TreeModel, declared: tuple[Attribute, ...]) -> FlatTree:
+    flat = model.flat
+    branch = flat.branch.copy()
+    tested = flat.attribute[flat.parent[1:]]
+    for k, (attribute, known) in enumerate(zip(declared, model.attributes, strict=True)):
+        if isinstance(attribute, Nominal) and isinstance(known, Nominal) and attribute.missing == "branch":
+            first, lost = len(attribute.values), len(known.values)
+            here = np.flatnonzero(tested == k) + 1
+            code = branch[here]
+            branch[here] = np.where(code == lost, first, np.where(code >= first, code + 1, code))
+    return replace(flat, branch=branch)
+
+
+def _seen(declared: tuple[Attribute, ...], values: NDArray[np.float64]) -> tuple[Attribute, ...]:
+    """Return the attributes with a placeholder for every value that was learned after the declaration."""
+    found: list[Attribute] = []
+    for attribute, column in zip(declared, values.T, strict=True):
+        if isinstance(attribute, Nominal):
+            count = int(np.nanmax(column, initial=-1)) + 1
+            learned = (f"learned value {i}" for i in range(count - len(attribute.values)))
+            found.append(replace(attribute, values=(*attribute.values, *learned)))
+        else:
+            found.append(attribute)
+    return tuple(found)

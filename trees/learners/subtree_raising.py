@@ -1,0 +1,140 @@
+"""Pruning as C4.5's program does it: collapse, and subtrees that are raised in the place of their parents.
+
+Both stand on Quinlan 1993, chapter 4. A subtree *collapses* that makes no fewer errors on its own rows than a leaf
+would. Then, from the leaves up, a node becomes a leaf, or what stands below its largest branch, where the pessimistic
+number of errors (`quercus.trees.learners.pruning.pessimistic_rate`) does not suffer by more than 0.1. A subtree that is
+raised keeps its tests, and gets all rows of the node that it replaces.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+from quercus.trees.growth.batch import Branching, Leaf, Method, Place, Verdict, grow_tree
+from quercus.trees.learners.pruning import ERROR_SLACK, check_level, leaf, leaf_errors, prune, subtree_errors
+from quercus.trees.rules.dominance import TIE
+from quercus.trees.tree.node import Node, Stop
+
+COLLAPSE_SLACK = 1e-3  # errors; of C4.5's program
+
+Task = tuple[Node, Place]
+
+
+def collapse_errors(tree: Node) -> Node:
+    """Return a tree without the subtrees that make no fewer errors on their rows than a leaf."""
+    return prune(tree, lambda node: _errors_below(node) >= _errors(node) - COLLAPSE_SLACK)
+
+
+def prune_and_raise(tree: Node, place: Place, branching: Branching, rule: Leaf, confidence: float) -> Node:
+    """Return a tree pruned by pessimistic errors, subtrees replaced and raised.
+
+    Parameters
+    ----------
+    tree, place
+        The tree and the rows of its root.
+    branching, rule
+        How rows go down it, and what its nodes predict.
+    confidence
+        Of the pessimistic errors, in (0, 1).
+
+    Raises
+    ------
+    InvalidInput
+        When `confidence` lies outside (0, 1).
+    """
+    check_level(confidence)
+    return _run(_Pruner(branching, rule, confidence), (tree, place))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pruner:
+    branching: Branching
+    rule: Leaf
+    confidence: float
+
+    def pruned(self, node: Node, place: Place) -> Generator[Task, Node, Node]:
+        """Return what becomes of a node; what becomes of another one is what a yield returns."""
+        if node.is_leaf:
+            return node
+        verdict = _verdict(node)
+        places = {
+            branch.code: Place(
+                (*place.path, (branch.attribute, branch.code)), branch.rows, branch.left, branch.weights
+            )
+            for branch in self.branching.branches(place, verdict)
+        }
+        below: dict[int, Node] = {}
+        for code, child in node.children.items():
+            below[code] = yield child, places[code]
+        node = replace(node, children=below)
+        largest = max(below.values(), key=lambda child: child.size)  # of equal ones the first
+        raised = grow_tree(place, _method(largest, place.depth, self.branching, self.rule))
+        alone, whole = leaf_errors(node, self.confidence), subtree_errors(node, self.confidence)
+        above = subtree_errors(raised, self.confidence)
+        if alone <= min(whole, above) + ERROR_SLACK + TIE:
+            return leaf(node)
+        if above <= whole + ERROR_SLACK + TIE:
+            return (yield raised, place)
+        return node
+
+
+def _run(pruner: _Pruner, task: Task) -> Node:
+    """Run the pruner without recursion: a tree may be deeper than Python's stack."""
+    waiting = [pruner.pruned(*task)]
+    result: Node | None = None
+    while True:
+        try:
+            following = next(waiting[-1]) if result is None else waiting[-1].send(result)
+        except StopIteration as done:
+            waiting.pop()
+            result = done.value
+            if not waiting:
+                if result is None:
+                    raise ValueError("a pruner returns a node") from None
+                return result
+        else:
+            waiting.append(pruner.pruned(*following))
+            result = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Replay:
+    """Criterion and stopping of a tree that is there, for other rows."""
+
+    tree: Node
+    depth: int  # of the place where it is put
+
+    def judge(self, place: Place) -> Verdict | None:
+        node = self._at(place)
+        return None if node is None or node.is_leaf else _verdict(node)
+
+    def before(self, place: Place) -> Stop | None:
+        node = self._at(place)
+        return Stop.PRUNED if node is None else node.stop  # none: no row took this branch so far
+
+    def after(self, _place: Place, _verdict: Verdict) -> Stop | None:
+        return None
+
+    def _at(self, place: Place) -> Node | None:
+        node: Node | None = self.tree
+        for _, code in place.path[self.depth :]:
+            node = None if node is None else node.children.get(code)
+        return node
+
+
+def _method(tree: Node, depth: int, branching: Branching, rule: Leaf) -> Method:
+    replay = _Replay(tree, depth)
+    return Method(criterion=replay, branching=branching, stopping=replay, leaf=rule)
+
+
+def _verdict(node: Node) -> Verdict:
+    if node.attribute is None:
+        raise ValueError("a leaf has no split")
+    return Verdict(node.attribute, node.intervals, (node.attribute,), threshold=node.threshold)
+
+
+def _errors(node: Node) -> float:
+    return node.size * (1 - node.theta[node.klass])
+
+
+def _errors_below(node: Node) -> float:
+    return sum(_errors(below) for below, _, _ in node.preorder() if below.is_leaf)

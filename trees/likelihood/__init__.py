@@ -1,0 +1,1 @@
+"""Evidential likelihood and the intervals of entropy that it allows."""

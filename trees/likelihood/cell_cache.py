@@ -1,0 +1,99 @@
+"""What was computed of cells, found again by the cell: bounded in memory, compiled look-up (theory §2)."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.likelihood.solver import sparse
+from quercus.trees.likelihood.solver.stages import Sparse
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Shorts = NDArray[np.int32]
+
+T = TypeVar("T", bound=np.generic)
+
+CELLS = 40_000  # remembered at the most, and
+ENTRIES = 800_000  # entries of theirs (12 bytes each); then all is forgotten
+
+
+class Memo:
+    """Cells over a table of contours, each once, and rows of numbers computed of each."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._start: Ints = np.zeros(65, np.int64)
+        self._columns: Shorts = np.empty(256, np.int32)
+        self._counts: Array = np.empty(256)
+        self._hashes: NDArray[np.uint64] = np.empty(64, np.uint64)
+        self._slots: Shorts = np.full(128, -1, np.int32)
+        self._values: dict[str, Array] = {}
+        self._known: dict[str, NDArray[np.bool_]] = {}
+
+    def forget(self) -> None:
+        """Drop everything but the room: as much will be needed again, and memory stays where it is."""
+        self._size = 0
+        self._slots.fill(-1)
+        for known in self._known.values():
+            known.fill(False)
+
+    @property
+    def cells(self) -> Sparse:
+        """The cells in compressed rows (start, columns, counts, as in `Cells`), in the order in which they came."""
+        return self._start, self._columns, self._counts
+
+    def enter(self, start: Ints, columns: Shorts, counts: Array) -> Ints:
+        """Return the numbers of cells (m,), old or new; columns rise in each. What is older may be forgotten."""
+        self._make_room(len(start) - 1, len(columns))
+        numbers = np.empty(len(start) - 1, np.int64)
+        table = self._slots, self._hashes, *self.cells, self._size
+        self._size = sparse.enter(start, columns, counts, *table, numbers)
+        return numbers
+
+    def recall(self, numbers: Ints, name: str, width: int, compute: Callable[[Ints], Array]) -> Array:
+        """Return what is called `name` of cells, (m, width); `compute` is asked for the cells where it is not known."""
+        values, known = self._rows(name, width)
+        missing = numbers[~known[numbers]]
+        if missing.size:
+            todo = np.unique(missing)
+            values[todo] = compute(todo)
+            known[todo] = True
+        return values[numbers]
+
+    def _make_room(self, cells: int, entries: int) -> None:
+        used = int(self._start[self._size])
+        if self._size > 0 and (self._size + cells > CELLS or used + entries > ENTRIES):
+            self.forget()
+            used = 0
+        if used + entries > len(self._columns):
+            room = max(used + entries, min(2 * (used + entries), ENTRIES))
+            self._columns = grown(self._columns, room)
+            self._counts = grown(self._counts, room)
+        if self._size + cells > len(self._hashes):
+            room = max(self._size + cells, min(2 * (self._size + cells), CELLS))
+            self._start = grown(self._start, room + 1)
+            self._hashes = grown(self._hashes, room)
+            self._slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
+            sparse.place(self._hashes[: self._size], self._slots)
+
+    def _rows(self, name: str, width: int) -> tuple[Array, NDArray[np.bool_]]:
+        room = len(self._hashes)
+        values = self._values.get(name)
+        if values is None:
+            self._values[name], self._known[name] = np.empty((room, width)), np.zeros(room, np.bool_)
+        elif len(values) < room:
+            fresh = np.empty((room, width))
+            fresh[: len(values)] = values
+            known = np.zeros(room, np.bool_)
+            known[: len(values)] = self._known[name]
+            self._values[name], self._known[name] = fresh, known
+        return self._values[name], self._known[name]
+
+
+def grown(array: NDArray[T], room: int) -> NDArray[T]:
+    """Copy of an array, with room for more."""
+    larger: NDArray[T] = np.empty(room, array.dtype)
+    larger[: len(array)] = array
+    return larger

@@ -1,0 +1,47 @@
+"""Compiled kernels: how little and how much of each class the likelihood cut allows, many problems at once."""
+
+import numpy as np
+
+from quercus.trees.likelihood.solver.class_extent import least_of_class
+from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.kernels import Array
+from quercus.trees.likelihood.solver.problem import Ints, Shorts, rescale, take
+from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
+from quercus.trees.likelihood.solver.separable import split
+from quercus.trees.likelihood.solver.sets import bound_separable
+
+HAIR = 1e-9  # nats; least depth of a cut whose extent is asked for
+
+
+@compiled
+def bound_counts(
+    table: Array,
+    start: Ints,
+    columns: Shorts,
+    counts: Array,
+    wanted: Ints,
+    estimates: Array,
+    alpha: float,
+    bounds: Array,
+) -> None:
+    """Write proven lower and upper bounds (m, 2 l) of the class probabilities over the likelihood cuts of `wanted`."""
+    l = table.shape[1]
+    n, m, point = np.empty(l), np.empty(l), np.empty(l)
+    for i in range(wanted.shape[0]):
+        theta = estimates[i, :l]
+        if (
+            alpha < 1.0
+            and split(table, columns, counts, start[wanted[i]], start[wanted[i] + 1], n, m)
+            and bound_separable(n, m, alpha, theta, HAIR, bounds[i], point)
+        ):
+            continue
+        P, w = take(table, start, columns, counts, wanted[i])
+        P = rescale(P, theta)
+        if alpha == 1.0 and estimates[i, l + 1] > 0.0:  # the maximiser alone
+            bounds[i, :l] = bounds[i, l:] = theta
+            continue
+        # where the maximisers are many and alone in the cut, a hair more of it keeps the programs away from rounding
+        c = min(np.log(alpha) - w.sum() * (estimates[i, l] + plain_sums(w.shape[0], l) + rounding(l)), -HAIR)
+        for j in range(l):
+            bounds[i, j] = min(max(least_of_class(P, w, c, theta, j, 1.0, point), 0.0), theta[j])
+            bounds[i, l + j] = max(min(-least_of_class(P, w, c, theta, j, -1.0, point), 1.0), theta[j])

@@ -1,0 +1,198 @@
+"""How far one class reaches over the likelihood cut: bounds of its probability, proven (theory §2).
+
+The least value of ``q . theta`` over ``{theta in the simplex : l(theta) >= c}`` has ``q = mu g + nu`` on its support,
+``g`` the gradient of ``l``. Newton's method finds it from the quadratic model of ``l`` at its maximiser. Whatever it
+finds, the tangent of ``l`` there proves a bound: ``l(t) <= l(y) + g . t - W``, so for every ``mu >= 0``
+
+    ``q . t >= min_k (q_k - mu g_k) + mu (W + c - l(y))``  on the whole cut.
+
+Where both agree, that is the answer; elsewhere (rarely) the interior-point method of `cut` finishes.
+"""
+
+import numpy as np
+
+from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.cut import minimise_over_cut
+from quercus.trees.likelihood.solver.descent import eliminate
+from quercus.trees.likelihood.solver.kernels import Array, derivatives, factor, loglik, solve
+
+CLOSE = 1e-10  # between the value found and its proof
+SUPPORT = 1e-7  # a class with less is at 0
+STEPS = 20
+NONE = -1
+DUST = 4e-16  # rounding of a proof, relative to its terms
+
+
+@compiled
+def project(A: Array, one: Array, x: Array) -> float:
+    """Solve ``A y = x - nu 1`` with ``sum y = 0`` in place of `x`, given the factor of `A` and ``A^-1 1``."""
+    solve(A, x)
+    nu = x.sum() / one.sum()
+    for r in range(x.shape[0]):
+        x[r] -= nu * one[r]
+    return float(nu)
+
+
+@compiled
+def quadratic_start(P: Array, w: Array, c: float, theta: Array, j: int, sign: float, y: Array) -> float:
+    """Write the least point of ``sign theta_j`` in the quadratic model of the cut at its maximiser into `y`.
+
+    With ``a = W - g`` and ``H`` the negative Hessian, both at `theta`, the model is ``a . d + d' H d / 2 <= -c``.
+    Returns the multiplier ``mu``, 0 where the model has none.
+    """
+    l = theta.shape[0]
+    keep = np.empty(l, np.int64)
+    m = 0
+    for k in range(l):
+        if theta[k] > SUPPORT or k == j:
+            keep[m] = k
+            m += 1
+    g = np.empty(l)
+    H = np.empty((l, l))
+    derivatives(P, w, theta, g, H)
+    W = w.sum()
+    A = np.empty((m, m))
+    one = np.ones(m)
+    q = np.zeros(m)
+    a = np.empty(m)
+    for r in range(m):
+        for s in range(m):
+            A[r, s] = H[keep[r], keep[s]]
+        a[r] = max(W - g[keep[r]], 0.0)
+        if keep[r] == j:
+            q[r] = sign
+    factor(A)
+    for r in range(m):
+        if A[r, r] > 1e60:
+            return 0.0
+    solve(A, one)
+    down = q.copy()
+    away = a.copy()
+    project(A, one, down)
+    project(A, one, away)
+    size = 0.0
+    rest = 0.0
+    for r in range(m):
+        size += q[r] * down[r]
+        rest += a[r] * away[r]
+    if not size > 0.0:
+        return 0.0
+    scale = np.sqrt((rest - 2.0 * c) / size)
+    t = 1.0
+    for r in range(m):
+        d = -scale * down[r] - away[r]
+        if d < 0.0:
+            t = min(t, -0.95 * theta[keep[r]] / d)
+    y[:] = 0.0
+    total = 0.0
+    for r in range(m):
+        y[keep[r]] = theta[keep[r]] + t * (-scale * down[r] - away[r])
+        total += y[keep[r]]
+    if not y[j] > 0.0:
+        return 0.0
+    for k in range(l):
+        y[k] /= total
+    return float(1.0 / scale)
+
+
+@compiled
+def newton(P: Array, w: Array, c: float, j: int, sign: float, y: Array, mu: float) -> float:
+    """Proven lower bound of ``sign theta_j`` over the cut, from a start `y` with multiplier `mu`; -inf: not found."""
+    l = y.shape[0]
+    W = w.sum()
+    g = np.empty(l)
+    H = np.empty((l, l))
+    keep = np.empty(l, np.int64)
+    matrix = np.empty((l + 2, l + 2))
+    right = np.empty(l + 2)
+    nu = np.inf
+    for _ in range(STEPS):
+        value = derivatives(P, w, y, g, H)
+        if not np.isfinite(value):
+            return -np.inf
+        low = np.inf
+        for k in range(l):
+            low = min(low, (sign if k == j else 0.0) - mu * g[k])
+        low += mu * (W + c - value)
+        low -= DUST * (1.0 + mu * (W + abs(c) + abs(value)))
+        if abs(sign * y[j] - low) <= CLOSE:
+            return float(low)
+        m = 0
+        for k in range(l):
+            if y[k] > 0.0:
+                keep[m] = k
+                m += 1
+        if m < 2:
+            return -np.inf
+        if nu == np.inf:
+            nu = 0.0
+            for r in range(m):
+                nu += ((sign if keep[r] == j else 0.0) - mu * g[keep[r]]) / m
+        A = matrix[: m + 2, : m + 2]
+        d = right[: m + 2]
+        A[:] = 0.0
+        for r in range(m):
+            p = keep[r]
+            for s in range(m):
+                A[r, s] = mu * H[p, keep[s]]
+            A[r, m] = A[m, r] = -g[p]
+            A[r, m + 1] = A[m + 1, r] = -1.0
+            d[r] = mu * g[p] + nu - (sign if p == j else 0.0)
+        d[m] = value - c
+        d[m + 1] = 0.0
+        if not eliminate(A, d):
+            return -np.inf
+        t = 1.0
+        last = NONE
+        for r in range(m):
+            if y[keep[r]] + t * d[r] <= 0.0:
+                t = -y[keep[r]] / d[r]
+                last = keep[r]
+        if last >= 0 and t > 0.5:  # nearly there: it belongs at 0
+            if last == j:
+                return -np.inf
+        else:
+            last = NONE
+            t = min(1.0, 0.9 * t) if t < 1.0 else 1.0
+        total = 0.0
+        for r in range(m):
+            y[keep[r]] = 0.0 if keep[r] == last else y[keep[r]] + t * d[r]
+            total += y[keep[r]]
+        for r in range(m):
+            y[keep[r]] /= total
+        mu = max(mu + t * d[m], 0.2 * mu)
+        nu += t * d[m + 1]
+    return -np.inf
+
+
+@compiled
+def least_of_class(P: Array, w: Array, c: float, theta: Array, j: int, sign: float, y: Array) -> float:
+    """Proven lower bound of ``sign theta_j`` over the cut (`sign` 1: how little, -1: how much it may be).
+
+    ``P @ theta`` must be 1 in every row, `theta` the maximiser; `y` is scratch (l,).
+    """
+    l = theta.shape[0]
+    if sign > 0.0:
+        if theta[j] <= 0.0:
+            return 0.0
+        if theta[j] < 1.0:  # without the class altogether?
+            for k in range(l):
+                y[k] = 0.0 if k == j else theta[k] / (1.0 - theta[j])
+            if loglik(P, w, y) >= c:
+                return 0.0
+    else:
+        for k in range(l):
+            y[k] = 1.0 if k == j else 0.0
+        if loglik(P, w, y) >= c:
+            return -1.0
+    mu = quadratic_start(P, w, c, theta, j, sign, y)
+    if mu > 0.0:
+        bound = newton(P, w, c, j, sign, y, mu)
+        if bound > -np.inf:
+            return bound
+    cost = np.zeros(l)
+    cost[j] = sign
+    for k in range(l):
+        y[k] = 0.9 * theta[k] + 0.1 / l
+    bound, _ = minimise_over_cut(P, w, c, cost, np.zeros(l), np.ones(l), y, np.inf)
+    return float(bound)

@@ -1,0 +1,175 @@
+"""Where the entropy is extreme over a likelihood cut, and how wide it stays without one row (theory §3.3).
+
+Notation as in `leave_one_out`. Nothing here needs to be the true extreme: any two points of a cut prove that its
+interval is at least as wide as their entropies differ. The better the points, the fewer problems must be solved.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.likelihood.solver.cut import minimise_over_cut
+from quercus.trees.likelihood.solver.descent import descend, entropy, multiplier_at, settle, to_boundary
+from quercus.trees.likelihood.solver.kernels import Array, loglik, maximise
+from quercus.trees.likelihood.solver.leave_one_out import highest_without, known_ends, move
+from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
+
+MINIMA = 4  # local minima followed
+LEARNT = 8  # with those that were learnt
+SAME = 1e-6  # points nearer to each other are one
+LN2 = float(np.log(2.0))
+REACHED = 1e-8  # nats; a local minimum this near to the least entropy is the global one
+
+
+def greatest_point(
+    P: Array, w: Array, c: float, theta: Array, near: Array | None = None
+) -> tuple[Array, float]:
+    """Point of the greatest entropy over ``l >= c``, and its multiplier; positive where only its neighbourhood is.
+
+    `near` is a guess.
+    """
+    l = P.shape[1]
+    uniform = np.full(l, 1.0 / l)
+    if loglik(P, w, uniform) >= c:
+        return uniform, 0.0
+    x = np.empty(l)
+    for aim in (uniform,) if near is None else (near, uniform):
+        to_boundary(P, w, c, theta, aim, x)
+        mu = multiplier_at(P, w, x)
+        if mu < 0.0:
+            mu = settle(P, w, c, x, mu)
+        if mu < 0.0:
+            return x, mu
+    guess = 0.5 * (theta + x)
+    minimise_over_cut(P, w, c, np.empty(0), np.zeros(l), np.ones(l), guess, np.inf)
+    to_boundary(P, w, c, theta, guess, x)
+    mu = min(multiplier_at(P, w, x), 0.0)
+    return x, settle(P, w, c, x, mu) or 1.0
+
+
+class Minima:
+    """Local minima of the entropy over ``l >= c``, the lowest first: points (l,) with their multipliers."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[float, Array, float]] = []
+
+    def add(self, x: Array, mu: float, most: int = MINIMA) -> bool:
+        """Keep `x` if it is new, and among the `most` lowest."""
+        if not mu > 0.0 or any(np.abs(x - y).max() <= SAME for _, y, _ in self.found):
+            return False
+        self.found.append((float(entropy(x)), x.copy(), mu))
+        self.found.sort(key=lambda entry: entry[0])
+        del self.found[most:]
+        return True
+
+    @property
+    def least(self) -> float:
+        """The least entropy, in nats; infinite when nothing was found."""
+        return self.found[0][0] if self.found else np.inf
+
+    def search(self, P: Array, w: Array, c: float, theta: Array, lower: float) -> None:
+        """Go down from `theta`, and look on its other side; from the sides of the vertices until `lower` is reached."""
+        x = theta.copy()
+        self.add(x, descend(P, w, c, c, theta, x)[1])
+        for _, y, _ in self.found[:]:
+            self.add(*settled(P, w, c, theta, 2.0 * theta - y))
+        for aim in np.eye(len(theta)):
+            if self.least <= lower + REACHED:
+                break
+            to_boundary(P, w, c, theta, aim, x)
+            self.add(x, descend(P, w, c, c, theta, x)[1])
+
+
+def settled(P: Array, w: Array, c: float, theta: Array, aim: Array) -> tuple[Array, float]:
+    """Local minimum near where the ray from `theta` to `aim` leaves the cut, and its multiplier; 0 for none."""
+    x = np.empty_like(theta)
+    to_boundary(P, w, c, theta, aim, x)
+    mu = multiplier_at(P, w, x)
+    return x, settle(P, w, c, x, mu) if mu > 0.0 else 0.0
+
+
+class LeaveOneOut:
+    """A child, and how wide its entropy interval stays, at the least, without one row of each of its contours.
+
+    Parameters
+    ----------
+    contours : (n, l) distinct, none constant
+    counts : (n,) how many rows have each, 1 or more
+    level : ``ln alpha``, below 0
+    lower : least entropy of the child, bits
+    """
+
+    def __init__(self, contours: Array, counts: NDArray[np.int64], level: float, lower: float) -> None:
+        w = counts.astype(np.float64)
+        theta, worst = maximise(contours, w)
+        self._problem = (contours / (contours @ theta)[:, np.newaxis], w, level)
+        self._tops, self._low, self._high = np.empty((3, len(counts)))
+        highest_without(*self._problem[:2], theta, worst, self._tops)
+        known_ends(*self._problem, theta, self._tops, self._low, self._high)
+        self._top, mu = greatest_point(*self._problem, theta)
+        if mu <= 0.0:
+            move(*self._problem, self._top, mu, self._tops, True, self._high)
+        self._minima = Minima()
+        if lower > 0.0:
+            self._minima.search(*self._problem, theta, lower * LN2)
+        for _, x, mu in self._minima.found:
+            move(*self._problem, x, mu, self._tops, False, self._low)
+
+    def widths(self, which: slice = slice(None)) -> Array:
+        """Widths without one row of each of some contours, at the least, in bits; they grow as more is found out."""
+        return np.maximum(self._high[which] - self._low[which], 0.0) / LN2
+
+    def _without(self, k: int) -> tuple[tuple[Array, Array, float], Array]:
+        """Problem and maximiser without one row of contour `k`; the level is 0 where the cut is but a point."""
+        P, counts, level = self._problem
+        counts = counts.copy()
+        counts[k] -= 1.0
+        left = counts > 0.0
+        P, w = P[left], counts[left]
+        if not len(w):
+            return (P, w, 0.0), self._top
+        theta, worst = maximise(P, w)
+        level = min(level + w.sum() * (worst + plain_sums(*P.shape) + rounding(P.shape[1])), 0.0)
+        return (P / (P @ theta)[:, np.newaxis], w, level), theta
+
+    def refine(self, k: int) -> bool:
+        """Find better points for contour `k`, with all rows looked at; True: for other contours too."""
+        problem, theta = self._without(k)
+        known = len(self._minima.found)
+        if not len(problem[1]):
+            self._low[k], self._high[k] = 0.0, np.log(len(theta))
+        elif problem[2] < 0.0:
+            top, _ = greatest_point(*problem, theta, self._top)
+            self._high[k] = max(self._high[k], entropy(top))
+            self._low[k] = min(self._low[k], self._least(problem, theta))
+        return len(self._minima.found) > known
+
+    def _least(self, problem: tuple[Array, Array, float], theta: Array) -> float:
+        """Least entropy found."""
+        P, w, level = problem
+        with np.errstate(divide="ignore"):
+            at_vertices = w @ np.log(P)
+        if at_vertices.max() >= level:
+            return 0.0
+        near = Minima()
+        for _, start, mu in self._minima.found:
+            x = start.copy()
+            near.add(x, settle(P, w, level, x, mu))
+        if not near.found:
+            x = theta.copy()
+            near.add(x, descend(P, w, level, level, theta, x)[1])
+            self._adopt(near)
+        return float(min(entropy(theta), near.least))
+
+    def learn(self, k: int, lower: float) -> None:
+        """Look for the point that reaches `lower` (bits) without a row of contour `k`, which `refine` has missed."""
+        problem, theta = self._without(k)
+        if len(problem[1]) and problem[2] < 0.0 < lower:
+            near = Minima()
+            near.search(*problem, theta, lower * LN2)
+            self._adopt(near)
+
+    def _adopt(self, near: Minima) -> None:
+        """Let the lowest of some minima without one row bound the others."""
+        for _, x, mu in near.found[:1]:
+            if self._minima.add(x, mu, LEARNT):
+                move(*self._problem, x, mu, self._tops, False, self._low)

@@ -1,0 +1,138 @@
+"""Entropy interval of the maximisers of the evidential likelihood: the case ``alpha = 1`` (theory §2).
+
+Either the maximiser is unique, and the interval a point; or the maximisers form a polytope
+``{theta >= 0 : P theta = v, zero off the active classes}``, whose least entropy is at a vertex and whose greatest is
+a smooth convex program in as many variables as the polytope has dimensions.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations, islice
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.likelihood.maximiser import RANK, Array, active
+from quercus.trees.likelihood.solver import descent, search
+from quercus.trees.likelihood.solver.enclosure import largest_move
+from quercus.trees.likelihood.solver.rounding_bounds import drift, wobble
+
+VERTEX_LIMIT = 20_000  # bases tried before the search for the least vertex falls back to branch and bound
+BATCH = 2_000  # bases tried at once
+FLAT = 1e-9  # the thin level set searched then: l >= maximum - FLAT, or what rounding makes of it
+NARROW = 0.1  # of the box around the maximisers: a wider side belongs to a free direction
+
+
+def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple[float, float, float]:
+    """Least and greatest entropy (nats) over the maximisers, and a bound of their error.
+
+    The bound holds as far as the rank of the equations is told right (`likelihood.RANK`): it covers the rounding of
+    ``v`` and of the inactive classes.
+
+    Parameters
+    ----------
+    P, w : (n, l), (n,) with ``P @ theta = 1`` in every row
+    theta : (l,) a maximiser up to rounding
+    slack : nats by which ``theta`` may fall short of the maximum, and the cut below it
+    """
+    classes = active(P, w, theta)
+    # every maximiser t has sum_i r_i (p_i . t - 1)^2 <= 2 slack (see `enclosure.outer_box`), whence the weights of rows
+    weights = w / (
+        1.0 + 2.0 / 3.0 * np.array([largest_move(p, slack / each) for p, each in zip(P, w, strict=True)])
+    )
+    A = np.vstack([np.sqrt(weights / w.sum())[:, None] * P[:, classes], np.ones(len(classes))])
+    _, values, rows = np.linalg.svd(A, full_matrices=True)
+    rank = int((values > RANK * values[0]).sum())
+    if rank == len(classes):
+        value = descent.entropy(theta)
+        return value, value, max(drift(P, w, theta, slack))
+    error = float(wobble(P, w, theta, slack, NARROW))
+    centre = theta[classes] / theta[classes].sum()
+    off = np.sqrt(2.0 * slack / w.sum()) + 1.0 - theta[classes].sum()  # how far A t may be from A centre
+    upper, upper_gap = greatest(A, centre, rows[rank:].T, off)
+    lower, lower_gap = least(A, centre, rank, off)
+    if lower_gap < 0.0:
+        lower, lower_gap = searched(P, w, theta, A, centre, slack)
+    return min(lower, upper), upper, error + max(upper_gap, lower_gap)
+
+
+def h(x: Array) -> Array:
+    """``-x ln x``, 0 at 0."""
+    x = np.maximum(x, 0.0)
+    return np.asarray(-x * np.log(np.where(x > 0.0, x, 1.0)))
+
+
+def greatest(A: Array, centre: Array, null: Array, off: float) -> tuple[float, float]:
+    """Maximise the entropy over ``{centre + null y >= 0}`` by damped Newton steps; value and proven gap (nats).
+
+    The gap is that of the dual: for every ``u = A' y``, entropy is at most ``ln sum exp(u) - u . t``, and ``u . t`` is
+    within ``|y| off`` of ``u . centre``.
+    """
+    x = np.maximum(centre, 1e-300)
+    for _ in range(100):
+        gradient = -null.T @ (np.log(x) + 1.0)
+        hessian = (null / x[:, None]).T @ null
+        step = null @ np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+        shrinking = step < 0.0
+        with np.errstate(over="ignore"):  # a step that hardly shrinks anything may be as long as it likes
+            longest = 0.95 * float(np.min(-x[shrinking] / step[shrinking])) if shrinking.any() else 1.0
+        t = min(1.0, longest)
+        while t > 1e-12 and h(x + t * step).sum() < h(x).sum():
+            t *= 0.5
+        if t <= 1e-12 or np.abs(step).max() < 1e-15:
+            break
+        x = np.maximum(x + t * step, 1e-300)
+    value = float(h(x).sum())
+    y = np.linalg.lstsq(A.T, np.log(np.maximum(x, 1e-12)), rcond=RANK)[0]
+    u = A.T @ y
+    bound = float(np.log(np.exp(u - u.max()).sum()) + u.max() - u @ centre + np.linalg.norm(y[:-1]) * off)
+    return value, max(bound - value, 0.0)
+
+
+def least(A: Array, centre: Array, rank: int, off: float) -> tuple[float, float]:
+    """Least entropy over the maximisers, at a vertex; value and proven gap (nats), -1 where vertices are too many."""
+    _, first = np.unique(A, axis=1, return_index=True)  # of identical classes one carries it all
+    columns = np.sort(first)
+    if comb(len(columns), rank) > VERTEX_LIMIT:
+        return 0.0, -1.0
+    q, r = np.linalg.qr(A)
+    target = q.T @ (A @ centre)
+    best = low = float(h(centre).sum())
+    for chosen in batches(combinations(columns.tolist(), rank)):
+        U, values, V = np.linalg.svd(np.moveaxis(r[:, chosen], 1, 0), full_matrices=False)
+        basis = values[:, -1] > RANK * np.linalg.norm(r, 2)
+        U, values, V = U[basis], values[basis], V[basis]
+        z = np.einsum("bij,i->bj", U, target)
+        x = np.einsum("bji,bj->bi", V, z / values)
+        away = np.linalg.norm(np.einsum("bij,bj->bi", U, z) - target, axis=1)
+        move = (off / values[:, -1])[:, None]
+        may = ((x > -move - 1e-9) & (away < off + 1e-9)[:, None]).all(axis=1)
+        is_vertex = may & (x > -1e-9).all(axis=1) & (away < 1e-7)
+        x, move = np.clip(x, 0.0, 1.0), np.minimum(move, 1.0)
+        below = np.minimum(h(np.maximum(x - move, 0.0)), h(np.minimum(x + move, 1.0)))
+        below = np.minimum(below, h(x)).sum(axis=1)
+        best = min(best, float(h(x[is_vertex]).sum(axis=1).min(initial=best)))
+        low = min(low, float(below[may].min(initial=low)))
+    return best, best - low
+
+
+def batches(bases: Iterator[tuple[int, ...]]) -> Iterator[NDArray[np.intp]]:
+    """Cut an iteration into arrays (batch, rank)."""
+    while chosen := list(islice(bases, BATCH)):
+        yield np.array(chosen)
+
+
+def searched(P: Array, w: Array, theta: Array, A: Array, centre: Array, slack: float) -> tuple[float, float]:
+    """Least entropy by branch and bound over a thin level set around too many vertices; value and proven gap (nats)."""
+    flat = max(FLAT, 4.0 * slack)
+    low, _, _ = search.least_entropy(np.ascontiguousarray(P), w, -flat, -0.5 * flat, theta, 0.0, 1e-7, 2_000)
+    x, value = centre, float(h(centre).sum())
+    _, r = np.linalg.qr(A)
+    for _ in range(20):  # walk down to a vertex, to have a member of the set itself
+        from scipy.optimize import linprog  # noqa: PLC0415  (40 MB of memory that hardly any model needs)
+
+        found = linprog(-np.log(np.maximum(x, 1e-12)), A_eq=r, b_eq=r @ centre, bounds=(0.0, 1.0))
+        if not found.success or h(found.x).sum() >= value - 1e-12:
+            break
+        x, value = found.x, float(h(found.x).sum())
+    return value, max(value - low, 0.0)

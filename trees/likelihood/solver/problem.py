@@ -1,0 +1,382 @@
+"""Compiled kernels: whole entropy-interval problems, one after another, without Python in between (theory §2).
+
+Notation as in `kernels`. A problem is a count vector over a table of distinct contours, scaled to maximum 1, none of
+them constant. What can be told without computing is told first: a vertex inside the level set makes the minimum 0, the
+uniform point inside it the maximum ``ln l``; precise labels have a solution of one parameter (`precise`).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.likelihood.solver.boxes import bound_in_box, falling
+from quercus.trees.likelihood.solver.cells import ends_of_counts, sort_positive
+from quercus.trees.likelihood.solver.compiled import compiled, inlined
+from quercus.trees.likelihood.solver.descent import entropy, leap, multiplier_at
+from quercus.trees.likelihood.solver.enclosure import outer_box, tighten
+from quercus.trees.likelihood.solver.kernels import Array, excess, factor, maximise
+from quercus.trees.likelihood.solver.precise import MOST, ROUNDING, least_entropy_of_counts
+from quercus.trees.likelihood.solver.precise import SHARP as SHARP_PRECISE
+from quercus.trees.likelihood.solver.rounding_bounds import SAME, blur, near_ends, rounding, sure_excess
+from quercus.trees.likelihood.solver.search import MARGIN, greatest_entropy, least_entropy
+from quercus.trees.likelihood.solver.separable import ROWS, maximise_separable, split
+from quercus.trees.likelihood.solver.sets import solve_separable
+
+Ints = NDArray[np.int64]
+Shorts = NDArray[np.int32]
+
+TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spent first
+SOLVED, SEARCH, MAXIMISERS = 0, 1, 2  # states of a problem
+FINE = 1e-14  # KKT excess of a maximiser in closed form that is good enough
+SHARP = 8.0  # a cut nearer to the maximum than this many rounding errors is searched no further than its ellipsoid
+NEAR = 1e-3  # part of the weight, nats at most; a cut so near to the maximum is worth few boxes if these prove `SAME`
+BLURRED = 1e4  # rounding errors of the likelihood; a cut nearer than these is worth no more in any case
+FEW = 100  # boxes; more of them fight rounding
+
+
+@compiled
+def heirs(P: Array) -> Ints:
+    """Return of each class the one that may take its place at a minimum: itself, unless another dominates it.
+
+    Moving the probability of a class onto one that is as plausible in every row (of equals, the first stays) loses no
+    likelihood and, since ``-x ln x`` is subadditive, no entropy is gained.
+    """
+    n, l = P.shape
+    heir = np.arange(l)
+    for j in range(l):
+        for k in range(l):
+            if k == j or heir[k] != k:
+                continue
+            below = True
+            equal = True
+            for i in range(n):
+                if P[i, j] > P[i, k]:
+                    below = False
+                    break
+                if P[i, j] < P[i, k]:
+                    equal = False
+            if below and (not equal or k < j):
+                heir[j] = k
+                break
+    for j in range(l):
+        while heir[heir[j]] != heir[j]:
+            heir[j] = heir[heir[j]]
+    return heir
+
+
+@compiled
+def is_precise(P: Array) -> bool:
+    """Tell whether every row leaves one class."""
+    n, l = P.shape
+    for i in range(n):
+        some = 0
+        for j in range(l):
+            if P[i, j] > 0.0:
+                some += 1
+        if some > 1:
+            return False
+    return True
+
+
+@compiled
+def rescale(P: Array, theta: Array) -> Array:
+    """Return the rows divided by ``p . theta``, so that ``P @ theta`` is 1 and ``l(theta)`` 0."""
+    n, l = P.shape
+    scaled = np.empty((n, l))
+    for i in range(n):
+        v = 0.0
+        for j in range(l):
+            v += P[i, j] * theta[j]
+        for j in range(l):
+            scaled[i, j] = P[i, j] / v
+    return scaled
+
+
+@compiled
+def without_dominated(P: Array, theta: Array) -> tuple[Array, Array]:
+    """Return the columns of the undominated classes (n, m), rescaled, and a maximiser over these (m,)."""
+    n, l = P.shape
+    heir = heirs(P)
+    place = np.zeros(l, np.int64)
+    m = 0
+    for j in range(l):
+        if heir[j] == j:
+            place[j] = m
+            m += 1
+    Q = np.empty((n, m))
+    x = np.zeros(m)
+    total = theta.sum()
+    for j in range(l):
+        s = place[heir[j]]
+        x[s] += theta[j] / total
+        if heir[j] == j:
+            for i in range(n):
+                Q[i, s] = P[i, j]
+    return rescale(Q, x), x
+
+
+@compiled
+def take(table: Array, start: Ints, columns: Shorts, counts: Array, problem: int) -> tuple[Array, Array]:
+    """Return the contours of one problem (n, l), and how often each occurs (n,)."""
+    first = start[problem]
+    n = start[problem + 1] - first
+    P = np.empty((n, table.shape[1]))
+    w = np.empty(n)
+    for i in range(n):
+        for j in range(table.shape[1]):
+            P[i, j] = table[columns[first + i], j]
+        w[i] = counts[first + i]
+    return P, w
+
+
+@compiled
+def is_certainly_unique(P: Array, w: Array, theta: Array) -> bool:
+    """Tell, in the plain cases, that no other maximiser exists (False: not known)."""
+    n, l = P.shape
+    g = np.empty(l)
+    excess(P, w, theta, g)
+    m = 0
+    for j in range(l):
+        if g[j] >= 1.0 - 1e-6:
+            m += 1
+    A = np.zeros((m, m))
+    r = 0
+    for j in range(l):
+        if g[j] < 1.0 - 1e-6:
+            continue
+        s = 0
+        for k in range(j + 1):
+            if g[k] < 1.0 - 1e-6:
+                continue
+            for i in range(n):
+                A[r, s] += P[i, j] * P[i, k]
+            A[r, s] += 1.0
+            s += 1
+        r += 1
+    largest = 0.0
+    for r in range(m):
+        largest = max(largest, A[r, r])
+    factor(A)
+    smallest = np.inf
+    for r in range(m):
+        smallest = min(smallest, A[r, r])
+        if A[r, r] > 1e60:  # the factor's mark of a vanished pivot
+            return False
+    return smallest * smallest > 1e-9 * largest
+
+
+@compiled
+def precise_counts(P: Array, w: Array) -> Array:
+    """Return how much weight each class has, largest first, where every row leaves one class; no zeros."""
+    totals = np.zeros(P.shape[1])
+    for i in range(P.shape[0]):
+        for j in range(P.shape[1]):
+            if P[i, j] > 0.0:
+                totals[j] += w[i]
+    sorted_totals = np.empty(P.shape[1])
+    return sorted_totals[: sort_positive(totals, sorted_totals)]
+
+
+@inlined
+def first_bound(
+    Q: Array, w: Array, outer: float, inner: float, x: Array, worst: float, tight: bool
+) -> tuple[float, float]:
+    """Lower bound of the entropy over the level set from one box around it, and an entropy reached (nats).
+
+    Where both agree the search is over before it begins: most often, with 30 labels or more. `x` is the maximiser,
+    ``Q @ x`` 1 in every row; `outer` and `inner` enclose ``ln alpha``; `worst` is the KKT excess of `x`. A guess
+    that Newton's method cannot mend is used only if `tight`.
+    """
+    n, l = Q.shape
+    for j in range(l):
+        value = 0.0
+        for i in range(n):
+            value += w[i] * np.log(Q[i, j]) if Q[i, j] > 0.0 else -np.inf
+        if value >= inner:
+            return 0.0, 0.0
+    a = np.empty(l)
+    b = np.empty(l)
+    top = np.empty(n)
+    outer_box(Q, w, outer, x, worst, a, b, top)
+    tighten(a, b)
+    y = x.copy()
+    mu = leap(Q, w, inner, x, y)
+    reached = entropy(y)
+    if not mu > 0.0 and tight:
+        mu = multiplier_at(Q, w, y)
+    if not mu > 0.0:
+        return 0.0, reached
+    bound, _, _, _ = bound_in_box(
+        Q, w, falling(Q), outer, top, a, b, y, mu, y.copy(), reached - TOLERANCE, reached + MARGIN
+    )
+    return min(max(bound, 0.0), reached), reached
+
+
+@inlined
+def solve_problem(
+    P: Array, w: Array, theta: Array, worst: float, alpha: float, tight: bool, ends: Array
+) -> int:
+    """Write lower bound, reached least, reached greatest entropy and upper bound (nats) into `ends`; return the state.
+
+    The bounds always hold. `SOLVED`; or `SEARCH` where the first two are left to `search_counts`; or `MAXIMISERS` where
+    the maximisers may be many and the cut is so near to them that only `maximisers` can tell.
+    """
+    c = np.log(alpha)
+    all_precise = is_precise(P)
+    if all_precise:
+        n = precise_counts(P, w)
+        slack = n.sum() * ROUNDING * (n.shape[0] + 4)
+        if c == 0.0 or -c > SHARP_PRECISE * slack:
+            ends_of_counts(n, P.shape[1] - n.shape[0], c - slack, c + slack, ends)
+            return SOLVED
+    scaled = rescale(P, theta)
+    W = w.sum()
+    worst = sure_excess(scaled, w, theta, worst, c)
+    error = W * (worst + rounding(P.shape[1]))
+    if -c <= SHARP * error:
+        near_ends(scaled, w, c, W * worst, theta, ends)
+        return SOLVED if all_precise or is_certainly_unique(scaled, w, theta) else MAXIMISERS
+    outer = c - W * blur(scaled, w, theta, worst, c)
+    inner = c + error
+    ends[3], ends[2] = greatest_entropy(scaled, w, outer, inner, theta)
+    ends[0] = ends[1] = 0.0
+    Q, x = without_dominated(scaled, theta)
+    if x.shape[0] == 1:
+        return SOLVED
+    if is_precise(Q):
+        ends[0], ends[1] = least_entropy_of_counts(precise_counts(Q, w), outer, inner, TOLERANCE, MOST)
+        return SOLVED
+    worst = sure_excess(Q, w, x, excess(Q, w, x, np.empty(x.shape[0])), c)
+    inner = max(inner, c + W * (worst + rounding(P.shape[1])))
+    ends[0], ends[1] = first_bound(Q, w, outer, inner, x, worst, tight)
+    return SOLVED if ends[0] >= ends[1] - TOLERANCE else SEARCH
+
+
+@compiled
+def misfit(table: Array, columns: Shorts, counts: Array, first: int, last: int, theta: Array) -> float:
+    """KKT excess of `theta`, as `kernels.excess`, without the likelihood itself."""
+    l = theta.shape[0]
+    W = 0.0
+    top = 0.0
+    g = np.zeros(l)
+    for e in range(first, last):
+        v = 0.0
+        for j in range(l):
+            v += table[columns[e], j] * theta[j]
+        W += counts[e]
+        for j in range(l):
+            g[j] += table[columns[e], j] * (counts[e] / v)
+    for j in range(l):
+        top = max(top, g[j] / W - 1.0)
+    return top
+
+
+@compiled
+def estimate_counts(
+    table: Array, start: Ints, columns: Shorts, counts: Array, wanted: Ints, found: Array
+) -> None:
+    """Find the maximisers of the problems `wanted` of a sparse table of counts.
+
+    Parameters
+    ----------
+    table : (d, l) distinct informative contours, scaled to maximum 1
+    start, columns, counts : the rows of the table that occur in each problem, and how often, as in `Cells`
+    found : (m, l + 2), receives theta, its KKT excess, and 1 where it is plain that there is no other maximiser
+    """
+    l = table.shape[1]
+    n, m, theta = np.empty(l), np.empty(l), np.empty(l)
+    for i in range(wanted.shape[0]):
+        first = start[wanted[i]]
+        last = start[wanted[i] + 1]
+        if split(table, columns, counts, first, last, n, m) and maximise_separable(n, m, theta):
+            found[i, l] = misfit(table, columns, counts, first, last, theta)
+            if found[i, l] <= FINE:
+                found[i, :l] = theta
+                found[i, l + 1] = 1.0
+                continue
+        P, w = take(table, start, columns, counts, wanted[i])
+        if P.shape[0] == 0:
+            found[i] = 0.0
+        elif is_precise(P):
+            found[i] = 0.0
+            for k in range(P.shape[0]):
+                for j in range(l):
+                    if P[k, j] > 0.0:
+                        found[i, j] += w[k]
+            found[i] /= w.sum()
+            found[i, l + 1] = 1.0
+        else:
+            theta, worst = maximise(P, w)
+            found[i, :l] = theta
+            found[i, l] = worst
+            found[i, l + 1] = 1.0 if is_certainly_unique(rescale(P, theta), w, theta) else 0.0
+
+
+@compiled
+def solve_counts(
+    table: Array,
+    start: Ints,
+    columns: Shorts,
+    counts: Array,
+    wanted: Ints,
+    estimates: Array,
+    alpha: float,
+    tight: bool,
+    ends: Array,
+    states: NDArray[np.int8],
+) -> None:
+    """Solve the problems `wanted` into `ends` (m, 4) and `states` (m,), see `solve_problem`, from their `estimates`."""
+    l = table.shape[1]
+    n, m, work = np.empty(l), np.empty(l), np.empty((ROWS, l))
+    for i in range(wanted.shape[0]):
+        first = start[wanted[i]]
+        last = start[wanted[i] + 1]
+        if first == last or alpha == 0.0:  # constant contours only: nothing is known
+            ends[i, 0] = ends[i, 1] = 0.0
+            ends[i, 2] = ends[i, 3] = np.log(l)
+            states[i] = SOLVED
+        elif split(table, columns, counts, first, last, n, m) and solve_separable(
+            n, m, alpha, estimates[i, :l], ends[i], work
+        ):
+            states[i] = SOLVED
+        else:
+            P, w = take(table, start, columns, counts, wanted[i])
+            states[i] = solve_problem(P, w, estimates[i, :l], estimates[i, l], alpha, tight, ends[i])
+
+
+@compiled
+def search_counts(
+    table: Array,
+    start: Ints,
+    columns: Shorts,
+    counts: Array,
+    wanted: Ints,
+    estimates: Array,
+    alpha: float,
+    effort: int,
+    ends: Array,
+) -> int:
+    """Write lower bound and reached least entropy of what `solve_counts` left to search; return the boxes examined.
+
+    A unit of its own because it takes long to compile, and precise and vacuous labels never need it.
+    """
+    l = table.shape[1]
+    examined = 0
+    for i in range(wanted.shape[0]):
+        P, w = take(table, start, columns, counts, wanted[i])
+        W = w.sum()
+        c = np.log(alpha)
+        Q, x = without_dominated(rescale(P, estimates[i, :l]), estimates[i, :l])
+        worst = sure_excess(Q, w, x, excess(Q, w, x, np.empty(x.shape[0])), c)
+        outer = c - W * blur(Q, w, x, worst, c)
+        error = W * (max(worst, estimates[i, l]) + rounding(l))
+        blurred = -c <= BLURRED * error
+        few = blurred or -c <= NEAR * min(W, 1.0)
+        most = min(effort, FEW) if few else effort
+        low, reached, boxes = least_entropy(Q, w, outer, c + error, x, worst, TOLERANCE, most)
+        examined += boxes
+        if few and not blurred and reached - low > SAME and effort > most:
+            low, reached, boxes = least_entropy(Q, w, outer, c + error, x, worst, TOLERANCE, effort)
+            examined += boxes
+        ends[i, 0] = max(ends[i, 0], low)
+        ends[i, 1] = max(reached, ends[i, 0])
+    return examined

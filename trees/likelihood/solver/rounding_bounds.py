@@ -1,0 +1,179 @@
+"""Compiled kernels: what rounding hides of a level set, and how far its entropy is from that of the maximiser.
+
+Notation as in `kernels`. Derivations are in docs/theory/likelihood.md, sections 2.8 and 2.13. ``u = 2^-53`` is the
+rounding of one operation.
+
+*Rounding.* A term of the log-likelihood is off by ``(4 l + 12) u`` of its weight at most: `rounding`. The KKT excess is
+a difference from 1 of sums over all rows, in which ``n`` roundings could hide a level near 1: there `sure_excess`
+carries along what the sums lose.
+
+*One ellipsoid.* With ``d = t - theta`` and ``d' A d <= square``, ``sum d = 0`` of `enclosure.ellipsoid`, both ends of
+the entropy are ``H(theta) -+ sqrt(square q' M q)`` up to terms of the second order, with ``M`` the inverse of ``A`` on
+the simplex and ``q`` the slopes of ``h(t) = -t ln t``. No search is needed, and no likelihood is evaluated.
+"""
+
+import numpy as np
+
+from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.descent import entropy
+from quercus.trees.likelihood.solver.enclosure import UNIT, ellipsoid, outer_box
+from quercus.trees.likelihood.solver.kernels import Array, solve
+
+HAIR = 1e-14  # nats; rounding of an entropy
+SAME = 6.9e-7  # nats, 1e-6 bits; an entropy known to this is known
+DEEP = 1e8  # a cut so many roundings of a plain sum below the maximum needs no better sum
+
+
+@compiled
+def rounding(l: int) -> float:
+    """Return by how much rounding may move the log-likelihood of ``l`` classes, relative to the weight."""
+    return (4.0 * l + 12.0) * UNIT
+
+
+@compiled
+def plain_sums(n: int, l: int) -> float:
+    """Return by how much rounding may move a gradient of the log-likelihood, summed plainly, relative to itself."""
+    return (n + 2.0 * l + 8.0) * UNIT
+
+
+@compiled
+def add(total: float, term: float) -> tuple[float, float]:
+    """Return a sum and what its rounding lost (Knuth)."""
+    result = total + term
+    taken = result - total
+    return result, (total - (result - taken)) + (term - taken)
+
+
+@compiled
+def sure_excess(P: Array, w: Array, theta: Array, worst: float, c: float) -> float:
+    """Upper bound of the true KKT excess of `theta`, of which `worst` is the computed one, at the level `c`."""
+    n, l = P.shape
+    W = w.sum()
+    if -c > DEEP * plain_sums(n, l) * W:
+        return worst + plain_sums(n, l)
+    g, lost = np.zeros(l), np.zeros(l)
+    whole, lost_weight = 0.0, 0.0
+    for i in range(n):
+        whole, slip = add(whole, w[i])
+        lost_weight += slip
+        v = 0.0
+        for j in range(l):
+            v += P[i, j] * theta[j]
+        for j in range(l):
+            g[j], slip = add(g[j], P[i, j] * (w[i] / v))
+            lost[j] += slip
+    top = 0.0
+    for j in range(l):
+        top = max(top, ((g[j] - whole) + (lost[j] - lost_weight)) / W)
+    return float(top + (l + 7.0) * UNIT)
+
+
+@compiled
+def blur(P: Array, w: Array, theta: Array, worst: float, c: float) -> float:
+    """Return by how much, relative to the weight, the level of a bound must be lowered to make up for rounding.
+
+    Beside `rounding`, a tangent at ``y`` has the error of its gradient times ``|t - y|``: at most 2, or the girth of a
+    box around the level set. ``P @ theta`` must be 1 in every row; `worst` is a `sure_excess`.
+    """
+    n, l = P.shape
+    span = 2.0
+    if -c <= DEEP * plain_sums(n, l) * w.sum():
+        a, b = np.empty(l), np.empty(l)
+        outer_box(P, w, c, theta, worst, a, b, np.empty(n))
+        span = min(span, (b - a).sum())
+    return float(rounding(l) + plain_sums(n, l) * span)
+
+
+@compiled
+def extremes(a: float, b: float) -> tuple[float, float]:
+    """Least and greatest ``-t ln t`` over ``[a, b]``."""
+    at_a = -a * np.log(a) if a > 0.0 else 0.0
+    at_b = -b * np.log(b) if b > 0.0 else 0.0
+    return min(at_a, at_b), np.exp(-1.0) if a < np.exp(-1.0) < b else max(at_a, at_b)
+
+
+@compiled
+def drift(P: Array, w: Array, theta: Array, slack: float) -> tuple[float, float]:
+    """How far below and above that of `theta` the entropy (nats) may be where ``l >= l(theta) - slack``.
+
+    ``P @ theta`` must be 1 in every row, and `slack` include what `theta` may fall short of the maximum.
+    """
+    n, l = P.shape
+    a, b, top = np.empty(l), np.empty(l), np.empty(n)
+    A = np.empty((l, l))
+    outer_box(P, w, -slack, theta, 0.0, a, b, top)
+    down = HAIR
+    up = HAIR
+    for j in range(l):  # what the box says
+        here, _ = extremes(theta[j], theta[j])
+        least, most = extremes(a[j], b[j])
+        down += here - least
+        up += most - here
+    square = ellipsoid(P, w, -slack, theta, 0.0, np.empty(l), np.empty(l), top, A)
+    weight, nu = 0.0, 0.0
+    for j in range(l):
+        if a[j] > 0.5 * theta[j]:
+            weight += theta[j]
+            nu -= theta[j] * (np.log(theta[j]) + 1.0)
+    if square < 0.0 or weight == 0.0:
+        return down, up
+    nu /= weight
+    q = np.zeros(l)
+    low = HAIR
+    high = HAIR
+    for j in range(l):
+        side = max(theta[j] - a[j], b[j] - theta[j])
+        if a[j] > 0.5 * theta[j]:
+            q[j] = -np.log(theta[j]) - 1.0 - nu
+            low += side * side / (2.0 * a[j])
+        else:
+            here, _ = extremes(theta[j], theta[j])
+            least, most = extremes(a[j], b[j])
+            low += here - least + abs(nu) * side
+            high += most - here + abs(nu) * side
+    z, one = q.copy(), np.ones(l)
+    solve(A, z)
+    solve(A, one)
+    share = z.sum() / one.sum()
+    length = 0.0
+    for j in range(l):
+        length += q[j] * (z[j] - share * one[j])
+    reach = np.sqrt(square * max(length, 0.0)) * (1.0 + 1e-6)
+    return min(down, low + reach), min(up, high + reach)
+
+
+@compiled
+def near_ends(P: Array, w: Array, c: float, short: float, theta: Array, ends: Array) -> None:
+    """Write the ends, as `problem.solve_problem`, at a level `c` that rounding hides.
+
+    ``l(theta)`` may fall `short` of the maximum. What the cut is known to hold is the true maximiser, not `theta`: its
+    entropy counts as reached, as far as it is known.
+    """
+    here = entropy(theta)
+    down, up = drift(P, w, theta, short - c)
+    ends[0] = max(here - down, 0.0)
+    ends[3] = min(here + up, np.log(theta.shape[0]))
+    if c == 0.0 and max(down, up) <= SAME:
+        down = up = 0.0
+    elif c < 0.0:
+        down, up = drift(P, w, theta, short)
+    ends[1] = here + up
+    ends[2] = here - down
+
+
+@compiled
+def wobble(P: Array, w: Array, theta: Array, slack: float, widest: float) -> float:
+    """As `drift`, by the box alone, and of its sides only those narrower than `widest`.
+
+    Where the maximiser is not unique the box is wide in the free directions, and the caller answers for these.
+    """
+    l = theta.shape[0]
+    a, b = np.empty(l), np.empty(l)
+    outer_box(P, w, -slack, theta, 0.0, a, b, np.empty(P.shape[0]))
+    total = 0.0
+    for j in range(l):
+        if b[j] - a[j] < widest:
+            here, _ = extremes(theta[j], theta[j])
+            least, most = extremes(a[j], b[j])
+            total += max(most - here, here - least)
+    return total

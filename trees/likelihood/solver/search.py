@@ -1,0 +1,246 @@
+"""Compiled kernels: least and greatest entropy over a level set of the evidential likelihood, with proof.
+
+Notation as in `kernels`. The greatest entropy is one convex program. The least is a concave minimisation, solved
+globally by branch and bound over boxes: Newton's method finds a local minimum, and a quadratic underestimator that is
+exact there (`boxes`) mostly proves it at once, in one box that provably holds the whole level set; where it does not,
+the box is shrunk to what may hold less, and cut.
+"""
+
+import numpy as np
+
+from quercus.trees.likelihood.solver.boxes import Bytes, bound_in_box, falling
+from quercus.trees.likelihood.solver.compiled import compiled, inlined
+from quercus.trees.likelihood.solver.cut import entropy_bound, minimise_over_cut
+from quercus.trees.likelihood.solver.descent import descend, entropy, leap, multiplier_at, settle, to_boundary
+from quercus.trees.likelihood.solver.enclosure import contains, nearest, outer_box, tighten
+from quercus.trees.likelihood.solver.kernels import Array, loglik
+
+ROUNDING = 5e-7  # nats; the most that rounding in the likelihood may loosen the tolerance
+MARGIN = 1e-9  # nats above the reached value that shrinking a box must leave in it
+THIN = 1e-6  # part of the widest side: a side so short is not worth another cut that gains nothing
+
+
+@compiled
+def has_vertex(P: Array, w: Array, c: float) -> bool:
+    """Tell whether a vertex of the simplex lies in the level set."""
+    n, l = P.shape
+    for j in range(l):
+        total = 0.0
+        for i in range(n):
+            if P[i, j] <= 0.0:
+                total = -np.inf
+                break
+            total += w[i] * np.log(P[i, j])
+        if total >= c:
+            return True
+    return False
+
+
+@compiled
+def push_node(heap: Array, count: int, node: Array) -> Array:
+    """Insert a row into a binary heap of `count` rows ordered by column 0; return the heap, grown if it was full."""
+    if count == heap.shape[0]:
+        larger = np.empty((2 * count, heap.shape[1]))
+        larger[:count] = heap
+        heap = larger
+    k = count
+    while k > 0 and heap[(k - 1) // 2, 0] > node[0]:
+        heap[k] = heap[(k - 1) // 2]
+        k = (k - 1) // 2
+    heap[k] = node
+    return heap
+
+
+@compiled
+def pop_node(heap: Array, count: int, node: Array) -> None:
+    """Move the first row of a heap of `count` rows to `node`; ``count - 1`` rows remain."""
+    node[:] = heap[0]
+    last = heap[count - 1]
+    k = 0
+    while True:
+        child = 2 * k + 1
+        if child >= count - 1:
+            break
+        if child + 1 < count - 1 and heap[child + 1, 0] < heap[child, 0]:
+            child += 1
+        if heap[child, 0] >= last[0]:
+            break
+        heap[k] = heap[child]
+        k = child
+    heap[k] = last
+
+
+@inlined
+def first_minimum(
+    P: Array,
+    w: Array,
+    order: Bytes,
+    c: float,
+    inner_c: float,
+    top: Array,
+    a: Array,
+    b: Array,
+    theta: Array,
+    x: Array,
+) -> float:
+    """Write a local minimum into `x`, and return its multiplier; the box is shrunk to what can be no worse."""
+    mu = leap(P, w, inner_c, theta, x)
+    if mu > 0.0:
+        return mu
+    reached = entropy(x)
+    mu = multiplier_at(P, w, x)
+    y = np.empty(x.shape[0])
+    nearest(a, b, x, y)
+    point = np.empty(x.shape[0])
+    if mu > 0.0:
+        _, _, _, mu = bound_in_box(P, w, order, c, top, a, b, x, mu, y, np.inf, reached + MARGIN)
+        to_boundary(P, w, inner_c, theta, y, point)
+        if entropy(point) < reached:
+            mu = settle(P, w, inner_c, point, mu)
+            if mu > 0.0:
+                x[:] = point
+                return mu
+    _, mu = descend(P, w, c, inner_c, theta, x)
+    return mu if mu > 0.0 else 1.0
+
+
+@inlined
+def examine(
+    P: Array,
+    w: Array,
+    order: Bytes,
+    c: float,
+    inner_c: float,
+    theta: Array,
+    top: Array,
+    x: Array,
+    mu: float,
+    reached: float,
+    tolerance: float,
+    node: Array,
+) -> tuple[float, float]:
+    """Bound the entropy in the box of `node` and look for a better minimum there; return `mu` and `reached`.
+
+    `x`, `mu` and `reached` are the best minimum, its multiplier and its value. What is written into `node` is explained
+    in `least_entropy`.
+    """
+    l = x.shape[0]
+    a = node[3 : 3 + l]
+    b = node[3 + l :]
+    y = np.empty(l)
+    point = np.empty(l)
+    nearest(a, b, x, y)
+    bound, cut, at, m = bound_in_box(
+        P, w, order, c, top, a, b, x, mu, y, reached - tolerance, reached + MARGIN
+    )
+    if bound < reached - tolerance and not contains(a, b, x):
+        at = min(max(y[cut], 0.8 * a[cut] + 0.2 * b[cut]), 0.2 * a[cut] + 0.8 * b[cut])
+        to_boundary(P, w, inner_c, theta, y, point)
+        if entropy(point) < reached - MARGIN:
+            value, other = descend(P, w, c, inner_c, theta, point)
+            if value < reached:
+                reached = value
+                x[:] = point
+                mu = other if other > 0.0 else 1.0
+        elif contains(a, b, point):  # minima often come in families: perhaps another as good
+            other = settle(P, w, inner_c, point, m)
+            if other > 0.0 and contains(a, b, point):
+                y[:] = point
+                new, _, _, _ = bound_in_box(
+                    P, w, order, c, top, a, b, point, other, y, reached - tolerance, reached + MARGIN
+                )
+                bound = max(bound, new)
+    if bound <= node[0]:  # nothing gained: rather than shave a side that is thin already, halve the widest
+        widest = 0
+        for j in range(1, l):
+            if b[j] - a[j] > b[widest] - a[widest]:
+                widest = j
+        if b[cut] - a[cut] < THIN * (b[widest] - a[widest]):
+            cut = widest
+            at = 0.5 * (a[cut] + b[cut])
+    node[0] = max(bound, node[0])
+    node[1] = cut
+    node[2] = at
+    return mu, reached
+
+
+@compiled
+def least_entropy(
+    P: Array, w: Array, c: float, inner_c: float, theta: Array, worst: float, tolerance: float, effort: int
+) -> tuple[float, float, int]:
+    """Global minimum of the entropy over the level set, in nats: proven bound, reached value, boxes examined.
+
+    Branch and bound over boxes, best bound first; stops when bound and reached value are within `tolerance`, or after
+    `effort` boxes. ``P @ theta`` must be 1 in every row (`theta` the maximiser, `worst` its KKT excess). `c` defines
+    the level set that the bound holds for, `inner_c >= c` the one that the reached point lies in: rounding in the
+    maximum likelihood is accounted for between them.
+
+    A box waits as one row of a heap: its bound, the coordinate to cut it at and where, its sides ``a`` and ``b``.
+    """
+    if has_vertex(P, w, inner_c):
+        return 0.0, 0.0, 0
+    l = P.shape[1]
+    node = np.empty(3 + 2 * l)
+    top = np.empty(P.shape[0])
+    outer_box(P, w, c, theta, worst, node[3 : 3 + l], node[3 + l :], top)
+    tighten(node[3 : 3 + l], node[3 + l :])
+    x = theta.copy()
+    order = falling(P)
+    mu = first_minimum(P, w, order, c, inner_c, top, node[3 : 3 + l], node[3 + l :], theta, x)
+    reached = entropy(x)
+    # between both levels the entropy differs by mu (inner_c - c): no effort proves more than that
+    tolerance = max(tolerance, min(2.0 * mu * (inner_c - c), ROUNDING))
+    node[0] = 0.0
+    parent = node.copy()
+    heap = np.empty((16, node.shape[0]))
+    count = 0
+    examined = 0
+    sides = 1  # first the whole box, then the two sides of every cut
+    while True:
+        cut = int(parent[1]) if sides == 2 else 0
+        for side in range(sides):
+            node[:] = parent
+            if sides == 2:
+                node[3 + l + cut if side == 0 else 3 + cut] = parent[2]
+                if not tighten(node[3 : 3 + l], node[3 + l :]):
+                    continue
+            examined += 1
+            mu, reached = examine(P, w, order, c, inner_c, theta, top, x, mu, reached, tolerance, node)
+            if node[0] < reached - tolerance:
+                heap = push_node(heap, count, node)
+                count += 1
+        if count == 0:
+            bound = node[0] if sides == 1 else max(reached - tolerance, 0.0)
+            return min(bound, reached), reached, examined
+        pop_node(heap, count, parent)
+        count -= 1
+        if parent[0] >= reached - tolerance or examined + 2 > effort:
+            return min(parent[0], reached), reached, examined
+        sides = 2
+
+
+@compiled
+def greatest_entropy(P: Array, w: Array, c: float, inner_c: float, theta: Array) -> tuple[float, float]:
+    """Greatest entropy over the level set, in nats: proven bound and reached value (parameters as `least_entropy`)."""
+    l = P.shape[1]
+    uniform = np.full(l, 1.0 / l)
+    if loglik(P, w, uniform) >= inner_c:
+        return np.log(l), np.log(l)
+    point = np.empty(l)
+    to_boundary(P, w, inner_c, theta, uniform, point)
+    mu = multiplier_at(P, w, point)
+    if mu < 0.0:
+        mu = settle(P, w, inner_c, point, mu)
+        if mu < 0.0:
+            reached = entropy(point)
+            bound = entropy_bound(P, w, c, point, -mu)
+            # what lies between both levels cannot be proved
+            if bound - reached <= 1e-11 - 2.0 * mu * (inner_c - c):
+                return min(bound, np.log(l)), reached
+    to_boundary(P, w, inner_c, theta, uniform, point)
+    start = 0.5 * theta + 0.5 * point
+    bound, _ = minimise_over_cut(P, w, c, np.empty(0), np.zeros(l), np.ones(l), start, np.inf)
+    to_boundary(P, w, inner_c, theta, start, point)
+    # the guess already lies on the boundary; the ray only repairs rounding, and may not lower the entropy
+    reached = max(entropy(point), entropy(start) if loglik(P, w, start) >= inner_c else 0.0)
+    return min(-bound, np.log(l)), reached

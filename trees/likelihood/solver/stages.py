@@ -1,0 +1,79 @@
+"""The stages in which many problems are solved: maximisers, what one box proves, the search (theory §2).
+
+A table (d, l) of distinct informative contours, scaled to maximum 1, is shared by problems in compressed rows: where
+each begins, rows of the table, and weights (see `quercus.trees.likelihood.cells`). `wanted` (k,) are the numbers
+of those to solve.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.likelihood.solver import kernels, problem
+from quercus.trees.likelihood.solver.kernels import Array
+from quercus.trees.likelihood.solver.maximisers import maximiser_entropies
+from quercus.trees.likelihood.solver.rounding_bounds import sure_excess
+
+Ints = NDArray[np.int64]
+Shorts = NDArray[np.int32]
+Sparse = tuple[Ints, Shorts, Array]
+
+EFFORT = 40_000  # boxes the branch and bound may examine; a box costs some tens of microseconds with
+LIGHT = 7  # classes; with more of them fewer boxes, since a box costs as the cube of their number
+
+
+def estimate(table: Array, problems: Sparse, wanted: Ints) -> Array:
+    """Maximisers of the problems `wanted`, as `problem.estimate_counts` writes them (k, l + 2).
+
+    Parameters
+    ----------
+    table : (d, l) distinct informative contours, scaled to maximum 1
+    problems : start, rows of the table, and weights, in compressed rows (see `Cells`)
+    """
+    found = np.empty((len(wanted), table.shape[1] + 2))
+    problem.estimate_counts(table, *problems, wanted, found)
+    return found
+
+
+def enclose(
+    table: Array, problems: Sparse, wanted: Ints, estimates: Array, alpha: float, *, tight: bool
+) -> Array:
+    """Ends and state (k, 5) of the problems `wanted`, as `problem.solve_problem` writes them, in nats.
+
+    What is left to be searched has a lower bound worth its name only if `tight`.
+    """
+    ends, states = np.zeros((len(wanted), 4)), np.zeros(len(wanted), np.int8)
+    problem.solve_counts(table, *problems, wanted, estimates, alpha, tight, ends, states)
+    return np.concatenate([ends, states[:, np.newaxis]], axis=1)
+
+
+def finish(
+    table: Array,
+    problems: Sparse,
+    wanted: Ints,
+    estimates: Array,
+    alpha: float,
+    effort: int | None,
+    found: Array,
+) -> Array:
+    """Ends (k, 4) of the problems `wanted`, of which `enclose` has `found` what it can."""
+    if effort is None:
+        effort = int(EFFORT * min(1.0, LIGHT / table.shape[1]) ** 3)
+    ends = np.ascontiguousarray(found[:, :4])
+    hard = np.flatnonzero(found[:, 4] == problem.SEARCH)
+    if hard.size:
+        searched = ends[hard]
+        problem.search_counts(table, *problems, wanted[hard], estimates[hard], alpha, effort, searched)
+        ends[hard] = searched
+    for row in np.flatnonzero(found[:, 4] == problem.MAXIMISERS):
+        ends[row] = of_maximisers(*problem.take(table, *problems, wanted[row]), alpha)
+    return ends
+
+
+def of_maximisers(P: Array, w: Array, alpha: float) -> tuple[float, float, float, float]:
+    """Ends (as `problem.solve_problem` writes them) where the cut is the set of maximisers, and they may be many."""
+    theta, excess = kernels.maximise(P, w)
+    scaled = np.ascontiguousarray(P / (P @ theta)[:, None])
+    excess = sure_excess(scaled, w, theta, excess, np.log(alpha))
+    slack = float(w.sum() * excess - np.log(alpha))
+    lower, upper, gap = maximiser_entropies(scaled, w, theta, slack)
+    return lower - gap, lower, upper, upper + gap

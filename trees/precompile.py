@@ -1,0 +1,189 @@
+"""Have all compiled code ready: processes that must answer in time call `prepare` first; nobody else needs to.
+
+What is needed is a list of steps, which any process may do in any order: what one has compiled, another loads.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numba.core import event
+
+from quercus.belief.frame import Frame
+from quercus.specification import parameters
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
+from quercus.specification.strategies import PUBLISHED, RECOMMENDED
+from quercus.trees.ask.query import Asked
+from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
+from quercus.trees.likelihood.solver import problem, stages
+from quercus.trees.likelihood.solver.problem import heirs
+
+
+def kernel_cache() -> str | None:
+    """Return the folder of compiled kernels, one of several; None when no folder for them may be written."""
+    path: str | None = heirs.stats.cache_path  # type: ignore[attr-defined]  # of Numba's dispatcher
+    return path
+
+
+class _Noticed(event.Listener):
+    """Tells once that something is compiled, where it could not be loaded."""
+
+    def __init__(self, tell: Callable[[], object]) -> None:
+        self._tell: Callable[[], object] | None = tell
+
+    def on_start(self, event: Any) -> None:
+        tell, self._tell = self._tell, None
+        if tell is not None:
+            tell()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@contextmanager
+def noticing_compilation(tell: Callable[[], object]) -> Iterator[None]:
+    """Call `tell` when a kernel is compiled inside, the first time; not when all are loaded."""
+    with event.install_listener("numba:compile", _Noticed(tell)):
+        yield
+
+
+_PRECISE: Final = np.eye(3)
+_GENERAL: Final = np.array(
+    [[1.0, 0.2, 0.3], [0.3, 1.0, 0.2], [0.2, 0.3, 1.0]]
+)  # the uniform point is likeliest
+_ATTRIBUTES: Final = tuple(Nominal(name, ("0", "1", "2"), "reject") for name in "abc")
+_ROWS: Final = np.random.default_rng(0).integers(0, 3, (40, 3)).astype(float)
+_CLASSES: Final = np.eye(3)[_ROWS[:, 0].astype(int)]
+_STACKED: Final = (
+    np.array([0, 3]),
+    np.arange(3, dtype=np.int32),
+    np.ones(3),
+)  # all rows of a table, once each
+_FIRST: Final = np.arange(1)
+
+
+def _cells_of(labels: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+    solver = IntervalSolver(labels, 0.9)
+    cells = Cells.of_dense(np.array([[9, 5, 3], [0, 7, 0]]))
+    solver.solve_cells(cells)
+    solver.enclose_cells(cells)
+    solver.estimate_cells(cells)
+    solver.bound_classes_cells(cells)
+
+
+def _specification(alpha: float, strategy: str) -> Specification:
+    return Specification(_ATTRIBUTES, Frame(("x", "y", "z")), alpha, budget=9, strategy=strategy)
+
+
+def _grow_precise(small: int) -> None:
+    """Grow two trees of precise labels and none; nodes of fewer than `small` rows keep no counts."""
+    labels = _CLASSES.copy()
+    labels[30:] = 1.0
+    state = GrowthState(_specification(0.9, PUBLISHED), small)
+    for begin in (0, 20):
+        state = grow(state, [Observed(_ROWS[begin : begin + 20], labels[begin : begin + 20])])
+        state.agenda(2)
+
+
+def _grow_committee() -> None:
+    covering = _specification(parameters.ALPHA.default, RECOMMENDED)
+    labels = _CLASSES.copy()
+    labels[20:] = 1.0
+    grow(GrowthState(covering), [Observed(_ROWS, labels)]).agenda(2)
+
+
+def _grow_general(alpha: float) -> None:
+    """Grow trees of imprecise labels, and score candidates."""
+    mixed = _CLASSES.copy()
+    mixed[10:20], mixed[20:] = [0.0, 1.0, 1.0], 1.0
+    doubtful = np.maximum(_CLASSES, np.random.default_rng(1).random((40, 3)))  # all distinct
+    specification = _specification(alpha, PUBLISHED)
+    for labels in (mixed, doubtful):
+        for small in (1, 99):
+            state = grow(GrowthState(specification, small), [Observed(_ROWS, labels)])
+            state.agenda(2)
+            told = Answered(20, np.array([0.2, 1.0, 0.5]), 0.9, Asked((), 0, 0, (0,)))
+            grow(state, [told, Observed(_ROWS[:4], labels[10:14])]).agenda(1)
+
+
+def _all_intervals() -> None:
+    for labels in (_PRECISE, _GENERAL):
+        for alpha in (0.9, 1.0):
+            entropy_interval(labels, np.array([9.0, 5.0, 3.0]), alpha)
+
+
+def _uniform() -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Estimates of one problem whose maximiser is uniform."""
+    return np.array([[1 / 3, 1 / 3, 1 / 3, 0.0, 1.0]])
+
+
+def _search() -> None:
+    ends = np.array([[0.0, 1.0, 1.0, 1.1, problem.SEARCH]])
+    stages.finish(_GENERAL, _STACKED, _FIRST, _uniform(), 0.9, 10, ends)
+
+
+STEPS: Final[tuple[Callable[[], object], ...]] = (
+    lambda: _cells_of(_PRECISE),
+    lambda: _grow_precise(99),
+    lambda: _grow_precise(1),
+    _grow_committee,
+    lambda: stages.estimate(_GENERAL, _STACKED, _FIRST),
+    _search,
+    lambda: stages.enclose(_GENERAL, _STACKED, _FIRST, _uniform(), 0.9, tight=True),
+)
+"""Each compiles what is missing of the kernels that it needs; any order will do."""
+
+BEFORE_TREES: Final = 3  # so many steps are all that trees of precise labels need
+
+LAST: Final[tuple[Callable[[], object], ...]] = (
+    lambda: _cells_of(_GENERAL),
+    _all_intervals,
+    lambda: _grow_general(0.9),
+    lambda: _grow_general(1.0),
+)
+"""What is left when all of `STEPS` are done."""
+
+TOTAL: Final = len(STEPS) + len(LAST)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the kernels are.
+
+    Attributes
+    ----------
+    ready, total : steps that are done, and all of them.
+    trees : whether trees of precise labels can be grown without compiling.
+    """
+
+    ready: int
+    total: int
+    trees: bool
+
+
+def prepare(tell: Callable[[Progress], object] = lambda _: None) -> None:
+    """Load every kernel of solver, growth and strategies; what is not in the cache is compiled.
+
+    Parameters
+    ----------
+    tell : called with the progress, from the first kernel that is compiled on.
+    """
+    done = 0
+    compiles = False
+
+    def report() -> None:
+        nonlocal compiles
+        compiles = True
+        tell(Progress(done, TOTAL, done >= BEFORE_TREES))
+
+    with noticing_compilation(report):
+        for step in STEPS + LAST:
+            step()
+            done += 1
+            if compiles:
+                report()

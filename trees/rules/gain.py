@@ -1,0 +1,96 @@
+"""Gain ratio of a split, as an interval (theory §3.1), and which cut of a number stands for it (§9).
+
+Notation: ``f_h = |T_h| / |T|`` is the share of child ``h``; ``lo`` and ``hi`` are the ends of an entropy
+interval, in bits.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.rules.dominance import TIE
+
+Floats = NDArray[np.float64]
+
+
+def split_information(sizes: NDArray[np.int64]) -> float:
+    """Return ``SI``, the entropy in bits of how a split shares out the instances; 0 for one populated child.
+
+    Parameters
+    ----------
+    sizes
+        Number of instances of each child; not all 0.
+
+    Examples
+    --------
+    >>> split_information(np.array([8, 0, 8]))
+    1.0
+    """
+    populated = sizes[sizes > 0]
+    if populated.size < 2:
+        return 0.0
+    share = populated / populated.sum()
+    return float(-(share * np.log2(share)).sum())
+
+
+def gain_ratio_interval(
+    parent: tuple[float, float], lower: Floats, upper: Floats, sizes: NDArray[np.int64]
+) -> tuple[float, float]:
+    """Return the ends of the gain ratio of a split.
+
+    ``[(lo(T) - Σ f_h hi(T_h)) / SI, (hi(T) - Σ f_h lo(T_h)) / SI]``
+
+    Parameters
+    ----------
+    parent
+        Ends of the node's entropy.
+    lower, upper
+        Ends of each child's entropy.
+    sizes
+        Number of instances of each child, two or more of them populated.
+
+    Examples
+    --------
+    >>> gain_ratio_interval((0.5, 1.0), np.array([0.0, 0.0]), np.array([0.5, 0.0]), np.array([4, 4]))
+    (0.25, 1.0)
+    """
+    information = split_information(sizes)
+    share = sizes / sizes.sum()
+    lo, hi = parent
+    return float((lo - share @ upper) / information), float((hi - share @ lower) / information)
+
+
+def best_splits(gains: Floats, first: NDArray[np.int64], below: NDArray[np.number]) -> NDArray[np.int64]:
+    """Return of each attribute the split of largest gain; of tied cuts the middle one (theory §9).
+
+    The middle one is that whose rows below are nearest to halfway between those of the first and the last of the tied
+    cuts; of two as near, the lower.
+
+    Parameters
+    ----------
+    gains
+        (..., s) gain of every split, attribute by attribute, the cuts of each ascending.
+    first
+        (a,) where each attribute's splits begin.
+    below
+        (s,) rows below each cut; any number where an attribute has one split.
+
+    Returns
+    -------
+    (..., a) splits.
+
+    Examples
+    --------
+    >>> best_splits(np.array([0.3, 0.9, 0.9, 0.9, 0.2]), np.array([0, 4]), np.array([1, 2, 3, 9, 0])).tolist()
+    [2, 4]
+    """
+    if not first.size:
+        return np.zeros((*gains.shape[:-1], 0), dtype=np.int64)
+    count = gains.shape[-1]
+    lengths = np.append(first[1:], count) - first
+    tied = gains >= np.repeat(np.maximum.reduceat(gains, first, axis=-1) - TIE, lengths, axis=-1)
+    lowest = np.minimum.reduceat(np.where(tied, below, np.inf), first, axis=-1)
+    highest = np.maximum.reduceat(np.where(tied, below, -np.inf), first, axis=-1)
+    middle = np.repeat((lowest + highest) / 2, lengths, axis=-1)
+    off = np.where(tied, np.abs(below - middle), np.inf)
+    nearest = off <= np.repeat(np.minimum.reduceat(off, first, axis=-1) + TIE, lengths, axis=-1)
+    return np.minimum.reduceat(np.where(nearest, np.arange(count), count), first, axis=-1)

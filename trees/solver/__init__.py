@@ -1,9 +1,0 @@
-"""The certified solver behind `quercus.trees.likelihood` and `quercus.trees.interval` (theory §2).
-
-In order of dependence: `compiled` (how kernels are compiled), `kernels` (likelihood and its maximiser), `cut` (convex
-programs over a likelihood cut), `enclosure` (boxes that hold a cut), `descent` (local minima of the entropy),
-`curvature`, `quadratic` and `boxes` (lower bounds in a box), `search` (global minimum), `precise` (precise labels, any
-number of classes), `separable`, `stationary`, `polygon` and `sets` (labels that say one class or rule one out),
-`problem` (whole problems), `class_bounds` (bounds of the class probabilities), `maximisers` (the cut at level 1 when
-maximisers are many), `leave_one_out` (cuts without one row), `turning` (points of such cuts).
-"""

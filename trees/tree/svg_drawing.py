@@ -1,0 +1,231 @@
+"""A tree as an SVG picture: root on the left, a column a level, branch names above the lines.
+
+Text stays text, in a font that the viewer has, so the picture is small, can be searched, and takes no time
+(drawing letters as shapes, as plotting libraries do, took 60 ms a node). Lengths are in pixels.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+from unicodedata import east_asian_width
+from xml.etree import ElementTree as ET
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node
+from quercus.trees.tree.text_drawing import Names, class_colours, flatten, node_lines, shortened
+
+MAX_NODES = 5_000  # of a picture that anybody can read
+FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
+FONT_SIZE = 11.0
+LINE = 15.0  # height of a line of text
+ASCENT = 11.0  # of a line, above its baseline
+PADDING = 8.0
+BAR = 5.0  # height of the bar that shows the class probabilities
+BAR_GAP = 4.0  # and the text above it
+ROW_GAP = 12.0  # between boxes one above the other
+ELBOW = 20.0  # from a box to the bend of its lines
+LABEL_GAP = 6.0  # around the name of a branch
+SWATCH = 10.0
+MARGIN = 24.0
+LEGEND_WIDTH = 1_200.0  # then it goes on in the next line
+GREY = "#555555"
+
+Rows = NDArray[np.float64]
+
+# Advance of DejaVu Sans, the widest of the fonts above, in thousandths of its size, never too little
+_NARROW = dict.fromkeys(" ',./:;IJ\\fijl|", 345) | dict.fromkeys('!()-[]rt"', 480)
+_WIDE = dict.fromkeys("#%+<=>@MW^mw~…≥", 1000)
+_WIDTHS = _NARROW | _WIDE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """Where everything stands: each box's left edge, width and top, all boxes' height, the picture's size."""
+
+    left: NDArray[np.float64]
+    width: NDArray[np.float64]
+    top: NDArray[np.float64]
+    height: float
+    size: tuple[float, float]
+
+
+def to_svg(tree: FlatTree | Node, names: Names) -> str:
+    """Return the picture of a tree.
+
+    A node shows its split (a leaf its class), class, number of instances, and class probabilities, also as a
+    bar; its colour is its class's; an undecided node has a dashed border and says so.
+
+    Raises
+    ------
+    InvalidInput
+        When the tree has more than 5,000 nodes.
+    """
+    flat = flatten(tree)
+    if flat.size > MAX_NODES:
+        raise InvalidInput(
+            "tree", f"has {flat.size} nodes, a picture shows at most {MAX_NODES}; text and DOT have no limit"
+        )
+    lines = [node_lines(flat, index, names) for index in range(flat.size)]
+    legend = _legend(names)
+    layout = _place(flat, lines, names, legend)
+    root = canvas(layout.size)
+    for x, y, name, colour in legend:
+        rectangle(root, (x, y + ASCENT - SWATCH, SWATCH, SWATCH), fill=colour)
+        write(root, x + SWATCH + LABEL_GAP, y, name)
+    for index in range(flat.size):
+        if index:
+            _draw_branch(root, flat, index, names, layout)
+        _draw_node(root, flat, index, lines[index], layout)
+    return ET.tostring(root, encoding="unicode")
+
+
+def canvas(size: tuple[float, float]) -> ET.Element:
+    """Return an empty white picture of this width and height."""
+    width, height = (number(length) for length in size)
+    root = ET.Element(
+        "svg",
+        {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height}
+        | {"viewBox": f"0 0 {width} {height}", "font-family": FONT, "font-size": number(FONT_SIZE)}
+        | {"xml:space": "preserve"},
+    )
+    ET.SubElement(root, "rect", width="100%", height="100%", fill="white")
+    return root
+
+
+def text_width(text: str, *, bold: bool = False) -> float:
+    """Return a width that `text` does not exceed, in pixels."""
+    ems = sum(
+        _WIDTHS.get(c, 1000 if east_asian_width(c) in "WF" else 800 if c.isupper() or c == "&" else 645)
+        for c in text
+    )
+    return ems / 1000 * FONT_SIZE * (1.2 if bold else 1.0)
+
+
+def _legend(names: Names) -> list[tuple[float, float, str, str]]:
+    """Return where each class's entry begins, its name and its colour."""
+    entries = []
+    x, y = MARGIN, MARGIN
+    for name, colour in zip(map(shortened, names.classes), class_colours(len(names.classes)), strict=True):
+        width = SWATCH + text_width(name) + 4 * LABEL_GAP
+        if x > MARGIN and x + width > LEGEND_WIDTH:
+            x, y = MARGIN, y + LINE
+        entries.append((x, y, name, colour))
+        x += width
+    return entries
+
+
+def _place(
+    flat: FlatTree, lines: list[list[str]], names: Names, legend: list[tuple[float, float, str, str]]
+) -> _Layout:
+    level, rows = tidy_layout(flat.parent)
+    label = np.array([0.0] + [text_width(_branch_name(flat, i, names)) for i in range(1, flat.size)])
+    width = np.array([_widest(text) + 2 * PADDING for text in lines])
+    left = np.empty(flat.size)
+    edge = MARGIN
+    for depth in range(level.max() + 1):
+        here = level == depth
+        left[here] = edge + (ELBOW + label[here].max() + 2 * LABEL_GAP if depth else 0.0)
+        width[here] = width[here].max()  # boxes of a column line up
+        edge = float((left[here] + width[here]).max())
+    height = max(len(text) for text in lines) * LINE + BAR + 2 * PADDING + BAR_GAP
+    top = legend[-1][1] + 2 * LINE + rows * (height + ROW_GAP)
+    right = max([edge, *(x + SWATCH + LABEL_GAP + text_width(name) for x, _, name, _ in legend)])
+    return _Layout(left, width, top, height, (right + MARGIN, float(top.max()) + height + MARGIN))
+
+
+def tidy_layout(parent: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], Rows]:
+    """Return the level and the row of each node: siblings in order, a parent amid its children, no two nodes too near.
+
+    Each subtree is laid out by itself, and is moved as near to the siblings above it as its outline allows.
+
+    Parameters
+    ----------
+    parent : (n,) of each node in pre-order; that of the root is -1
+
+    Returns
+    -------
+    level : (n,) 0 at the root
+    rows : (n,) at least 0; nodes of one level differ by 1 or more
+
+    Notes
+    -----
+    Reingold, Tilford 1981, with a subtree's outline as two lists: the first and the last row of each level.
+    """
+    size = len(parent)
+    children: list[list[int]] = [[] for _ in range(size)]
+    for node in range(1, size):
+        children[parent[node]].append(node)
+    level, rows, shift = np.zeros(size, np.int64), np.zeros(size), np.zeros(size)
+    outlines: dict[int, tuple[Rows, Rows]] = {}  # relative to the subtree's root
+    for node in range(size - 1, -1, -1):
+        first = last = np.empty(0)
+        for child in children[node]:
+            upper, lower = outlines.pop(child)
+            both = min(len(last), len(upper))
+            shift[child] = (last[:both] + 1 - upper[:both]).max() if both else 0.0
+            first = np.concatenate([first, upper[len(first) :] + shift[child]])
+            last = np.concatenate([lower + shift[child], last[len(lower) :]])
+        middle = (first[0] + last[0]) / 2 if children[node] else 0.0
+        shift[children[node]] -= middle
+        outlines[node] = np.append(0.0, first - middle), np.append(0.0, last - middle)
+    for node in range(1, size):
+        level[node] = level[parent[node]] + 1
+        rows[node] = rows[parent[node]] + shift[node]
+    return level, rows - rows.min()
+
+
+def _widest(lines: list[str]) -> float:
+    return max(text_width(line, bold=row == 0) for row, line in enumerate(lines))
+
+
+def _branch_name(flat: FlatTree, child: int, names: Names) -> str:
+    return shortened(names.step(flat, child))
+
+
+def _draw_branch(root: ET.Element, flat: FlatTree, index: int, names: Names, layout: _Layout) -> None:
+    parent = int(flat.parent[index])
+    start, end = layout.left[parent] + layout.width[parent], layout.left[index]
+    up, down = layout.top[parent] + layout.height / 2, layout.top[index] + layout.height / 2
+    corners = [(start, up), (start + ELBOW, up), (start + ELBOW, down), (end, down)]
+    points = " ".join(f"{number(x)},{number(y)}" for x, y in corners)
+    ET.SubElement(root, "polyline", points=points, fill="none", stroke=GREY)
+    name = _branch_name(flat, index, names)
+    write(root, end - LABEL_GAP, down - LABEL_GAP - ASCENT, name, **{"text-anchor": "end"})
+
+
+def _draw_node(root: ET.Element, flat: FlatTree, index: int, lines: list[str], layout: _Layout) -> None:
+    colours = class_colours(flat.theta.shape[1])
+    colour = colours[int(flat.klass[index])]
+    left, top, width = layout.left[index], layout.top[index], layout.width[index]
+    group = ET.SubElement(root, "g", {"class": "node"})
+    style = {"fill": colour, "fill-opacity": "0.13", "stroke": colour, "rx": number(PADDING)}
+    if flat.undecided[index]:
+        style |= {"stroke-dasharray": "6 3", "stroke-width": "2"}
+    rectangle(group, (left, top, width, layout.height), **style)
+    for row, line in enumerate(lines):
+        weight = {"font-weight": "bold"} if row == 0 else {}
+        write(group, left + PADDING, top + PADDING + row * LINE, line, **weight)
+    ends = np.concatenate([[0.0], np.cumsum(flat.theta[index])]) * (width - 2 * PADDING)
+    for klass in np.flatnonzero(np.diff(ends) > 0.05):
+        bar = (left + PADDING + ends[klass], top + layout.height - PADDING - BAR)
+        rectangle(group, (*bar, ends[klass + 1] - ends[klass], BAR), fill=colours[klass])
+
+
+def rectangle(parent: ET.Element, box: tuple[float, float, float, float], **style: str) -> None:
+    """Draw a rectangle: left edge, top, width and height."""
+    where = dict(zip(("x", "y", "width", "height"), map(number, box), strict=True))
+    ET.SubElement(parent, "rect", where | style)
+
+
+def write(parent: ET.Element, x: float, top: float, text: str, **style: str) -> None:
+    """Write a line of text that begins at x."""
+    where = {"x": number(x), "y": number(top + ASCENT)}
+    ET.SubElement(parent, "text", where | style).text = text
+
+
+def number(value: float) -> str:
+    """Return a length as SVG writes it."""
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,209 @@
+"""Trees for people: as text and as DOT; `quercus.trees.tree.svg_drawing` draws them as SVG."""
+
+import colorsys
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quercus.specification.attributes import MISSING_NAME
+from quercus.trees.tree.encoding import THRESHOLD_SIDES
+from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.node import Node
+
+MAX_LABEL_CHARS = 28
+SHOWN_CLASSES = 4  # of a node's estimate; the likeliest ones when the frame is larger
+
+# Okabe and Ito's colours, which colour-blind people can tell apart; larger frames go round the colour wheel.
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A900")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the numbers in a tree mean.
+
+    Parameters
+    ----------
+    classes
+        The frame.
+    attributes
+        Names, in declared order.
+    branches
+        Name of every branch code of every attribute.
+    """
+
+    classes: tuple[str, ...]
+    attributes: tuple[str, ...]
+    branches: tuple[tuple[str, ...], ...]
+
+    def branch(self, attribute: int, code: int) -> str:
+        """Return the name of a branch, whatever its code."""
+        known = self.branches[attribute]
+        return known[code] if code < len(known) else f"#{code}"
+
+    def step(self, flat: FlatTree, node: int) -> str:
+        """Return the name of the branch that leads to a node from its parent."""
+        parent, code = int(flat.parent[node]), int(flat.branch[node])
+        threshold = float(flat.threshold[parent])
+        if not math.isnan(threshold):
+            below, above = THRESHOLD_SIDES
+            return (f"{below} {threshold:.6g}", f"{above} {threshold:.6g}", MISSING_NAME)[code]
+        return self.branch(int(flat.attribute[parent]), code)
+
+
+def flatten(tree: FlatTree | Node) -> FlatTree:
+    """Return the arrays of `tree`, whichever form it has."""
+    return FlatTree.of(tree) if isinstance(tree, Node) else tree
+
+
+def class_colours(size: int) -> tuple[str, ...]:
+    """Return a colour for each of `size` classes, ``#rrggbb``."""
+    if size <= len(_COLOURS):
+        return _COLOURS[:size]
+    wheel = [colorsys.hls_to_rgb(i / size, 0.42 + 0.14 * (i % 2), 0.65) for i in range(size)]
+    return tuple("#" + "".join(f"{round(255 * part):02x}" for part in rgb) for rgb in wheel)
+
+
+def one_line(text: str) -> str:
+    """Return `text` on one line, without characters that would steer a terminal or break an XML file."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
+
+
+def shortened(text: str, limit: int = MAX_LABEL_CHARS) -> str:
+    """Return `text` on one line and with at most `limit` characters."""
+    line = one_line(text)
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def estimate_text(theta: Sequence[float], classes: Sequence[str]) -> str:
+    """Return the class probabilities in words: all of a small frame, the likeliest of a large one.
+
+    Examples
+    --------
+    >>> estimate_text((0.25, 0.75), ("yes", "no"))
+    'yes 0.25  no 0.75'
+    """
+    shown = range(len(classes))
+    if len(classes) > SHOWN_CLASSES:
+        likeliest = sorted(shown, key=lambda c: (-theta[c], c))[: SHOWN_CLASSES - 1]
+        return "  ".join(_probability(theta[c], classes[c]) for c in sorted(likeliest)) + "  …"
+    return "  ".join(_probability(theta[c], classes[c]) for c in shown)
+
+
+def mass_text(flat: FlatTree, index: int, classes: Sequence[str]) -> str:
+    """Return the mass function of a node in words, the largest masses first; empty where it has none.
+
+    A set of all classes is "any"; of a mass that contradicts itself the text says so.
+    """
+    here = slice(int(flat.mass_start[index]), int(flat.mass_start[index + 1]))
+    pairs = zip(flat.mass_set[here].tolist(), flat.mass_value[here].tolist(), strict=True)
+    ranked = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
+    if not ranked:
+        return ""
+    shown = [f"{_set_text(mask, classes)} {value:.2f}" for mask, value in ranked[:SHOWN_CLASSES]]
+    more = ["…"] if len(ranked) > SHOWN_CLASSES else []
+    return (
+        "m: " + "  ".join([*shown, *more]) + (", a mean: the labels conflict" if flat.conflict[index] else "")
+    )
+
+
+def _set_text(mask: int, classes: Sequence[str]) -> str:
+    names = [shortened(name, 12) for c, name in enumerate(classes) if mask >> c & 1]
+    if len(names) == len(classes):
+        return "any"
+    return names[0] if len(names) == 1 else "{" + shortened(", ".join(names)) + "}"
+
+
+def _probability(value: float, name: str) -> str:
+    return f"{shortened(name, 12)} {value:.2f}"
+
+
+def to_text(tree: FlatTree | Node, names: Names) -> str:
+    """Return the tree as indented lines, a node a line.
+
+    Each tells the branch, the class, the number of instances, the class probabilities, and the split
+    below it; an undecided node is marked.
+
+    Examples
+    --------
+    >>> leaf = dict(attribute=None, theta=(1.0, 0.0), belief=(1.0, 0.0), plausibility=(1.0, 0.0))
+    >>> below = {0: Node(klass=0, count=2, **leaf), 1: Node(klass=0, count=1, **leaf)}
+    >>> root = Node(klass=0, count=3, children=below, **{**leaf, "attribute": 0})
+    >>> print(to_text(root, Names(("yes", "no"), ("wind",), (("weak", "strong"),))))
+    yes  n=3  (yes 1.00  no 0.00)  by wind
+    ├─ weak: yes  n=2  (yes 1.00  no 0.00)
+    └─ strong: yes  n=1  (yes 1.00  no 0.00)
+    """
+    flat = flatten(tree)
+    last_child = {int(parent): index for index, parent in enumerate(flat.parent)}
+    indent = [""] * flat.size
+    lines = []
+    for index in range(flat.size):
+        parent = int(flat.parent[index])
+        lead = ""
+        if parent >= 0:
+            is_last = last_child[parent] == index
+            branch = names.step(flat, index)
+            lead = indent[parent] + ("└─ " if is_last else "├─ ") + one_line(branch) + ": "
+            indent[index] = indent[parent] + ("   " if is_last else "│  ")
+        lines.append(lead + _line(flat, index, names))
+    return "\n".join(lines)
+
+
+def _line(flat: FlatTree, index: int, names: Names) -> str:
+    attribute = int(flat.attribute[index])
+    parts = [
+        one_line(names.classes[int(flat.klass[index])]),
+        f"n={int(flat.count[index])}",
+        f"({_estimate(flat, index, names)})",
+    ]
+    if attribute >= 0:
+        parts.append(f"by {one_line(names.attributes[attribute])}")
+    elif flat.has_masses:
+        parts.append(mass_text(flat, index, names.classes))
+    if flat.undecided[index]:
+        parts.append("UNDECIDED")
+    return "  ".join(parts)
+
+
+def to_dot(tree: FlatTree | Node, names: Names) -> str:
+    """Return the tree in Graphviz's language, coloured by class, undecided nodes dashed."""
+    flat = flatten(tree)
+    colours = class_colours(len(names.classes))
+    lines = [
+        "digraph tree {",
+        '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10];',
+        '  edge [fontname="Helvetica", fontsize=9];',
+    ]
+    for index in range(flat.size):
+        colour = colours[int(flat.klass[index])]
+        style = "rounded,filled,dashed" if flat.undecided[index] else "rounded,filled"
+        label = "\\n".join(quoted(line) for line in node_lines(flat, index, names))
+        lines.append(
+            f'  n{index} [label="{label}", color="{colour}", fillcolor="{colour}22", style="{style}"];'
+        )
+    for index in range(1, flat.size):
+        parent = int(flat.parent[index])
+        branch = names.step(flat, index)
+        lines.append(f'  n{parent} -> n{index} [label="{quoted(shortened(branch))}"];')
+    return "\n".join([*lines, "}"])
+
+
+def node_lines(flat: FlatTree, index: int, names: Names) -> list[str]:
+    """Return what a drawn node says: the split or the class, class and count, the class probabilities."""
+    attribute = int(flat.attribute[index])
+    klass = shortened(names.classes[int(flat.klass[index])])
+    count = f"n = {int(flat.count[index])}" + (", undecided" if flat.undecided[index] else "")
+    head = [klass, count] if attribute < 0 else [shortened(names.attributes[attribute]), f"{klass}, {count}"]
+    estimate = _estimate(flat, index, names)
+    mass = mass_text(flat, index, names.classes) if attribute < 0 else ""
+    return [*head, estimate, *([mass] if mass else [])]
+
+
+def _estimate(flat: FlatTree, index: int, names: Names) -> str:
+    estimate = estimate_text(flat.theta[index].tolist(), names.classes)
+    return f"{estimate}, as its parent" if flat.as_parent[index] else estimate
+
+
+def quoted(text: str) -> str:
+    """Return `text` as it stands between the quotes of a DOT label."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
