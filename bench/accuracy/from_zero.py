@@ -87,7 +87,7 @@ def margin(task: Task, kind: type) -> Curve:
     free = np.ones(len(train), dtype=bool)
     for answers in range(1, ANSWERS[-1] + 1):
         rows = np.flatnonzero(free)
-        if len(set(task.y[told])) > 1:
+        if rows.size and len(set(task.y[told])) > 1:
             model = kind(20, random_state=task.seed).fit(train[told], task.y[told])
             falling = np.sort(model.predict_proba(train[rows]), axis=1)
             gap = falling[:, -1] - falling[:, -2]
@@ -205,6 +205,7 @@ def report(path: Path) -> None:
 
 
 def main() -> None:
+    warnings.filterwarnings("ignore", message="The number of unique classes")  # few labels are what is measured
     parser = argparse.ArgumentParser()
     parser.add_argument("results", type=Path)
     parser.add_argument("--data", type=Path)
