@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.mounts import fill, small_disk
+from support.statements import statements_noted
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
@@ -258,6 +259,7 @@ def test_a_writer_waits_for_a_lock_that_is_given_back(path):
         store.create_model("n", b"", budget=0)
         timer.join()
         other.close()
+        assert store.get_model("n").name == "n"
 
 
 def test_a_file_that_is_damaged_later(path):
@@ -275,13 +277,12 @@ def test_a_file_that_is_damaged_later(path):
 
 
 def test_a_full_disk(path):
+    def confine(_connection, cursor, *_):
+        cursor.connection.execute("PRAGMA max_page_count = 1")  # as many as there are
+
     with Store.open(url_of(path)) as store:
         store.create_model("m", b"", budget=0)
-        with store._database.read() as connection:
-            pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
-        with store._database.write() as connection:
-            connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(StoreError, match="no space is left on the disk"):
+        with statements_noted(confine), pytest.raises(StoreError, match="no space is left on the disk"):
             store.append_instances("m", ["a"], np.ones((1, 100_000)), [b""])
         assert store.read_events("m") == []
 
