@@ -205,7 +205,9 @@ def report(path: Path) -> None:
 
 
 def main() -> None:
-    warnings.filterwarnings("ignore", message="The number of unique classes")  # few labels are what is measured
+    warnings.filterwarnings(
+        "ignore", message="The number of unique classes"
+    )  # few labels are what is measured
     parser = argparse.ArgumentParser()
     parser.add_argument("results", type=Path)
     parser.add_argument("--data", type=Path)
