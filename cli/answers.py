@@ -30,7 +30,7 @@ from quercus.client.results import Specification
 from quercus.files import writing
 from quercus.files.words import label_in_words
 from quercus.files.writing import Format, Output
-from quercus.specification.attributes import Numeric
+from quercus.specification.attributes import Numeric, column_names
 
 SHOWN = 20  # answers on a screen unless told
 _AGO = re.compile(r"(\d{1,6})([smhdw])")
@@ -169,6 +169,8 @@ def _target(
         )
     if chosen == "parquet" and output is None:
         raise typer.BadParameter("--format parquet needs a file: -o FILE")
+    if chosen == "parquet" and output is not None and writing.is_packed(output):
+        raise typer.BadParameter(f"{output}: Parquet is packed already, name the file without .gz")
     if for_spreadsheets and chosen != "csv":
         raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
     if output is not None and output.exists() and not force:
@@ -237,7 +239,7 @@ def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, 
     part.unlink(missing_ok=True)
     try:
         part.touch(exist_ok=False)  # never through a link that somebody laid there
-        packed = target.file.name.lower().endswith(".gz")
+        packed = writing.is_packed(target.file)
         count = writing.write(
             output, part, target.form, packed=packed, for_spreadsheets=target.for_spreadsheets
         )
@@ -251,7 +253,7 @@ def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, 
 
 def _as_output(found: Iterable[Answer], specification: Specification, target: Target) -> Output:
     attributes = specification.attributes if target.values else ()
-    names = [f"value:{each.name}" if each.name in HEADER else each.name for each in attributes]
+    names = column_names([each.name for each in attributes], HEADER)
     kinds = [*HEADER.values(), *(float if isinstance(each, Numeric) else str for each in attributes)]
     rows = _rows(found, [each.name for each in attributes])
     return Output([*HEADER, *names], kinds, rows)

@@ -43,9 +43,15 @@ class Output:
 
 
 def format_of(file: Path) -> Format | None:
-    """The format that a file's name ends in; ``None``: none of them."""
+    """Return the format that a file's name ends in; ``None``: none of them, as Parquet under gzip."""
     ending = file.name.lower().removesuffix(".gz").rpartition(".")[2]
-    return cast(Format, ending) if ending in FORMATS else None
+    known = ending in FORMATS and not (ending == "parquet" and is_packed(file))
+    return cast(Format, ending) if known else None
+
+
+def is_packed(file: Path) -> bool:
+    """Whether a file's name says that it is written with gzip."""
+    return file.name.lower().endswith(".gz")
 
 
 def write(found: Output, path: Path, form: Format, *, packed: bool, for_spreadsheets: bool = False) -> int:

@@ -118,7 +118,7 @@ class Server:
         tls = (config.tls_cert, config.tls_key, config.tls_client_ca)
         self._certificates = Certificates(*tls) if config.tls_cert else None
         self._tracing = Tracing()
-        self._store = _open_store(config)
+        self._store = open_store(config)
         if self._store.is_read_only:  # a tree that is grown could not be stored
             config = self._config = config.model_copy(update={"grower": False})
         self.core = Core(self._store, config)
@@ -344,7 +344,14 @@ async def _reload_forever(server: Server, asked: asyncio.Event) -> None:
         await server.reload()
 
 
-def _open_store(config: Config) -> Store:
+def open_store(config: Config) -> Store:
+    """Open the store of a server, and claim it where the server grows trees.
+
+    Raises
+    ------
+    BadStart
+        When it cannot be used, or another server grows its trees.
+    """
     try:
         store = _open_as_it_may_be(config)
         try:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Double, Select, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Double, Select, and_, bindparam, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from quercus.storage import changes, checks
@@ -16,7 +16,7 @@ from quercus.storage.queries.expiry import count_leased, write_expired
 from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind, ModelRecord
 from quercus.storage.rows import count_opening, lock
-from quercus.storage.schema import AnyRow, log, model, query
+from quercus.storage.schema import LIVE, AnyRow, log, model, query
 
 INSERTS: dict[str, Callable[..., Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
@@ -94,12 +94,7 @@ def page(connection: Connection, after: str, limit: int, now: Moment) -> list[Mo
 
 def count(connection: Connection) -> int:
     """How many models there are."""
-    return int(connection.execute(select(func.count()).select_from(model)).scalar_one())
-
-
-def remove(connection: Connection, name: str) -> None:
-    """Delete the model; the foreign keys take everything of it along."""
-    connection.execute(delete(model).where(model.c.id == lock(connection, name).id))
+    return int(connection.execute(select(func.count()).where(LIVE)).scalar_one())
 
 
 def respecify(
@@ -151,7 +146,8 @@ def _with_counts() -> Select[Any]:
         log.c.model_id == model.c.id, log.c.sequence == model.c.sequence_grown + 1
     )
     counts = {"leased": leased, "live": live, "waiting_since": waiting}
-    return select(model, *(count.scalar_subquery().label(name) for name, count in counts.items()))
+    columns = (count.scalar_subquery().label(name) for name, count in counts.items())
+    return select(model, *columns).where(LIVE)
 
 
 @cache

@@ -67,6 +67,7 @@ class Writer:
         self._room = asyncio.Event()
         self._trouble = store.write_trouble
         self._look_at = time.monotonic() + LOOK_S
+        self._removing = False  # rows of deleted models, between other writes
         self.commits = 0  # groups of pushes committed: fewer than pushes when they share commits
 
     @property
@@ -145,12 +146,22 @@ class Writer:
             stopping = _STOP in jobs
             self._run_all([job for job in jobs if job is not None and not job.future.cancelled()])
             self._look()
+            self._remove()
+
+    def _remove(self) -> None:
+        """Remove some rows of deleted models; what is to be written comes between."""
+        if self._removing:
+            self._removing = False  # where the store does not take it: until the next look
+            with suppress(StorageError):
+                self._removing = self._store.remove_deleted()
 
     def _taken(self) -> list[_Job | None]:
         """All jobs that wait; none when it is time to look at the store first."""
         jobs: list[_Job | None] = []
         with suppress(queue.Empty):
-            jobs += self._queue.get(timeout=max(0.0, self._look_at - time.monotonic()))
+            jobs += self._queue.get(
+                timeout=0.0 if self._removing else max(0.0, self._look_at - time.monotonic())
+            )
             while True:
                 jobs += self._queue.get_nowait()
         return jobs
@@ -160,6 +171,7 @@ class Writer:
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + LOOK_S
+            self._removing = self._store.removes and not self._store.is_read_only
             with suppress(StorageError):  # which the store remembers
                 if self._store.write_trouble:
                     self._store.try_to_write()

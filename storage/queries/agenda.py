@@ -18,7 +18,7 @@ from quercus.storage.queries.records import QueryState, Step
 from quercus.storage.queries.transitions import Drop, Life, step
 from quercus.storage.records import AgendaEntry, EventKind, Snapshot
 from quercus.storage.rows import lock
-from quercus.storage.schema import AnyRow, log, model, query
+from quercus.storage.schema import LIVE, AnyRow, log, model, query
 
 KEPT_WITHDRAWN = 1000
 UNNAMED = "growth does not want this label any more"
@@ -79,7 +79,9 @@ def has_queries(connection: Connection, name: str) -> bool:
     """Whether anything is asked: what is open, or is open again if it is given back."""
     live = (query.c.state <= QueryState.LEASED) & (query.c.wanted | (query.c.answers > 0))
     mine = (
-        select(query.c.number).join(model, model.c.id == query.c.model_id).where(model.c.name == name, live)
+        select(query.c.number)
+        .join(model, model.c.id == query.c.model_id)
+        .where(model.c.name == name, LIVE, live)
     )
     return connection.execute(mine.limit(1)).one_or_none() is not None
 

@@ -24,7 +24,7 @@ from quercus.storage.queries.records import Idle, Leased, QueryRecord, QueryStat
 from quercus.storage.queries.transitions import NEVER, Evict, Extend, GiveBack, Take
 from quercus.storage.records import Event
 from quercus.storage.rows import lock
-from quercus.storage.schema import AnyRow, model, query, token
+from quercus.storage.schema import LIVE, AnyRow, model, query, token
 
 TOKEN_BYTES = 16
 LONGEST_HOLD_S = 14_400.0  # that extensions can make of a lease, from when it was given
@@ -131,7 +131,9 @@ def has_revoked(connection: Connection, clock: Clock) -> bool:
 
 def _of_dead_tokens(now: Moment) -> Select[Any]:
     dead = or_(token.c.revoked_at.is_not(None), token.c.expires_at <= now.wall)
-    both = query.join(token, token.c.id == query.c.credential).join(model, model.c.id == query.c.model_id)
+    both = query.join(token, token.c.id == query.c.credential).join(
+        model, (model.c.id == query.c.model_id) & LIVE
+    )
     # Of what has an end there are as many as leases, and an index.
     held = and_(query.c.ends.is_not(None), query.c.state == QueryState.LEASED)
     return select(model.c.name, query.c.number, token.c.revoked_at).select_from(both).where(held, dead)
