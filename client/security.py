@@ -1,4 +1,4 @@
-"""What a client shows to a server, and what it asks a server to show: tokens and certificates."""
+"""Tokens and certificates of a client, and the authority that it trusts."""
 
 from __future__ import annotations
 

@@ -9,26 +9,26 @@ import grpc
 
 from quercus.client import convert, query_calls
 from quercus.client.answers import (
-    Amendment,
     Answer,
     AnswerFilter,
     AnswerReader,
+    CorrectionRequest,
     Statement,
     StatementReport,
     amendment,
+    merge_reports,
     report,
     statement_requests,
     taking_back,
-    together,
 )
 from quercus.client.concurrency import async_sleep
 from quercus.client.errors import Unavailable, from_rpc
 from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
 from quercus.client.labels import LabelLike
-from quercus.client.query_calls import Ask
+from quercus.client.query_calls import CallSpec
 from quercus.client.results import AnswerReport, Query
 from quercus.client.stubs import Stubs
-from quercus.client.transport import Outage, Sequences
+from quercus.client.transport import Outage, SeenSequences
 from quercus.proto.v1 import model_pb2
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class LabellingCalls:
     """What labellers do, and what is known of them; a part of the client."""
 
     _stubs: Stubs
-    _sequences: Sequences
+    _sequences: SeenSequences
     _outage: Outage
     address: str
 
@@ -48,10 +48,10 @@ class LabellingCalls:
             self, method: Callable[..., Any], request: Any, timeout_s: float | None = None
         ) -> Any: ...
 
-    async def _ask(self, ask: Ask[T], timeout_s: float | None = None) -> T:
+    async def _ask(self, ask: CallSpec[T], timeout_s: float | None = None) -> T:
         return ask.read(await self._call(getattr(self._stubs.queries, ask.method), ask.request, timeout_s))
 
-    async def _say(self, model: str, ask: Ask[AnswerReport]) -> AnswerReport:
+    async def _say(self, model: str, ask: CallSpec[AnswerReport]) -> AnswerReport:
         report = await self._ask(ask)
         self._sequences.saw(model, report.model_uid, report.committed_sequence)
         return report
@@ -219,7 +219,7 @@ class LabellingCalls:
         """
         classes, method = await self._classes(model), self._stubs.instances.StateEvidence
         requests = statement_requests(model, classes, statements, labeller, request_id)
-        done = together([report(await self._call(method, request)) for request in requests])
+        done = merge_reports([report(await self._call(method, request)) for request in requests])
         if done.model_uid:
             self._sequences.saw(model, done.model_uid, done.committed_sequence)
         return done
@@ -239,7 +239,7 @@ class LabellingCalls:
         Who did not answer may where the policy, or a token with the role corrector, lets it; what was stated unasked is
         its labeller's alone.
         """
-        words = Amendment(answer.labeller if labeller is None else labeller, reliability, comment)
+        words = CorrectionRequest(answer.labeller if labeller is None else labeller, reliability, comment)
         request = amendment(model, await self._classes(model), answer, label, words)
         if isinstance(request, Statement):
             return (await self.state(model, [request])).committed_sequence
@@ -249,7 +249,7 @@ class LabellingCalls:
         self, model: str, answer: Answer, *, labeller: str | None = None, comment: str = ""
     ) -> int:
         """Take an answer that :meth:`answers` gave back; returns the newest event."""
-        words = Amendment(answer.labeller if labeller is None else labeller, comment=comment)
+        words = CorrectionRequest(answer.labeller if labeller is None else labeller, comment=comment)
         request = taking_back(model, answer, words)
         if isinstance(request, Statement):
             return (await self.state(model, [request])).committed_sequence

@@ -20,10 +20,10 @@ from quercus.client.concurrency import (
 )
 from quercus.client.errors import QuercusError, Unavailable, from_rpc
 from quercus.client.labels import LabelLike
-from quercus.client.query_calls import Ask
-from quercus.client.requests import LONGEST_POLL_S, Patience
+from quercus.client.query_calls import CallSpec
+from quercus.client.requests import LONGEST_POLL_S, WaitPolicy
 from quercus.client.results import AnswerReport, Lease, Query
-from quercus.client.stream_parts import Terms
+from quercus.client.stream_parts import StreamOptions
 
 if TYPE_CHECKING:
     from quercus.client.aio.client import Client
@@ -39,9 +39,9 @@ class AsyncQueryStream:
     counts once.
     """
 
-    def __init__(self, client: Client, terms: Terms, idle_s: float | None) -> None:
+    def __init__(self, client: Client, terms: StreamOptions, idle_s: float | None) -> None:
         self._client, self._terms = client, terms
-        self._patience = Patience(idle_s)
+        self._patience = WaitPolicy(idle_s)
         self._trial = client._outage.trial()
         self._idle = ""
         self._hand: Query | None = None
@@ -130,12 +130,12 @@ class AsyncQueryStream:
         """Give a query back to whoever asks next."""
         await self._do(query, query_calls.give_back(query))
 
-    async def _say(self, query: Query, ask: Ask[AnswerReport]) -> AnswerReport:
+    async def _say(self, query: Query, ask: CallSpec[AnswerReport]) -> AnswerReport:
         report: AnswerReport = await self._do(query, ask)
         self._client._sequences.saw(query.model, report.model_uid, report.committed_sequence)
         return report
 
-    async def _do(self, query: Query, ask: Ask[Any]) -> Any:
+    async def _do(self, query: Query, ask: CallSpec[Any]) -> Any:
         line = self._line or await self._open()
         try:
             done = await async_result(await line.ask(ask), self._client.timeout_s)
@@ -192,7 +192,7 @@ class AsyncQueryLine:
         except TimeoutError:
             return ""
 
-    async def ask(self, ask: Ask[Any]) -> AsyncFuture[Any]:
+    async def ask(self, ask: CallSpec[Any]) -> AsyncFuture[Any]:
         """Send an answer, a refusal or a return; the future has the server's reply."""
         future: AsyncFuture[Any] = AsyncFuture()
         with self._lock:

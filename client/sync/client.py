@@ -13,7 +13,7 @@ from typing import Any, Self
 import grpc
 
 from quercus.client import convert, pushing, query_calls, requests, transport
-from quercus.client.classifying import Form, Forms, Wanted
+from quercus.client.classifying import ClassifyOptions, RowFormat, RowFormats
 from quercus.client.comparing import same_model
 from quercus.client.concurrency import Repeating, connected, sleep
 from quercus.client.errors import (
@@ -37,7 +37,7 @@ from quercus.client.results import (
 )
 from quercus.client.rows import Row, chunks
 from quercus.client.security import Security
-from quercus.client.stream_parts import Terms
+from quercus.client.stream_parts import StreamOptions
 from quercus.client.stubs import Stubs
 from quercus.client.sync.labelling import LabellingCalls
 from quercus.client.sync.push_line import PushLine
@@ -88,8 +88,8 @@ class Client(LabellingCalls):
         self.address = transport.server_address(address)
         self.timeout_s = timeout_s
         self._outage = transport.Outage(outage_s)
-        self._sequences = transport.Sequences()
-        self._forms = Forms()
+        self._sequences = transport.SeenSequences()
+        self._forms = RowFormats()
         security = Security.load(token, ca)
         self.has_token = security.token is not None
         self._channel = security.channel(self.address)
@@ -217,7 +217,7 @@ class Client(LabellingCalls):
         self._sequences.forget(name)
         self._forms.forget(name)
 
-    def _form(self, model: str) -> Form:
+    def _form(self, model: str) -> RowFormat:
         """What is remembered of a model, or asked for."""
         form = self._forms.fresh(model)
         if form is None or self._sequences.uid(model) not in {
@@ -268,7 +268,7 @@ class Client(LabellingCalls):
         pushing.check_sizes(batch_rows, window)
         form = self._form(model)
         batcher = pushing.Batcher(model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid)
-        ledger = pushing.Ledger(window, on_progress, self._outage.outage_s)
+        ledger = pushing.PushState(window, on_progress, self._outage.outage_s)
         with PushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
             try:
                 for chunk in chunks(rows, batcher.batch_rows):
@@ -362,7 +362,7 @@ class Client(LabellingCalls):
         only
             Which queries you want; ``None``: all.
         """
-        patience = requests.Patience(idle_s)
+        patience = requests.WaitPolicy(idle_s)
         while True:
             lease = self.lease(model, labeller, lease_s=lease_s, wait_s=patience.wait_s, only=only)
             if not lease.queries:
@@ -406,7 +406,7 @@ class Client(LabellingCalls):
         prefetch
             Queries that you hold at once, the one in your hands among them; 1 to 100.
         """
-        return QueryStream(self, Terms(model, labeller, lease_s, prefetch, only), idle_s)
+        return QueryStream(self, StreamOptions(model, labeller, lease_s, prefetch, only), idle_s)
 
     def _keep(self, query: Query, lease_s: float) -> bool:
         """Extend a lease, and return whether to go on with it; the answer itself will say why not."""
@@ -452,7 +452,7 @@ class Client(LabellingCalls):
         want_masses
             Also the mass function of every row, where the model has them.
         """
-        wanted = Wanted(min_sequence, want_paths, want_masses)
+        wanted = ClassifyOptions(min_sequence, want_paths, want_masses)
         form = self._form(model)
         try:
             answers = [

@@ -29,7 +29,7 @@ class PushLine:
         Deadline of each acknowledgement.
     """
 
-    def __init__(self, stub: Any, ledger: pushing.Ledger, address: str, timeout_s: float) -> None:
+    def __init__(self, stub: Any, ledger: pushing.PushState, address: str, timeout_s: float) -> None:
         self._stub, self._ledger = stub, ledger
         self._address, self._timeout_s = address, timeout_s
         self._call: BidirectionalCall | None = None

@@ -21,10 +21,10 @@ from quercus.client.concurrency import (
 )
 from quercus.client.errors import QuercusError, Unavailable, from_rpc
 from quercus.client.labels import LabelLike
-from quercus.client.query_calls import Ask
-from quercus.client.requests import LONGEST_POLL_S, Patience
+from quercus.client.query_calls import CallSpec
+from quercus.client.requests import LONGEST_POLL_S, WaitPolicy
 from quercus.client.results import AnswerReport, Lease, Query
-from quercus.client.stream_parts import Terms
+from quercus.client.stream_parts import StreamOptions
 
 if TYPE_CHECKING:
     from quercus.client.sync.client import Client
@@ -40,9 +40,9 @@ class QueryStream:
     counts once.
     """
 
-    def __init__(self, client: Client, terms: Terms, idle_s: float | None) -> None:
+    def __init__(self, client: Client, terms: StreamOptions, idle_s: float | None) -> None:
         self._client, self._terms = client, terms
-        self._patience = Patience(idle_s)
+        self._patience = WaitPolicy(idle_s)
         self._trial = client._outage.trial()
         self._idle = ""
         self._hand: Query | None = None
@@ -131,12 +131,12 @@ class QueryStream:
         """Give a query back to whoever asks next."""
         self._do(query, query_calls.give_back(query))
 
-    def _say(self, query: Query, ask: Ask[AnswerReport]) -> AnswerReport:
+    def _say(self, query: Query, ask: CallSpec[AnswerReport]) -> AnswerReport:
         report: AnswerReport = self._do(query, ask)
         self._client._sequences.saw(query.model, report.model_uid, report.committed_sequence)
         return report
 
-    def _do(self, query: Query, ask: Ask[Any]) -> Any:
+    def _do(self, query: Query, ask: CallSpec[Any]) -> Any:
         line = self._line or self._open()
         try:
             done = result(line.ask(ask), self._client.timeout_s)
@@ -193,7 +193,7 @@ class QueryLine:
         except TimeoutError:
             return ""
 
-    def ask(self, ask: Ask[Any]) -> Future[Any]:
+    def ask(self, ask: CallSpec[Any]) -> Future[Any]:
         """Send an answer, a refusal or a return; the future has the server's reply."""
         future: Future[Any] = Future()
         with self._lock:
