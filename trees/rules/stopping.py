@@ -39,8 +39,8 @@ def stops_before(
     few = counts < min_instances - TIE
     pure = unique & (theta.max(axis=1) >= 1 - TIE)
     deep = np.zeros(few.shape, bool) if max_depth is None else depths >= max_depth
-    reasons = (Stop.FEW_INSTANCES.value, Stop.PURE.value, Stop.MAX_DEPTH.value)
-    return np.select([few, pure, deep], reasons, GOES_ON)
+    late = np.where(deep, Stop.MAX_DEPTH.value, GOES_ON)
+    return np.where(few, Stop.FEW_INSTANCES.value, np.where(pure, Stop.PURE.value, late))
 
 
 def stops_after(split: Ints, most: Floats) -> Ints:
