@@ -12,7 +12,7 @@ from quercus.belief.label import Label
 from quercus.server.growth.grown_trees import specification_of
 from quercus.server.wire.evidence import said_in
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, EventKind, Rows
+from quercus.storage.records import Event, EventKind, InstanceColumns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,10 +47,12 @@ class LogEvents:
         """Return the sequence of an instance."""
         return self._instances[instance]
 
-    def read(self, parts: Sequence[Rows | Event]) -> Iterator[Rows | Heard | Specification]:
+    def read(
+        self, parts: Sequence[InstanceColumns | Event]
+    ) -> Iterator[InstanceColumns | Heard | Specification]:
         """Yield what the next part of the log says: rows, words about an instance, a specification in force."""
         for part in parts:
-            if isinstance(part, Rows):
+            if isinstance(part, InstanceColumns):
                 self._instances.extend(range(part.first, part.first + len(part.labels)))
                 yield part
             elif part.kind is EventKind.SPECIFICATION:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from quercus.specification.parameters import PREDICTION_LEVEL
-from quercus.trees.ask.query import Desk
-from quercus.trees.growth.batch import Branch, Growth, Method, Place, Verdict
+from quercus.trees.ask.query import QueryContext
+from quercus.trees.growth.batch import BatchGrowth, Branch, GrowthRules, OpenNode, SplitChoice
 from quercus.trees.growth.sample import Ints, Sample
 from quercus.trees.learners.evidential import Likeliest
 from quercus.trees.likelihood.interval import IntervalSolver
@@ -33,20 +33,20 @@ class GainRatio:
     sample: Sample
     solver: IntervalSolver
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when every attribute has one populated value."""
         intervals = self._intervals(place)
         if not intervals:
             return None
         rivals = non_dominated(intervals)
-        return Verdict(
+        return SplitChoice(
             attribute=largest_mid_value(intervals, rivals),
             intervals=intervals,
             rivals=rivals,
             undecided=len(rivals) > 1 and self.sample.candidates(place.rows).size > 0,
         )
 
-    def _intervals(self, place: Place) -> dict[int, tuple[float, float]]:
+    def _intervals(self, place: OpenNode) -> dict[int, tuple[float, float]]:
         telling = self.sample.telling(place.rows, place.attributes)
         tables = self.sample.contingency(place.rows, tuple(telling))
         splits = {k: tables[k][tables[k].any(axis=1)] for k in self._representing(tables)}
@@ -83,7 +83,7 @@ class ByValue:
 
     sample: Sample
 
-    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
         """Return the populated branches, in order of code."""
         attribute = verdict.attribute
         column = self.sample.branch(place.rows, attribute)
@@ -100,7 +100,7 @@ class PlainStopping:
     min_instances: int
     max_depth: int | None
 
-    def before(self, place: Place) -> Stop | None:
+    def before(self, place: OpenNode) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
         if self.sample.weight(place.rows) < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
@@ -111,7 +111,7 @@ class PlainStopping:
             return Stop.MAX_DEPTH
         return None
 
-    def after(self, _place: Place, verdict: Verdict) -> Stop | None:
+    def after(self, _place: OpenNode, verdict: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no attribute can gain anything."""
         return Stop.NO_GAIN if max(upper for _, upper in verdict.intervals.values()) <= TIE else None
 
@@ -124,18 +124,18 @@ def open_desk(
     ordered: tuple[int, ...] | None = None,
     *,
     prediction_level: float = PREDICTION_LEVEL.default,
-) -> Desk:
+) -> QueryContext:
     """Return the tree of `sample`, not yet grown, with all that choosing its queries needs.
 
-    `ordered` is as of `Desk`; without it all codes are names.
+    `ordered` is as of `QueryContext`; without it all codes are names.
     """
     solver = sample.table.solver(alpha)
-    method = Method(
+    method = GrowthRules(
         criterion=GainRatio(sample, solver),
         branching=ByValue(sample),
         stopping=PlainStopping(sample, solver, min_instances, max_depth),
         leaf=Likeliest(sample, solver, prediction_level),
     )
-    root = Place((), np.arange(len(sample.ids)), tuple(range(sample.splits.count)))
-    growth = Growth(root, method)
-    return Desk(sample, solver, growth, ordered or (0,) * len(sample.arities))
+    root = OpenNode((), np.arange(len(sample.ids)), tuple(range(sample.splits.count)))
+    growth = BatchGrowth(root, method)
+    return QueryContext(sample, solver, growth, ordered or (0,) * len(sample.arities))

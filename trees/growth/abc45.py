@@ -18,7 +18,7 @@ from quercus.specification.parameters import ALPHA, BUDGET, MAX_DEPTH, MIN_INSTA
 from quercus.specification.strategies import PUBLISHED
 from quercus.trees.ask.query import Query
 from quercus.trees.ask.strategies.registry import agenda
-from quercus.trees.growth.incremental.growing import Rules
+from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.tree.node import Node
@@ -101,7 +101,7 @@ def induce(
     max_depth = MAX_DEPTH.check(max_depth)
     sample = _sample(codes, arities, contours)
     level = PREDICTION_LEVEL.check(prediction_level)
-    rules = Rules(alpha, min_instances, max_depth, prediction_level=level)
+    rules = TreeRules(alpha, min_instances, max_depth, prediction_level=level)
     live = LiveTree(sample.arities, sample.table.contours.shape[1], rules)
     live.append(sample.codes, sample.table.contours[sample.ids])
     queries: list[Query] = []

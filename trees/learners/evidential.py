@@ -11,7 +11,7 @@ import numpy as np
 from quercus.belief.errors import InvalidInput
 from quercus.specification.algorithms import Pruning
 from quercus.specification.parameters import ALPHA, CANDIDATE_CUTS, MAX_DEPTH, MIN_INSTANCES, PREDICTION_LEVEL
-from quercus.trees.growth.batch import Growth, Method, Place, Summary, Verdict
+from quercus.trees.growth.batch import BatchGrowth, GrowthRules, NodePrediction, OpenNode, SplitChoice
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.learners.evidential_splits import BestTest, Cuts, stacked
 from quercus.trees.learners.pruning import prune_evidential
@@ -89,13 +89,13 @@ def abc45(
     rows, weights = counted_or_weighed(table)
     sample = _labels(rows, weights)
     solver = sample.table.solver(alpha)
-    method = Method(
+    method = GrowthRules(
         criterion=wrapped(BestTest(rows, sample, solver, max_cuts, _checked_cuts(cuts, rows)), wrap),
         branching=ByCode(rows),
         stopping=Stopping(sample, solver, min_instances, max_depth),
         leaf=Likeliest(sample, solver, PREDICTION_LEVEL.check(prediction_level)),
     )
-    growth = Growth(root(rows), method)
+    growth = BatchGrowth(root(rows), method)
     tree = growth.tree()
     if pruning is None:
         return tree
@@ -140,13 +140,13 @@ class Stopping:
     min_instances: int
     max_depth: int | None
 
-    def before(self, place: Place) -> Stop | None:
+    def before(self, place: OpenNode) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
         estimates = self.solver.estimate_cells(Cells.of_dense(self.sample.counts(place.rows)[np.newaxis]))
         weight, depth = np.array([self.sample.weight(place.rows)]), np.array([place.depth])
         return reason(stops_before(weight, estimates, depth, self.min_instances, self.max_depth)[0])
 
-    def after(self, _place: Place, verdict: Verdict) -> Stop | None:
+    def after(self, _place: OpenNode, verdict: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no attribute can gain anything."""
         most = np.array([[upper for _, upper in verdict.intervals.values()]])
         return reason(stops_after(np.array([verdict.attribute]), most)[0])
@@ -164,11 +164,11 @@ class Likeliest:
     solver: IntervalSolver
     prediction_level: float = PREDICTION_LEVEL.default
 
-    def summary(self, place: Place) -> Summary:
+    def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction; with no row at all, that every class is possible."""
         size = self.sample.table.contours.shape[1]
         if not place.rows.size:
-            return Summary(0, (1 / size,) * size, (0.0,) * size, (1.0,) * size, silent=True)
+            return NodePrediction(0, (1 / size,) * size, (0.0,) * size, (1.0,) * size, silent=True)
         counts = self.sample.counts(place.rows)
         theta = tuple(self.solver.estimate(counts).theta.tolist())
         belief, plausibility = self.solver.class_bounds(counts, self.prediction_level)
@@ -176,7 +176,7 @@ class Likeliest:
         silent = not (counts[~self.sample.table.vacuous] > 0).any()
         total = self.sample.weight(place.rows)
         weight = None if total == place.rows.size else total
-        return Summary(first_largest(theta), theta, *bounds, weight=weight, silent=silent)
+        return NodePrediction(first_largest(theta), theta, *bounds, weight=weight, silent=silent)
 
 
 def _labels(table: Table, weights: Floats | None = None) -> Sample:
@@ -196,7 +196,7 @@ def _checked_cuts(cuts: Cuts | None, table: Table) -> Cuts | None:
     if cuts is None:
         return None
     if len(cuts) != len(table.attributes):
-        raise InvalidInput("cuts", f"are {len(cuts)}, must be {len(table.attributes)}, one a attribute")
+        raise InvalidInput("cuts", f"are {len(cuts)}, must be {len(table.attributes)}, one per attribute")
     for k, some in enumerate(cuts):
         rising = np.array(some)
         if not np.isfinite(rising).all() or (np.diff(rising) < 0).any():

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.specification.attributes import Nominal
-from quercus.trees.growth.batch import Place, Verdict
+from quercus.trees.growth.batch import OpenNode, SplitChoice
 from quercus.trees.growth.sample import Sample
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.likelihood.cells import Cells
@@ -155,7 +155,7 @@ class BestTest:
     max_cuts: int
     cuts: Cuts | None
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no test has two populated branches."""
         tests = self.tests(place)
         if tests is None:
@@ -169,7 +169,7 @@ class BestTest:
         compared = np.flatnonzero(~np.isnan(found.lower[0]))
         least, most = found.lower[0, compared].tolist(), found.upper[0, compared].tolist()
         threshold = float(tests.threshold[chosen])
-        return Verdict(
+        return SplitChoice(
             attribute=int(tests.attribute[chosen]),
             intervals=dict(
                 zip(tests.attribute[compared].tolist(), zip(least, most, strict=True), strict=True)
@@ -179,7 +179,7 @@ class BestTest:
             threshold=None if np.isnan(threshold) else threshold,
         )
 
-    def tests(self, place: Place) -> Tests | None:
+    def tests(self, place: OpenNode) -> Tests | None:
         """Return the tests of a node with their cells; None when there is none."""
         used, ids = np.unique(self.sample.ids[place.rows], return_inverse=True)
         weights = None if self.sample.weights is None else self.sample.weights[place.rows]

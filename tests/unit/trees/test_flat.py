@@ -6,7 +6,7 @@ import pytest
 from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import tree_pb2
 from quercus.server.wire.trees import encode_nodes
-from quercus.trees.learners.stored import joined, parted
+from quercus.trees.learners.stored import join_trees, part_trees
 from quercus.trees.tree.flat import PLAIN, RAGGED, FlatTree
 from quercus.trees.tree.node import Node, Stop
 
@@ -102,10 +102,10 @@ def test_every_field_of_a_node_is_a_column_that_is_kept_stored_and_sent() -> Non
     assert set(RAGGED) == {"interval_start", "mass_start"}
     flat = FlatTree.of(root)
     assert flat.tree() == root
-    (again,) = parted(joined([flat]))
+    (again,) = part_trees(join_trees([flat]))
     assert again.tree() == root
     stored = {*PLAIN, *(name for each in RAGGED.values() for name in (each.count, *each.columns))}
-    assert set(joined([flat])) == stored
+    assert set(join_trees([flat])) == stored
     sent = encode_nodes(flat)
     assert [each.name for each, _ in sent.ListFields()] == [
         each.name for each in tree_pb2.Nodes.DESCRIPTOR.fields
@@ -116,8 +116,8 @@ def test_every_field_of_a_node_is_a_column_that_is_kept_stored_and_sent() -> Non
 def test_a_column_that_says_nothing_is_not_stored() -> None:
     flat = FlatTree.of(node(0, children={0: node(None), 1: node(None)}))
     silent = {"threshold", "weight", "conflict", "mass_count", "mass_set", "mass_value"}
-    assert not silent & set(joined([flat]))
-    assert parted(joined([flat]))[0].tree() == flat.tree()
+    assert not silent & set(join_trees([flat]))
+    assert part_trees(join_trees([flat]))[0].tree() == flat.tree()
 
 
 def test_equality_looks_at_every_field() -> None:

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from quercus.trees.growth.incremental.arrays import Bools, Floats, Ids
-from quercus.trees.growth.incremental.tally import Tally
+from quercus.trees.growth.incremental.tally import ContourCounts
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 
 BATCH = 4_000_000  # entries of kept cells that are read at a time
 
 
-class CountedEnds:
+class TransientBounds:
     """Ends of cells that were counted and are not kept.
 
     Parameters
@@ -73,7 +73,7 @@ class CountedEnds:
         )
 
 
-class KeptEnds:
+class CachedBounds:
     """Ends of the cells of blocks, which are kept until the counts change.
 
     Parameters
@@ -88,7 +88,9 @@ class KeptEnds:
     size : (m, C) rows in each cell of a candidate
     """
 
-    def __init__(self, solver: IntervalSolver, estimator: IntervalSolver, tally: Tally, blocks: Ids) -> None:
+    def __init__(
+        self, solver: IntervalSolver, estimator: IntervalSolver, tally: ContourCounts, blocks: Ids
+    ) -> None:
         self._solver = solver
         self._estimator = estimator
         self._tally = tally
