@@ -102,15 +102,15 @@ def labellers(
     if not found:
         out.print(f"nobody has labelled {model} yet; begin with: quercus label {model}", soft_wrap=True)
         return
-    _print_labellers(found)
+    print_labellers(found)
 
 
 COUNTS = ("answered", "refused", "held")
 RARE = ("skipped", "postponed", "expired", "corrected", "undone")
 
 
-def _print_labellers(found: Sequence[Labeller]) -> None:
-    """What all have in columns that 60 characters hold, what happens rarely in words below."""
+def print_labellers(found: Sequence[Labeller]) -> None:
+    """Print what all have in columns that 60 characters hold, and what happens rarely in words below."""
     table = RichTable(box=None, pad_edge=False)
     table.add_column("labeller", overflow="fold")
     for head in (*COUNTS, "agree", "reliable", "median"):

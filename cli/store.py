@@ -134,8 +134,8 @@ def export(
         quercus export wine wine.jsonl.gz
         quercus export wine wine.csv
     """
-    kind = file.name.removesuffix(".gz").rpartition(".")[2].lower()
-    if kind not in ("jsonl", "csv", "parquet"):
+    kind = writing.format_of(file)
+    if kind is None:
         raise typer.BadParameter(
             f"{file.name}: the name must end in .jsonl, .jsonl.gz, .csv, .csv.gz or .parquet"
         )
@@ -148,11 +148,11 @@ def export(
         part.unlink(missing_ok=True)
         try:
             part.touch(exist_ok=False)  # never through a link that somebody laid there
-            rows = (
-                _write_log(opened, name, part, file)
-                if kind == "jsonl"
-                else _write_table(opened, name, part, file, for_spreadsheets=for_spreadsheets)
-            )
+            if kind == "jsonl":
+                rows = _write_log(opened, name, part, file)
+            else:
+                packed = writing.is_packed(file)
+                rows = _write_table(opened, name, part, kind, packed, for_spreadsheets=for_spreadsheets)
             part.replace(file)
         finally:
             part.unlink(missing_ok=True)
@@ -185,11 +185,11 @@ def import_log(
     """
     may = "" if create else "--create"
     with opened_store("import", store, create=may) as opened, _text(file, file.name, "rt") as lines:
-        from quercus.server.transfer.importing import Meaning  # noqa: PLC0415  (the server extra)
+        from quercus.server.transfer.importing import LogChecker  # noqa: PLC0415  (the server extra)
         from quercus.storage.admin.transfer_lines import lines_of  # noqa: PLC0415
 
         try:
-            count = opened.load(lines_of(lines), name, Meaning())
+            count = opened.load(lines_of(lines), name, LogChecker())
         except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             fail(f"{file} cannot be read: {error}")
     out.print(f"read {count:,} events")
@@ -204,13 +204,13 @@ def _write_log(opened: Store, name: str, part: Path, file: Path) -> int:
     return events
 
 
-def _write_table(opened: Store, name: str, part: Path, file: Path, *, for_spreadsheets: bool) -> int:
+def _write_table(
+    opened: Store, name: str, part: Path, form: writing.Format, packed: bool, *, for_spreadsheets: bool
+) -> int:
     from quercus.server.transfer.exporting import table  # noqa: PLC0415  (the server extra)
 
     found = table(opened, name)
-    output = writing.Output(found.header, found.kinds, found.rows)
-    form: writing.Format = "parquet" if file.suffix.lower() == ".parquet" else "csv"
-    packed = file.name.lower().endswith(".gz")
+    output = writing.OutputTable(found.header, found.kinds, found.rows)
     try:
         return writing.write(output, part, form, packed=packed, for_spreadsheets=for_spreadsheets)
     except writing.CannotWrite as error:

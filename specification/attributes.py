@@ -1,7 +1,7 @@
 """Attributes of a model: columns of names or of numbers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
@@ -135,3 +135,16 @@ def _edge(edge: object, index: int) -> float:
     if isinstance(edge, bool) or not isinstance(edge, Real) or not math.isfinite(edge):
         raise InvalidInput(f"edges[{index}]", f"is {shown(edge)}, must be a finite number")
     return float(edge)
+
+
+def column_names(attributes: Iterable[str], own: Collection[str]) -> list[str]:
+    """Return the names of attributes as columns of a table that has columns of its own.
+
+    Programs cannot read a Parquet file with two columns of one name, and of a CSV file they keep one.
+
+    Examples
+    --------
+    >>> column_names(["colour", "label"], own=("id", "label"))
+    ['colour', 'value:label']
+    """
+    return [f"value:{name}" if name in own else name for name in attributes]

@@ -15,6 +15,7 @@ from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import NOTHING, label_text
 from quercus.server.wire.schema import ModelSchema
+from quercus.specification.attributes import column_names
 from quercus.storage.records import Event, EventKind
 from quercus.storage.store import Store
 
@@ -44,12 +45,13 @@ def table(store: Store, model: str) -> ExportedTable:
     Columns: ``id``; the attributes; ``label``, what labellers say of the row, else as it was pushed (``a``, ``a|b``,
     plausibilities ``a:1 b:0.4``, masses ``{a|b}:0.7 {a}:0.3``, empty where nothing is known); ``pl(class)`` of each
     class, what is believed after all that was said; ``answers``, how often labellers spoke of it; ``conflict``, 1 where
-    an answer contradicted the label.
+    an answer contradicted the label. An attribute that is called like one of these is ``value:NAME``.
     """
     schema = ModelSchema.of(store.get_model(model), store.vocabulary(model))
     size = schema.frame.size
-    header = ["id", *(column.name for column in schema.columns), "label"]
-    header += [*(f"pl({name})" for name in schema.frame.classes), "answers", "conflict"]
+    behind = ["label", *(f"pl({name})" for name in schema.frame.classes), "answers", "conflict"]
+    names = column_names([column.name for column in schema.columns], own=["id", *behind])
+    header = ["id", *names, *behind]
     kinds: list[type] = [str, *(float if column.values is None else str for column in schema.columns), str]
     kinds += [*([float] * size), int, int]
     return ExportedTable(header, kinds, _rows(store, schema))

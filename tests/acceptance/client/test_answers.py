@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from integration.client.serving import QUERCUS, quercus
+from pyarrow import parquet
 
 from quercus.client import Client, Nominal, Specification
 
@@ -120,6 +121,33 @@ def test_what_is_written_can_be_pushed_again(server: str, wine: str, name: str, 
             assert client.get_instance(other, str(i)).contour == pytest.approx(
                 client.get_instance(wine, str(i)).contour
             )
+
+
+def test_parquet_holds_what_csv_holds(server: str, wine: str, tmp_path: Path) -> None:
+    crowd, table, text = tmp_path / "crowd.csv", tmp_path / "said.parquet", tmp_path / "said.csv"
+    run(server, "answers", wine, "-o", str(table), "--values")
+    empty = parquet.read_table(table)
+    crowd.write_text(LONG)
+    run(server, "push", wine, str(crowd), "--labels", "--item", "picture")
+    run(server, "answers", wine, "--correct", listed(server, wine)[0]["number"], "rosé", "--as", "ann")
+    with Client(server) as client:
+        client.wait_grown(wine)
+        client.answer(client.lease(wine, "ann", wait_s=30).queries[0], {"red", "white"}, took_s=1.5)
+    run(server, "answers", wine, "-o", str(table), "--values", "--force")
+    run(server, "answers", wine, "-o", str(text), "--values")
+    said = parquet.read_table(table)
+    assert (empty.num_rows, said.num_rows) == (0, 7)
+    assert said.schema == empty.schema
+    kinds = {field.name: str(field.type) for field in said.schema}
+    assert {name: kind for name, kind in kinds.items() if kind != "string"} == {
+        "number": "int64", "reliability": "double", "took_s": "double", "query": "int64", "former": "int64",
+        "later": "int64", "conflict": "bool",
+    }  # fmt: skip
+    cells = [["" if cell is None else str(cell) for cell in row.values()] for row in said.to_pylist()]
+    assert [list(kinds), *cells] == list(csv.reader(text.read_text().splitlines()))
+    for name, flags in (("said.parquet.gz", ()), ("said.gz", ("--format", "parquet"))):
+        run(server, "answers", wine, "-o", str(tmp_path / name), *flags, code=2)
+        assert not (tmp_path / name).exists()
 
 
 def test_answers_to_queries_are_shown_and_corrected(server: str, wine: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from integration.client.serving import CONTOURS_T, TABLE_T, Serving, quercus
+from pyarrow import parquet
 
 from quercus.client import Client, Specification
 from quercus.specification.attributes import Nominal, Numeric
@@ -125,21 +126,28 @@ def test_cells_that_a_spreadsheet_would_run(serving: Serving, tmp_path: Path) ->
     assert "is for .csv files" in said
 
 
-@pytest.fixture
-def parquet() -> Any:
-    return pytest.importorskip("pyarrow.parquet", reason="pip install pyarrow")
-
-
-def test_parquet_where_pyarrow_is(parquet: Any, serving: Serving, tmp_path: Path) -> None:
+def test_parquet_holds_what_csv_holds(serving: Serving, tmp_path: Path) -> None:
+    """Also where attributes are called like the table's own columns."""
+    columns = [Nominal("id", "ab", missing="branch"), Numeric("label"), Numeric("pl(s)")]
     with Client(serving.address) as client:
-        taught(client)
+        client.create_model("t", Specification(columns, ["o", "s"]))
+        client.push("t", [["a", 1.5, 0.0], [None, -2.0, 1.0]], ["s", None], ids=["first", "second"])
     store = str(tmp_path / "quercus.db")
     run("export", "t", str(tmp_path / "t.parquet"), "--store", store)
     run("export", "t", str(tmp_path / "t.csv"), "--store", store)
-    columns = parquet.read_table(tmp_path / "t.parquet").to_pydict()
-    rows = read(tmp_path / "t.csv")
-    assert columns["X"] == [row["X"] for row in rows]
-    assert columns["pl(s)"] == [float(row["pl(s)"]) for row in rows]
+    table, rows = parquet.read_table(tmp_path / "t.parquet"), read(tmp_path / "t.csv")
+    assert table.column_names == list(rows[0]) == [
+        "id", "value:id", "value:label", "value:pl(s)", "label", "pl(o)", "pl(s)", "answers", "conflict",
+    ]  # fmt: skip
+    assert [str(kind) for kind in table.schema.types] == [
+        "string", "string", "double", "double", "string", "double", "double", "int64", "int64",
+    ]  # fmt: skip
+    cells = [["" if cell is None else str(cell) for cell in row.values()] for row in table.to_pylist()]
+    assert cells == [list(row.values()) for row in rows]
+    assert cells[1][:4] == ["second", "", "-2.0", "1.0"]
+    said = run("export", "t", str(tmp_path / "t.parquet.gz"), "--store", store, code=2)
+    assert "must end in" in said
+    assert not (tmp_path / "t.parquet.gz").exists()
 
 
 def test_a_backup_is_made_checked_and_put_back(serving: Serving, tmp_path: Path) -> None:

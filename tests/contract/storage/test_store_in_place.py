@@ -55,17 +55,17 @@ def test_another_store_in_its_place_is_not_written(path, used):
 
 
 def test_a_file_taken_during_a_write_is_not_acknowledged(path, used):
-    class Taking:
+    def taking() -> float:
         """The clock is read in the middle of the transaction."""
+        if path.exists():
+            path.rename(path.with_name("kept"))
+        return 1.0
 
-        def __call__(self) -> float:
-            if path.exists():
-                path.rename(path.with_name("kept"))
-            return 1.0
-
-    used._clocks._wall = Taking()
-    with pytest.raises(StoreError, match="deleted or replaced"):
-        push(used, "a")
+    with (
+        Store.open(f"sqlite:///{path}", clock=taking) as store,
+        pytest.raises(StoreError, match="deleted or replaced"),
+    ):
+        push(store, "a")
 
 
 def test_other_processes_may_come_and_go(path, used):

@@ -54,7 +54,7 @@ class Guarded:
         self.operator = Client(self.address, token=self.issued["operator"])
 
     def issue(self, name: str, *roles: str, **fields: Any) -> str:
-        token, _ = access.issue(self.tokens, name, roles, **fields)
+        token, _ = access.issue_token(self.tokens, name, roles, **fields)
         return token
 
     def call(self, method: str, token: str | None, request: Any = None) -> grpc.StatusCode:
@@ -414,11 +414,10 @@ def test_who_names_nobody_speaks_as_the_token_does(guarded: Guarded, tools: Any)
 def test_a_token_that_is_revoked_while_its_call_waits_gets_nothing(guarded: Guarded) -> None:
     guarded.operator.create_model("m", specification(budget=5))
     token = guarded.issue("ann", "labeller")
-    under_way = guarded.live.server._metrics.calls_under_way
     with Client(guarded.address, token=token) as client, ThreadPoolExecutor() as pool:
         client.get_model("m")  # now the token is known, and the next call is let in at once
         waiting = pool.submit(client.lease, "m", labeller="ann", wait_s=5)
-        while not under_way():
+        while guarded.operator.status().calls < 2:  # the one that waits, and this one
             time.sleep(0.01)
         guarded.tokens.revoke_token(token.split("_")[1])
         with pytest.raises(Unauthenticated, match="ann was revoked"):

@@ -1,5 +1,6 @@
 """Bounds of a server that is running, and what a caller is told who passes them."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, ResourceExhausted, Specification
 from quercus.proto.v1 import query_pb2, tree_pb2
+from quercus.server.gate import throttle
 
 SPECIFICATION = Specification([Nominal("X", "ab")], ["o", "s"])
 
@@ -60,17 +62,29 @@ def test_models_are_bounded(start_live: Callable[..., Any], tmp_path: Path) -> N
 
 
 def test_work_is_refused_while_memory_is_short_and_status_is_not(
-    start_live: Callable[..., Any], tmp_path: Path
+    start_live: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    used, looks = [2], threading.Semaphore(0)
+
+    def resident() -> int:
+        looks.release()
+        return used[0]
+
+    monkeypatch.setattr(throttle, "resident_bytes", resident)
+    monkeypatch.setattr(throttle, "LOOK_S", 0.01)
     live = start_live(tmp_path / "store.db", max_memory_bytes=1)
-    memory = live.server._memory
-    memory.look()
+
+    def await_look() -> None:
+        for _ in range(2):  # the first may have begun before
+            assert looks.acquire(timeout=30)
+
+    await_look()
     with Client(live.server.address, outage_s=1) as client:
         with pytest.raises(ResourceExhausted, match=r"max_memory_bytes: .*try again in 1 s"):
             client.create_model("m", SPECIFICATION)
         assert client.status().memory_bytes > 1
-        live.run(_roomy(memory))
-        client.create_model("m", SPECIFICATION)
+        used[0] = 0
+        client.create_model("m", SPECIFICATION)  # again after a second, if nobody looked yet
 
 
 def _refused(live: Any, specification: Specification, text: str) -> None:
@@ -186,9 +200,3 @@ def test_a_push_goes_on_however_small_its_window_is(start_live: Callable[..., An
     with Client(live.server.address) as client:
         client.create_model("m", SPECIFICATION)
         assert client.push("m", [["a"]] * 100, batch_rows=1).stored == 100
-
-
-async def _roomy(memory: Any) -> None:
-    memory.close()
-    memory._most = 2**50
-    memory.look()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quercus.server.app import _open_store as open_store
+from quercus.server.app import open_store
 from quercus.server.config import Config
 from quercus.server.wire.errors import BadStart
 from quercus.storage import Store, StoreBusy

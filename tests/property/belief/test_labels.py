@@ -1,3 +1,5 @@
+import struct
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,23 +29,58 @@ def test_codec_round_trip_is_exact(case: tuple[int, Label]) -> None:
     assert encode(decode(encode(label), size)) == encode(label)
 
 
-@given(SIZES, st.binary(max_size=80))
-def test_any_bytes_decode_to_a_fitting_label_or_a_clear_error(size: int, data: bytes) -> None:
+@st.composite
+def altered(draw: st.DrawFn, size: int) -> bytes:
+    """The bytes of a label, one of them another."""
+    data = bytearray(encode(draw(labels(size))))
+    data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
+    return bytes(data)
+
+
+def with_bytes(size: int) -> st.SearchStrategy[tuple[int, bytes]]:
+    return st.tuples(st.just(size), st.one_of(st.binary(max_size=80), altered(size)))
+
+
+@given(SIZES.flatmap(with_bytes))
+def test_any_bytes_decode_to_a_fitting_label_or_a_clear_error(case: tuple[int, bytes]) -> None:
+    size, data = case
     result = decoded(data, size)
     if isinstance(result, InvalidInput):
         assert result.field
         assert result.reason
     else:
         assert check_label(result, size) is result
-
-
-@given(SIZES, st.sampled_from([0x11, 0x12, 0x13]), st.lists(st.binary(min_size=8, max_size=8), max_size=8))
-def test_any_payload_decodes_or_is_a_clear_error(size: int, kind: int, words: list[bytes]) -> None:
-    result = decoded(bytes([kind]) + b"".join(words), size)
-    if isinstance(result, InvalidInput):
-        assert result.reason
-    else:
         assert 0.0 < contour(result, size).max() <= 1.0
+
+
+def with_mask(size: int) -> st.SearchStrategy[tuple[int, int]]:
+    return st.tuples(st.just(size), st.one_of(st.integers(0, 2**size - 1), st.integers(0, 2**64 - 1)))
+
+
+@given(SIZES.flatmap(with_mask))
+def test_a_mask_decodes_where_it_fits_the_frame(case: tuple[int, int]) -> None:
+    size, mask = case
+    result = decoded(struct.pack("<BQ", 0x11, mask), size)
+    if 0 < mask < 2**size:
+        assert result == ClassSet(mask)
+    else:
+        assert isinstance(result, InvalidInput)
+        assert result.reason
+
+
+def with_numbers(size: int) -> st.SearchStrategy[tuple[int, list[float]]]:
+    return st.tuples(st.just(size), st.one_of(contours(size), st.lists(st.floats(), max_size=size + 1)))
+
+
+@given(SIZES.flatmap(with_numbers))
+def test_plausibilities_decode_where_they_are_a_contour(case: tuple[int, list[float]]) -> None:
+    size, values = case
+    result = decoded(struct.pack(f"<B{len(values)}d", 0x12, *values), size)
+    if len(values) == size and all(0 <= value <= 1 for value in values) and any(values):
+        assert result == Plausibilities(tuple(values))
+    else:
+        assert isinstance(result, InvalidInput)
+        assert result.reason
 
 
 @given(SIZES.flatmap(lambda size: st.tuples(st.just(size), labels(size))))
@@ -89,9 +126,14 @@ def test_questions_about_many_contours_equal_one_by_one(case: tuple[int, list[li
     assert is_vacuous(table).tolist() == [len(set(row)) == 1 for row in rows]
 
 
+def known_or_precise(size: int) -> st.SearchStrategy[list[float]]:
+    precise = st.integers(0, size - 1).map(lambda klass: [float(c == klass) for c in range(size)])
+    return st.one_of(contours(size), precise)
+
+
 @given(
-    st.integers(2, 6).flatmap(lambda size: st.tuples(contours(size), contours(size))),
-    st.floats(0, 1),
+    st.integers(2, 6).flatmap(lambda size: st.tuples(known_or_precise(size), known_or_precise(size))),
+    st.one_of(st.just(1.0), st.floats(0, 1)),
 )
 def test_an_answer_combines_as_the_product_of_discounted_contours(
     pair: tuple[list[float], list[float]], reliability: float
@@ -101,10 +143,10 @@ def test_an_answer_combines_as_the_product_of_discounted_contours(
     assert updated.contour.max() == 1.0
     assert updated.contour.min() >= 0.0
     if updated.conflict or (is_precise(answer) and reliability == 1.0):
-        said = reliability * answer + 1.0 - reliability
+        said = reliability * answer + (1.0 - reliability)
         assert updated.contour == pytest.approx(said / said.max(), abs=1e-9)
         return
-    discounted = reliability * answer + 1.0 - reliability
+    discounted = reliability * answer + (1.0 - reliability)
     expected = [(k / known.max()) * (d / discounted.max()) for k, d in zip(known, discounted, strict=True)]
     assert updated.contour * max(expected) == pytest.approx(np.array(expected), abs=1e-9)
 

@@ -17,7 +17,7 @@ class Failed(grpc.RpcError):
         self, code: grpc.StatusCode, details: str | None, fields: dict[str, str] | None = None
     ) -> None:
         super().__init__()
-        self._code, self._details, self._metadata = code, details, None
+        self.status, self.said, self._metadata = code, details, None
         if fields is not None:
             bad = error_details_pb2.BadRequest()
             for name, reason in fields.items():
@@ -28,10 +28,10 @@ class Failed(grpc.RpcError):
             self._metadata = (("grpc-status-details-bin", status.SerializeToString()),)
 
     def code(self) -> grpc.StatusCode:
-        return self._code
+        return self.status
 
     def details(self) -> str | None:
-        return self._details
+        return self.said
 
     def trailing_metadata(self) -> Any:
         return self._metadata
@@ -74,5 +74,5 @@ def test_a_server_that_is_not_there_is_named() -> None:
 
 def test_details_that_contradict_the_status_are_left_alone() -> None:
     failed = Failed(grpc.StatusCode.NOT_FOUND, "no such model", {"name": "x"})
-    failed._details = "another message"
+    failed.said = "another message"
     assert errors.from_rpc(failed, "host:1").violations == ()

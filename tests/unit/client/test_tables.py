@@ -17,7 +17,7 @@ FOUND = [
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_labellers(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(labellers.out, "width", width)
-    labellers._print_labellers(FOUND)
+    labellers.print_labellers(FOUND)
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= width
     assert "…" not in shown

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.text import Text
+from PIL import Image
 
 from quercus.experiments.plots import draw, draw_all
 from quercus.experiments.results import Key, Row
@@ -53,4 +54,7 @@ def test_there_is_a_figure_a_sweep_with_a_panel_a_set_and_it_is_the_same_again(t
         words = {text.get_text() for text in draw(measured, path.stem).findobj(Text)}
         assert {"iris", "wine", "C4.5, precise rows", "random forest, precise rows", "accuracy"} <= words
     before = [path.read_bytes() for path in paths]
+    for path in paths:
+        with Image.open(path) as picture:
+            assert (picture.mode, picture.size[0] >= 700) == ("P", True)  # sharp, and small enough for a page
     assert [path.read_bytes() for path in draw_all(measured, tmp_path)] == before

@@ -470,7 +470,7 @@ def costly(store: Watched, clock: Clock) -> None:
 
 
 def test_a_restart_in_the_middle_of_a_backlog(
-    grower: Grower, store: Watched, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    grower: Grower, store: Watched, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     push(store, 70)
     monkeypatch.setattr(folding, "GROWTH_ROWS", 20)
@@ -486,7 +486,7 @@ def test_a_restart_in_the_middle_of_a_backlog(
     rounds(second)
     assert grown(store)[1] == 70
 
-    third = Watched.open(f"sqlite:///{store._database.dialect.path.with_name('whole.db')}", clock=clock)
+    third = Watched.open(f"sqlite:///{tmp_path / 'whole.db'}", clock=clock)
     with third:
         model = store.get_model("m")
         third.create_model("m", model.initial_specification, budget=5)

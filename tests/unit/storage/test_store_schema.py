@@ -1,6 +1,8 @@
 """Migrations build what the code expects; connections are set up as promised; lookups use their indexes."""
 
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +11,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, event, inspect
+from sqlalchemy import create_engine, inspect
+from support.statements import statements_noted
 
-from quercus.storage import AgendaEntry, Amendment, Policy, Store
+from quercus.storage import AgendaEntry, AnswerChange, Policy, Store
 from quercus.storage.migrate import SCRIPTS
 from quercus.storage.schema import HEAD, REVISION_TABLE, metadata
 
@@ -91,42 +94,37 @@ def test_downgrade_to_nothing_and_up_again(url):
 
 
 def test_connections_are_set_up_as_promised(url):
+    found = []
+
+    def note(_connection, cursor, *_):
+        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "secure_delete")
+        found.append([cursor.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names])
+
     with Store.open(url, busy_timeout_s=3) as store:
-        for transaction in (store._database.read, store._database.write, store._database.read):
-            with transaction() as connection:
-                found = {
-                    name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
-                    for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
-                }
-                full = 2
-                assert found == {
-                    "journal_mode": "wal",
-                    "synchronous": full,
-                    "foreign_keys": 1,
-                    "busy_timeout": 3000,
-                }
+        for call in (store.list_models, lambda: store.create_model("m", b"", budget=0), store.list_models):
+            found.clear()
+            with statements_noted(note):
+                call()
+            full, fast = 2, 2
+            assert found
+            assert all(each == ["wal", full, 1, 3000, fast] for each in found), found
 
 
 def test_every_lookup_uses_its_index(url):
     """Without the statistics that `teach_planner` leaves, SQLite reads the whole model to find a few ids."""
     with Store.open(url) as store:
         asked: list[tuple[str, object]] = []
-        engine = store._database._engine
 
         def note(_connection, _cursor, statement, parameters, _context, many):
             if statement.startswith(("SELECT", "UPDATE")):
                 asked.append((statement, parameters[0] if many else parameters))
 
-        event.listen(engine, "before_cursor_execute", note)
-        _use_everything(store)
-        event.remove(engine, "before_cursor_execute", note)
+        with statements_noted(note):
+            _use_everything(store)
         assert len(asked) > 30
-        with store._database.read() as connection:
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
             for statement, parameters in asked:
-                plan = [
-                    row[3]
-                    for row in connection.exec_driver_sql("EXPLAIN QUERY PLAN " + statement, parameters)
-                ]
+                plan = [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + statement, parameters)]
                 _assert_looked_up(plan, statement)
 
 
@@ -147,7 +145,7 @@ def _use_everything(store: Store) -> None:
     (fourth,) = store.lease("m", "bob", 1, 60, accept=lambda query, history: len(history) == 1).queries
     store.postpone("m", fourth.number, fourth.token, 60)
     store.skip("m", second.number, second.token)
-    store.amend("m", first.number, Amendment("ann", b"x", b"x"))
+    store.amend("m", first.number, AnswerChange("ann", b"x", b"x"))
     store.query_history("m", first.number, 1, 5)
     store.labellers("m")
     store.opinions("m", 5)

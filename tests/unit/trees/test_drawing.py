@@ -1,3 +1,4 @@
+import re
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -91,7 +92,7 @@ def test_colours_are_distinct() -> None:
     for size in (2, 7, 8, 64):
         colours = class_colours(size)
         assert len(set(colours)) == size
-        assert all(len(colour) == 7 and int(colour[1:], 16) >= 0 for colour in colours)
+        assert all(re.fullmatch("#[0-9a-fA-F]{6}", colour) for colour in colours)
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -138,7 +139,10 @@ def test_svg_takes_any_name() -> None:
     names = Names(
         ("<&>", "$x^2$"), ("質問", "a\x07b -- c"), (("\N{GRINNING FACE}", "$", "]]>"), NAMES.branches[1])
     )
-    ET.fromstring(to_svg(small(), names))  # noqa: S314 - our own text
+    root = ET.fromstring(to_svg(small(), names))  # noqa: S314 - our own text
+    text = "".join(root.itertext())
+    for shown in ("<&>", "質問", "\N{GRINNING FACE}", "]]>"):
+        assert shown in text
 
 
 @pytest.mark.parametrize(("leaves", "seed"), [(2, 0), (5, 1), (30, 2), (30, 3), (80, 4)])
