@@ -17,7 +17,8 @@ from quercus.belief.frame import Frame
 from quercus.belief.label import contour
 from quercus.proto.v1 import query_pb2
 from quercus.server.labelling.combined_labels import LabelEvent, LabelKind, LabelState
-from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import encode_contour, encode_label, label_text
 from quercus.server.wire.limits import MAX_FILTER
 from quercus.server.wire.models import duration, timestamp

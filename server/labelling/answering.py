@@ -18,7 +18,7 @@ from quercus.server.labelling.combined_labels import MAX_AUTHOR, combine_answers
 from quercus.server.labelling.leasing import check_token
 from quercus.server.labelling.reliability import estimate_reliability
 from quercus.server.wire.errors import Unavailable
-from quercus.server.wire.instances import known_contour
+from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.labels import decode_label
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_labeller, took_s

@@ -14,7 +14,7 @@ from quercus.belief.agreement import Consensus
 from quercus.belief.codec import decode, encode
 from quercus.belief.label import ClassSet, Label, Masses, contour
 from quercus.belief.mass import MassFunction
-from quercus.server.wire.instances import known_contour
+from quercus.server.wire.evidence import known_contour
 from quercus.storage.log.statements import CombinedStatement, Join
 from quercus.storage.records import Event, EventKind
 from quercus.trees.learners.table import consonant

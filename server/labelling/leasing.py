@@ -16,7 +16,8 @@ from quercus.proto.v1 import query_pb2
 from quercus.server.core.fair_queue import fair_share
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import Principal, current_caller
-from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.instances import stored_values
 from quercus.server.wire.limits import MAX_FILTER
 from quercus.server.wire.names import not_found, parse_model, parse_query
 from quercus.server.wire.queries import encode_queries

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from quercus.proto.v1 import query_pb2
-from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import encode_contour
 from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import instance_name, query_name
