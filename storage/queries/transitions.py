@@ -136,7 +136,7 @@ def step(life: QueryLifecycle, event: Event, now: float) -> QueryLifecycle | Rej
     match event:
         case Take(token, ends):
             if life.state is not OPEN or life.not_before > now:
-                return RejectedStep("it is not to be had now")
+                return RejectedStep("it is not available now")
             return replace(life, state=LEASED, token=token, ends=ends, not_before=NEVER)
         case NoLongerWanted():
             if life.state is LEASED:

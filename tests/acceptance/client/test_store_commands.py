@@ -194,7 +194,7 @@ def test_no_command_makes_a_stray_store(
     monkeypatch.chdir(tmp_path / "empty")
     monkeypatch.delenv("QUERCUS_STORE", raising=False)
     for arguments in (
-        ("tokens", "create", "ann", "--role", "reader", "--out", "ann.token"),
+        ("tokens", "create", "ann", "--role", "reader", "--output", "ann.token"),
         ("import", str(exported)),
         ("restore", str(exported.with_name("quercus.db"))),
         ("backup", "copy.db"),

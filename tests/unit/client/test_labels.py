@@ -69,7 +69,7 @@ def test_batches_take_the_most_compact_form() -> None:
 
 def test_a_matrix_of_contours_is_packed_and_its_width_checked() -> None:
     assert ENCODER.batch(np.eye(3)).contours.plausibilities == np.eye(3).ravel().tolist()
-    with pytest.raises(InvalidArgument, match=r"labels\[40\]: expected 3 plausibilities a row, got 2"):
+    with pytest.raises(InvalidArgument, match=r"labels\[40\]: expected 3 plausibilities per row, got 2"):
         ENCODER.batch(np.ones((5, 2)), start=40)
 
 
