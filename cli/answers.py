@@ -293,7 +293,8 @@ def _who(found: Answer, name: str | None) -> str:
     who = default_labeller() if name is None else name
     if found.query is None and found.labeller != who:
         fail(
-            f"answer {found.number} was stated by {found.labeller}, who alone may change it; you are {who} (--corrector NAME)"
+            f"answer {found.number} was stated by {found.labeller}, who alone may change it; "
+            f"you are {who} (--corrector NAME)"
         )
     return who
 

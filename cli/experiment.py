@@ -222,7 +222,7 @@ def queries(
     Try:
 
         quercus experiment queries --sets iris --repeats 1
-        quercus experiment queries --max-answers 40 --step 10 --methods published,random
+        quercus experiment queries --max-answers 40 --methods published,random
         quercus experiment queries --vacuous 0 --uncertain .8 --noise .5 -o fig9
     """
     with _ready():

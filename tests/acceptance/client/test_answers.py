@@ -222,7 +222,7 @@ def test_what_is_wrong_with_a_file_is_named(
 @pytest.mark.parametrize(
     ("flags", "code", "words"),
     [
-        (("--since", "yesterday"), 2, "is no time"),
+        (("--since", "yesterday"), 2, "is not a time"),
         (("--since", "1h", "--until", "2h"), 1, "must be later than since"),
         (("--class", "green"), 1, "'green', which is no class; the classes are red, white, rosé"),
         (("--instance", "nowhere"), 1, "nowhere does not exist"),

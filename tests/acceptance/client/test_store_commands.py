@@ -97,7 +97,7 @@ def test_a_table_has_what_is_believed(serving: Serving, tmp_path: Path) -> None:
     assert "s" in [row["label"] for row in spoken]
     assert [row["pl(s)"] for row in spoken if (row["pl(o)"], row["pl(x)"]) == ("0.0", "0.0")] == ["1.0"]
     said = run("export", "t", str(file), "--store", str(tmp_path / "quercus.db"), code=2)
-    assert "say --force" in said
+    assert "give --force" in said
     assert "must end in" in run("export", "t", str(tmp_path / "t.xlsx"), code=2)
 
 

@@ -145,7 +145,7 @@ BAD_ARFF = [
         "@attribute a real\n@attribute d date 'yyyy'\n",
         r"line 2, column 2 \(d\): is a date attribute, which cannot be learned from",
     ),
-    ("@attribute a relational\n", "is a relational attribute: a bag of rows is no value"),
+    ("@attribute a relational\n", "is a relational attribute: a bag of rows is not a value"),
     ("@attribute a real {2}\n", "attribute weights are not supported"),
     ("@attribute a {x,y} {2}\n", "attribute weights are not supported"),
     ("@attribute a\n", "expected numeric, integer, real or {values}, found ''"),
