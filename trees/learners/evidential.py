@@ -31,15 +31,14 @@ from quercus.specification.parameters import ALPHA, CANDIDATE_CUTS, MAX_DEPTH, M
 from quercus.trees.growth.abc45 import Likeliest, Thresholds
 from quercus.trees.growth.batch import Growth, Method, Place, Verdict
 from quercus.trees.growth.sample import ContourTable, Sample
+from quercus.trees.learners.candidate_tests import Labels, Tests, stacked
 from quercus.trees.learners.pruning import prune_evidential
 from quercus.trees.learners.splits import ByCode, first_best, root
 from quercus.trees.learners.stopping_rules import Wrap, wrapped
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.weights import counted_or_weighed
-from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.dominance import TIE
-from quercus.trees.rules.gain import best_splits
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node
 from quercus.trees.tree.splits import thresholds
@@ -153,68 +152,6 @@ def e2m(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tests:
-    """The tests of a node, of ``t`` tests ``c`` cells in all; in order of attribute, then of cut.
-
-    Parameters
-    ----------
-    attribute
-        (t,) of each test.
-    threshold
-        (t,) its cut, NaN for a nominal attribute.
-    test, cell
-        (b,) the populated branches: test, and the cell that its rows are counted in.
-    cells
-        (1 + c) cells: the node's own, and those of the branches; a cell may serve many tests.
-    size
-        (1 + c,) rows of each, or what these weigh.
-    """
-
-    attribute: Ints
-    threshold: Floats
-    test: Ints
-    cell: Ints
-    cells: Cells
-    size: NDArray[Any]
-
-    def gains(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        """Return the ends of the gain ratio of each test (theory §3.1), given those of the cells' entropy."""
-        share = self.size[self.cell] / self.size[0]
-        information = self._sums(-share * np.log2(share))
-        least = (lower[0] - self._sums(share * upper[self.cell])) / information
-        most = (upper[0] - self._sums(share * lower[self.cell])) / information
-        return least, most
-
-    @property
-    def firsts(self) -> Ints:
-        """First test of each attribute."""
-        return np.unique(self.attribute, return_index=True)[1]
-
-    def best(self, entropy: Floats) -> "Tests":
-        """Return of each attribute the test of largest gain, of tied cuts the middle one, given entropies of cells."""
-        left = self._sums(self.size[self.cell] / self.size[0] * entropy[self.cell])
-        below = self.size[self.cell[np.unique(self.test, return_index=True)[1]]]
-        return self._take(best_splits(-left, self.firsts, below))
-
-    def _take(self, chosen: Ints) -> "Tests":
-        """Return some of the tests, ascending, and the cells that they need."""
-        here = np.isin(self.test, chosen)
-        needed = np.zeros(len(self.cells), dtype=bool)
-        needed[0] = needed[self.cell[here]] = True
-        return Tests(
-            attribute=self.attribute[chosen],
-            threshold=self.threshold[chosen],
-            test=np.searchsorted(chosen, self.test[here]),
-            cell=(np.cumsum(needed) - 1)[self.cell[here]],
-            cells=self.cells.of(needed),
-            size=self.size[needed],
-        )
-
-    def _sums(self, values: Floats) -> Floats:
-        return np.bincount(self.test, weights=values, minlength=self.attribute.size).astype(np.float64)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class BestTest:
     """Criterion: a test an attribute, their gain-ratio intervals, dominance, largest mid-value; see the module.
 
@@ -310,7 +247,7 @@ class BestTest:
             size=np.concatenate([part.sum(axis=1) for part in counts]),
         )
 
-    def _split(self, k: int, column: Floats, labels: "Labels") -> tuple[Floats, Ints, NDArray[Any]] | None:
+    def _split(self, k: int, column: Floats, labels: Labels) -> tuple[Floats, Ints, NDArray[Any]] | None:
         """Return the tests of one attribute: cuts (t,), cell of each populated branch (t, b), counts of cells."""
         declared, missing = self.table.attributes[k], np.isnan(column)
         if isinstance(declared, Nominal):
@@ -344,41 +281,6 @@ def undominated(least: Floats, most: Floats) -> Bools:
     """Tell which of many intervals none dominates, ties not counted (theory §3.2)."""
     free: Bools = least.max() <= most + TIE
     return free
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Labels:
-    """Labels of the rows of a node.
-
-    Parameters
-    ----------
-    ids
-        (n,) number of each row's contour, in [0, `width`).
-    weights
-        (n,) how much each row counts; None: 1 each.
-    width
-        Number of contours.
-    """
-
-    ids: Ints
-    weights: Floats | None
-    width: int
-
-    def counts(self, codes: Ints, codes_count: int) -> NDArray[Any]:
-        """Return how often each contour occurs with each code, or what these rows weigh: (codes, contours)."""
-        pairs = np.bincount(codes * self.width + self.ids, self.weights, minlength=codes_count * self.width)
-        number = np.int64 if self.weights is None else np.float64
-        return pairs.reshape(codes_count, self.width).astype(number)
-
-
-def stacked(counts: Sequence[NDArray[Any]], used: NDArray[np.int32] | None = None) -> Cells:
-    """Return cells from tables of counts; their columns are the contours `used`, all where there is none."""
-    parts = [Cells.of_dense(part) for part in counts]
-    lengths = np.concatenate([np.diff(part.start) for part in parts])
-    start = np.zeros(lengths.size + 1, dtype=np.int64)
-    np.cumsum(lengths, out=start[1:])
-    ids = np.concatenate([part.ids for part in parts])
-    return Cells(start, ids if used is None else used[ids], np.concatenate([part.counts for part in parts]))
 
 
 def _labels(table: Table, weights: Floats | None = None) -> Sample:
