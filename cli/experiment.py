@@ -112,14 +112,14 @@ def labels(
     with failing_in_words():
         from quercus.experiments.corruption import Corruption  # noqa: PLC0415  (the server extra)
         from quercus.experiments.learners import DEFAULT, LEARNERS  # noqa: PLC0415
-        from quercus.experiments.protocols import SWEEPS, Labels  # noqa: PLC0415
+        from quercus.experiments.protocols import SWEEPS, LabelProtocol  # noqa: PLC0415
 
         wanted = names_of(vary)
         for name in wanted:
             if name not in SWEEPS:
                 raise typer.BadParameter(f"--vary: {name!r} is none of {', '.join(SWEEPS)}")
         found = levels_of("--levels", levels, 0, 1)
-        grid = Labels(
+        grid = LabelProtocol(
             data=data_sets(data, kinds, class_name, sets),
             methods=chosen_methods(methods, LEARNERS, DEFAULT),
             seed=seed,
@@ -163,9 +163,9 @@ def learners(
     """
     with failing_in_words():
         from quercus.experiments.learners import LEARNERS, TABLE  # noqa: PLC0415  (the server extra)
-        from quercus.experiments.protocols import GIVEN, Labels  # noqa: PLC0415
+        from quercus.experiments.protocols import GIVEN, LabelProtocol  # noqa: PLC0415
 
-        grid = Labels(
+        grid = LabelProtocol(
             data=data_sets(data, kinds, class_name, sets),
             methods=chosen_methods(methods, LEARNERS, TABLE),
             seed=seed,
@@ -215,10 +215,10 @@ def queries(
     """
     with failing_in_words():
         from quercus.experiments.corruption import Corruption  # noqa: PLC0415  (the server extra)
-        from quercus.experiments.protocols import Queries  # noqa: PLC0415
+        from quercus.experiments.protocols import QueryProtocol  # noqa: PLC0415
         from quercus.experiments.strategies import STRATEGIES  # noqa: PLC0415
 
-        grid = Queries(
+        grid = QueryProtocol(
             data=data_sets(data, kinds, class_name, sets),
             methods=chosen_methods(methods, STRATEGIES, tuple(STRATEGIES)),
             seed=seed,
@@ -269,10 +269,10 @@ def restaurant(
     with failing_in_words():
         from quercus.experiments.datasets import read_set  # noqa: PLC0415  (the server extra)
         from quercus.experiments.learners import CURVE, LEARNERS  # noqa: PLC0415
-        from quercus.experiments.protocols import Restaurant  # noqa: PLC0415
+        from quercus.experiments.protocols import RestaurantProtocol  # noqa: PLC0415
 
         pool = None if file is None else read_set(file, {}, class_name)
-        grid = Restaurant(
+        grid = RestaurantProtocol(
             data={} if pool is None else {pool.name: pool},
             methods=chosen_methods(methods, LEARNERS, CURVE),
             seed=seed,

@@ -26,7 +26,7 @@ from quercus.cli.common import err, fail, needs_server_extra, out
 if TYPE_CHECKING:
     from quercus.experiments.datasets import DataSet
     from quercus.experiments.protocols import Protocol
-    from quercus.experiments.running import Refusal
+    from quercus.experiments.running import UnsuitableData
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def _progress() -> Progress:
     )
 
 
-def _say_refused(refusals: Sequence[Refusal]) -> None:
+def _say_refused(refusals: Sequence[UnsuitableData]) -> None:
     reasons = {(refusal.cell.data, refusal.cell.method): refusal.reason for refusal in refusals}
     for (data, method), reason in reasons.items():
         err.print(f"left out: {method} on {data}: {reason}", style="yellow", markup=False)

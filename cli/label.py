@@ -13,8 +13,8 @@ import typer
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
+    CommandFailure,
     DelimiterOption,
-    Failure,
     JsonOption,
     MissingOption,
     ServerOption,
@@ -26,7 +26,7 @@ from quercus.cli.common import (
     print_json,
     words_of,
 )
-from quercus.cli.label_person import Person, Refusal, Skip
+from quercus.cli.label_person import CannotTell, Skip, TerminalLabeller
 from quercus.cli.label_session import Answerer, Session, Tally, answer_queries
 from quercus.client.errors import InvalidArgument
 from quercus.client.labelling_results import ANY, Filter
@@ -122,7 +122,7 @@ def label(
                 raise typer.BadParameter(
                     "a person answers at a terminal and there is none: give --truth FILE"
                 )
-            person = stack.enter_context(Person(client, out))
+            person = stack.enter_context(TerminalLabeller(client, out))
             answerer: Answerer = person.ask
         else:
             if model == ANY:
@@ -171,11 +171,11 @@ def label(
 
 
 def _by_flag(error: InvalidArgument) -> Exception:
-    """What is wrong with a filter, by the name that the command line has for it."""
+    """Return the fault of a filter, by the name of its flag."""
     flags = {"filter.values": "--where", "filter.classes": "--can-tell", "filter.tags": "--tag"}
     for each in error.violations:
         if each.field in flags:
-            return Failure(f"{flags[each.field]}: {each.reason}")
+            return CommandFailure(f"{flags[each.field]}: {each.reason}")
     return error
 
 
@@ -198,7 +198,7 @@ def _filter(can_tell: str | None, where: list[str], tags: list[str]) -> Filter:
 
 
 def _from_file(path: Path, answers: dict[str, str | None], delay_s: float, skip_unknown: bool) -> Answerer:
-    def answer(query: Query) -> LabelLike | Refusal | Skip:
+    def answer(query: Query) -> LabelLike | CannotTell | Skip:
         if query.instance not in answers:
             if skip_unknown:
                 return Skip()
@@ -209,6 +209,6 @@ def _from_file(path: Path, answers: dict[str, str | None], delay_s: float, skip_
         if delay_s:
             time.sleep(delay_s)
         known = answers[query.instance]
-        return Refusal() if known is None else known
+        return CannotTell() if known is None else known
 
     return answer

@@ -13,7 +13,7 @@ from typing import TypeVar
 from rich.console import Console
 
 from quercus.cli.common import err
-from quercus.cli.label_person import Answer, Back, Person, Postpone, Quit, Refusal, Skip
+from quercus.cli.label_person import Answer, CannotTell, EditEarlier, Postpone, Quit, Skip, TerminalLabeller
 from quercus.client.client import Client
 from quercus.client.errors import FailedPrecondition, Unavailable
 from quercus.client.labelling_results import ANY, Filter
@@ -63,7 +63,7 @@ class Session:
     limit: int | None
     idle_s: float | None
     lease_s: float
-    person: Person | None
+    person: TerminalLabeller | None
     console: Console
     only: Filter
     comment: str
@@ -155,7 +155,7 @@ def answer_queries(session: Session, answerer: Answerer, tally: Tally) -> None:
         for query in queries:
             tally.labeller = query.labeller
             answer = _patiently(session, partial(answerer, query))
-            while isinstance(answer, Back):
+            while isinstance(answer, EditEarlier):
                 _take(session, partial(_amend, session, answer, tally), tally)
                 answer = _patiently(session, partial(answerer, query))
             if isinstance(answer, Quit):
@@ -184,7 +184,7 @@ def _take(session: Session, call: Callable[[], None], tally: Tally) -> None:
 
 
 def _send(
-    session: Session, query: Query, answer: LabelLike | Refusal | Skip | Postpone, tally: Tally
+    session: Session, query: Query, answer: LabelLike | CannotTell | Skip | Postpone, tally: Tally
 ) -> None:
     client, words = session.client, session.words()
     if isinstance(answer, Skip):
@@ -193,7 +193,7 @@ def _send(
     elif isinstance(answer, Postpone):
         client.postpone(query, comment=words)
         tally.postponed += 1
-    elif isinstance(answer, Refusal):
+    elif isinstance(answer, CannotTell):
         client.refuse(query, comment=words)
         tally.refused += 1
     else:
@@ -202,9 +202,9 @@ def _send(
         _tell(session, query, report, tally)
 
 
-def _amend(session: Session, back: Back, tally: Tally) -> None:
+def _amend(session: Session, back: EditEarlier, tally: Tally) -> None:
     client, words = session.client, session.words()
-    if isinstance(back.answer, Refusal):
+    if isinstance(back.answer, CannotTell):
         client.undo(back.query, comment=words)
         tally.undone += 1
         session.say("taken back; it may be asked again")

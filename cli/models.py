@@ -47,7 +47,7 @@ from quercus.cli.model_options import (
 from quercus.cli.options import option, server_option
 from quercus.client import algorithms
 from quercus.client.results import Model, Specification
-from quercus.files import Table, open_table
+from quercus.files import FileTable, open_table
 from quercus.files.schema import class_column, infer
 from quercus.specification import parameters
 from quercus.specification.algorithms import Pruning
@@ -261,7 +261,7 @@ def _from_spec_file(file: Path, *column_flags: object) -> Specification:
 
 def _from_data(
     *,
-    table: Table,
+    table: FileTable,
     class_name: str | None,
     classes: str | None,
     ignore: list[str],

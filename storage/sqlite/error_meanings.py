@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyStore, StoreBusy, StoreError
-from quercus.storage.sqlite.disk_space import NO_SPACE, ROOM_BYTES, Room
+from quercus.storage.sqlite.disk_space import NO_SPACE, ROOM_BYTES, DiskSpace
 
 DRIVER_ERRORS = (SQLAlchemyError, sqlite3.Error)
 
@@ -38,7 +38,7 @@ def is_busy(error: sqlite3.Error) -> bool:
     return _MEANINGS.get(primary_code(error)) is _BUSY
 
 
-def store_error(error: Exception, path: Path, room: Room) -> StoreError:
+def store_error(error: Exception, path: Path, room: DiskSpace) -> StoreError:
     """What the user should read instead of a driver's or SQLAlchemy's exception."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if not isinstance(cause, sqlite3.Error):
@@ -48,7 +48,7 @@ def store_error(error: Exception, path: Path, room: Room) -> StoreError:
     return kind(f"{path} {says.format(path)} ({cause})")
 
 
-def _trouble_of_disk(code: int, path: Path, room: Room) -> tuple[type[StoreError], str]:
+def _trouble_of_disk(code: int, path: Path, room: DiskSpace) -> tuple[type[StoreError], str]:
     """What stands behind an error that may mean anything, such as a file that could not be written."""
     with suppress(OSError):
         if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
