@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table as RichTable
@@ -18,6 +18,9 @@ from quercus.cli.experiment_run import (
     names_of,
     run_grid,
 )
+
+if TYPE_CHECKING:
+    pass
 
 app = typer.Typer(
     no_args_is_help=True, help="Compare learners and query strategies, as the papers do, on your data."

@@ -1,4 +1,4 @@
-"""The options of ``quercus models`` that describe a model, and what is made of them."""
+"""The options of ``quercus models`` that describe a model, and their conversion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quercus.specification.algorithms import ALGORITHMS, Forest, Pruning
 
 
 class PruningChoice(StrEnum):
-    """What --pruning takes."""
+    """The choices of --pruning."""
 
     chi_square = "chi-square"
     likelihood = "likelihood"

@@ -1,5 +1,7 @@
 """Answers of Classify, of one or several requests, as one result."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 
 import numpy as np

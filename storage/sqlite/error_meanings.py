@@ -1,4 +1,4 @@
-"""What the errors of SQLite and its driver mean to a user."""
+"""The meaning of errors of SQLite and its driver for a user."""
 
 import os
 import sqlite3
@@ -39,7 +39,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def store_error(error: Exception, path: Path, room: DiskSpace) -> StoreError:
-    """What the user should read instead of a driver's or SQLAlchemy's exception."""
+    """Return the error for the user in place of a driver's or SQLAlchemy's exception."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if not isinstance(cause, sqlite3.Error):
         return StoreError(f"{path}: {cause}")
@@ -49,7 +49,7 @@ def store_error(error: Exception, path: Path, room: DiskSpace) -> StoreError:
 
 
 def _trouble_of_disk(code: int, path: Path, room: DiskSpace) -> tuple[type[StoreError], str]:
-    """What stands behind an error that may mean anything, such as a file that could not be written."""
+    """Return the cause behind an unspecific error, such as a file that could not be written."""
     with suppress(OSError):
         if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
             return ReadOnlyStore, "may not be written: its file system is mounted read-only"

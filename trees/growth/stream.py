@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from quercus.belief.contour import check_contour, check_contours
 from quercus.belief.errors import InvalidInput
-from quercus.belief.evidence import update
+from quercus.belief.evidence import Said, combined, known_after
 from quercus.belief.rules import check_reliability
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
-from quercus.trees.ask.query import Asked, Query
+from quercus.trees.ask.query import Query, QueryPosition
 from quercus.trees.ask.strategies.registry import agenda
-from quercus.trees.growth.incremental.growing import Rules
+from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.sample import Sample
 from quercus.trees.tree.encoding import (
@@ -55,7 +55,7 @@ class Answered:
     instance: int
     contour: Floats
     reliability: float
-    asked: Asked
+    asked: QueryPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,12 @@ class Refused:
     """An oracle could not tell."""
 
     instance: int
-    asked: Asked
+    asked: QueryPosition
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corrected:
-    """What was answered about an instance was wrong: `contour` (l,) stands in the place of all answers to it.
+    """A correction: `contour` (l,) replaces all answers about an instance.
 
     With None the answers are taken back: what is known is what was pushed, and an oracle may be asked again.
     """
@@ -110,7 +110,7 @@ class GrowthState:
     def __init__(self, specification: Specification, small: int | None = None) -> None:
         self.specification = specification
         self.answers = 0
-        self.asked: Asked | None = None
+        self.asked: QueryPosition | None = None
         self._warmup = np.empty((0, len(specification.attributes)))  # values of the rows that set the bins
         self._edges = edges_in_force(specification, self._warmup)
         self._pushed: dict[int, int] = {}  # contour as pushed, of rows that were answered
@@ -184,7 +184,7 @@ class GrowthState:
 
     @property
     def encoder(self) -> Encoder:
-        """What turns values into the codes of this tree."""
+        """The encoder of values into the codes of this tree."""
         return Encoder(self.specification.attributes, self._edges)
 
     def names(self, learned: Mapping[int, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
@@ -224,15 +224,14 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
         for event in run:
             match event:
                 case Answered():
-                    known = grown.contour(event.instance)
-                    _learn(grown, event.instance, update(known, event.contour, event.reliability).contour)
+                    _hear(grown, event.instance, Said(event.contour, event.reliability))
                     grown.answers += 1
                     grown.asked = event.asked
                 case Refused():
                     grown._live.learn(event.instance, None)
                     grown.asked = event.asked
                 case Corrected():
-                    _correct(grown, event)
+                    _hear(grown, event.instance, Said(event.contour, event.reliability, replaces=True))
                 case Respecified():
                     grown.specification = event.specification
                     grown._live.follow(_rules(event.specification))
@@ -271,7 +270,7 @@ def _checked(state: GrowthState, events: Iterable[Event]) -> list[Event]:
     return checked
 
 
-def _check_asked(asked: Asked, splits: int) -> None:
+def _check_asked(asked: QueryPosition, splits: int) -> None:
     for split in (*asked.rivals, *(split for split, _ in asked.path)):
         if not 0 <= split < splits:
             raise InvalidInput("asked", f"names attribute {split}, there are {splits}")
@@ -289,23 +288,19 @@ def _observe(state: GrowthState, events: list[Observed]) -> None:
     live.append(state.encoder.codes(values), np.concatenate([event.contours for event in events]))
 
 
-def _learn(state: GrowthState, instance: int, contour: Floats) -> None:
-    state._pushed.setdefault(instance, state._live.contour_id(instance))
-    state._live.learn(instance, contour)
-
-
-def _correct(state: GrowthState, event: Corrected) -> None:
+def _hear(state: GrowthState, instance: int, said: Said[Floats]) -> None:
+    """Take what is said of an instance; where nothing is said in the place of answers, it may be asked about again."""
     live = state._live
-    pushed = live.table.contours[state._pushed.get(event.instance, live.contour_id(event.instance))]
-    if event.contour is None:
-        live.learn(event.instance, pushed, askable=True)
-    else:
-        _learn(state, event.instance, update(pushed, event.contour, event.reliability).contour)
+    known = live.contour_id(instance)
+    pushed = state._pushed.setdefault(instance, known)
+    contours = live.table.contours
+    contour = known_after(contours[pushed], contours[known], said, combined)
+    live.learn(instance, contour, askable=said.label is None)
 
 
-def _rules(specification: Specification) -> Rules:
+def _rules(specification: Specification) -> TreeRules:
     frugal = specification.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
-    return Rules(
+    return TreeRules(
         specification.alpha,
         specification.min_instances,
         specification.max_depth,

@@ -1,12 +1,12 @@
 """Learned models as columns of numbers and back: for snapshots, and for processes that only predict.
 
-A model is its trees (`quercus.trees.tree.flat.FlatTree`), how they make one prediction (`Form`), and what
-belief-entropy trees fitted at their nodes (`fitted`). All trees of a model stand in one set of columns, one after
-the other.
+A model is its trees (`quercus.trees.tree.flat.FlatTree`), how they make one prediction (`StoredForm`), and what
+belief-entropy trees fitted at their nodes (`fitted_columns`). All trees of a model stand in one set of columns,
+one after the other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -17,24 +17,25 @@ from quercus.specification.algorithms import Combine, Rule, Vote
 from quercus.specification.attributes import Attribute
 from quercus.trees.learners.components import Component, Frequencies, Gaussians
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
-from quercus.trees.learners.forest import Forest
+from quercus.trees.learners.forest import ForestModel
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.tree.encoding import Edges
-from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.flat import PLAIN, RAGGED, FlatTree
 
 Columns = Mapping[str, NDArray[Any]]
 Kind = Literal["tree", "one-against-rest", "belief-entropy"]
 
-NODE_COLUMNS = tuple(
-    each.name for each in fields(FlatTree) if each.init and not each.name.startswith("mass_")
+PEOPLE_READ = (
+    *(name for name, plain in PLAIN.items() if plain.people_read),
+    *(name for each in RAGGED.values() if each.people_read for name in (each.count, *each.columns)),
 )
-INTERVALS = ("interval_attribute", "interval_lower", "interval_upper")
+"""Columns of `join_trees` that no prediction needs."""
 _NOTHING, _GAUSSIANS, _FREQUENCIES = 0, 1, 2  # at a node
 
 
 @dataclass(frozen=True)
-class Form:
+class StoredForm:
     """How the trees of a model make one prediction.
 
     Parameters
@@ -55,28 +56,28 @@ class Form:
     vote: Vote | None = None
 
 
-def form_of(model: Learned) -> Form:
+def form_of(model: Learned) -> StoredForm:
     """Return how the trees of a model make one prediction."""
     match model:
-        case Forest():
+        case ForestModel():
             own = form_of(model.models[0])
-            return Form(own.kind, own.combine, own.leaf, model.vote)
+            return StoredForm(own.kind, own.combine, own.leaf, model.vote)
         case OneAgainstRest():
-            return Form("one-against-rest", combine=model.combine)
+            return StoredForm("one-against-rest", combine=model.combine)
         case BeliefEntropyModel():
-            return Form("belief-entropy", leaf=model.kind)
+            return StoredForm("belief-entropy", leaf=model.kind)
         case _:
-            return Form("tree")
+            return StoredForm("tree")
 
 
-def restored(
-    form: Form,
+def restore_model(
+    form: StoredForm,
     columns: Columns,
     attributes: tuple[Attribute, ...],
     size: int,
     edges: Edges = (),
 ) -> Learned:
-    """Return the model that `form_of`, `joined` and `fitted` were made of.
+    """Return the model that `form_of`, `join_trees` and `fitted_columns` were made of.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def restored(
     size
         Number of classes.
     """
-    flats = parted(columns)
+    flats = part_trees(columns)
     models: list[Learned]
     if form.kind == "belief-entropy":
         models = list(_entropy_models(form.leaf or "LBE", flats, columns, attributes, size))
@@ -101,58 +102,50 @@ def restored(
                 OneAgainstRest(attributes, size, tuple(alone[at : at + size]), form.combine or "dempster")
                 for at in range(0, len(alone), size)
             ]
-    return models[0] if form.vote is None else Forest(attributes, size, tuple(models), form.vote)
+    return models[0] if form.vote is None else ForestModel(attributes, size, tuple(models), form.vote)
 
 
-def joined(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
+def join_trees(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
     """Return the columns of several trees as one set, without those that say nothing.
 
     Starts (of intervals and focal sets) become counts a node. Each tree begins where the parent is -1.
     """
-    names = [name for name in NODE_COLUMNS if name not in (*INTERVALS, "interval_start")]
-    found = {name: _together(flats, name) for name in (*names, *INTERVALS)}
-    found["interval_count"] = np.concatenate([np.diff(flat.interval_start) for flat in flats])
-    if np.isnan(found["threshold"]).all():
-        del found["threshold"]
-    if (found["weight"] == found["count"]).all():
-        del found["weight"]
-    if not found["conflict"].any():
-        del found["conflict"]
-    if any(flat.has_masses for flat in flats):
-        found["mass_count"] = np.concatenate([np.diff(flat.mass_start) for flat in flats])
-        found |= {name: _together(flats, name) for name in ("mass_set", "mass_value")}
+    found = {name: _together(flats, name) for name in PLAIN}
+    for name, plain in PLAIN.items():
+        if plain.absent is not None:
+            absent = plain.absent(found["count"])
+            if np.array_equal(found[name], absent, equal_nan=absent.dtype.kind == "f"):
+                del found[name]
+    for start, each in RAGGED.items():
+        count = np.concatenate([np.diff(getattr(flat, start)) for flat in flats])
+        if count.any() or not each.optional:
+            found |= {each.count: count, **{name: _together(flats, name) for name in each.columns}}
     return found
 
 
-def parted(columns: Columns) -> tuple[FlatTree, ...]:
-    """Return the trees of `joined` columns; what is not there of intervals and stops counts as none."""
+def part_trees(columns: Columns) -> tuple[FlatTree, ...]:
+    """Return the trees of `join_trees` columns; what is not there of those that only people read counts as none."""
     parent = columns["parent"]
     nodes = len(parent)
     bounds = [*np.flatnonzero(parent < 0).tolist(), nodes]
+    none = np.zeros(nodes, dtype=np.int64)
     starts = {
-        name: np.concatenate([[0], np.cumsum(columns.get(count, np.zeros(nodes, dtype=np.int64)))])
-        for name, count in (("interval_start", "interval_count"), ("mass_start", "mass_count"))
+        start: np.concatenate([[0], np.cumsum(columns.get(each.count, none))])
+        for start, each in RAGGED.items()
     }
-    nothing: Columns = {
-        "undecided": np.zeros(nodes, dtype=bool),
-        "stop": np.zeros(nodes, dtype=np.int8),
-        "interval_attribute": np.zeros(0, dtype=np.int64),
-        "interval_lower": np.zeros(0),
-        "interval_upper": np.zeros(0),
-    }
-    whole = {**nothing, **columns}
+    unread = {name: np.zeros(nodes, plain.dtype) for name, plain in PLAIN.items() if plain.people_read}
+    for each in RAGGED.values():
+        unread |= {name: np.zeros(0, dtype) for name, dtype in each.columns.items()}
+    whole = {**unread, **columns}
     return tuple(_part(whole, starts, a, b) for a, b in pairwise(bounds))
 
 
 def _part(columns: Columns, starts: Columns, a: int, b: int) -> FlatTree:
-    found: dict[str, Any] = {}
-    for name in NODE_COLUMNS:
-        if name in columns and name not in INTERVALS:
-            found[name] = columns[name][a:b]
-    for start, names in (("interval_start", INTERVALS), ("mass_start", ("mass_set", "mass_value"))):
+    found = {name: columns[name][a:b] for name in PLAIN if name in columns}
+    for start, each in RAGGED.items():
         here = starts[start][a : b + 1]
         found[start] = here - here[0]
-        found |= {name: columns[name][here[0] : here[-1]] for name in names if name in columns}
+        found |= {name: columns[name][here[0] : here[-1]] for name in each.columns}
     return FlatTree(**found)
 
 
@@ -160,9 +153,9 @@ def _together(flats: Sequence[FlatTree], name: str) -> NDArray[Any]:
     return np.concatenate([getattr(flat, name) for flat in flats])
 
 
-def fitted(model: Learned) -> dict[str, NDArray[Any]]:
+def fitted_columns(model: Learned) -> dict[str, NDArray[Any]]:
     """Return what belief-entropy trees fitted at their nodes, as columns; nothing for other models."""
-    members = model.models if isinstance(model, Forest) else (model,)
+    members = model.models if isinstance(model, ForestModel) else (model,)
     entropic = [member for member in members if isinstance(member, BeliefEntropyModel)]
     if not entropic:
         return {}
@@ -183,7 +176,7 @@ def fitted(model: Learned) -> dict[str, NDArray[Any]]:
         "fitted_values": np.array([part.log_table.shape[1] for part in tables], dtype=np.int64),
         "fitted_table": np.concatenate([np.zeros(0), *(part.log_table.ravel() for part in tables)]),
     }
-    if isinstance(model, Forest) and model.vote == "mass" and entropic[0].kind == "LBE":
+    if isinstance(model, ForestModel) and model.vote == "mass" and entropic[0].kind == "LBE":
         columns["commonalities"] = np.concatenate([member.commonalities for member in entropic])
     return columns
 

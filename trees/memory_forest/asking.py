@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.ask.strategies import covering
-from quercus.trees.ask.strategies.row_sample import lots, room, sketch
+from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.memory_forest import nodes
+from quercus.trees.memory_forest.apart import Apart, ordered
 from quercus.trees.memory_forest.evidence import UNTOLD, Evidence
 from quercus.trees.memory_forest.forest import MemoryForest
 
@@ -50,14 +51,14 @@ def ask(forest: MemoryForest, candidates: Ints, limit: int) -> Iterator[Choice]:
     told row, for 2·l queries at most; and in one query of six. Of equal rows a lot decides.
     """
     evidence = forest.evidence
-    most = room(len(evidence.named))
-    pool = sketch(np.sort(candidates), most)
+    most = sample_size(len(evidence.named))
+    pool = sample_rows(np.sort(candidates), most)
     if not pool.size:
         return
-    pool = pool[np.argsort(lots(pool))]
+    pool = pool[np.argsort(row_hashes(pool))]
     told = len(evidence.told)
     worth = margin_worth(forest, pool) if told else np.zeros(pool.size)
-    cover = Cover(evidence, pool, most)
+    cover = Cover(forest, pool, most)
     beginning = not all_classes_told(evidence)
     free = np.ones(pool.size, dtype=bool)
     for asked in range(told, told + min(limit, pool.size)):
@@ -102,25 +103,22 @@ def all_classes_told(evidence: Evidence) -> bool:
 class Cover:
     """How near rows are to one that was told or asked about, and what each candidate would bring."""
 
-    def __init__(self, evidence: Evidence, pool: Ints, most: int) -> None:
+    def __init__(self, forest: MemoryForest, pool: Ints, most: int) -> None:
+        evidence = forest.evidence
         codes, bins = evidence.codes(), evidence.book.bins()
-        rows = sketch(np.arange(len(evidence)), most)
-        known = sketch(np.sort(evidence.told), KNOWN * most)
-        candidates, others = _ordered(codes[pool], bins), _ordered(codes[rows], bins)
-        self._far = covering.distances(candidates, others, bins)
-        self._near = covering.nearest(others, _ordered(codes[known], bins), bins)
+        rows = sample_rows(np.arange(len(evidence)), most)
+        known = sample_rows(np.sort(evidence.told), KNOWN * most)
+        others = ordered(codes[rows], bins)
+        if forest.apart is None or not forest.apart.fits(evidence.book, rows):
+            forest.apart = Apart(evidence.book, rows)
+        self._far = forest.apart.lines(pool, codes, others)
+        self._near = covering.nearest(others, ordered(codes[known], bins), bins)
 
     def shares(self, free: NDArray[np.bool_]) -> Floats:
         """Return what each candidate brings, as a share of the most that a `free` one can bring."""
-        gains = covering.gains(self._far, self._near)
+        gains = covering.covering_gains(self._far, self._near)
         return np.asarray(gains / max(1, int(gains[free].max())))
 
     def take(self, candidate: int) -> None:
         """A candidate is asked about."""
         self._near = np.minimum(self._near, self._far[candidate])
-
-
-def _ordered(codes: NDArray[np.uint16], bins: Ints) -> NDArray[np.int16]:
-    """Return codes as `covering` wants them: those of numbers from 0 on, that of a missing one behind them."""
-    found = np.where(bins > 0, np.where(codes == 0, bins, codes.astype(np.int64) - 1), codes)
-    return found.astype(np.int16)

@@ -170,11 +170,10 @@ class Evidence:
         self._coded = self._rows
         return self._codes[: self._rows]
 
-    def memory(self, length: int | None) -> NDArray[np.int32]:
-        """Return the last `length` told rows, all of them for None, in the order of their contours."""
-        rows = self.told if length is None else self.told[-length:]
-        order = np.argsort(self.contours.rank[self._kinds[rows]], kind="stable")
-        return rows[order].astype(np.int32)
+    def by_rank(self, rows: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return rows in the order of their contours; those of equal contours stay in theirs."""
+        found: NDArray[np.int32] = rows[np.argsort(self.contours.rank[self._kinds[rows]], kind="stable")]
+        return found
 
     def ranked(self, rows: Ints) -> tuple[Ints, Floats]:
         """Return the contours (n,) of rows by rank, and the contours in this order: it does not depend on the log's."""

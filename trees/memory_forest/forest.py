@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.trees.learners.cells import Value
-from quercus.trees.learners.predictions import Predictions, first
+from quercus.trees.learners.predictions import Predictions, first_most_likely
+from quercus.trees.memory_forest.apart import Apart
 from quercus.trees.memory_forest.evidence import Evidence
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.recent import Recent
@@ -51,7 +52,9 @@ class MemoryForest:
         self.seed = seed
         self.level = level
         self._members: Members | None = None
+        self._before: Members | None = None  # what was grown last
         self.recent = Recent(self.members())
+        self.apart: Apart | None = None  # distances that queries share
 
     def observe(self, values: Floats, contours: Floats) -> None:
         """Take rows (n, K) with what is known of their classes, contours (n, l); constant ones say nothing."""
@@ -86,7 +89,7 @@ class MemoryForest:
     def members(self) -> Members:
         """Return the members as they are now, grown if something was told since."""
         if self._members is None:
-            self._members = Members.of(self.evidence, self.trees, self.seed)
+            self._members = self._before = Members.of(self.evidence, self.trees, self.seed, self._before)
         return self._members
 
     @property
@@ -106,10 +109,11 @@ class MemoryForest:
         """
         members = self.members()
         said = members.opinions(values, self.weights, self.level)
-        reliable = members.told / (members.told + members.size)
+        told = len(members.told)
+        reliable = told / (told + members.size)
         theta, belief = said[:, 0], reliable * said[:, 1]
         plausibility = np.minimum(1.0 - reliable + reliable * said[:, 2], 1.0)
-        return Predictions(first(theta), theta, belief, plausibility)
+        return Predictions(first_most_likely(theta), theta, belief, plausibility)
 
     def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
         """Return what the forest says of rows of values, None for unknown ones.

@@ -25,54 +25,86 @@ TABLE = log_table()
 
 
 @dataclass(frozen=True, eq=False)
+class Changes:
+    """What rows a memory gained and lost since it was last looked at.
+
+    Parameters
+    ----------
+    come
+        Rows that come, by rank of their contours.
+    go
+        Rows that go; one whose contour changed goes and comes.
+    gone
+        (all rows,) whether a row goes.
+    """
+
+    come: Rows
+    go: Rows
+    gone: Bools
+
+    @classmethod
+    def between(cls, evidence: Evidence, old: Rows, kinds: Rows, new: Rows) -> "Changes":
+        """Return how `old` rows, whose contours were `kinds`, become `new` ones."""
+        stays, gone = np.zeros(len(evidence), dtype=np.bool_), np.zeros(len(evidence), dtype=np.bool_)
+        stays[new] = True
+        go = old[~stays[old] | (kinds != evidence.kinds[old])]
+        gone[go] = True
+        stays[:] = False
+        stays[old] = True
+        stays[go] = False
+        return cls(evidence.by_rank(new[~stays[new]]), go, gone)
+
+
+@dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree: its nodes in pre-order, see `quercus.trees.memory_forest.growing`.
+    """A tree.
 
     Parameters
     ----------
     key
         Of the root.
-    attribute, test, skip, size
-        A number a node.
-    opinions
-        (opinions, 3, l) of the leaves that are not pure.
-    rows
-        (n,) that it was grown from, in the order of the leaves.
+    nodes, rows, opinions
+        See `quercus.trees.memory_forest.growing.grow`.
     """
 
     key: np.uint64
-    attribute: Rows
-    test: Rows
-    skip: Rows
-    size: Rows
-    opinions: Floats
+    nodes: Rows
     rows: Rows
+    opinions: Floats
 
     @classmethod
-    def of(cls, evidence: Evidence, rows: Rows, key: np.uint64) -> "Tree":
-        """Grow from rows in the order of their contours."""
-        told, mine = evidence.contours, rows.copy()
-        nodes, attribute, test, skip, size, said, opinions = growing.grow(
+    def seed(cls, key: np.uint64, size: int) -> "Tree":
+        """Return a tree of nothing."""
+        return cls(key, np.empty((4, 0), np.int32), np.empty(0, np.int32), np.empty((0, 3, size)))
+
+    def grown(self, evidence: Evidence, changes: Changes) -> "Tree":
+        """Return the tree after changes of its memory, as it were from scratch."""
+        told = evidence.contours
+        nodes, rows, opinions = growing.grow(
             evidence.codes(),
             evidence.named,
-            mine,
             evidence.kinds,
             told.values,
             told.beliefs,
             told.sole,
-            key,
+            told.rank,
+            self.key,
             TABLE,
+            self.nodes,
+            self.rows,
+            self.opinions,
+            changes.come.copy(),
+            changes.go.copy(),
+            changes.gone,
         )
-        columns = attribute[:nodes].copy(), test[:nodes].copy(), skip[:nodes].copy(), size[:nodes].copy()
-        return cls(key, *columns, opinions[:said].copy(), mine)
+        return Tree(self.key, nodes, rows, opinions)
 
     def __len__(self) -> int:
-        return len(self.attribute)
+        return int(self.nodes.shape[1])
 
     def add(self, codes: Codes, named: Bools, weight: float, level: float, said: Floats) -> None:
         """Add what the tree says, see `quercus.trees.memory_forest.routing.add_opinions`."""
-        columns = self.attribute, self.test, self.skip, self.size
-        routing.add_opinions(codes, named, *columns, self.opinions, self.key, weight, level, said)
+        routing.add_opinions(codes, named, self.nodes, self.opinions, self.key, weight, level, said)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,34 +117,41 @@ class Members:
         The codes that the trees were grown with.
     size
         Number of classes.
-    told
-        Number of told rows.
+    told, kinds
+        (T,) told rows, in their order, and the numbers of their contours.
     trees, bayes
         The members, in this order.
     """
 
     book: Codebook
     size: int
-    told: int
+    told: Rows
+    kinds: Rows
     trees: Sequence[Tree]
     bayes: Sequence[NaiveBayes]
 
     @classmethod
-    def of(cls, evidence: Evidence, trees: int, seed: int) -> "Members":
-        """Return the members that the evidence says."""
+    def of(cls, evidence: Evidence, trees: int, seed: int, before: "Members | None") -> "Members":
+        """Return the members that the evidence says; `before` are those of a moment ago, which save work."""
         evidence.codes()  # brings the book up to date
-        told = len(evidence.told)
-        if not told:
-            return cls(evidence.book, evidence.size, 0, (), ())
-        memories = {min(told, length or told): evidence.memory(length) for length in LADDER}
-        lengths = [min(told, LADDER[m % len(LADDER)] or told) for m in range(trees)]
-        grown = [Tree.of(evidence, memories[length], member_key(seed, m)) for m, length in enumerate(lengths)]
-        known: dict[int, NaiveBayes] = {}
-        for length in {min(told, each or told) for each in BAYES}:
-            rows = evidence.told[-length:]
-            known[length] = NaiveBayes.of(evidence.values[rows], evidence.named, *evidence.ranked(rows))
-        bayes = [known[min(told, each or told)] for each in BAYES]
-        return cls(evidence.book, evidence.size, told, grown, bayes)
+        rows = evidence.told.astype(np.int32)
+        kinds = evidence.kinds[rows]
+        if not len(rows):
+            return cls(evidence.book, evidence.size, rows, kinds, (), ())
+        if before is None or before.book is not evidence.book or not before.trees:
+            young = [Tree.seed(member_key(seed, m), evidence.size) for m in range(trees)]
+            before = cls(evidence.book, evidence.size, rows[:0], kinds[:0], young, ())
+        known: dict[tuple[int, int], Changes] = {}
+        grown = []
+        for m, tree in enumerate(before.trees):
+            length = LADDER[m % len(LADDER)] or max(len(before.told), len(rows))
+            lengths = min(length, len(before.told)), min(length, len(rows))
+            if lengths not in known:
+                old = len(before.told) - lengths[0]
+                new = rows[len(rows) - lengths[1] :]
+                known[lengths] = Changes.between(evidence, before.told[old:], before.kinds[old:], new)
+            grown.append(tree.grown(evidence, known[lengths]))
+        return cls(evidence.book, evidence.size, rows, kinds, grown, _bayes(evidence))
 
     def opinions(self, values: Floats, weights: Floats, level: float) -> Floats:
         """Return the mean of what the members say of rows: estimate, belief and plausibility of each class (m, 3, l).
@@ -127,7 +166,7 @@ class Members:
             At which leaves are discounted (theory §10.4).
         """
         said = np.zeros((len(values), 3, self.size))
-        if not self.told:
+        if not self.trees:
             said[:, 0] = 1.0 / self.size
             said[:, 2] = 1.0
             return said
@@ -138,7 +177,7 @@ class Members:
         for each, weight in zip(self.bayes, weights[len(self.trees) :], strict=True):
             shares[id(each)] = shares.get(id(each), 0.0) + float(weight)
         for each in {id(each): each for each in self.bayes}.values():
-            theta, sure = each.theta(values), level ** (1.0 / self.told)
+            theta, sure = each.theta(values), level ** (1.0 / len(self.told))
             parts = (theta, sure * theta, 1.0 - sure + sure * theta)
             said += shares[id(each)] * np.stack(parts, axis=1)
         return said
@@ -146,7 +185,7 @@ class Members:
     def estimates(self, values: Floats) -> Floats:
         """Return what each memory says of rows, the mean of its members' estimates: (memories, m, l)."""
         found = np.full((MEMORIES, len(values), self.size), 1.0 / self.size)
-        if not self.told:
+        if not self.trees:
             return found
         codes = self.book.codes(values)
         for step in range(len(LADDER)):
@@ -170,3 +209,13 @@ def memory_of(trees: int) -> NDArray[np.int64]:
     [0, 1, 2, 3, 4, 5, 0, 1, 6, 7, 8]
     """
     return np.append(np.arange(trees) % len(LADDER), len(LADDER) + np.arange(len(BAYES)))
+
+
+def _bayes(evidence: Evidence) -> list[NaiveBayes]:
+    """Return the naive-Bayes members; those that remember the same rows are one."""
+    lengths = [min(len(evidence.told), each or len(evidence.told)) for each in BAYES]
+    known = {}
+    for length in set(lengths):
+        rows = evidence.told[-length:]
+        known[length] = NaiveBayes.of(evidence.values[rows], evidence.named, *evidence.ranked(rows))
+    return [known[length] for length in lengths]

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.learners.mixture import Mixtures, fit_mixtures
+from quercus.trees.memory_forest.routing import add_densities
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -53,8 +54,8 @@ class NaiveBayes:
         with np.errstate(divide="ignore"):
             logs = np.log(self.prior)[np.newaxis].repeat(len(values), axis=0)
         if self.mixtures is not None:
-            densities = self.mixtures.log_densities(values[:, ~self.named])
-            logs += np.where(self.prior > 0.0, densities, 0.0).sum(axis=1)
+            mixtures = self.mixtures
+            add_densities(values[:, ~self.named], mixtures.means, mixtures.deviations, logs)
         for column, table in zip(values[:, self.named].T, self.frequencies, strict=True):
             known = np.flatnonzero(~np.isnan(column))
             logs[known] += table[np.minimum(column[known].astype(np.int64), len(table) - 1)]

@@ -15,7 +15,7 @@ from quercus.trees.likelihood.maximiser import estimate
 from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import Evidence
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.members import Tree
+from quercus.trees.memory_forest.members import LADDER, Changes, Tree
 
 Floats = NDArray[np.float64]
 MASK = 2**64 - 1
@@ -119,7 +119,7 @@ def test_a_tree_is_that_of_the_slow_induction(seed: int) -> None:
     evidence = Evidence(named, 3)
     evidence.add(values, evidence.contours.numbers(np.eye(3)[classes]))
     codes = evidence.codes()
-    tree = Tree.of(evidence, evidence.memory(None), member_key(seed, 4))
+    tree = from_scratch(evidence, evidence.told, member_key(seed, 4))
     slow = Slow(codes, named.tolist(), classes.tolist(), 3)
     expected = slow.grow(list(range(60)), mixed(mixed(seed, 0), 4))
     assert described(tree, codes, classes) == expected
@@ -130,15 +130,15 @@ def described(tree: Tree, codes: Any, classes: Any) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
 
     def down(node: int, first: int) -> None:
-        rows = tree.rows[first : first + tree.size[node]]
-        k = int(tree.attribute[node])
+        rows = tree.rows[first : first + tree.nodes[3, node]]
+        k = int(tree.nodes[0, node])
         if k < 0:
             found.append((-1, tuple(np.bincount(classes[rows], minlength=3).tolist())))
             return
-        left = tree.rows[first : first + tree.size[node + 1]]
+        left = tree.rows[first : first + tree.nodes[3, node + 1]]
         found.append((k, tuple(sorted(set(codes[left, k].tolist())))))
         down(node + 1, first)
-        down(node + int(tree.skip[node]), first + int(tree.size[node + 1]))
+        down(node + int(tree.nodes[2, node]), first + int(tree.nodes[3, node + 1]))
 
     down(0, 0)
     return found
@@ -149,13 +149,13 @@ def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> Non
     values, named, contours = world(seed, 80, 3)
     evidence = Evidence(named[:1], 3)  # one attribute, so that leaves are large
     evidence.add(values[:, :1], evidence.contours.numbers(contours))
-    tree = Tree.of(evidence, evidence.memory(None), member_key(seed, 0))
+    tree = from_scratch(evidence, evidence.told, member_key(seed, 0))
     known = np.vstack([np.eye(3), tree.opinions[:, 0]])
     first = 0
-    for node in np.flatnonzero(tree.attribute < 0):
-        rows = tree.rows[first : first + tree.size[node]]
-        first += int(tree.size[node])
-        theta = known[tree.skip[node]]
+    for node in np.flatnonzero(tree.nodes[0] < 0):
+        rows = tree.rows[first : first + tree.nodes[3, node]]
+        first += int(tree.nodes[3, node])
+        theta = known[tree.nodes[2, node]]
         best = estimate(contours[rows])
         reached = np.log(contours[rows] @ theta).sum()
         assert theta.sum() == pytest.approx(1.0)
@@ -163,21 +163,33 @@ def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> Non
     assert first == len(tree.rows)
 
 
+def from_scratch(evidence: Evidence, told: Any, key: np.uint64) -> Tree:
+    none = np.empty(0, np.int32)
+    changes = Changes.between(evidence, none, none, told.astype(np.int32))
+    return Tree.seed(key, evidence.size).grown(evidence, changes)
+
+
+def said_at_leaves(tree: Tree, size: int) -> Any:
+    pure = np.repeat(np.eye(size)[:, np.newaxis], 3, axis=1)
+    return np.concatenate([pure, tree.opinions])[tree.nodes[2, tree.nodes[0] < 0]]
+
+
+def assert_same_tree(one: Tree, other: Tree, size: int) -> None:
+    np.testing.assert_array_equal(one.nodes[[0, 1, 3]], other.nodes[[0, 1, 3]])
+    inner = one.nodes[0] >= 0
+    np.testing.assert_array_equal(one.nodes[2, inner], other.nodes[2, inner])
+    np.testing.assert_array_equal(said_at_leaves(one, size), said_at_leaves(other, size))
+
+
 def assert_same(one: MemoryForest, other: MemoryForest) -> None:
-    mine, theirs = one.members(), other.members()
-    assert mine.told == theirs.told
-    for a, b in zip(mine.trees, theirs.trees, strict=True):
-        assert a.key == b.key
-        for column in ("attribute", "test", "size"):
-            np.testing.assert_array_equal(getattr(a, column), getattr(b, column))
-        inner = a.attribute >= 0
-        np.testing.assert_array_equal(a.skip[inner], b.skip[inner])
-        l = mine.size
-        theta_a, theta_b = (
-            np.concatenate([np.repeat(np.eye(l)[:, np.newaxis], 3, axis=1), tree.opinions])[tree.skip[~inner]]
-            for tree in (a, b)
-        )
-        np.testing.assert_array_equal(theta_a, theta_b)
+    """Both are the same, and each of their trees is the one from scratch of the last rows in its memory."""
+    mine, theirs, evidence = one.members(), other.members(), one.evidence
+    np.testing.assert_array_equal(mine.told, theirs.told)
+    for m, (a, b) in enumerate(zip(mine.trees, theirs.trees, strict=True)):
+        length = LADDER[m % len(LADDER)]
+        told = mine.told if length is None else mine.told[-length:]
+        assert_same_tree(a, b, mine.size)
+        assert_same_tree(a, from_scratch(evidence, told, member_key(one.seed, m)), mine.size)
     np.testing.assert_array_equal(one.recent.scores, other.recent.scores)
     np.testing.assert_array_equal(one.weights, other.weights)
     some = one.evidence.values[:20]
@@ -237,10 +249,9 @@ def test_rows_that_left_a_memory_have_no_trace() -> None:
     evidence = full.evidence
     alone = Evidence(named, 3)
     alone.add(values, np.where(np.arange(900) < late, -1, alone.contours.numbers(contours)))
-    expected = Tree.of(alone, alone.memory(None), member_key(5, 0))
+    expected = from_scratch(alone, alone.told, member_key(5, 0))
     found = full.members().trees[0]
-    for column in ("attribute", "test", "size"):
-        np.testing.assert_array_equal(getattr(found, column), getattr(expected, column))
+    np.testing.assert_array_equal(found.nodes[[0, 1, 3]], expected.nodes[[0, 1, 3]])
     assert set(found.rows.tolist()) == set(evidence.told[-200:].tolist())
 
 

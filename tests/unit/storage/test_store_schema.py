@@ -104,7 +104,7 @@ def test_connections_are_set_up_as_promised(url):
     found = []
 
     def note(_connection, cursor, *_):
-        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "secure_delete")
         found.append([cursor.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names])
 
     with Store.open(url, busy_timeout_s=3) as store:
@@ -112,9 +112,9 @@ def test_connections_are_set_up_as_promised(url):
             found.clear()
             with statements_noted(note):
                 call()
-            full = 2
+            full, fast = 2, 2
             assert found
-            assert all(each == ["wal", full, 1, 3000] for each in found), found
+            assert all(each == ["wal", full, 1, 3000, fast] for each in found), found
 
 
 def test_every_lookup_uses_its_index(url):
