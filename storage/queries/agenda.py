@@ -13,7 +13,7 @@ from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.log.event_log import CHUNK, stated_since
 from quercus.storage.queries import expiry, history
 from quercus.storage.queries.history import Note
-from quercus.storage.queries.query_state import life_of, values_of
+from quercus.storage.queries.query_state import life_of, write_lives
 from quercus.storage.queries.records import QueryState, Step
 from quercus.storage.queries.transitions import Drop, Life, step
 from quercus.storage.records import AgendaEntry, EventKind, Snapshot
@@ -121,15 +121,16 @@ def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Moment)
 def drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, now: Moment) -> None:
     """Withdraw what is open; of what is leased, remember that it is not wanted any more."""
     notes: list[Note] = []
+    lives: list[tuple[int, Life, str | None]] = []
     for found in unnamed:
         before = life_of(found)
         after = step(before, Drop(), now.clock)
         if after == before or not isinstance(after, Life):
             continue
-        mine = (query.c.model_id == row.id, query.c.number == found.number)
-        connection.execute(update(query).where(*mine).values(values_of(after, found.labeller)))
+        lives.append((found.number, after, found.labeller))
         if after.state is QueryState.WITHDRAWN:
             notes.append(Note(found.number, found.instance, Step.WITHDRAWN, after.state, why=why))
+    write_lives(connection, row.id, lives)
     history.write(connection, row.id, notes, now)
     if notes:
         _remove_old_withdrawn(connection, row)
