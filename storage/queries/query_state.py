@@ -6,13 +6,13 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, update
 
 from quercus.storage.queries.records import QueryState
-from quercus.storage.queries.transitions import NEVER, Life
+from quercus.storage.queries.transitions import NEVER, QueryLifecycle
 from quercus.storage.schema import AnyRow, query
 
 
-def life_of(row: AnyRow) -> Life:
+def lifecycle_of(row: AnyRow) -> QueryLifecycle:
     """The life of a row of `query`."""
-    return Life(
+    return QueryLifecycle(
         QueryState(row.state),
         row.token or "",
         NEVER if row.ends is None else row.ends,
@@ -22,7 +22,7 @@ def life_of(row: AnyRow) -> Life:
     )
 
 
-def values_of(life: Life, labeller: str | None = None) -> dict[str, Any]:
+def values_of(life: QueryLifecycle, labeller: str | None = None) -> dict[str, Any]:
     """Columns of a row of `query`; `labeller` holds or settled it."""
     return {
         "state": int(life.state),
@@ -43,7 +43,9 @@ _WRITE = (
 )
 
 
-def write_lives(connection: Connection, model_id: int, lives: Sequence[tuple[int, Life, str | None]]) -> None:
+def write_lives(
+    connection: Connection, model_id: int, lives: Sequence[tuple[int, QueryLifecycle, str | None]]
+) -> None:
     """Write the lives of many queries of a model, each by number, with who holds or settled it, in one statement."""
     rows = [
         {"of": model_id, "which": number}
