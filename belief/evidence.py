@@ -14,8 +14,8 @@ from quercus.belief.rules import check_reliability
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Updated:
-    """What is known after an answer.
+class UpdatedLabel:
+    """A label after an answer.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Updated:
     conflict: bool
 
 
-def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability: float) -> Updated:
+def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability: float) -> UpdatedLabel:
     """Combine an answer with what is known.
 
     A certain answer (one class, reliability 1) replaces what is known. Any other is discounted,
@@ -58,12 +58,12 @@ def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability:
     said = check_contour(answer, len(before), "answer")
     r = check_reliability(reliability)
     if is_precise(said) and r == 1.0:
-        return Updated(np.sign(said), conflict=not before[np.argmax(said)] > 0.0)
+        return UpdatedLabel(np.sign(said), conflict=not before[np.argmax(said)] > 0.0)
     discounted = _to_one(r * said + (1.0 - r))
     product = _to_one(before) * discounted  # both reach 1 first, so that small contours do not underflow
     if not product.any():
-        return Updated(discounted, conflict=True)
-    return Updated(_to_one(product), conflict=False)
+        return UpdatedLabel(discounted, conflict=True)
+    return UpdatedLabel(_to_one(product), conflict=False)
 
 
 def _to_one(contour: NDArray[np.float64]) -> NDArray[np.float64]:

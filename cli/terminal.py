@@ -13,7 +13,7 @@ ESCAPE, ENTER, BACKSPACE, END = "\x1b", "\n", "\x7f", ""
 _SIGNAL_S = 0.2
 """How soon a signal is acted on that another thread received."""
 _SEQUENCE_S = 0.05
-"""What follows an escape within this time belongs to it: an arrow key, not the Escape key."""
+"""Bytes that follow an escape within this time belong to it: an arrow key, not the Escape key."""
 
 
 class Keys:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Double, Select, and_, bindparam, func, insert
 from sqlalchemy.dialects import postgresql, sqlite
 
 from quercus.storage import changes, checks
-from quercus.storage.clocks import Clock, Moment
+from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
 from quercus.storage.log.event_log import CHUNK
 from quercus.storage.queries.expiry import count_leased, write_expired
@@ -23,7 +23,7 @@ INSERTS: dict[str, Callable[..., Any]] = {"sqlite": sqlite.insert, "postgresql":
 
 def create(connection: Connection, name: str, specification: bytes, budget: int, clock: Clock) -> ModelRecord:
     """Insert a model with an empty log."""
-    checks.text("name", name)
+    checks.name_text("name", name)
     checks.at_least("budget", budget, 0)
     now = clock()
     made = connection.execute(
@@ -53,7 +53,7 @@ def create(connection: Connection, name: str, specification: bytes, budget: int,
     return get(connection, name, now)
 
 
-def get(connection: Connection, name: str, now: Moment) -> ModelRecord:
+def get(connection: Connection, name: str, now: Timestamps) -> ModelRecord:
     """The model with its counts."""
     row = connection.execute(_named(), {"now": now.clock, "wanted": name}).one_or_none()
     if row is None:
@@ -66,7 +66,7 @@ def new_uid() -> str:
     return str(uuid.uuid4())
 
 
-def of_keys(connection: Connection, keys: Sequence[int], now: Moment) -> list[ModelRecord]:
+def of_keys(connection: Connection, keys: Sequence[int], now: Timestamps) -> list[ModelRecord]:
     """The models of these keys that are there, with their counts."""
     found: list[ModelRecord] = []
     for start in range(0, len(keys), CHUNK):
@@ -75,7 +75,7 @@ def of_keys(connection: Connection, keys: Sequence[int], now: Moment) -> list[Mo
     return found
 
 
-def with_queries(connection: Connection, now: Moment) -> list[ModelRecord]:
+def with_queries(connection: Connection, now: Timestamps) -> list[ModelRecord]:
     """The models that have a query that is open, or leased."""
     live = select(query.c.number).where(query.c.model_id == model.c.id, query.c.state <= QueryState.LEASED)
     return [
@@ -84,7 +84,7 @@ def with_queries(connection: Connection, now: Moment) -> list[ModelRecord]:
     ]
 
 
-def page(connection: Connection, after: str, limit: int, now: Moment) -> list[ModelRecord]:
+def page(connection: Connection, after: str, limit: int, now: Timestamps) -> list[ModelRecord]:
     """Models in order of name, those behind `after`."""
     checks.at_least("limit", limit, 1)
     wanted = _with_counts().where(model.c.name > after).order_by(model.c.name).limit(limit)
@@ -160,7 +160,7 @@ def _with_keys() -> Select[Any]:
     return _with_counts().where(model.c.id.in_(bindparam("keys", expanding=True)))
 
 
-def _record(row: AnyRow, now: Moment) -> ModelRecord:
+def _record(row: AnyRow, now: Timestamps) -> ModelRecord:
     return ModelRecord(
         key=row.id,
         name=row.name,

@@ -25,11 +25,11 @@ from quercus.storage.records import (
     Appended,
     Event,
     Float64,
+    LogSegment,
     ModelRecord,
     NewValue,
     Push,
     Snapshot,
-    Stretch,
 )
 from quercus.storage.schema import HEAD, lease_clock
 from quercus.storage.sqlite.dialect import dialect_for
@@ -105,7 +105,7 @@ class Store(QueryCalls):
             yield from transfer.dump(connection, model)
 
     def load(
-        self, lines: Iterable[str], name: str | None = None, meaning: transfer.Meaning | None = None
+        self, lines: Iterable[str], name: str | None = None, meaning: transfer.LogValidator | None = None
     ) -> int:
         """Make a model of lines that `dump` yielded, all or nothing; return the number of events.
 
@@ -315,7 +315,9 @@ class Store(QueryCalls):
         with self._database.read() as connection:
             return event_log.read_events(connection, model, after, limit)
 
-    def read_log(self, model: str, after: int = 0, *, rows: int = 20_000, size_bytes: int = 2**24) -> Stretch:
+    def read_log(
+        self, model: str, after: int = 0, *, rows: int = 20_000, size_bytes: int = 2**24
+    ) -> LogSegment:
         """Read the log behind sequence number `after`, instances as columns: for those who read all of it.
 
         Parameters
@@ -341,7 +343,7 @@ class Store(QueryCalls):
     def history(self, model: str, instances: Sequence[int]) -> dict[int, list[Event]]:
         """Everything said about some instances, oldest first, by the sequence of their INSTANCE event."""
         with self._database.read() as connection:
-            return event_log.history(connection, model, instances)
+            return event_log.instance_history(connection, model, instances)
 
     # Trees
 

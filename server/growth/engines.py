@@ -1,4 +1,4 @@
-"""What folds a model's log into trees and an agenda.
+"""Engines fold a model's log into trees and an agenda.
 
 ABC4.5 and E2M trees follow the log; other learners learn again from all evidence, in a process of their own
 (`quercus.server.growth.relearning`). Queries are chosen by an active tree: a model of another learner has one
@@ -15,26 +15,26 @@ from typing import Protocol
 
 from quercus.belief.codec import decode, decode_contours
 from quercus.belief.label import contour
-from quercus.server.growth.grown_trees import Grown, specification_of
+from quercus.server.growth.grown_trees import GrownTrees, specification_of
 from quercus.server.wire.agenda import decode_asked
 from quercus.server.wire.instances import APART
 from quercus.specification import algorithms
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, EventKind, Rows
+from quercus.storage.records import Event, EventKind, InstanceColumns
 from quercus.trees.ask.query import Query
 from quercus.trees.growth import stream
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.tree.encoding import SplitName, split_names
 
 
-class Asking(Protocol):
-    """Folds the log of one model and chooses whom to ask about."""
+class QueryEngine(Protocol):
+    """Folds the log of one model and selects queries."""
 
     @property
     def strategy(self) -> str:
         """Name of the strategy that chooses."""
 
-    def fold(self, parts: Sequence[Rows | Event]) -> None:
+    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
 
     def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
@@ -44,10 +44,10 @@ class Asking(Protocol):
         """Return what the splits are called that queries name by number."""
 
 
-class Following(Asking, Protocol):
+class TreeEngine(QueryEngine, Protocol):
     """An engine whose trees follow the log."""
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the trees of what is folded; `vocabulary` names the nominal values learned by attribute."""
 
 
@@ -59,16 +59,16 @@ def learns_again(specification: Specification) -> bool:
     return True
 
 
-def following(specification: Specification) -> Following:
+def tree_engine(specification: Specification) -> TreeEngine:
     """Return the engine of a new model whose trees follow the log."""
     if isinstance(specification.algorithm, algorithms.E2m):
-        return Advised(specification)
-    return Incremental(specification, as_active)
+        return AdvisedE2mEngine(specification)
+    return IncrementalEngine(specification, as_active)
 
 
-def asking(specification: Specification) -> Asking:
+def query_engine(specification: Specification) -> QueryEngine:
     """Return the engine that asks for a new model whose learner learns again."""
-    return Incremental(specification, as_active)
+    return IncrementalEngine(specification, as_active)
 
 
 def as_active(specification: Specification) -> Specification:
@@ -81,7 +81,7 @@ def at_level_one(specification: Specification) -> Specification:
     return replace(specification, alpha=1.0, algorithm=algorithms.Abc45())
 
 
-class Incremental:
+class IncrementalEngine:
     """A tree that follows the log.
 
     Parameters
@@ -98,18 +98,18 @@ class Incremental:
         self._state = stream.GrowthState.initial(followed(specification))
         self._instances = array("q")  # sequence of each instance, by ordinal
 
-    def fold(self, parts: Sequence[Rows | Event]) -> None:
+    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
         size = self._specification.frame.size
         self._state = stream.grow(
             self._state, [event for part in parts if (event := self._convert(part, size)) is not None]
         )
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the tree of what is folded."""
         state, specification = self._state, self._specification
         model = TreeModel(specification.attributes, specification.frame.size, state.flat, state.edges)
-        return Grown(specification, model, state.edges, state.names(vocabulary))
+        return GrownTrees(specification, model, state.edges, state.names(vocabulary))
 
     @property
     def strategy(self) -> str:
@@ -125,7 +125,7 @@ class Incremental:
         state = self._state
         return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
 
-    def _convert(self, part: Rows | Event, size: int) -> stream.Event | None:
+    def _convert(self, part: InstanceColumns | Event, size: int) -> stream.Event | None:
         if isinstance(part, Event):
             return self._settled(part, size)
         self._instances.extend(range(part.first, part.first + len(part.labels)))
@@ -148,7 +148,7 @@ class Incremental:
         return stream.Answered(ordinal, said, event.reliability, asked)
 
 
-class Advised:
+class AdvisedE2mEngine:
     """An E2M tree that is asked for by an active tree beside it, which follows the same log.
 
     Parameters
@@ -157,15 +157,15 @@ class Advised:
     """
 
     def __init__(self, specification: Specification) -> None:
-        self._learner = Incremental(specification, at_level_one)
-        self._adviser = Incremental(specification, as_active)
+        self._learner = IncrementalEngine(specification, at_level_one)
+        self._adviser = IncrementalEngine(specification, as_active)
 
-    def fold(self, parts: Sequence[Rows | Event]) -> None:
+    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
         self._learner.fold(parts)
         self._adviser.fold(parts)
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the E2M tree."""
         return self._learner.grown(vocabulary)
 

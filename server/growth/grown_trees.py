@@ -16,8 +16,8 @@ Names = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Grown:
-    """What an engine has grown.
+class GrownTrees:
+    """The trees of an engine.
 
     Attributes
     ----------

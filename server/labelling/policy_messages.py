@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2
-from quercus.server.labelling.reliability import Standing
+from quercus.server.labelling.reliability import LabellerAgreement
 from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import model_name, query_name
 from quercus.storage.queries.policies import check
@@ -58,7 +58,7 @@ def encode_policy(model: str, policy: Policy) -> query_pb2.LabellingPolicy:
 
 
 def encode_labeller(
-    counts: LabellerCounts, standings: Mapping[str, Standing], stated: int
+    counts: LabellerCounts, standings: Mapping[str, LabellerAgreement], stated: int
 ) -> query_pb2.LabellerStatistics:
     """Convert what a labeller did, how it stands among the others, and how often it spoke unasked, to the wire."""
     found = query_pb2.LabellerStatistics(

@@ -15,7 +15,7 @@ from quercus.server.wire.labels import encode_contour, encode_label
 from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
-from quercus.server.wire.schema import Schema
+from quercus.server.wire.schema import ModelSchema
 from quercus.storage.records import Event, EventKind
 
 APART = frozenset({EventKind.OPINION, EventKind.STATEMENT})
@@ -56,7 +56,7 @@ def stored_values(event: Event) -> NDArray[np.float64]:
     return np.frombuffer(event.values or b"", dtype="<f8")
 
 
-def encode_instance(history: Sequence[Event], schema: Schema) -> instance_pb2.Instance:
+def encode_instance(history: Sequence[Event], schema: ModelSchema) -> instance_pb2.Instance:
     """Convert an instance to the wire.
 
     Parameters
@@ -73,7 +73,7 @@ def encode_instance(history: Sequence[Event], schema: Schema) -> instance_pb2.In
     )
 
 
-def _encode_evidence(event: Event, schema: Schema) -> instance_pb2.Evidence:
+def _encode_evidence(event: Event, schema: ModelSchema) -> instance_pb2.Evidence:
     return instance_pb2.Evidence(
         sequence=event.sequence,
         author=event.author,

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, select
 from quercus.storage.clocks import Timestamps
 from quercus.storage.queries import history
 from quercus.storage.queries.history import HistoryNote
-from quercus.storage.queries.query_state import lifecycle_of, write_lives
+from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
 from quercus.storage.queries.records import QueryState, Step
 from quercus.storage.queries.transitions import expire
 from quercus.storage.schema import query
@@ -18,13 +18,13 @@ from quercus.storage.schema import query
 def write_expired(connection: Connection, model_id: int, now: Timestamps) -> None:
     """Write down which leases have expired; the caller holds the model."""
     over = (query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.ends <= now.clock)
-    notes, lives = [], []
+    notes, lifecycles = [], []
     for row in connection.execute(select(query).where(*over)).all():
         after = expire(lifecycle_of(row), now.clock)
-        lives.append((row.number, after, None))
+        lifecycles.append((row.number, after, None))
         who = {"labeller": row.labeller, "token": row.token, "until": row.ends}
         notes.append(HistoryNote(row.number, row.instance, Step.EXPIRED, after.state, **who))
-    write_lives(connection, model_id, lives)
+    write_lifecycles(connection, model_id, lifecycles)
     history.write(connection, model_id, notes, now)
 
 

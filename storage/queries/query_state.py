@@ -43,14 +43,14 @@ _WRITE = (
 )
 
 
-def write_lives(
-    connection: Connection, model_id: int, lives: Sequence[tuple[int, QueryLifecycle, str | None]]
+def write_lifecycles(
+    connection: Connection, model_id: int, lifecycles: Sequence[tuple[int, QueryLifecycle, str | None]]
 ) -> None:
     """Write the lives of many queries of a model, each by number, with who holds or settled it, in one statement."""
     rows = [
         {"of": model_id, "which": number}
         | {f"new_{name}": value for name, value in values_of(life, labeller).items()}
-        for number, life, labeller in lives
+        for number, life, labeller in lifecycles
     ]
     if rows:
         connection.execute(_WRITE, rows)

@@ -1,4 +1,4 @@
-"""What is left on the disk of a store, and the file that keeps some of it to delete with.
+"""The free space of a store's disk, and the reserve file that keeps some of it for deletions.
 
 SQLite writes every page that it changes into the write-ahead log first. So on a full disk nothing can be deleted, and
 the store could never help itself. The server therefore keeps a file of some MiB beside the store, and removes it when a
@@ -27,7 +27,7 @@ NO_SPACE: Final = (
 )
 
 
-class Room:
+class DiskSpace:
     """The disk of one store.
 
     Parameters
@@ -40,7 +40,7 @@ class Room:
         self.reserve = store.with_name(store.name + RESERVE)
 
     def left_bytes(self) -> int:
-        """What is left on the disk, but for the reserve."""
+        """Free bytes on the disk, without the reserve."""
         disk = os.statvfs(self.store.parent)
         return disk.f_bavail * disk.f_frsize
 

@@ -16,10 +16,10 @@ from quercus.belief.evidence import update
 from quercus.belief.frame import check_size
 from quercus.specification.parameters import ALPHA, BUDGET, MAX_DEPTH, MIN_INSTANCES, PREDICTION_LEVEL
 from quercus.specification.strategies import PUBLISHED
-from quercus.trees.ask.query import Desk, Query
+from quercus.trees.ask.query import Query, QueryContext
 from quercus.trees.ask.strategies.registry import agenda
-from quercus.trees.growth.batch import Branch, Growth, Method, Place, Summary, Verdict
-from quercus.trees.growth.incremental.growing import Rules
+from quercus.trees.growth.batch import BatchGrowth, Branch, GrowthRules, NodePrediction, OpenNode, SplitChoice
+from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.sample import ContourTable, Ints, Sample
 from quercus.trees.likelihood.interval import IntervalSolver
@@ -44,20 +44,20 @@ class GainRatio:
     sample: Sample
     solver: IntervalSolver
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when every attribute has one populated value."""
         intervals = self._intervals(place)
         if not intervals:
             return None
         rivals = non_dominated(intervals)
-        return Verdict(
+        return SplitChoice(
             attribute=largest_mid_value(intervals, rivals),
             intervals=intervals,
             rivals=rivals,
             undecided=len(rivals) > 1 and self.sample.candidates(place.rows).size > 0,
         )
 
-    def _intervals(self, place: Place) -> dict[int, tuple[float, float]]:
+    def _intervals(self, place: OpenNode) -> dict[int, tuple[float, float]]:
         telling = self.sample.telling(place.rows, place.attributes)
         tables = self.sample.contingency(place.rows, tuple(telling))
         splits = {k: tables[k][tables[k].any(axis=1)] for k in self._representing(tables)}
@@ -94,7 +94,7 @@ class ByValue:
 
     sample: Sample
 
-    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
         """Return the populated branches, in order of code."""
         attribute = verdict.attribute
         column = self.sample.branch(place.rows, attribute)
@@ -111,7 +111,7 @@ class Thresholds:
     min_instances: int
     max_depth: int | None
 
-    def before(self, place: Place) -> Stop | None:
+    def before(self, place: OpenNode) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
         if self.sample.weight(place.rows) < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
@@ -122,7 +122,7 @@ class Thresholds:
             return Stop.MAX_DEPTH
         return None
 
-    def after(self, _place: Place, verdict: Verdict) -> Stop | None:
+    def after(self, _place: OpenNode, verdict: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no attribute can gain anything."""
         return Stop.NO_GAIN if max(upper for _, upper in verdict.intervals.values()) <= TIE else None
 
@@ -139,11 +139,11 @@ class Likeliest:
     solver: IntervalSolver
     prediction_level: float = PREDICTION_LEVEL.default
 
-    def summary(self, place: Place) -> Summary:
+    def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction; with no row at all, that every class is possible."""
         size = self.sample.table.contours.shape[1]
         if not place.rows.size:
-            return Summary(0, (1 / size,) * size, (0.0,) * size, (1.0,) * size, silent=True)
+            return NodePrediction(0, (1 / size,) * size, (0.0,) * size, (1.0,) * size, silent=True)
         counts = self.sample.counts(place.rows)
         theta = tuple(self.solver.estimate(counts).theta.tolist())
         belief, plausibility = self.solver.class_bounds(counts, self.prediction_level)
@@ -151,7 +151,7 @@ class Likeliest:
         silent = not (counts[~self.sample.table.vacuous] > 0).any()
         total = self.sample.weight(place.rows)
         weight = None if total == place.rows.size else total
-        return Summary(first_largest(theta), theta, *bounds, weight=weight, silent=silent)
+        return NodePrediction(first_largest(theta), theta, *bounds, weight=weight, silent=silent)
 
 
 def open_desk(
@@ -162,21 +162,21 @@ def open_desk(
     ordered: tuple[int, ...] | None = None,
     *,
     prediction_level: float = PREDICTION_LEVEL.default,
-) -> Desk:
+) -> QueryContext:
     """Return the tree of `sample`, not yet grown, with all that choosing its queries needs.
 
-    `ordered` is as of `Desk`; without it all codes are names.
+    `ordered` is as of `QueryContext`; without it all codes are names.
     """
     solver = sample.table.solver(alpha)
-    method = Method(
+    method = GrowthRules(
         criterion=GainRatio(sample, solver),
         branching=ByValue(sample),
         stopping=Thresholds(sample, solver, min_instances, max_depth),
         leaf=Likeliest(sample, solver, prediction_level),
     )
-    root = Place((), np.arange(len(sample.ids)), tuple(range(sample.splits.count)))
-    growth = Growth(root, method)
-    return Desk(sample, solver, growth, ordered or (0,) * len(sample.arities))
+    root = OpenNode((), np.arange(len(sample.ids)), tuple(range(sample.splits.count)))
+    growth = BatchGrowth(root, method)
+    return QueryContext(sample, solver, growth, ordered or (0,) * len(sample.arities))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ def induce(
     max_depth = MAX_DEPTH.check(max_depth)
     sample = _sample(codes, arities, contours)
     level = PREDICTION_LEVEL.check(prediction_level)
-    rules = Rules(alpha, min_instances, max_depth, prediction_level=level)
+    rules = TreeRules(alpha, min_instances, max_depth, prediction_level=level)
     live = LiveTree(sample.arities, sample.table.contours.shape[1], rules)
     live.append(sample.codes, sample.table.contours[sample.ids])
     queries: list[Query] = []

@@ -29,7 +29,7 @@ from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal
 from quercus.specification.parameters import ALPHA, CANDIDATE_CUTS, MAX_DEPTH, MIN_INSTANCES, PREDICTION_LEVEL
 from quercus.trees.growth.abc45 import Likeliest, Thresholds
-from quercus.trees.growth.batch import Growth, Method, Place, Verdict
+from quercus.trees.growth.batch import BatchGrowth, GrowthRules, OpenNode, SplitChoice
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.learners.pruning import prune_evidential
 from quercus.trees.learners.splits import ByCode, first_best, root
@@ -110,13 +110,13 @@ def abc45(
     rows, weights = counted_or_weighed(table)
     sample = _labels(rows, weights)
     solver = sample.table.solver(alpha)
-    method = Method(
+    method = GrowthRules(
         criterion=wrapped(BestTest(rows, sample, solver, max_cuts, _checked_cuts(cuts, rows)), wrap),
         branching=ByCode(rows),
         stopping=Thresholds(sample, solver, min_instances, max_depth),
         leaf=Likeliest(sample, solver, PREDICTION_LEVEL.check(prediction_level)),
     )
-    growth = Growth(root(rows), method)
+    growth = BatchGrowth(root(rows), method)
     tree = growth.tree()
     if pruning is None:
         return tree
@@ -234,7 +234,7 @@ class BestTest:
     max_cuts: int
     cuts: Cuts | None
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no test has two populated branches."""
         tests = self.tests(place)
         if tests is None:
@@ -244,7 +244,7 @@ class BestTest:
         rivals = undominated(least, most)
         chosen = int(np.flatnonzero(rivals)[first_best((least[rivals] + most[rivals]) / 2)])
         threshold = float(tests.threshold[chosen])
-        return Verdict(
+        return SplitChoice(
             attribute=int(tests.attribute[chosen]),
             intervals=dict(
                 zip(tests.attribute.tolist(), zip(least.tolist(), most.tolist(), strict=True), strict=True)
@@ -281,11 +281,11 @@ class BestTest:
         lower[wanted], upper[wanted] = found.lower, found.upper
         return tests.gains(lower, upper)
 
-    def tests(self, place: Place) -> Tests | None:
+    def tests(self, place: OpenNode) -> Tests | None:
         """Return the tests of a node with their cells; None when there is none."""
         used, ids = np.unique(self.sample.ids[place.rows], return_inverse=True)
         weights = None if self.sample.weights is None else self.sample.weights[place.rows]
-        labels = Labels(ids.ravel(), weights, used.size)
+        labels = NodeLabels(ids.ravel(), weights, used.size)
         found = [
             (k, *split)
             for k in place.attributes
@@ -310,7 +310,9 @@ class BestTest:
             size=np.concatenate([part.sum(axis=1) for part in counts]),
         )
 
-    def _split(self, k: int, column: Floats, labels: "Labels") -> tuple[Floats, Ints, NDArray[Any]] | None:
+    def _split(
+        self, k: int, column: Floats, labels: "NodeLabels"
+    ) -> tuple[Floats, Ints, NDArray[Any]] | None:
         """Return the tests of one attribute: cuts (t,), cell of each populated branch (t, b), counts of cells."""
         declared, missing = self.table.attributes[k], np.isnan(column)
         if isinstance(declared, Nominal):
@@ -347,7 +349,7 @@ def undominated(least: Floats, most: Floats) -> Bools:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Labels:
+class NodeLabels:
     """Labels of the rows of a node.
 
     Parameters
@@ -398,7 +400,7 @@ def _checked_cuts(cuts: Cuts | None, table: Table) -> Cuts | None:
     if cuts is None:
         return None
     if len(cuts) != len(table.attributes):
-        raise InvalidInput("cuts", f"are {len(cuts)}, must be {len(table.attributes)}, one a attribute")
+        raise InvalidInput("cuts", f"are {len(cuts)}, must be {len(table.attributes)}, one per attribute")
     for k, some in enumerate(cuts):
         rising = np.array(some)
         if not np.isfinite(rising).all() or (np.diff(rising) < 0).any():

@@ -18,7 +18,7 @@ from quercus.specification.parameters import CONFIDENCE
 from quercus.trees.learners.table import Floats
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.rules.dominance import TIE
-from quercus.trees.rules.significance import Told, idle
+from quercus.trees.rules.significance import NodeEvidence, collapsible_nodes
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Stop
 
@@ -63,7 +63,9 @@ def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: P
     pruning
         Which test, and at what level.
     """
-    return collapse(tree, idle(Told.of_leaves(tree.parent, tree.theta, leaves, contours), pruning))
+    return collapse(
+        tree, collapsible_nodes(NodeEvidence.of_leaves(tree.parent, tree.theta, leaves, contours), pruning)
+    )
 
 
 def collapse(tree: FlatTree, found: NDArray[np.bool_]) -> FlatTree:

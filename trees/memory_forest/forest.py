@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.trees.learners.cells import Value
-from quercus.trees.learners.predictions import Predictions, first
+from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.memory_forest.apart import Apart
 from quercus.trees.memory_forest.evidence import Evidence
 from quercus.trees.memory_forest.members import Members
@@ -113,7 +113,7 @@ class MemoryForest:
         reliable = told / (told + members.size)
         theta, belief = said[:, 0], reliable * said[:, 1]
         plausibility = np.minimum(1.0 - reliable + reliable * said[:, 2], 1.0)
-        return Predictions(first(theta), theta, belief, plausibility)
+        return Predictions(first_most_likely(theta), theta, belief, plausibility)
 
     def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
         """Return what the forest says of rows of values, None for unknown ones.

@@ -320,7 +320,7 @@ class FlatTree:
         return depth
 
 
-def heard(parent: Ints, silent: NDArray[np.bool_]) -> Ints:
+def nearest_speaking(parent: Ints, silent: NDArray[np.bool_]) -> Ints:
     """Return for each node the nearest one at or above it that is not `silent`, the root where all are: (nodes,).
 
     That is the one whose estimate the node predicts with: no label of a silent node says anything, so that every

@@ -16,7 +16,7 @@ from sqlalchemy import event
 from quercus.storage import (
     AgendaEntry,
     AlreadyExists,
-    Amendment,
+    AnswerChange,
     EventKind,
     FailedPrecondition,
     NotFound,
@@ -69,7 +69,7 @@ class Busy:
                 continue
             self.store.answer(model, query.number, query.token, b"!", 1.0, False)
             if self.chance.random() < 0.2:
-                self.store.amend(model, query.number, Amendment(self.name, None, None))
+                self.store.amend(model, query.number, AnswerChange(self.name, None, None))
 
     def push(self, model: str) -> None:
         ids = [f"{self.name}-{self.chance.random()}" for _ in range(2)]
@@ -224,7 +224,7 @@ def test_the_clock_is_asked_when_the_model_is_held(store_url: str) -> None:
             lambda: store.release("a", 1, taken[0].token),
             lambda: taken.append(store.lease("a", "ann", 1, 60.0).queries[0]),
             lambda: store.answer("a", 1, taken[1].token, b"!", 1.0, False),
-            lambda: store.amend("a", 1, Amendment("ann", None, None)),
+            lambda: store.amend("a", 1, AnswerChange("ann", None, None)),
             lambda: store.respecify("a", b"", budget=9),
         ]
         taken: list[Any] = []

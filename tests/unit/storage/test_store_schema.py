@@ -14,7 +14,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect
 from support.statements import statements_noted
 
-from quercus.storage import AgendaEntry, Amendment, Policy, Store
+from quercus.storage import AgendaEntry, AnswerChange, Policy, Store
 from quercus.storage.migrate import SCRIPTS
 from quercus.storage.schema import HEAD, REVISION_TABLE, metadata
 
@@ -145,7 +145,7 @@ def _use_everything(store: Store) -> None:
     (fourth,) = store.lease("m", "bob", 1, 60, accept=lambda query, history: len(history) == 1).queries
     store.postpone("m", fourth.number, fourth.token, 60)
     store.skip("m", second.number, second.token)
-    store.amend("m", first.number, Amendment("ann", b"x", b"x"))
+    store.amend("m", first.number, AnswerChange("ann", b"x", b"x"))
     store.query_history("m", first.number, 1, 5)
     store.labellers("m")
     store.opinions("m", 5)

@@ -13,8 +13,8 @@ from quercus.trees.tree.splits import BELOW
 
 
 @dataclass(frozen=True, eq=False)
-class Verdicts:
-    """What was found at m nodes.
+class SplitDecisions:
+    """The decisions at m nodes.
 
     Attributes
     ----------
@@ -31,13 +31,15 @@ class Verdicts:
     gainless: Bools
 
 
-def populated(layout: Layout, size: NDArray[np.int32]) -> Bools:
+def populated_splits(layout: Layout, size: NDArray[np.int32]) -> Bools:
     """Tell which splits have two populated branches or more: (m, T), given the rows in each cell (m, C)."""
     branches: Ints = np.add.reduceat(size[:, 1:] > 0, layout.first_cells - 1, axis=1, dtype=np.int64)
     return branches > 1
 
 
-def representing(layout: Layout, size: NDArray[np.int32], entropy: Floats, candidates: Bools) -> Bools:
+def representative_splits(
+    layout: Layout, size: NDArray[np.int32], entropy: Floats, candidates: Bools
+) -> Bools:
     """Tell which split stands for each attribute: of cuts that of largest gain, of tied ones the middle one: (m, T).
 
     Parameters
@@ -92,9 +94,9 @@ def _represent(first: Ints, bounds: Ints, size: NDArray[np.int32], entropy: Floa
                 standing[g, t] = t == middle
 
 
-def judge(
+def judge_splits(
     layout: Layout, size: NDArray[np.int32], lower: Floats, upper: Floats, candidates: Bools
-) -> Verdicts:
+) -> SplitDecisions:
     """Judge m nodes.
 
     Parameters
@@ -106,14 +108,14 @@ def judge(
     candidates
         (m, T) splits that are compared, of two populated branches or more.
     """
-    return Verdicts(*_judge(layout.first_cells, size, lower, upper, candidates))
+    return SplitDecisions(*_judge(layout.first_cells, size, lower, upper, candidates))
 
 
 @compiled
 def _judge(
     first: Ints, size: NDArray[np.int32], lower: Floats, upper: Floats, candidates: Bools
 ) -> tuple[Ints, Floats, Floats, Bools, Bools]:
-    """Return the fields of `Verdicts`; `first` are the cells with which splits begin."""
+    """Return the fields of `SplitDecisions`; `first` are the cells with which splits begin."""
     shape = size.shape[0], first.shape[0]
     split, gainless = np.full(shape[0], NONE), np.empty(shape[0], np.bool_)
     least, most = np.full(shape, np.nan), np.full(shape, np.nan)
