@@ -146,7 +146,7 @@ class Outbox:
                 raise self._failure
             if self._closing:
                 raise invalid("outbox", "is closed")
-            wanted = sum(batch.request.ByteSize() + buffers.HEAD.size for batch in batches)
+            wanted = sum(batch.request.ByteSize() for batch in batches)
             if self._store.size + wanted > self._max_bytes:
                 raise BufferFull(
                     f"max_bytes: {self._store.size:,} bytes wait for {self._client.address} already, {wanted:,} more "

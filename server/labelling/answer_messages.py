@@ -17,14 +17,15 @@ from quercus.belief.frame import Frame
 from quercus.belief.label import contour
 from quercus.proto.v1 import query_pb2
 from quercus.server.labelling.combined_labels import LabelEvent, LabelKind, LabelState
-from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import encode_contour, encode_label, label_text
 from quercus.server.wire.limits import MAX_FILTER
 from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import check_id, instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage.records import Event
+from quercus.storage import Event
 
 HALF_TICK_S: Final = 5e-7
 """Times are told in microseconds: who asks from a time that was told gets what was said at it."""

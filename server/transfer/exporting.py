@@ -11,12 +11,12 @@ from quercus.belief.codec import decode
 from quercus.belief.frame import Frame
 from quercus.belief.label import contour
 from quercus.server.labelling.combined_labels import label_events
-from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import NOTHING, label_text
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.attributes import column_names
-from quercus.storage.records import Event, EventKind
-from quercus.storage.store import Store
+from quercus.storage import Event, EventKind, Store
 
 PAGE: Final = 1_000
 Row = list[Any]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from quercus.proto.v1 import query_pb2
-from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import encode_contour
 from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage.queries.records import QueryRecord
-from quercus.storage.records import Event
+from quercus.storage import Event, QueryRecord
 
 
 def encode_queries(

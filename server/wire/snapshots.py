@@ -26,19 +26,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.proto.v1 import tree_pb2
-from quercus.trees.learners.predicting import Learned
-from quercus.trees.learners.stored import Columns, StoredForm, fitted_columns, form_of, join_trees
+from quercus.trees import Learned
+from quercus.trees.learners.stored import (
+    PEOPLE_READ,
+    Columns,
+    StoredForm,
+    fitted_columns,
+    form_of,
+    join_trees,
+)
 
 FORMAT: Final = 4
 LEVEL: Final = 1  # of compression: fast
-PEOPLE_READ: Final = (
-    "undecided",
-    "stop",
-    "interval_count",
-    "interval_attribute",
-    "interval_lower",
-    "interval_upper",
-)
 _HEADER: Final = struct.Struct("<4I")
 _LENGTH: Final = struct.Struct("<I")
 

@@ -13,11 +13,11 @@ from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.registry import agenda
-from quercus.trees.growth.abc45 import open_desk
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.growth.stream import Answered, Corrected, Event, Observed, Refused, Respecified
 from quercus.trees.tree.encoding import Edges, Encoder, cut_counts, declared_count, edges_in_force
 from quercus.trees.tree.node import Node, Path
+from support.plain_growth import open_desk
 
 Contour = tuple[float, ...]
 

@@ -1,8 +1,12 @@
-"""The skeleton that every learner stands on: grow a node, split it, grow its children.
+"""Batch growth: decide a node from its rows, split it, grow its children. The learners of the literature stand on it.
 
 What differs between learners is in four pieces (`GrowthRules`): how a split is chosen, which rows go down
 which branch, when a node is a leaf, and what a node predicts. The skeleton knows rows only by their
 numbers, so labels, codes or raw numbers are the pieces' own affair.
+
+Incremental growth (`quercus.trees.growth.incremental`) keeps one tree of ABC4.5 up to date, and does not use this
+skeleton. The two stay two on purpose, because each is the test of the other. The rules of a split they share
+(`quercus.trees.rules`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -25,7 +25,7 @@ from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling import answering, stating
-from quercus.server.wire.instances import known_contour
+from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.models import complete
 from quercus.storage import (
     AgendaEntry,

@@ -18,7 +18,7 @@ from quercus.server.growth import folding
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.learner_pool import LearnerPool
 from quercus.server.wire import snapshots
-from quercus.server.wire.instances import known_contour
+from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.limits import (
     AGENDA_SAVED_S,
     GROWTH_ROWS,

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.plain_growth import open_desk
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.ask import candidate
 from quercus.trees.ask.candidate import ChildCandidates, ScoreCache, best_candidate
 from quercus.trees.ask.strategies import published
 from quercus.trees.ask.strategies.registry import agenda
-from quercus.trees.growth.abc45 import open_desk
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import POINT, EntropyIntervals, IntervalSolver, entropy_interval

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
+from support.plain_growth import open_desk
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.ask.strategies.registry import agenda
-from quercus.trees.growth.abc45 import induce, open_desk
+from quercus.trees.growth.abc45 import induce
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.tree.node import Stop
 

@@ -6,6 +6,9 @@ If its split stays, the rows go on to its children; if not, its subtree falls, a
 from scratch is a sweep in which every row is new. A subtree that fell is put by (`shelves`): when its split wins again
 it is put back, and only the rows that came since go on to it.
 
+Batch growth (`quercus.trees.growth.batch`) is the other way to the same tree: node by node, from all rows. The two stay
+two on purpose, because each is the test of the other. The rules of a split they share (`quercus.trees.rules`).
+
 Large nodes keep their counts and intervals (`tally`). Small ones keep nothing and are grown again, with all below
 them, whenever a row of theirs changes: counting their rows costs no more than looking after their counts would.
 Nodes at the greatest depth keep their own counts alone, whatever their size.
@@ -20,16 +23,16 @@ from quercus.trees.growth.incremental import routing
 from quercus.trees.growth.incremental.arrays import NONE, Bools, Deltas, Floats, Ids, Ints
 from quercus.trees.growth.incremental.changes import RowChanges
 from quercus.trees.growth.incremental.evidence import RowEvidence
-from quercus.trees.growth.incremental.interval_bounds import CachedBounds, TransientBounds, decide_splits
+from quercus.trees.growth.incremental.interval_bounds import CachedBounds, TransientBounds
 from quercus.trees.growth.incremental.layout import Layout
 from quercus.trees.growth.incremental.nodes import NodeColumns
 from quercus.trees.growth.incremental.shelves import SubtreeShelves
-from quercus.trees.growth.incremental.split_decisions import SplitDecisions
 from quercus.trees.growth.incremental.tally import ContourCounts
 from quercus.trees.growth.sample import ContourTable
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.choice import Choices, choose
+from quercus.trees.rules.stopping import GOES_ON, stops_after, stops_before
 from quercus.trees.tree.node import Stop
 
 SMALL = 128  # rows; nodes with fewer keep no counts,
@@ -151,12 +154,12 @@ class GrowingTree:
         blocks = self.nodes.block[here]
         if blocks[0] >= 0 and self.nodes.depth[node] < self._deepest:
             ends = CachedBounds(*self._solvers, self._tally, blocks)
-            found = decide_splits(self.layout, ends.size, ends, frugal=False)
+            found = choose(self.layout.split_cells, ends.size, ends, frugal=False)
         else:
             rows = self.rows(node)
             unchanged = np.full(rows.size, NONE, np.int32), np.zeros(rows.size, np.int8)
             changes = RowChanges(here, np.array([0, rows.size]), rows, *unchanged)
-            found = self._counted_verdicts(changes, frugal=False)
+            found = self._counted_choices(changes, frugal=False)
         return found.lower[0], found.upper[0]
 
     def _decide_level(self, changes: RowChanges) -> RowChanges:
@@ -256,7 +259,7 @@ class GrowingTree:
         blocks, going = self._count(self._tally, changes)
         blocks = blocks[going]
         ends = CachedBounds(*self._solvers, self._tally, blocks)
-        found = decide_splits(self.layout, ends.size, ends, frugal=self._rules.frugal)
+        found = choose(self.layout.split_cells, ends.size, ends, frugal=self._rules.frugal)
         split[np.flatnonzero(~deep)[going]] = self._keep_decisions(changes.nodes[going], found)
         return split
 
@@ -282,12 +285,12 @@ class GrowingTree:
             chosen = going & (chunk == number)
             few = changes.of(chosen)
             split[chosen] = self._keep_decisions(
-                few.nodes, self._counted_verdicts(few, frugal=self._rules.frugal)
+                few.nodes, self._counted_choices(few, frugal=self._rules.frugal)
             )
         return split
 
-    def _counted_verdicts(self, changes: RowChanges, *, frugal: bool) -> SplitDecisions:
-        """Judge nodes from all their rows."""
+    def _counted_choices(self, changes: RowChanges, *, frugal: bool) -> Choices:
+        """Choose the splits of nodes from all their rows."""
         nodes = self.nodes
         group, cell, rows, cells = self._tally.count(
             changes.rows, changes.start, changes.nodes, nodes.parent, nodes.attribute
@@ -295,7 +298,7 @@ class GrowingTree:
         size = np.zeros((changes.nodes.size, self.layout.cells), np.int32)
         size[group, cell] = rows
         ends = TransientBounds(*self._solvers, group, cell, cells, size.shape)
-        return decide_splits(self.layout, size, ends, frugal=frugal)
+        return choose(self.layout.split_cells, size, ends, frugal=frugal)
 
     def _predict_nodes(self, nodes: Ids, cells: Cells) -> Bools:
         """Set what nodes predict, given their own cells, and tell which go on to be judged (g,)."""
@@ -305,31 +308,27 @@ class GrowingTree:
         columns.silent[nodes] = cells.only(self._table.vacuous)
         bounds = self.solver.bound_classes_cells(cells, self._rules.prediction_level)
         columns.belief[nodes], columns.plausibility[nodes] = bounds
-        few = columns.count[nodes] < self._rules.min_instances
-        pure = unique & (theta.max(axis=1) >= 1 - TIE)
-        deep = columns.depth[nodes] >= self._deepest
-        reasons = (Stop.FEW_INSTANCES.value, Stop.PURE.value, Stop.MAX_DEPTH.value)
-        stop = np.select([few, pure, deep], reasons, 0)
+        counts, depths, rules = columns.count[nodes], columns.depth[nodes], self._rules
+        stop = stops_before(counts, (theta, unique), depths, rules.min_instances, rules.max_depth)
         columns.stop[nodes] = stop
         columns.judged[nodes] = False
         columns.contested[nodes] = False
-        going: Bools = stop == 0
+        going: Bools = stop == GOES_ON
         return going
 
-    def _keep_decisions(self, nodes: Ids, found: SplitDecisions) -> Ids:
+    def _keep_decisions(self, nodes: Ids, found: Choices) -> Ids:
         """Keep what was found at nodes; return the split of each, or -1."""
         columns, first = self.nodes, self.layout.splits.first
-        stop = np.where(found.gainless, Stop.NO_GAIN.value, 0)
-        stop[found.split < 0] = Stop.NO_ATTRIBUTE.value
-        columns.stop[nodes] = stop
         columns.judged[nodes] = found.split >= 0
         lower, upper = found.lower, found.upper
         if first.size < lower.shape[1]:  # of an attribute's cuts that which stands for it: the others are NaN
             lower, upper = np.fmax.reduceat(lower, first, axis=1), np.fmax.reduceat(upper, first, axis=1)
+        stop = stops_after(found.split, upper)
+        columns.stop[nodes] = stop
         columns.gain_lower[nodes], columns.gain_upper[nodes] = lower, upper
         columns.rivals[nodes] = np.packbits(found.rivals, axis=1)
         columns.contested[nodes] = np.count_nonzero(found.rivals, axis=1) > 1
-        return np.where(stop == 0, found.split, NONE).astype(np.int32)
+        return np.where(stop == GOES_ON, found.split, NONE).astype(np.int32)
 
     def _apply(self, changes: RowChanges, split: Ids) -> RowChanges:
         """Split nodes anew or let them stand, list the rows that reached a leaf, and send the others down."""

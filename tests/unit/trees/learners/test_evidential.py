@@ -11,7 +11,8 @@ from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.parameters import CANDIDATE_CUTS
 from quercus.trees.growth.batch import OpenNode
-from quercus.trees.learners.evidential import BestTest, _labels, abc45, e2m
+from quercus.trees.learners.evidential import _labels, abc45, e2m
+from quercus.trees.learners.evidential_splits import BestTest
 from quercus.trees.learners.forest import grow_forest
 from quercus.trees.learners.model import as_model, fit
 from quercus.trees.learners.predicting import TreeModel
