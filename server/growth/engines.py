@@ -19,11 +19,20 @@ from quercus.server.growth.log_events import Heard, LogEvents
 from quercus.server.wire.agenda import decode_asked
 from quercus.specification import algorithms
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, InstanceColumns
-from quercus.trees.ask.query import Query
-from quercus.trees.growth import stream
-from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.tree.encoding import SplitName, split_names
+from quercus.storage import Event, InstanceColumns
+from quercus.trees import (
+    Answered,
+    Corrected,
+    GrowthState,
+    Observed,
+    Query,
+    Refused,
+    Respecified,
+    SplitName,
+    TreeModel,
+    grow,
+    split_names,
+)
 
 
 class QueryEngine(Protocol):
@@ -94,12 +103,12 @@ class IncrementalEngine:
     ) -> None:
         self._specification = specification
         self._followed = followed
-        self._state = stream.GrowthState.initial(followed(specification))
+        self._state = GrowthState.initial(followed(specification))
         self._log = LogEvents(specification.frame.size)
 
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
-        self._state = stream.grow(self._state, [self._event(said) for said in self._log.read(parts)])
+        self._state = grow(self._state, [self._event(said) for said in self._log.read(parts)])
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the tree of what is folded."""
@@ -121,22 +130,24 @@ class IncrementalEngine:
         state = self._state
         return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
 
-    def _event(self, said: InstanceColumns | Heard | Specification) -> stream.Event:
+    def _event(
+        self, said: InstanceColumns | Heard | Specification
+    ) -> Observed | Answered | Refused | Corrected | Respecified:
         size = self._specification.frame.size
         match said:
             case InstanceColumns():
-                return stream.Observed(said.values, decode_contours(said.labels, size))
+                return Observed(said.values, decode_contours(said.labels, size))
             case Specification():
                 self._specification = said
-                return stream.Respecified(self._followed(said))
+                return Respecified(self._followed(said))
             case Heard(instance, Said(label, reliability, replaces)):
                 known = None if label is None else contour(label, size)
                 if replaces:
-                    return stream.Corrected(instance, known, reliability)
+                    return Corrected(instance, known, reliability)
                 asked = decode_asked(said.asked)
                 if known is None:
-                    return stream.Refused(instance, asked)
-                return stream.Answered(instance, known, reliability, asked)
+                    return Refused(instance, asked)
+                return Answered(instance, known, reliability, asked)
 
 
 class AdvisedE2mEngine:
