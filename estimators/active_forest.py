@@ -13,8 +13,9 @@ from quercus.estimators.base import BeliefClassifier, row_weights, seed_of
 from quercus.estimators.columns import Columns
 from quercus.estimators.labels import read_labels
 from quercus.estimators.pool import BATCH_SIZE, are_rows, row_numbers
+from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
-from quercus.specification.parameters import PREDICTION_LEVEL, TREES
+from quercus.specification.parameters import FOREST_LEVEL as LEVEL
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.weights import counted
 from quercus.trees.memory_forest.asking import Choice, ask
@@ -23,8 +24,7 @@ from quercus.trees.memory_forest.forest import MemoryForest
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MEMBERS = TREES.but(name="n_estimators", default=100)
-LEVEL = PREDICTION_LEVEL.but(default=0.75)
+MEMBERS = parameters.MEMBERS.but(name="n_estimators")
 
 
 class ActiveForestClassifier(BeliefClassifier):

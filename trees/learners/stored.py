@@ -1,8 +1,8 @@
 """Learned models as columns of numbers and back: for snapshots, and for processes that only predict.
 
 A model is its trees (`quercus.trees.tree.flat.FlatTree`), how they make one prediction (`Form`), and what
-belief-entropy trees fitted at their nodes (`fitted`). All trees of a model stand in one set of columns, one after
-the other.
+belief-entropy trees fitted at their nodes or a forest has as members (`fitted`). All trees of a model stand in one set
+of columns, one after the other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,11 +20,13 @@ from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import Forest
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.memory_forest.served import ServedForest
+from quercus.trees.memory_forest.stored import columns_of, voices_of
 from quercus.trees.tree.encoding import Edges
 from quercus.trees.tree.flat import FlatTree
 
 Columns = Mapping[str, NDArray[Any]]
-Kind = Literal["tree", "one-against-rest", "belief-entropy"]
+Kind = Literal["tree", "one-against-rest", "belief-entropy", "active-forest"]
 
 NODE_COLUMNS = tuple(
     each.name for each in fields(FlatTree) if each.init and not each.name.startswith("mass_")
@@ -65,6 +67,8 @@ def form_of(model: Learned) -> Form:
             return Form("one-against-rest", combine=model.combine)
         case BeliefEntropyModel():
             return Form("belief-entropy", leaf=model.kind)
+        case ServedForest():
+            return Form("active-forest")
         case _:
             return Form("tree")
 
@@ -95,6 +99,8 @@ def restored(
         models = list(_entropy_models(form.leaf or "LBE", flats, columns, attributes, size))
     else:
         alone = [TreeModel(attributes, flat.theta.shape[1], flat, edges) for flat in flats]
+        if form.kind == "active-forest":
+            return ServedForest(attributes, size, alone[0], voices_of(columns, size))
         models = [*alone]
         if form.kind == "one-against-rest":
             models = [
@@ -161,7 +167,12 @@ def _together(flats: Sequence[FlatTree], name: str) -> NDArray[Any]:
 
 
 def fitted(model: Learned) -> dict[str, NDArray[Any]]:
-    """Return what belief-entropy trees fitted at their nodes, as columns; nothing for other models."""
+    """Return the columns of a model beside its trees.
+
+    Belief-entropy trees fitted something at their nodes; the forest of many memories has its members.
+    """
+    if isinstance(model, ServedForest):
+        return columns_of(model.voices)
     members = model.models if isinstance(model, Forest) else (model,)
     entropic = [member for member in members if isinstance(member, BeliefEntropyModel)]
     if not entropic:
