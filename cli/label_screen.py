@@ -1,4 +1,4 @@
-"""What a labeller sees: the instance, what is believed, why it is asked, which keys there are."""
+"""The screen of a labeller: the instance, the current belief, the reason of the query, the keys."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def moment(timestamp: Timestamp) -> datetime:
 
 
 def specification_to_proto(specification: Specification) -> model_pb2.Specification:
-    """What CreateModel takes; fields left ``None`` stay absent."""
+    """Return the message for CreateModel; fields that are ``None`` stay absent."""
     given = specification.algorithm
     return model_pb2.Specification(
         attributes=[_attribute_to_proto(attribute) for attribute in specification.attributes],
@@ -249,7 +249,7 @@ def query(message: query_pb2.Query) -> Query:
 
 
 def lease(message: query_pb2.LeaseQueriesResponse) -> Lease:
-    """What a lease call brought.
+    """Return the result of a lease call.
 
     ``idle`` is one of nothing_to_ask, all_leased, budget_spent, growing, unspecified.
     """
@@ -462,7 +462,7 @@ def tree_resource(model_name: str, version: int | None) -> str:
 def render_request(
     model_name: str, version: int | None, form: RenderFormat, member: int | None = None
 ) -> tree_pb2.RenderTreeRequest:
-    """What RenderTree takes."""
+    """Return the request of RenderTree."""
     formats = {
         "text": tree_pb2.RenderTreeRequest.FORMAT_TEXT,
         "dot": tree_pb2.RenderTreeRequest.FORMAT_DOT,

@@ -1,4 +1,4 @@
-"""What the client takes and gives: frozen values with plain Python and numpy inside, no protobuf."""
+"""The values of the client's calls: frozen values with plain Python and numpy inside, no protobuf."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Between:
 
 @dataclass(frozen=True)
 class Specification:
-    """What defines a model; ``None`` leaves the default, see :mod:`quercus.specification.parameters`.
+    """The definition of a model; ``None`` leaves the default, see :mod:`quercus.specification.parameters`.
 
     ``algorithm`` is the learner: a name, or a mapping of a name and parameters (:mod:`quercus.client.algorithms`).
     ``prediction_level``: how cautious sets of classes are, from 1 (the likeliest class alone) to 0 (the whole frame).

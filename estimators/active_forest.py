@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_consistent_length
 
 from quercus.belief.contour import is_precise
 from quercus.estimators.base import BeliefClassifier, row_weights, seed_of
-from quercus.estimators.columns import Columns
+from quercus.estimators.columns import FittedColumns
 from quercus.estimators.labels import read_labels
 from quercus.estimators.pool import BATCH_SIZE, are_rows, row_numbers
 from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import FOREST_LEVEL as LEVEL
 from quercus.trees.learners.table import Table
-from quercus.trees.learners.weights import counted
+from quercus.trees.learners.weights import repeat_rows
 from quercus.trees.memory_forest.asking import Choice, ask
 from quercus.trees.memory_forest.forest import MemoryForest
 
@@ -112,7 +112,7 @@ class ActiveForestClassifier(BeliefClassifier):
         self._columns = self._columns.learning(X)
         values = self._columns.values(X)
         weights = row_weights(sample_weight, values)
-        table = counted(Table.of_contours(values, self._columns.attributes, contours, weights))
+        table = repeat_rows(Table.of_contours(values, self._columns.attributes, contours, weights))
         self.model_.observe(table.values, table.contours)
         return self
 
@@ -125,7 +125,7 @@ class ActiveForestClassifier(BeliefClassifier):
             self.classes = declared
 
     def _learn(self, table: Table) -> MemoryForest:
-        table = counted(table)
+        table = repeat_rows(table)
         forest = self._forest(table.attributes, table.size)
         forest.observe(table.values, table.contours)
         return forest
@@ -196,7 +196,7 @@ class ActiveForestClassifier(BeliefClassifier):
         fresh = clone(self)
         X = fresh._validated(X, reset=True)
         labels = read_labels(y, self._frame(), self.missing_label)
-        columns = Columns.of(X, self.categorical_features)
+        columns = FittedColumns.of(X, self.categorical_features)
         values, contours = columns.values(X), labels.matrix()
         check_consistent_length(values, contours)
         forest = self._forest(columns.attributes, len(labels.classes))

@@ -148,7 +148,7 @@ class BeliefEntropy(_Checked):
 
 
 Tree = Abc45 | E2m | Id3 | C45 | Averaging | TotalUncertainty | BeliefEntropy
-"""What grows one tree, or one per class."""
+"""Algorithms that grow one tree, or one per class."""
 
 
 @documented

@@ -1,4 +1,4 @@
-"""What defines a model: its attributes, its frame and how its tree is grown.
+"""The definition of a model: its attributes, its frame and how its tree is grown.
 
 With the log, the specification determines the tree (docs/ARCHITECTURE.md, promise 1).
 """
@@ -30,7 +30,7 @@ CHANGEABLE = ("alpha", "budget", "min_instances", "max_depth", "strategy", "prun
 @documented
 @dataclass(frozen=True, slots=True)
 class Specification:
-    """What defines a model.
+    """The definition of a model.
 
     Parameters
     ----------

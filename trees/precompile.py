@@ -16,19 +16,19 @@ from quercus.specification import parameters
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
 from quercus.specification.strategies import PUBLISHED, RECOMMENDED
-from quercus.trees.ask.query import Asked
+from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
 from quercus.trees.likelihood.solver import problem, stages
-from quercus.trees.likelihood.solver.problem import heirs
+from quercus.trees.likelihood.solver.problem import dominating_classes
 from quercus.trees.memory_forest.asking import ask
 from quercus.trees.memory_forest.forest import MemoryForest
 
 
 def kernel_cache() -> str | None:
     """Return the folder of compiled kernels, one of several; None when no folder for them may be written."""
-    path: str | None = heirs.stats.cache_path  # type: ignore[attr-defined]  # of Numba's dispatcher
+    path: str | None = dominating_classes.stats.cache_path  # type: ignore[attr-defined]  # of Numba's dispatcher
     return path
 
 
@@ -120,7 +120,7 @@ def _grow_general(alpha: float) -> None:
         for small in (1, 99):
             state = grow(GrowthState(specification, small), [Observed(_ROWS, labels)])
             state.agenda(2)
-            told = Answered(20, np.array([0.2, 1.0, 0.5]), 0.9, Asked((), 0, 0, (0,)))
+            told = Answered(20, np.array([0.2, 1.0, 0.5]), 0.9, QueryPosition((), 0, 0, (0,)))
             grow(state, [told, Observed(_ROWS[:4], labels[10:14])]).agenda(1)
 
 
@@ -160,7 +160,7 @@ LAST: Final[tuple[Callable[[], object], ...]] = (
     lambda: _grow_general(0.9),
     lambda: _grow_general(1.0),
 )
-"""What is left when all of `STEPS` are done."""
+"""The steps that remain when all of `STEPS` are done."""
 
 TOTAL: Final = len(STEPS) + len(LAST)
 

@@ -1,4 +1,4 @@
-"""What folds a model's log into trees and an agenda.
+"""Engines fold a model's log into trees and an agenda.
 
 ABC4.5 and E2M trees and the forest of many memories follow the log; other learners learn again from all evidence, in a
 process of their own (`quercus.server.growth.relearning`). Queries are chosen by an active tree: a model of another
@@ -12,23 +12,23 @@ from dataclasses import replace
 from typing import Protocol
 
 from quercus.server.growth.forest_engine import ForestEngine
-from quercus.server.growth.grown_trees import Grown
+from quercus.server.growth.grown_trees import GrownTrees
 from quercus.server.growth.tree_engine import Incremental, as_active
 from quercus.specification import algorithms
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, Rows
+from quercus.storage.records import Event, InstanceColumns
 from quercus.trees.ask.query import Query
 from quercus.trees.tree.encoding import SplitName
 
 
-class Asking(Protocol):
-    """Folds the log of one model and chooses whom to ask about."""
+class QueryEngine(Protocol):
+    """Folds the log of one model and selects queries."""
 
     @property
     def strategy(self) -> str:
         """Name of the strategy that chooses."""
 
-    def fold(self, parts: Sequence[Rows | Event]) -> None:
+    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
 
     def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
@@ -38,10 +38,10 @@ class Asking(Protocol):
         """Return what the splits are called that queries name by number."""
 
 
-class Following(Asking, Protocol):
+class TreeEngine(QueryEngine, Protocol):
     """An engine whose trees follow the log."""
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the trees of what is folded; `vocabulary` names the nominal values learned by attribute."""
 
 
@@ -53,17 +53,17 @@ def learns_again(specification: Specification) -> bool:
     return True
 
 
-def following(specification: Specification) -> Following:
+def tree_engine(specification: Specification) -> TreeEngine:
     """Return the engine of a new model whose trees follow the log."""
     match specification.algorithm:
         case algorithms.E2m():
-            return Advised(specification)
+            return AdvisedE2mEngine(specification)
         case algorithms.ActiveForest():
             return ForestEngine(specification)
     return Incremental(specification, as_active)
 
 
-def asking(specification: Specification) -> Asking:
+def query_engine(specification: Specification) -> QueryEngine:
     """Return the engine that asks for a new model whose learner learns again."""
     return Incremental(specification, as_active)
 
@@ -73,7 +73,7 @@ def at_level_one(specification: Specification) -> Specification:
     return replace(specification, alpha=1.0, algorithm=algorithms.Abc45())
 
 
-class Advised:
+class AdvisedE2mEngine:
     """An E2M tree that is asked for by an active tree beside it, which follows the same log.
 
     Parameters
@@ -85,12 +85,12 @@ class Advised:
         self._learner = Incremental(specification, at_level_one)
         self._adviser = Incremental(specification, as_active)
 
-    def fold(self, parts: Sequence[Rows | Event]) -> None:
+    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
         self._learner.fold(parts)
         self._adviser.fold(parts)
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the E2M tree."""
         return self._learner.grown(vocabulary)
 

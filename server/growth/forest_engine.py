@@ -8,12 +8,12 @@ from dataclasses import replace
 from itertools import islice
 
 from quercus.belief.codec import decode_contours
-from quercus.server.growth.grown_trees import Grown, specification_of
+from quercus.server.growth.grown_trees import GrownTrees, specification_of
 from quercus.server.growth.tree_engine import Incremental, as_active
 from quercus.server.wire.instances import APART
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, EventKind, Rows
+from quercus.storage.records import Event, EventKind, InstanceColumns
 from quercus.trees.ask.query import Query
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.memory_forest.publishing import forest_of, served
@@ -37,7 +37,7 @@ class ForestEngine(Incremental):
             algorithm_of(specification), specification.attributes, specification.frame.size
         )
 
-    def fold(self, parts: Sequence[Rows | Event]) -> None:
+    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
         for part in parts:
             super().fold([part])
@@ -55,7 +55,7 @@ class ForestEngine(Incremental):
             row = bisect_left(self._instances, event.instance)
             self._forest.tell(row, self._state.contour(row))
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the forest of what is folded, with the tree."""
         grown = super().grown(vocabulary)
         if not isinstance(grown.model, TreeModel):

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from quercus.belief.codec import decode, decode_contours
 from quercus.belief.label import contour
-from quercus.server.growth.grown_trees import Grown, specification_of
+from quercus.server.growth.grown_trees import GrownTrees, specification_of
 from quercus.server.wire.agenda import decode_asked
 from quercus.server.wire.instances import APART
 from quercus.specification import algorithms
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, EventKind, Rows
+from quercus.storage.records import Event, EventKind, InstanceColumns
 from quercus.trees.ask.query import Query
 from quercus.trees.growth import stream
 from quercus.trees.learners.predicting import TreeModel
@@ -43,18 +43,18 @@ class Incremental:
         self._state = stream.GrowthState.initial(followed(specification))
         self._instances = array("q")  # sequence of each instance, by ordinal
 
-    def fold(self, parts: Sequence[Rows | Event]) -> None:
+    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
         size = self._specification.frame.size
         self._state = stream.grow(
             self._state, [event for part in parts if (event := self._convert(part, size)) is not None]
         )
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the tree of what is folded."""
         state, specification = self._state, self._specification
         model = TreeModel(specification.attributes, specification.frame.size, state.flat, state.edges)
-        return Grown(specification, model, state.edges, state.names(vocabulary))
+        return GrownTrees(specification, model, state.edges, state.names(vocabulary))
 
     @property
     def strategy(self) -> str:
@@ -70,7 +70,7 @@ class Incremental:
         state = self._state
         return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
 
-    def _convert(self, part: Rows | Event, size: int) -> stream.Event | None:
+    def _convert(self, part: InstanceColumns | Event, size: int) -> stream.Event | None:
         if isinstance(part, Event):
             return self._settled(part, size)
         self._instances.extend(range(part.first, part.first + len(part.labels)))

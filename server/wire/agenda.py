@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from quercus.proto.v1 import query_pb2
-from quercus.trees.ask.query import Asked, Query
+from quercus.trees.ask.query import Query, QueryPosition
 from quercus.trees.tree.encoding import SplitName
 
 MAX_RIVALS = 100  # that a reason names: every cut of every number may be one
@@ -14,16 +14,16 @@ MAX_RIVALS = 100  # that a reason names: every cut of every number may be one
 Interval = tuple[int, float, float]  # split, and the ends of its gain ratio
 
 
-def encode_asked(asked: Asked) -> bytes:
+def encode_asked(asked: QueryPosition) -> bytes:
     """Convert the place of a query in its round to the form in which the log keeps it."""
     fields = [asked.path, asked.attribute, asked.code, asked.rivals]
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def decode_asked(data: bytes) -> Asked:
+def decode_asked(data: bytes) -> QueryPosition:
     """Read what `encode_asked` wrote."""
     path, attribute, code, rivals = json.loads(data)
-    return Asked(tuple((a, c) for a, c in path), attribute, code, tuple(rivals))
+    return QueryPosition(tuple((a, c) for a, c in path), attribute, code, tuple(rivals))
 
 
 def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> bytes:

@@ -13,8 +13,8 @@ from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
 from quercus.proto.words import words_of
 from quercus.server.wire.algorithms import decode_algorithm
-from quercus.server.wire.errors import within
-from quercus.server.wire.limits import Sizes
+from quercus.server.wire.errors import field_prefix
+from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import check_controls, model_name
 from quercus.specification import algorithms, parameters
 from quercus.specification.algorithms import Pruning
@@ -58,7 +58,7 @@ def complete(message: model_pb2.Specification) -> model_pb2.Specification:
     return full
 
 
-def check_sizes(message: model_pb2.Specification, sizes: Sizes) -> None:
+def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:
     """Hold a new model to the bounds of this server.
 
     Raises
@@ -79,7 +79,7 @@ def check_sizes(message: model_pb2.Specification, sizes: Sizes) -> None:
     _check_learning_cost(message, sizes.max_learning_cost)
 
 
-def _check_name(name: str, sizes: Sizes, field: str) -> None:
+def _check_name(name: str, sizes: MessageLimits, field: str) -> None:
     _at_most(len(name), sizes, "max_name_characters", field)
     check_controls(name, f"specification.{field}")
 
@@ -107,7 +107,7 @@ def _check_learning_cost(message: model_pb2.Specification, most: int) -> None:
     )
 
 
-def _at_most(count: int, sizes: Sizes, bound: str, field: str) -> None:
+def _at_most(count: int, sizes: MessageLimits, bound: str, field: str) -> None:
     most, what = getattr(sizes, bound), "characters" if bound == "max_name_characters" else "entries"
     if count > most:
         raise InvalidInput(
@@ -148,11 +148,11 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
     """
     attributes = []
     for k, attribute in enumerate(message.attributes):
-        with within(f"specification.attributes[{k}]"):
+        with field_prefix(f"specification.attributes[{k}]"):
             attributes.append(_decode_attribute(attribute))
-    with within("specification.algorithm"):
+    with field_prefix("specification.algorithm"):
         algorithm = decode_algorithm(message.algorithm)
-    with within("specification"):
+    with field_prefix("specification"):
         return Specification(
             attributes=tuple(attributes),
             frame=Frame(tuple(message.classes)),
@@ -169,7 +169,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
 
 
 def _decode_pruning(message: model_pb2.Pruning) -> Pruning:
-    with within("pruning"):
+    with field_prefix("pruning"):
         kind: Any = _PRUNING.get(message.kind)
         if kind is None:
             raise InvalidInput("kind", f"is {message.kind}, which is no kind of pruning")
@@ -198,7 +198,7 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
             raise InvalidInput("kind", f"of {shown(message.name)} is missing: say nominal or numeric")
 
 
-def changed(
+def updated_specification(
     current: model_pb2.Specification, request: model_pb2.UpdateModelRequest
 ) -> model_pb2.Specification:
     """Return the specification after an update: the fields of the mask, taken from the request.

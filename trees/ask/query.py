@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.growth.batch import Place
+from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Ints, Sample
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.dominance import Interval
@@ -13,7 +13,7 @@ from quercus.trees.tree.node import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryPosition:
     """Where a query stood; it travels with its answer through the log.
 
     Parameters
@@ -97,29 +97,29 @@ class Query:
     code: int | None
     score: float
     rivals: tuple[tuple[int, float, float], ...]
-    asked: Asked
+    asked: QueryPosition
     node_count: int
     forest: ForestView | None = None
 
 
-class Grown(Protocol):
+class QueryableTree(Protocol):
     """A tree as far as the choice of queries looks at it."""
 
-    def find(self, path: Path) -> Place | None:
+    def find(self, path: Path) -> OpenNode | None:
         """Return the place at `path`, or None when the tree has no such node."""
 
-    def contested(self) -> Iterator[tuple[Place, tuple[int, ...]]]:
+    def contested(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
         """Yield the split nodes with more than one rival and a row to ask about, in pre-order, with the rivals."""
 
     def leaves(self) -> tuple[Ints, Callable[[int], Path]]:
         """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf."""
 
-    def gains(self, place: Place) -> Mapping[int, Interval]:
+    def gains(self, place: OpenNode) -> Mapping[int, Interval]:
         """Return the gain-ratio interval of every candidate at a place, also where the tree did not need them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Desk:
+class QueryContext:
     """All that choosing queries needs: the rows, what they say, and the tree they grow.
 
     Parameters
@@ -136,5 +136,5 @@ class Desk:
 
     sample: Sample
     solver: IntervalSolver
-    growth: Grown
+    growth: QueryableTree
     ordered: tuple[int, ...]

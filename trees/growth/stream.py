@@ -20,9 +20,9 @@ from quercus.belief.rules import check_reliability
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
-from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.registry import agenda
-from quercus.trees.growth.incremental.growing import Rules
+from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.sample import Sample
 from quercus.trees.tree.encoding import (
@@ -55,7 +55,7 @@ class Answered:
     instance: int
     contour: Floats
     reliability: float
-    asked: Asked
+    asked: QueryPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,12 @@ class Refused:
     """An oracle could not tell."""
 
     instance: int
-    asked: Asked
+    asked: QueryPosition
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corrected:
-    """What was answered about an instance was wrong: `contour` (l,) stands in the place of all answers to it.
+    """A correction: `contour` (l,) replaces all answers about an instance.
 
     With None the answers are taken back: what is known is what was pushed, and an oracle may be asked again.
     """
@@ -110,7 +110,7 @@ class GrowthState:
     def __init__(self, specification: Specification, small: int | None = None) -> None:
         self.specification = specification
         self.answers = 0
-        self.asked: Asked | None = None
+        self.asked: QueryPosition | None = None
         self._warmup = np.empty((0, len(specification.attributes)))  # values of the rows that set the bins
         self._edges = edges_in_force(specification, self._warmup)
         self._pushed: dict[int, int] = {}  # contour as pushed, of rows that were answered
@@ -177,7 +177,7 @@ class GrowthState:
         """Return how many queries may be chosen: `limit`, or what the budget has left."""
         return min(limit, self.specification.budget - self.answers)
 
-    def desk(self) -> Desk:
+    def desk(self) -> QueryContext:
         """Return what choosing queries looks at."""
         return self._here().desk(_ordered(self.specification))
 
@@ -189,7 +189,7 @@ class GrowthState:
 
     @property
     def encoder(self) -> Encoder:
-        """What turns values into the codes of this tree."""
+        """The encoder of values into the codes of this tree."""
         return Encoder(self.specification.attributes, self._edges)
 
     def names(self, learned: Mapping[int, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
@@ -276,7 +276,7 @@ def _checked(state: GrowthState, events: Iterable[Event]) -> list[Event]:
     return checked
 
 
-def _check_asked(asked: Asked, splits: int) -> None:
+def _check_asked(asked: QueryPosition, splits: int) -> None:
     for split in (*asked.rivals, *(split for split, _ in asked.path)):
         if not 0 <= split < splits:
             raise InvalidInput("asked", f"names attribute {split}, there are {splits}")
@@ -308,9 +308,9 @@ def _correct(state: GrowthState, event: Corrected) -> None:
         _learn(state, event.instance, update(pushed, event.contour, event.reliability).contour)
 
 
-def _rules(specification: Specification) -> Rules:
+def _rules(specification: Specification) -> TreeRules:
     frugal = specification.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
-    return Rules(
+    return TreeRules(
         specification.alpha,
         specification.min_instances,
         specification.max_depth,

@@ -20,7 +20,7 @@ from quercus.specification.attributes import Attribute
 from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.c45 import c45
-from quercus.trees.learners.forest import Executor, Learner, grow_forest, half_of, root_of
+from quercus.trees.learners.forest import Executor, ModelLearner, grow_forest, half_of, root_of
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.lambda_path import choose_lambda
 from quercus.trees.learners.predicting import Learned, TreeModel
@@ -28,10 +28,10 @@ from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.stopping_rules import Wrap
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import DEFAULT_LAMBDA, fit_total_uncertainty
-from quercus.trees.learners.weights import counted
+from quercus.trees.learners.weights import repeat_rows
 from quercus.trees.tree.node import Node, Stop
 
-__all__ = ["Learned", "Predictions", "fit", "ignorant"]
+__all__ = ["Learned", "Predictions", "fit", "vacuous_model"]
 
 
 def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None) -> Learned:
@@ -66,12 +66,12 @@ def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None)
     base = algorithm.base if isinstance(algorithm, algorithms.Forest) else algorithm
     if isinstance(base, algorithms.Id3 | algorithms.C45):
         if not (table.precise & (table.weights > 0)).any():
-            return ignorant(algorithm, table.attributes, table.size)
+            return vacuous_model(algorithm, table.attributes, table.size)
         table = table.take(table.precise)
     if isinstance(base, algorithms.E2m) and base.informed_only:
         informed = ~is_vacuous(table.contours) & (table.weights > 0)
         if not informed.any():
-            return ignorant(algorithm, table.attributes, table.size)
+            return vacuous_model(algorithm, table.attributes, table.size)
         table = table.take(np.flatnonzero(informed))
     learner = _learner(base, table)
     if not isinstance(algorithm, algorithms.Forest):
@@ -87,7 +87,7 @@ def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None)
     )
 
 
-def ignorant(algorithm: Algorithm, attributes: Sequence[Attribute], size: int) -> Learned:
+def vacuous_model(algorithm: Algorithm, attributes: Sequence[Attribute], size: int) -> Learned:
     """Return the model that has seen no row: every class is possible.
 
     Parameters
@@ -114,7 +114,7 @@ def ignorant(algorithm: Algorithm, attributes: Sequence[Attribute], size: int) -
     return TreeModel.of(leaf, attributes)
 
 
-def _learner(algorithm: algorithms.Tree, table: Table) -> Learner:
+def _learner(algorithm: algorithms.Tree, table: Table) -> ModelLearner:
     """Return what grows one model, to be called with a table and what a forest puts around the criterion."""
     parameters = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     match algorithm:
@@ -145,7 +145,7 @@ def _active_forest(algorithm: algorithms.ActiveForest, table: Table) -> Learned:
     beside = fit(algorithms.Abc45(), table)
     if not isinstance(beside, TreeModel):
         raise TypeError(f"{type(beside).__name__} is no tree")
-    counts = counted(table)
+    counts = repeat_rows(table)
     forest = forest_of(algorithm, table.attributes, table.size)
     forest.observe(counts.values, counts.contours)
     return served(forest, beside)

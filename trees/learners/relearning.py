@@ -19,8 +19,8 @@ from quercus.belief.rules import dempster, discount
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.model import Specification
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
-from quercus.trees.learners.forest import Forest
-from quercus.trees.learners.model import Learned, fit, ignorant
+from quercus.trees.learners.forest import ForestModel
+from quercus.trees.learners.model import Learned, fit, vacuous_model
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Floats, Table, consonant
@@ -30,14 +30,14 @@ from quercus.trees.tree.flat import FlatTree
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
-    """What is known of an instance's class: a contour (l,), and a mass function."""
+class KnownLabel:
+    """The label of an instance as known now: a contour (l,) and a mass function."""
 
     contour: Floats
     mass: MassFunction
 
     @classmethod
-    def of(cls, label: Label, size: int) -> "Known":
+    def of(cls, label: Label, size: int) -> "KnownLabel":
         """Return what a label says; plausibilities stand for their `consonant` mass function."""
         plausibilities = contour(label, size)
         match label:
@@ -48,10 +48,10 @@ class Known:
             case _:
                 return cls(plausibilities, consonant(plausibilities))
 
-    def after(self, answer: "Known", reliability: float) -> "Known":
+    def after(self, answer: "KnownLabel", reliability: float) -> "KnownLabel":
         """Return what is known after an answer, see `quercus.belief.evidence.update` and `combined`."""
         updated = update(self.contour, answer.contour, reliability)
-        return Known(updated.contour, combined(self.mass, answer.mass, reliability))
+        return KnownLabel(updated.contour, combined(self.mass, answer.mass, reliability))
 
 
 def combined(known: MassFunction, answer: MassFunction, reliability: float) -> MassFunction:
@@ -88,9 +88,9 @@ class Evidence:
         self.specification = specification
         self._values: list[Floats] = []
         self._labels: dict[Label, int] = {}  # number of each different label
-        self._said: list[Known] = []  # by each label, in order of number
+        self._said: list[KnownLabel] = []  # by each label, in order of number
         self._which = array("i")  # number of the label of each instance
-        self._known: dict[int, Known] = {}  # after answers
+        self._known: dict[int, KnownLabel] = {}  # after answers
 
     def __len__(self) -> int:
         return len(self._which)
@@ -109,7 +109,7 @@ class Evidence:
         size = self.specification.frame.size
         for label in dict.fromkeys(labels):
             if label not in self._labels:
-                known = Known.of(label, size)
+                known = KnownLabel.of(label, size)
                 self._labels[label] = len(self._said)
                 self._said.append(known)
         self._values.append(checked)
@@ -117,7 +117,7 @@ class Evidence:
 
     def answer(self, instance: int, label: Label, reliability: float) -> None:
         """Take an answer about an instance, by its ordinal."""
-        said = Known.of(label, self.specification.frame.size)
+        said = KnownLabel.of(label, self.specification.frame.size)
         self._known[instance] = self.known(instance).after(said, reliability)
 
     def correct(self, instance: int, label: Label | None, reliability: float = 1.0) -> None:
@@ -126,7 +126,7 @@ class Evidence:
         if label is not None:
             self.answer(instance, label, reliability)
 
-    def known(self, instance: int) -> Known:
+    def known(self, instance: int) -> KnownLabel:
         """Return what is known of an instance's class now.
 
         Raises
@@ -164,7 +164,7 @@ class Evidence:
         specification = self.specification
         table = self.table()
         if table is None:
-            return ignorant(specification.algorithm, specification.attributes, specification.frame.size)
+            return vacuous_model(specification.algorithm, specification.attributes, specification.frame.size)
         return as_served(fit(specification.algorithm, table), specification.attributes)
 
 
@@ -175,7 +175,7 @@ def as_served(model: Learned, declared: tuple[Attribute, ...]) -> Learned:
     and values learned later after them, so that no code ever moves.
     """
     match model:
-        case Forest():
+        case ForestModel():
             members = tuple(as_served(member, declared) for member in model.models)
             return replace(model, models=members, attributes=declared)
         case OneAgainstRest():

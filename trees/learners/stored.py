@@ -1,7 +1,7 @@
 """Learned models as columns of numbers and back: for snapshots, and for processes that only predict.
 
-A model is its trees (`quercus.trees.tree.flat.FlatTree`), how they make one prediction (`Form`), and what
-belief-entropy trees fitted at their nodes or a forest has as members (`fitted`). All trees of a model stand in one set
+A model is its trees (`quercus.trees.tree.flat.FlatTree`), how they make one prediction (`StoredForm`), and what
+belief-entropy trees fitted at their nodes or a forest has as members (`fitted_columns`). All trees of a model stand in one set
 of columns, one after the other.
 """
 
@@ -17,7 +17,7 @@ from quercus.specification.algorithms import Combine, Rule, Vote
 from quercus.specification.attributes import Attribute
 from quercus.trees.learners.components import Component, Frequencies, Gaussians
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
-from quercus.trees.learners.forest import Forest
+from quercus.trees.learners.forest import ForestModel
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.memory_forest.served import ServedForest
@@ -36,7 +36,7 @@ _NOTHING, _GAUSSIANS, _FREQUENCIES = 0, 1, 2  # at a node
 
 
 @dataclass(frozen=True)
-class Form:
+class StoredForm:
     """How the trees of a model make one prediction.
 
     Parameters
@@ -57,30 +57,30 @@ class Form:
     vote: Vote | None = None
 
 
-def form_of(model: Learned) -> Form:
+def form_of(model: Learned) -> StoredForm:
     """Return how the trees of a model make one prediction."""
     match model:
-        case Forest():
+        case ForestModel():
             own = form_of(model.models[0])
-            return Form(own.kind, own.combine, own.leaf, model.vote)
+            return StoredForm(own.kind, own.combine, own.leaf, model.vote)
         case OneAgainstRest():
-            return Form("one-against-rest", combine=model.combine)
+            return StoredForm("one-against-rest", combine=model.combine)
         case BeliefEntropyModel():
-            return Form("belief-entropy", leaf=model.kind)
+            return StoredForm("belief-entropy", leaf=model.kind)
         case ServedForest():
-            return Form("active-forest")
+            return StoredForm("active-forest")
         case _:
-            return Form("tree")
+            return StoredForm("tree")
 
 
-def restored(
-    form: Form,
+def restore_model(
+    form: StoredForm,
     columns: Columns,
     attributes: tuple[Attribute, ...],
     size: int,
     edges: Edges = (),
 ) -> Learned:
-    """Return the model that `form_of`, `joined` and `fitted` were made of.
+    """Return the model that `form_of`, `join_trees` and `fitted_columns` were made of.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def restored(
     size
         Number of classes.
     """
-    flats = parted(columns)
+    flats = part_trees(columns)
     models: list[Learned]
     if form.kind == "belief-entropy":
         models = list(_entropy_models(form.leaf or "LBE", flats, columns, attributes, size))
@@ -107,10 +107,10 @@ def restored(
                 OneAgainstRest(attributes, size, tuple(alone[at : at + size]), form.combine or "dempster")
                 for at in range(0, len(alone), size)
             ]
-    return models[0] if form.vote is None else Forest(attributes, size, tuple(models), form.vote)
+    return models[0] if form.vote is None else ForestModel(attributes, size, tuple(models), form.vote)
 
 
-def joined(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
+def join_trees(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
     """Return the columns of several trees as one set, without those that say nothing.
 
     Starts (of intervals and focal sets) become counts a node. Each tree begins where the parent is -1.
@@ -130,8 +130,8 @@ def joined(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
     return found
 
 
-def parted(columns: Columns) -> tuple[FlatTree, ...]:
-    """Return the trees of `joined` columns; what is not there of intervals and stops counts as none."""
+def part_trees(columns: Columns) -> tuple[FlatTree, ...]:
+    """Return the trees of `join_trees` columns; what is not there of intervals and stops counts as none."""
     parent = columns["parent"]
     nodes = len(parent)
     bounds = [*np.flatnonzero(parent < 0).tolist(), nodes]
@@ -166,14 +166,14 @@ def _together(flats: Sequence[FlatTree], name: str) -> NDArray[Any]:
     return np.concatenate([getattr(flat, name) for flat in flats])
 
 
-def fitted(model: Learned) -> dict[str, NDArray[Any]]:
+def fitted_columns(model: Learned) -> dict[str, NDArray[Any]]:
     """Return the columns of a model beside its trees.
 
     Belief-entropy trees fitted something at their nodes; the forest of many memories has its members.
     """
     if isinstance(model, ServedForest):
         return columns_of(model.voices)
-    members = model.models if isinstance(model, Forest) else (model,)
+    members = model.models if isinstance(model, ForestModel) else (model,)
     entropic = [member for member in members if isinstance(member, BeliefEntropyModel)]
     if not entropic:
         return {}
@@ -194,7 +194,7 @@ def fitted(model: Learned) -> dict[str, NDArray[Any]]:
         "fitted_values": np.array([part.log_table.shape[1] for part in tables], dtype=np.int64),
         "fitted_table": np.concatenate([np.zeros(0), *(part.log_table.ravel() for part in tables)]),
     }
-    if isinstance(model, Forest) and model.vote == "mass" and entropic[0].kind == "LBE":
+    if isinstance(model, ForestModel) and model.vote == "mass" and entropic[0].kind == "LBE":
         columns["commonalities"] = np.concatenate([member.commonalities for member in entropic])
     return columns
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.ask.strategies import covering
-from quercus.trees.ask.strategies.row_sample import lots, room, sketch
+from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.memory_forest import nodes
 from quercus.trees.memory_forest.apart import Apart, ordered
 from quercus.trees.memory_forest.evidence import UNTOLD, Evidence
@@ -54,11 +54,11 @@ def ask(forest: MemoryForest, candidates: Ints, limit: int) -> Iterator[Choice]:
     told row, for 2·l queries at most; and in one query of six. Of equal rows a lot decides.
     """
     evidence = forest.evidence
-    most = room(len(evidence.named))
-    pool = sketch(np.sort(candidates), most)
+    most = sample_size(len(evidence.named))
+    pool = sample_rows(np.sort(candidates), most)
     if not pool.size:
         return
-    pool = pool[np.argsort(lots(pool))]
+    pool = pool[np.argsort(row_hashes(pool))]
     told = len(evidence.told)
     worth = margin_worth(forest, pool) if told else np.zeros(pool.size)
     cover = Cover(forest, pool, most)
@@ -109,8 +109,8 @@ class Cover:
     def __init__(self, forest: MemoryForest, pool: Ints, most: int) -> None:
         evidence = forest.evidence
         codes, bins = evidence.codes(), evidence.book.bins()
-        rows = sketch(np.arange(len(evidence)), most)
-        known = sketch(np.sort(evidence.told), KNOWN * most)
+        rows = sample_rows(np.arange(len(evidence)), most)
+        known = sample_rows(np.sort(evidence.told), KNOWN * most)
         others = ordered(codes[rows], bins)
         if forest.apart is None or not forest.apart.fits(evidence.book, rows):
             forest.apart = Apart(evidence.book, rows)
@@ -121,7 +121,7 @@ class Cover:
 
     def shares(self, free: NDArray[np.bool_]) -> Floats:
         """Return what each candidate brings, as a share of the most that a `free` one can bring."""
-        gains = covering.gains(self._far, self._near)
+        gains = covering.covering_gains(self._far, self._near)
         return np.asarray(gains / max(1, int(gains[free].max())))
 
     def stands_for(self, candidate: int) -> int:

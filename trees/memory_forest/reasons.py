@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from quercus.trees.ask.query import Asked, Desk, ForestView, Query
-from quercus.trees.ask.strategies.leaf_queries import Leaves
+from quercus.trees.ask.query import ForestView, Query, QueryContext, QueryPosition
+from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.leaf_width import leaf_cells
 from quercus.trees.memory_forest.asking import Choice, ask
 from quercus.trees.memory_forest.forest import MemoryForest
 
 
-def queries(forest: MemoryForest, desk: Desk, limit: int) -> Iterator[Query]:
+def queries(forest: MemoryForest, desk: QueryContext, limit: int) -> Iterator[Query]:
     """Yield at most `limit` queries of a forest, with reasons.
 
     Parameters
@@ -37,9 +37,9 @@ def queries(forest: MemoryForest, desk: Desk, limit: int) -> Iterator[Query]:
 class _Beside:
     """The active tree beside a forest, and where it is in doubt."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: QueryContext) -> None:
         self._desk = desk
-        self._leaves = Leaves(desk)
+        self._leaves = LeafRows(desk)
         self._contested = {place.path: (place, rivals) for place, rivals in desk.growth.contested()}
         self._entropy: dict[int, tuple[float, float]] = {}
 
@@ -60,7 +60,7 @@ class _Beside:
                 code=None,
                 score=score,
                 rivals=tuple((k, *gains[k]) for k in rivals if k in gains),
-                asked=Asked(place.path, None, None, ()),
+                asked=QueryPosition(place.path, None, None, ()),
                 node_count=int(place.rows.size),
                 forest=ForestView(*view, None),
             )

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.specification.attributes import Attribute
-from quercus.trees.learners.cells import Cells
+from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.entropy_model import MAX_ALTERNATIVES
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predicting import Learned, TreeModel
-from quercus.trees.learners.predictions import Predictions, first
+from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.hashes import LEFT, PLACES, RIGHT, hashed, toss
 from quercus.trees.tree.flat import FlatTree
@@ -195,7 +195,7 @@ def predictions(said: Floats, told: int, size: int) -> Predictions:
     reliable = told / (told + size)
     theta, belief = said[:, 0], reliable * said[:, 1]
     plausibility = np.minimum(1.0 - reliable + reliable * said[:, 2], 1.0)
-    return Predictions(first(theta), theta, belief, plausibility)
+    return Predictions(first_most_likely(theta), theta, belief, plausibility)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +224,7 @@ class ServedForest(Learned):
         """The tree beside the forest as arrays."""
         return self.tree.flats
 
-    def say(self, cells: Cells) -> Predictions:
+    def say(self, cells: UncertainValues) -> Predictions:
         """Return what the forest says of rows of cells, and where they end in the tree beside it.
 
         Of a row with a set of values it says the mean over them; a range stands for nine points of it, evenly spaced.
@@ -241,7 +241,7 @@ class ServedForest(Learned):
                 mine[row] = other.mean(axis=0)
             said.plausibility[row] = of_row.plausibility.mean(axis=0)
         return Predictions(
-            first(said.theta),
+            first_most_likely(said.theta),
             said.theta,
             said.belief,
             said.plausibility,
@@ -249,7 +249,7 @@ class ServedForest(Learned):
             several=read.several,
         )
 
-    def _combinations(self, cells: Cells, row: int) -> Floats:
+    def _combinations(self, cells: UncertainValues, row: int) -> Floats:
         """Return the rows of known values that a row may be."""
         choices = []
         for k, value in enumerate(cells.values[row].tolist()):
@@ -264,7 +264,7 @@ class ServedForest(Learned):
             raise InvalidInput(f"rows[{row}]", reason)
         return np.array(list(product(*choices)))
 
-    def log_commonalities(self, cells: Cells) -> Floats:
+    def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
         logs = [log_commonalities_of(mass) for mass in self._masses(self.say(cells).theta)]
         return np.array(logs).reshape(-1, 1 << self.size)

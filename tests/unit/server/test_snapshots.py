@@ -8,16 +8,16 @@ import pytest
 from quercus.belief.frame import Frame
 from quercus.belief.mass import MassFunction
 from quercus.server.wire import snapshots
-from quercus.server.wire.trees import Classifier, decode_snapshot, encode_head
+from quercus.server.wire.trees import TreeClassifier, decode_snapshot, encode_head
 from quercus.specification import algorithms
 from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
 from quercus.storage.records import Snapshot
-from quercus.trees.learners.cells import Between, Cells, Value
-from quercus.trees.learners.model import fit, ignorant
+from quercus.trees.learners.cells import Between, UncertainValues, Value
+from quercus.trees.learners.model import fit, vacuous_model
 from quercus.trees.learners.predicting import Learned, TreeModel
-from quercus.trees.learners.stored import parted, restored
+from quercus.trees.learners.stored import part_trees, restore_model
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Stop
@@ -94,7 +94,7 @@ def test_every_column_comes_back(flat: FlatTree) -> None:
     data = encoded(flat)
     stored = snapshots.read(data)
     assert (list(stored.head.classes), list(stored.head.attributes[1].edges)) == (["p", "q"], [1.0, 2.0])
-    (found,) = parted(stored.columns)
+    (found,) = part_trees(stored.columns)
     assert columns(found) == columns(flat)
     message = decode_snapshot("m", Snapshot(3, 9, data, 0.0))
     assert (message.name, message.version, message.as_of) == ("models/m/trees/3", 3, 9)
@@ -107,14 +107,14 @@ def test_every_column_comes_back(flat: FlatTree) -> None:
 def test_a_classifier_reads_no_more_than_it_needs() -> None:
     flat = TREES["whole"]
     data = encoded(flat)
-    (found,) = parted(snapshots.read_classifier(data).columns)
+    (found,) = part_trees(snapshots.read_classifier(data).columns)
     wanted, read = columns(flat), columns(found)
     assert {k: v for k, v in read.items() if k not in PEOPLE_READ} == {
         k: v for k, v in wanted.items() if k not in PEOPLE_READ
     }
-    classifier = Classifier.of(1, Snapshot(3, 9, data, 0.0), SPECIFICATION)
+    classifier = TreeClassifier.of(1, Snapshot(3, 9, data, 0.0), SPECIFICATION)
     values = np.array([[0, np.nan], [1, 0], [2, 2.5], [2, np.nan], [2, 0]])
-    answer = classifier.classify(Cells(values), want_paths=True)
+    answer = classifier.classify(UncertainValues(values), want_paths=True)
     assert list(answer.nodes) == [1, 0, 3, 4, 2]
     assert [[(step.attribute, step.value) for step in path.steps] for path in answer.paths] == [
         [("A", "a")],
@@ -175,11 +175,11 @@ def test_a_stored_model_predicts_as_the_learned_one(algorithm: Algorithm) -> Non
     specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
     data = snapshots.encode(encode_head(specification, ((), ()), NAMES), whole_model)
     stored = snapshots.read(data)
-    back = restored(stored.form, stored.columns, ATTRIBUTES, 3, ((), ()))
+    back = restore_model(stored.form, stored.columns, ATTRIBUTES, 3, ((), ()))
     assert back.trees == whole_model.trees
     values = np.array([[k % 4, x] for k in range(4) for x in (-1.0, 0.4, 1.6, np.nan)])
     rows = [[None, Between(0.2, 1.8)], [frozenset({0, 2}), 1.0], [frozenset({1, 2}), frozenset({0.1, 1.9})]]
-    quick = Classifier.of(1, Snapshot(1, 1, data, 0.0), specification).model
+    quick = TreeClassifier.of(1, Snapshot(1, 1, data, 0.0), specification).model
     for again in (back, quick):
         for mine, theirs in (
             (again.predict(values), whole_model.predict(values)),
@@ -193,12 +193,12 @@ def test_a_stored_model_predicts_as_the_learned_one(algorithm: Algorithm) -> Non
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
 def test_answers_carry_masses_and_sets_when_wanted(algorithm: Algorithm) -> None:
     specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
-    for whole_model in (learned(algorithm), ignorant(algorithm, ATTRIBUTES, 3)):
+    for whole_model in (learned(algorithm), vacuous_model(algorithm, ATTRIBUTES, 3)):
         data = snapshots.encode(encode_head(specification, ((), ()), NAMES), whole_model)
-        classifier = Classifier.of(1, Snapshot(1, 1, data, 0.0), specification)
-        cells = Cells.of_rows([[0, 0.1], [None, Between(0.2, 1.8)], [0, 0.1]], ATTRIBUTES)
+        classifier = TreeClassifier.of(1, Snapshot(1, 1, data, 0.0), specification)
+        cells = UncertainValues.of_rows([[0, 0.1], [None, Between(0.2, 1.8)], [0, 0.1]], ATTRIBUTES)
         answer = classifier.classify(cells, want_masses=True)
-        said = whole_model.say(cells)
+        said = whole_model.predict_cells(cells)
         expected = [mass.focal for mass in said.masses or ()]
         found = [answer.masses[at] for at in answer.mass_indices]
         assert [tuple(zip(mass.focal_sets, mass.masses, strict=True)) for mass in found] == expected
@@ -211,13 +211,13 @@ def test_a_row_alone_is_answered_as_among_others(name: str) -> None:
     algorithm = ALGORITHMS[name]
     specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
     data = snapshots.encode(encode_head(specification, ((), ()), NAMES), learned(algorithm))
-    classifier = Classifier.of(1, Snapshot(1, 1, data, 0.0), specification)
+    classifier = TreeClassifier.of(1, Snapshot(1, 1, data, 0.0), specification)
     rows: list[list[Value]] = [[k % 4, x] for k in range(4) for x in (-1.0, 0.4, 1.6, None)]
     rows += [[None, Between(0.2, 1.8)], [frozenset({0, 2}), 1.0]]
-    together = classifier.classify(Cells.of_rows(rows, ATTRIBUTES))
+    together = classifier.classify(UncertainValues.of_rows(rows, ATTRIBUTES))
     for _ in range(2):  # the second time from what is kept
         for at, row in enumerate(rows):
-            answer = classifier.classify(Cells.of_rows([row], ATTRIBUTES))
+            answer = classifier.classify(UncertainValues.of_rows([row], ATTRIBUTES))
             assert (answer.tree_version, answer.as_of, list(answer.classes)) == (1, 1, ["p", "q", "r"])
             assert answer.class_indices == together.class_indices[at : at + 1]
             assert answer.nodes == together.nodes[at : at + 1]
