@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all serve proto bench torture fuzz leases faults soak clean
+.PHONY: help demo checks test test-all serve proto client bench torture fuzz leases faults soak clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -44,6 +44,9 @@ proto: $(STAMP) ## Generate the Python code from proto/v1/*.proto
 	    --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
 	    --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
 	    --python_out=$(OUT) --grpc_python_out=$(OUT) --mypy_out=$(OUT) --mypy_grpc_out=$(OUT) $(PROTO_FILES)
+
+client: $(STAMP) ## Generate the synchronous client, client/sync, from client/aio
+	$(BIN)/python client/generate_sync.py
 
 bench: $(BENCH_STAMP) ## Measure Quercus beside its peers; writes bench/RESULTS.md (ARGS=--quick: a look)
 	$(BIN)/python bench $(ARGS)

@@ -45,7 +45,7 @@ counts as it stands."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
-    """What EM found.
+    """The result of EM.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ def estimate(instances: NDArray[np.int64], oracles: NDArray[np.int64], contours:
 
 @dataclass(frozen=True, slots=True)
 class Consensus:
-    """What several answers say together.
+    """The combination of several answers.
 
     Attributes
     ----------

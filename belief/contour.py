@@ -47,7 +47,7 @@ def check_contour(values: ArrayLike, size: int, field: str = "contour") -> NDArr
 
 
 def check_contours(values: ArrayLike, size: int, field: str = "contours") -> NDArray[np.float64]:
-    """Return `values` as fresh contours, float64 (n, size), one a row; ``n`` may be 0.
+    """Return `values` as fresh contours, float64 (n, size), one per row; ``n`` may be 0.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def check_contours(values: ArrayLike, size: int, field: str = "contours") -> NDA
     array = _numbers(values, field)
     if array.ndim != 2 or array.shape[1] != size:
         raise InvalidInput(
-            field, f"has shape {array.shape}, must have rows of {size} plausibilities, one a class"
+            field, f"has shape {array.shape}, must have rows of {size} plausibilities, one per class"
         )
     good = ((array >= 0.0) & (array <= 1.0)).all(axis=1) & array.any(axis=1)
     if not good.all():

@@ -1,10 +1,14 @@
-"""How an oracle's answer changes what is known of one instance (docs/labelling.md).
+"""What is known of one instance, from the events that say something of it (docs/labelling.md).
+
+`known_after` is the fold: all that know instances call it. It works on contours, and on whatever else can be combined.
 
 Under Dempster's rule contours multiply up to a constant, and the likelihood ignores a constant
 (theory §1), so what is known stays a contour, rescaled to maximum 1.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +16,13 @@ from numpy.typing import NDArray
 from quercus.belief.contour import check_contour, is_precise
 from quercus.belief.rules import check_reliability
 
+K = TypeVar("K")
+J = TypeVar("J")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Updated:
-    """What is known after an answer.
+class UpdatedLabel:
+    """A label after an answer.
 
     Attributes
     ----------
@@ -29,7 +36,7 @@ class Updated:
     conflict: bool
 
 
-def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability: float) -> Updated:
+def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability: float) -> UpdatedLabel:
     """Combine an answer with what is known.
 
     A certain answer (one class, reliability 1) replaces what is known. Any other is discounted,
@@ -58,12 +65,68 @@ def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability:
     said = check_contour(answer, len(before), "answer")
     r = check_reliability(reliability)
     if is_precise(said) and r == 1.0:
-        return Updated(np.sign(said), conflict=not before[np.argmax(said)] > 0.0)
+        return UpdatedLabel(np.sign(said), conflict=not before[np.argmax(said)] > 0.0)
     discounted = _to_one(r * said + (1.0 - r))
     product = _to_one(before) * discounted  # both reach 1 first, so that small contours do not underflow
     if not product.any():
-        return Updated(discounted, conflict=True)
-    return Updated(_to_one(product), conflict=False)
+        return UpdatedLabel(discounted, conflict=True)
+    return UpdatedLabel(_to_one(product), conflict=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Said(Generic[K]):
+    """What an event says of an instance.
+
+    Attributes
+    ----------
+    label
+        None where nothing is said: by a refusal, or by a correction that takes the answers back.
+    reliability
+        In [0, 1].
+    replaces
+        A correction: it stands in the place of all answers before.
+    """
+
+    label: K | None
+    reliability: float = 1.0
+    replaces: bool = False
+
+    def converted(self, convert: Callable[[K], J]) -> "Said[J]":
+        """Return the same with another kind of label."""
+        label = None if self.label is None else convert(self.label)
+        return Said(label, self.reliability, self.replaces)
+
+
+def known_after(pushed: K, known: K, said: Said[K], combine: Callable[[K, K, float], K]) -> K:
+    """Return what is known of an instance after an event; `pushed` itself where no answer counts any more.
+
+    Parameters
+    ----------
+    pushed
+        What its source said.
+    known
+        What was known before the event.
+    said
+        The event.
+    combine
+        Returns what is known after an answer, given what was known, the answer and its reliability.
+
+    Examples
+    --------
+    >>> pushed = np.array([1.0, 1.0])
+    >>> known = known_after(pushed, pushed, Said(np.array([0.0, 1.0])), combined)
+    >>> known.tolist(), known_after(pushed, known, Said(None, replaces=True), combined).tolist()
+    ([0.0, 1.0], [1.0, 1.0])
+    """
+    before = pushed if said.replaces else known
+    return before if said.label is None else combine(before, said.label, said.reliability)
+
+
+def combined(
+    known: NDArray[np.float64], answer: NDArray[np.float64], reliability: float
+) -> NDArray[np.float64]:
+    """Return the contour after an answer, see `update`."""
+    return update(known, answer, reliability).contour
 
 
 def _to_one(contour: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, check_
 from quercus.belief.mass import MassFunction
 
 
-class Reader:
+class LabelReader:
     """Reads labels over one frame.
 
     Parameters
@@ -33,7 +33,7 @@ class Reader:
 
     Examples
     --------
-    >>> reader = Reader(("o", "s", "x"))
+    >>> reader = LabelReader(("o", "s", "x"))
     >>> reader.label("s"), reader.label({"o", "x"}), reader.label(None)
     (ClassSet(mask=2), ClassSet(mask=5), ClassSet(mask=7))
     >>> reader.label({"o": 1, "s": 0.5})

@@ -1,4 +1,4 @@
-"""Labels: what is said of one instance's class.
+"""Labels: evidence about one instance's class.
 
 Three kinds: a set of classes (one class: precise; all classes: vacuous), plausibilities, a mass function.
 """

@@ -1,4 +1,4 @@
-"""What a mass function says about a set of classes (theory §1)."""
+"""Measures of a mass function on sets of classes (theory §1)."""
 
 import math
 

@@ -29,7 +29,7 @@ from quercus.client.client import Client
 from quercus.client.results import Specification
 from quercus.files import writing
 from quercus.files.words import label_in_words
-from quercus.files.writing import Format, Output
+from quercus.files.writing import Format, OutputTable
 from quercus.specification.attributes import Numeric, column_names
 
 SHOWN = 20  # answers on a screen unless told
@@ -202,7 +202,7 @@ def _show(client: Client, model: str, wanted: AnswerFilter, limit: int, *, is_to
 
 
 def _remarks(each: Answer) -> str:
-    """What else there is to say, in a few words."""
+    """Return the remarks on an answer, in a few words."""
     words: list[str] = [] if each.kind == "answered" else [each.kind]
     if each.former is not None:
         words.append(f"was {each.former_text} ({each.former})" if each.former_text else f"({each.former})")
@@ -251,12 +251,12 @@ def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, 
     err.print(f"wrote {count:,} answers to {target.file}", soft_wrap=True)
 
 
-def _as_output(found: Iterable[Answer], specification: Specification, target: Target) -> Output:
+def _as_output(found: Iterable[Answer], specification: Specification, target: Target) -> OutputTable:
     attributes = specification.attributes if target.values else ()
     names = column_names([each.name for each in attributes], HEADER)
     kinds = [*HEADER.values(), *(float if isinstance(each, Numeric) else str for each in attributes)]
     rows = _rows(found, [each.name for each in attributes])
-    return Output([*HEADER, *names], kinds, rows)
+    return OutputTable([*HEADER, *names], kinds, rows)
 
 
 def _rows(found: Iterable[Answer], attributes: Sequence[str]) -> Iterator[list[Any]]:

@@ -1,4 +1,4 @@
-"""What a stream cannot show, in characters that it can: lines, bars, arrows and signs have an ASCII form.
+"""ASCII forms of characters that a stream cannot show: lines, bars, arrows and signs have an ASCII form.
 
 It stands in for each character alone that the stream's encoding lacks, so a terminal in Latin-1 keeps its ``·`` and
 ``±``. Whatever else is lacking, of a name for instance, is a ``?``.

@@ -30,14 +30,14 @@ from quercus.cli.common import (
 )
 from quercus.client.client import Client
 from quercus.client.results import Classifications
-from quercus.files import FileError, Record, open_table
+from quercus.files import FileError, FileRecord, open_table
 from quercus.files.schema import Binding, class_of
 
 CHUNK_ROWS = 5000
 _Stream = IO[str] | StandardOutput
 
 
-class Form(StrEnum):
+class OutputFormat(StrEnum):
     """How answers are printed."""
 
     TABLE = "table"
@@ -50,7 +50,7 @@ def classify(
     model: ModelArgument,
     file: FileArgument,
     form: Annotated[
-        Form | None,
+        OutputFormat | None,
         typer.Option(
             "--format", help="table, csv, or json (a line a row). Default: table at a terminal, else csv."
         ),
@@ -83,10 +83,12 @@ def classify(
         quercus classify wine new.csv --out answers.csv
         quercus classify wine test.csv --class class
     """
-    if output is not None and (as_json or form in {Form.TABLE, Form.JSON}):
+    if output is not None and (as_json or form in {OutputFormat.TABLE, OutputFormat.JSON}):
         raise typer.BadParameter("--out writes CSV: leave --format and --json away")
     chosen = (
-        Form.JSON if as_json else form or (Form.TABLE if out.is_terminal and output is None else Form.CSV)
+        OutputFormat.JSON
+        if as_json
+        else form or (OutputFormat.TABLE if out.is_terminal and output is None else OutputFormat.CSV)
     )
     table = open_table(file, delimiter=delimiter, missing=words_of(missing))
     at = None if class_name is None else table.position(class_name, "--class")
@@ -115,7 +117,7 @@ def classify(
 
 def _answers(
     client: Client, model: str, binding: Binding, masses: bool
-) -> Iterator[tuple[list[Record], Classifications]]:
+) -> Iterator[tuple[list[FileRecord], Classifications]]:
     records = iter(binding.table)
     while chunk := list(itertools.islice(records, CHUNK_ROWS)):
         rows = [binding.row(record) for record in chunk]
@@ -213,8 +215,8 @@ class _TableWriter:
         out.print(f"by tree version {versions}", style="dim")
 
 
-_WRITERS: dict[Form, type[_CsvWriter] | type[_JsonWriter] | type[_TableWriter]] = {
-    Form.CSV: _CsvWriter,
-    Form.JSON: _JsonWriter,
-    Form.TABLE: _TableWriter,
+_WRITERS: dict[OutputFormat, type[_CsvWriter] | type[_JsonWriter] | type[_TableWriter]] = {
+    OutputFormat.CSV: _CsvWriter,
+    OutputFormat.JSON: _JsonWriter,
+    OutputFormat.TABLE: _TableWriter,
 }

@@ -1,4 +1,4 @@
-"""What the commands share: consoles, options, connecting, printing."""
+"""Parts that the commands share: consoles, options, connecting, printing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from quercus.client.transport import DEFAULT_ADDRESS
 from quercus.specification.attributes import Attribute, Nominal
 
 
-class Paper(Console):
+class PlainConsole(Console):
     """A console that prints what others wrote, and does nothing else that it might say.
 
     Names, values and comments come from whoever pushes and labels: square brackets and colons in them are no markup,
@@ -63,8 +63,8 @@ class StandardOutput:
         return sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
 
 
-out = Paper()
-err = Paper(stderr=True)
+out = PlainConsole()
+err = PlainConsole(stderr=True)
 
 ServerOption = Annotated[
     str,
@@ -129,13 +129,13 @@ def words_of(given: list[str] | None) -> frozenset[str]:
     return frozenset(word.strip() for each in given or () for word in each.split(",") if word.strip())
 
 
-class Failure(Exception):  # noqa: N818  (how a command ends)
+class CommandFailure(Exception):  # noqa: N818  (how a command ends)
     """Ends a command with exit code 1; the message says what to do about it."""
 
 
 def fail(message: str) -> NoReturn:
     """End the command with exit code 1."""
-    raise Failure(message)
+    raise CommandFailure(message)
 
 
 def connect(server: str) -> Client:

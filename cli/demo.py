@@ -107,10 +107,10 @@ def _terminated_like_interrupted() -> Iterator[None]:
 
 
 def _play(settings: Settings) -> Outcome:
-    from quercus.demo.family import Family  # noqa: PLC0415  (the server extra)
-    from quercus.demo.play import Play  # noqa: PLC0415
+    from quercus.demo.family import ProcessGroup  # noqa: PLC0415  (the server extra)
+    from quercus.demo.play import DemoRun  # noqa: PLC0415
     from quercus.demo.screen import Screen  # noqa: PLC0415
 
     os.environ.setdefault("no_grpc_proxy", "127.0.0.1")
-    with Screen(out) as screen, Family(settings.folder) as family:
-        return Play(settings, screen, family).run()
+    with Screen(out) as screen, ProcessGroup(settings.folder) as family:
+        return DemoRun(settings, screen, family).run()

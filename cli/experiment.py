@@ -27,7 +27,7 @@ from quercus.cli.common import err, fail, needs_server_extra, out
 if TYPE_CHECKING:
     from quercus.experiments.datasets import DataSet
     from quercus.experiments.protocols import Protocol
-    from quercus.experiments.running import Refusal
+    from quercus.experiments.running import UnsuitableData
 
 app = typer.Typer(
     no_args_is_help=True, help="Compare learners and query strategies, as the papers do, on your data."
@@ -122,14 +122,14 @@ def labels(
     with _ready():
         from quercus.experiments.corruption import Corruption  # noqa: PLC0415  (the server extra)
         from quercus.experiments.learners import DEFAULT, LEARNERS  # noqa: PLC0415
-        from quercus.experiments.protocols import SWEEPS, Labels  # noqa: PLC0415
+        from quercus.experiments.protocols import SWEEPS, LabelProtocol  # noqa: PLC0415
 
         wanted = _names(vary)
         for name in wanted:
             if name not in SWEEPS:
                 raise typer.BadParameter(f"--vary: {name!r} is none of {', '.join(SWEEPS)}")
         found = _levels("--levels", levels, 0, 1)
-        grid = Labels(
+        grid = LabelProtocol(
             data=_data(data, kinds, class_name, sets),
             methods=_methods(methods, LEARNERS, DEFAULT),
             seed=seed,
@@ -173,9 +173,9 @@ def learners(
     """
     with _ready():
         from quercus.experiments.learners import LEARNERS, TABLE  # noqa: PLC0415  (the server extra)
-        from quercus.experiments.protocols import GIVEN, Labels  # noqa: PLC0415
+        from quercus.experiments.protocols import GIVEN, LabelProtocol  # noqa: PLC0415
 
-        grid = Labels(
+        grid = LabelProtocol(
             data=_data(data, kinds, class_name, sets),
             methods=_methods(methods, LEARNERS, TABLE),
             seed=seed,
@@ -225,10 +225,10 @@ def queries(
     """
     with _ready():
         from quercus.experiments.corruption import Corruption  # noqa: PLC0415  (the server extra)
-        from quercus.experiments.protocols import Queries  # noqa: PLC0415
+        from quercus.experiments.protocols import QueryProtocol  # noqa: PLC0415
         from quercus.experiments.strategies import STRATEGIES  # noqa: PLC0415
 
-        grid = Queries(
+        grid = QueryProtocol(
             data=_data(data, kinds, class_name, sets),
             methods=_methods(methods, STRATEGIES, tuple(STRATEGIES)),
             seed=seed,
@@ -279,10 +279,10 @@ def restaurant(
     with _ready():
         from quercus.experiments.datasets import read_set  # noqa: PLC0415  (the server extra)
         from quercus.experiments.learners import CURVE, LEARNERS  # noqa: PLC0415
-        from quercus.experiments.protocols import Restaurant  # noqa: PLC0415
+        from quercus.experiments.protocols import RestaurantProtocol  # noqa: PLC0415
 
         pool = None if file is None else read_set(file, {}, class_name)
-        grid = Restaurant(
+        grid = RestaurantProtocol(
             data={} if pool is None else {pool.name: pool},
             methods=_methods(methods, LEARNERS, CURVE),
             seed=seed,
@@ -464,7 +464,7 @@ def _progress() -> Progress:
     )
 
 
-def _say_refused(refusals: Sequence[Refusal]) -> None:
+def _say_refused(refusals: Sequence[UnsuitableData]) -> None:
     reasons = {(refusal.cell.data, refusal.cell.method): refusal.reason for refusal in refusals}
     for (data, method), reason in reasons.items():
         err.print(f"left out: {method} on {data}: {reason}", style="yellow", markup=False)

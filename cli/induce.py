@@ -29,7 +29,7 @@ from quercus.cli.common import (
 )
 from quercus.cli.options import option
 from quercus.client.results import Floats
-from quercus.files import Data, FileError, Table, open_table, read
+from quercus.files import FileData, FileError, FileTable, open_table, read
 from quercus.files.labels import FileLabel, label_of, truth_column
 from quercus.specification import parameters
 from quercus.specification.attributes import Numeric
@@ -122,7 +122,7 @@ def induce(
         _print(induction, names)
 
 
-def _contours(data: Data) -> Floats:
+def _contours(data: FileData) -> Floats:
     """The labels of a file as contours (n, l)."""
     if data.labels is None:
         reason = "holds no labels: name the class column with --class, or give --label-file FILE"
@@ -133,13 +133,15 @@ def _contours(data: Data) -> Floats:
 
 
 def _contour(label: FileLabel, classes: tuple[str, ...], field: str) -> Floats:
-    from quercus.belief.given import Reader  # noqa: PLC0415  (the server extra)
+    from quercus.belief.given import LabelReader  # noqa: PLC0415  (the server extra)
     from quercus.belief.label import contour  # noqa: PLC0415
 
-    return contour(Reader(classes).label(label, field), len(classes))
+    return contour(LabelReader(classes).label(label, field), len(classes))
 
 
-def _oracle(data: Data, class_name: str | None, table: Table | None) -> Callable[[int], Floats | None] | None:
+def _oracle(
+    data: FileData, class_name: str | None, table: FileTable | None
+) -> Callable[[int], Floats | None] | None:
     answers = data.truth
     if table is not None:
         k = truth_column(table, class_name, data.classes)
@@ -154,7 +156,7 @@ def _oracle(data: Data, class_name: str | None, table: Table | None) -> Callable
 
 def _induce(
     *,
-    data: Data,
+    data: FileData,
     labels: Floats,
     bins: int,
     alpha: float,

@@ -18,8 +18,8 @@ from rich.console import Console
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
+    CommandFailure,
     DelimiterOption,
-    Failure,
     JsonOption,
     MissingOption,
     ServerOption,
@@ -31,7 +31,7 @@ from quercus.cli.common import (
     print_json,
     words_of,
 )
-from quercus.cli.label_person import Answer, Back, Person, Postpone, Quit, Refusal, Skip
+from quercus.cli.label_person import Answer, CannotTell, EditEarlier, Postpone, Quit, Skip, TerminalLabeller
 from quercus.client.client import Client
 from quercus.client.errors import FailedPrecondition, InvalidArgument, Unavailable
 from quercus.client.labelling_results import ANY, Filter
@@ -155,7 +155,7 @@ def label(
                 raise typer.BadParameter(
                     "a person answers at a terminal and there is none: give --truth FILE"
                 )
-            person = stack.enter_context(Person(client, out))
+            person = stack.enter_context(TerminalLabeller(client, out))
             answerer: Answerer = person.ask
         else:
             if model == ANY:
@@ -204,11 +204,11 @@ def label(
 
 
 def _by_flag(error: InvalidArgument) -> Exception:
-    """What is wrong with a filter, by the name that the command line has for it."""
+    """Return the fault of a filter, by the name of its flag."""
     flags = {"filter.values": "--where", "filter.classes": "--can-tell", "filter.tags": "--tag"}
     for each in error.violations:
         if each.field in flags:
-            return Failure(f"{flags[each.field]}: {each.reason}")
+            return CommandFailure(f"{flags[each.field]}: {each.reason}")
     return error
 
 
@@ -228,7 +228,7 @@ class _Session:
     limit: int | None
     idle_s: float | None
     lease_s: float
-    person: Person | None
+    person: TerminalLabeller | None
     console: Console
     only: Filter
     comment: str
@@ -319,7 +319,7 @@ def _run(session: _Session, answerer: Answerer, tally: _Tally) -> None:
         for query in queries:
             tally.labeller = query.labeller
             answer = _patiently(session, partial(answerer, query))
-            while isinstance(answer, Back):
+            while isinstance(answer, EditEarlier):
                 _take(session, partial(_amend, session, answer, tally), tally)
                 answer = _patiently(session, partial(answerer, query))
             if isinstance(answer, Quit):
@@ -348,7 +348,7 @@ def _take(session: _Session, call: Callable[[], None], tally: _Tally) -> None:
 
 
 def _send(
-    session: _Session, query: Query, answer: LabelLike | Refusal | Skip | Postpone, tally: _Tally
+    session: _Session, query: Query, answer: LabelLike | CannotTell | Skip | Postpone, tally: _Tally
 ) -> None:
     client, words = session.client, session.words()
     if isinstance(answer, Skip):
@@ -357,7 +357,7 @@ def _send(
     elif isinstance(answer, Postpone):
         client.postpone(query, comment=words)
         tally.postponed += 1
-    elif isinstance(answer, Refusal):
+    elif isinstance(answer, CannotTell):
         client.refuse(query, comment=words)
         tally.refused += 1
     else:
@@ -366,9 +366,9 @@ def _send(
         _tell(session, query, report, tally)
 
 
-def _amend(session: _Session, back: Back, tally: _Tally) -> None:
+def _amend(session: _Session, back: EditEarlier, tally: _Tally) -> None:
     client, words = session.client, session.words()
-    if isinstance(back.answer, Refusal):
+    if isinstance(back.answer, CannotTell):
         client.undo(back.query, comment=words)
         tally.undone += 1
         session.say("taken back; it may be asked again")
@@ -401,7 +401,7 @@ def _filter(can_tell: str | None, where: list[str], tags: list[str]) -> Filter:
 
 
 def _from_file(path: Path, answers: dict[str, str | None], delay_s: float, skip_unknown: bool) -> Answerer:
-    def answer(query: Query) -> LabelLike | Refusal | Skip:
+    def answer(query: Query) -> LabelLike | CannotTell | Skip:
         if query.instance not in answers:
             if skip_unknown:
                 return Skip()
@@ -412,6 +412,6 @@ def _from_file(path: Path, answers: dict[str, str | None], delay_s: float, skip_
         if delay_s:
             time.sleep(delay_s)
         known = answers[query.instance]
-        return Refusal() if known is None else known
+        return CannotTell() if known is None else known
 
     return answer

@@ -16,7 +16,7 @@ from quercus.client.results import Query
 
 
 @dataclass(frozen=True)
-class Refusal:
+class CannotTell:
     """Nobody can tell."""
 
 
@@ -36,18 +36,18 @@ class Postpone:
 
 
 @dataclass(frozen=True)
-class Back:
+class EditEarlier:
     """Another answer to an earlier query; a refusal takes it back."""
 
     query: Query
-    answer: LabelLike | Refusal
+    answer: LabelLike | CannotTell
 
 
-Answer = LabelLike | Refusal | Skip | Postpone | Back
+Answer = LabelLike | CannotTell | Skip | Postpone | EditEarlier
 
 
-_ENDINGS: dict[str, tuple[str, Refusal | Skip | Postpone | Quit]] = {
-    "r": ("refused", Refusal()),
+_ENDINGS: dict[str, tuple[str, CannotTell | Skip | Postpone | Quit]] = {
+    "r": ("refused", CannotTell()),
     "k": ("skipped", Skip()),
     "p": ("postponed", Postpone()),
     "q": ("left", Quit()),
@@ -55,7 +55,7 @@ _ENDINGS: dict[str, tuple[str, Refusal | Skip | Postpone | Quit]] = {
 }
 
 
-class Person:
+class TerminalLabeller:
     """Shows queries at a terminal and reads the answers; a context manager, in which keys do not echo.
 
     Parameters
@@ -93,12 +93,12 @@ class Person:
             answer = self._one(query, self._keyboard)
             if answer is not None:
                 self._asked = None
-                if not isinstance(answer, Skip | Postpone | Quit | Back):
+                if not isinstance(answer, Skip | Postpone | Quit | EditEarlier):
                     self._last = query
                 return answer
 
     def comment(self) -> str:
-        """What was typed as a comment since the last call."""
+        """The comment that was typed since the last call."""
         comment, self._comment = self._comment, ""
         return comment
 
@@ -107,7 +107,7 @@ class Person:
             self._console.print(prompt(self._asked, self._console.width))
 
     def _one(self, query: Query, keyboard: Keys) -> Answer | Quit:
-        """What one key leads to; ``None``: ask again."""
+        """Return the result of one key; ``None``: ask again."""
         key = keyboard.read()
         by_key = dict(zip(CLASS_KEYS, query.classes, strict=False))
         if key in by_key:
@@ -131,7 +131,7 @@ class Person:
             self._console.print(f"{key!r} means nothing here; ? explains", style="yellow", markup=False)
         return None
 
-    def _back(self) -> Back | None:
+    def _back(self) -> EditEarlier | None:
         """Ask about the last answer once more; None: there is none, or it was left as it is."""
         if self._last is None:
             self._console.print("there is no earlier answer in this session", style="yellow")
@@ -145,11 +145,11 @@ class Person:
         now = self._asked
         answer = self.ask(query)
         self._asked = now
-        if isinstance(answer, Skip | Postpone | Quit | Back):
+        if isinstance(answer, Skip | Postpone | Quit | EditEarlier):
             self._last = query
             return None
-        self._last = None if isinstance(answer, Refusal) else query
-        return Back(query, answer)
+        self._last = None if isinstance(answer, CannotTell) else query
+        return EditEarlier(query, answer)
 
     def _typed_comment(self, keyboard: Keys) -> str:
         self._console.print("A comment for your next answer; Escape goes back.")

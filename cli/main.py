@@ -225,11 +225,11 @@ def main() -> None:
 def _is_told(error: Exception) -> bool:
     """Whether an error is for the user, in words, and no fault of the program."""
     from quercus.belief.errors import InvalidInput  # noqa: PLC0415
-    from quercus.cli.common import Failure  # noqa: PLC0415  (gRPC comes with it)
+    from quercus.cli.common import CommandFailure  # noqa: PLC0415  (gRPC comes with it)
     from quercus.client.errors import QuercusError  # noqa: PLC0415
     from quercus.files.errors import FileError  # noqa: PLC0415
 
-    return isinstance(error, QuercusError | FileError | Failure | InvalidInput | OSError)
+    return isinstance(error, QuercusError | FileError | CommandFailure | InvalidInput | OSError)
 
 
 def _encode(stream: TextIO) -> None:

@@ -34,7 +34,7 @@ from quercus.cli.common import (
 from quercus.cli.options import option, server_option
 from quercus.client import algorithms
 from quercus.client.results import Model, Specification
-from quercus.files import Table, open_table
+from quercus.files import FileTable, open_table
 from quercus.files.schema import class_column, infer
 from quercus.specification import parameters
 from quercus.specification.algorithms import ALGORITHMS, Forest, Pruning
@@ -44,7 +44,7 @@ app = typer.Typer(no_args_is_help=True, help="List, show, create, change and del
 
 
 class PruningChoice(StrEnum):
-    """What --pruning takes."""
+    """The choices of --pruning."""
 
     chi_square = "chi-square"
     likelihood = "likelihood"
@@ -323,7 +323,7 @@ def _from_spec_file(file: Path, *column_flags: object) -> Specification:
 
 def _from_data(
     *,
-    table: Table,
+    table: FileTable,
     class_name: str | None,
     classes: str | None,
     ignore: list[str],

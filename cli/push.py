@@ -31,11 +31,11 @@ from quercus.cli.common import (
     print_json,
     words_of,
 )
-from quercus.cli.push_answers import Given, is_answer_file, push_answers
+from quercus.cli.push_answers import AnswerFileOptions, is_answer_file, push_answers
 from quercus.client.errors import AlreadyExists
 from quercus.client.results import PushReport
-from quercus.files import FileError, Record, Table, open_labels, open_table
-from quercus.files.answers import Columns
+from quercus.files import FileError, FileRecord, FileTable, open_labels, open_table
+from quercus.files.answers import AnswerColumns
 from quercus.files.labels import column_cells, label_of
 from quercus.files.leaks import refuse_second
 from quercus.files.schema import Binding, class_column
@@ -106,7 +106,7 @@ def push(
         quercus push dogs dogs.arff --label-file opinions.csv
         quercus push birds crowd.csv --labels --item picture
     """
-    columns = Columns(item, labeller_column, answer_column)
+    columns = AnswerColumns(item, labeller_column, answer_column)
     if (columns.is_given or labeller is not None) and not labels:
         raise typer.BadParameter("--item, --labeller-column, --answer-column and --labeller are for --labels")
     if labels and label_file is not None:
@@ -118,7 +118,7 @@ def push(
     with connect(server) as client:
         specification = client.get_model(model).specification
         if labels and is_answer_file(table, specification, columns):
-            said = Given(columns, default_labeller() if labeller is None else labeller)
+            said = AnswerFileOptions(columns, default_labeller() if labeller is None else labeller)
             push_answers(client, model, table, said, as_json=as_json)
             return
         binding = Binding(table, specification)
@@ -165,7 +165,7 @@ def _print_report(report: PushReport, binding: Binding, labelled: bool, as_json:
         out.print(f"columns not sent: {', '.join(binding.unused)}", style="dim", markup=False)
 
 
-def _class_position(table: Table, given: str | None, unused: tuple[str, ...], classes: list[str]) -> int:
+def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...], classes: list[str]) -> int:
     """Where the class stands; where nobody named the column, no other may hold labels too."""
     column = class_column(table, given)
     if column is None:
@@ -176,14 +176,14 @@ def _class_position(table: Table, given: str | None, unused: tuple[str, ...], cl
     return table.names.index(column)
 
 
-def _ids(table: Table, records: Iterator[Record], column: str | None, prefix: str) -> Iterator[str]:
+def _ids(table: FileTable, records: Iterator[FileRecord], column: str | None, prefix: str) -> Iterator[str]:
     if column is None:
         return (f"{prefix}{row}" for row, _ in enumerate(records))
     k = table.position(column, "--ids")
     return (prefix + _id(table, record, k) for record in records)
 
 
-def _id(table: Table, record: Record, k: int) -> str:
+def _id(table: FileTable, record: FileRecord, k: int) -> str:
     cell = record.cells[k]
     if cell is None:
         raise table.error(record, k, "the id is missing")

@@ -10,28 +10,30 @@ from dataclasses import asdict, dataclass
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from quercus.cli.common import err, fail, out, print_json
-from quercus.client.answers import MAX_STATEMENTS, Statement, StatementReport, together
+from quercus.client.answers import MAX_STATEMENTS, Statement, StatementReport, merge_reports
 from quercus.client.client import Client
 from quercus.client.errors import NotFound
 from quercus.client.results import Specification
-from quercus.files import FileError, Table
-from quercus.files.answers import AnswerFile, Columns, FileAnswer
+from quercus.files import FileError, FileTable
+from quercus.files.answers import AnswerColumns, AnswerFile, FileAnswer
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the user says of a file of answers: its columns, and who said what names nobody."""
+class AnswerFileOptions:
+    """The options for a file of answers: its columns, and the labeller where it names none."""
 
-    columns: Columns
+    columns: AnswerColumns
     labeller: str
 
 
-def is_answer_file(table: Table, specification: Specification, given: Columns) -> bool:
+def is_answer_file(table: FileTable, specification: Specification, given: AnswerColumns) -> bool:
     """Whether a file is one of answers: a column is said to be, or it has none of the model's attributes."""
     return given.is_given or not {each.name for each in specification.attributes} & set(table.names)
 
 
-def push_answers(client: Client, model: str, table: Table, given: Given, *, as_json: bool) -> None:
+def push_answers(
+    client: Client, model: str, table: FileTable, given: AnswerFileOptions, *, as_json: bool
+) -> None:
     """State what a file says, item by item; nothing is sent before all of it is read."""
     classes = client.get_model(model).specification.classes
     file = AnswerFile(table, classes, given.columns)
@@ -43,7 +45,7 @@ def push_answers(client: Client, model: str, table: Table, given: Given, *, as_j
         for batch in _batches(answers):
             reports.append(_send(client, model, batch, given.labeller, table))
             advance(len(batch))
-    report = together(reports)
+    report = merge_reports(reports)
     items, who = {each.item for each in answers}, {each.labeller or given.labeller for each in answers}
     if as_json:
         print_json(asdict(report) | {"items": len(items), "labellers": len(who)})
@@ -72,7 +74,7 @@ def _batches(answers: Sequence[FileAnswer]) -> Iterator[list[FileAnswer]]:
 
 
 def _send(
-    client: Client, model: str, batch: Sequence[FileAnswer], labeller: str, table: Table
+    client: Client, model: str, batch: Sequence[FileAnswer], labeller: str, table: FileTable
 ) -> StatementReport:
     statements = [
         Statement(each.item, each.label, each.labeller or labeller, each.reliability, each.comment)

@@ -85,7 +85,7 @@ def _learning(found: Status) -> str:
 
 
 def _compiling(found: Status) -> str:
-    """What is compiled, how far it is, and who waits for it."""
+    """Return the progress of compiling, and which models wait for it."""
     waiting = "trees wait" if found.grower == "compiling" else "trees of imprecise labels wait"
     verb = "" if found.grower == "compiling" else ", compiling"
     return (

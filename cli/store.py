@@ -185,11 +185,11 @@ def import_log(
     """
     may = "" if create else "--create"
     with opened_store("import", store, create=may) as opened, _text(file, file.name, "rt") as lines:
-        from quercus.server.transfer.importing import Meaning  # noqa: PLC0415  (the server extra)
+        from quercus.server.transfer.importing import LogChecker  # noqa: PLC0415  (the server extra)
         from quercus.storage.admin.transfer_lines import lines_of  # noqa: PLC0415
 
         try:
-            count = opened.load(lines_of(lines), name, Meaning())
+            count = opened.load(lines_of(lines), name, LogChecker())
         except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             fail(f"{file} cannot be read: {error}")
     out.print(f"read {count:,} events")
@@ -210,7 +210,7 @@ def _write_table(
     from quercus.server.transfer.exporting import table  # noqa: PLC0415  (the server extra)
 
     found = table(opened, name)
-    output = writing.Output(found.header, found.kinds, found.rows)
+    output = writing.OutputTable(found.header, found.kinds, found.rows)
     try:
         return writing.write(output, part, form, packed=packed, for_spreadsheets=for_spreadsheets)
     except writing.CannotWrite as error:

@@ -63,11 +63,11 @@ def create_token(
     """
     with needs_server_extra("tokens"):
         from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
-        from quercus.server.gate.access import issue  # noqa: PLC0415
+        from quercus.server.gate.access import issue_token  # noqa: PLC0415
     duration_s = None if expires is None else _seconds(expires)
     with opened_store("tokens", store) as opened, _private(token_path) as stream:
         try:
-            token, record = issue(opened.access, name, role, model, duration_s)
+            token, record = issue_token(opened.access, name, role, model, duration_s)
         except InvalidInput as error:
             raise typer.BadParameter(str(error)) from None
         if stream is not None:

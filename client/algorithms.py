@@ -23,7 +23,7 @@ _CHOICES["share"] = _CHOICES["max_features"]
 
 
 def to_proto(given: AlgorithmLike, field: str = "algorithm") -> model_pb2.Algorithm:
-    """What CreateModel takes; a name or parameter that does not exist is named here.
+    """Return the message for CreateModel; raise for a name or parameter that does not exist.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What labellers said, as the client gives it, and what they state unasked, as the client takes it."""
+"""Answers of labellers, and statements that they make without a query."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_STATEMENTS = 10_000
 
 @dataclass(frozen=True)
 class Answer:
-    """What a labeller said of an instance.
+    """An answer of a labeller about an instance.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a labeller says of an instance unasked.
+    """A label for an instance that is stated without a query.
 
     ``labeller`` may be left out where the request or the token names one. ``retract`` takes back what this labeller
     stated, without a label.
@@ -95,7 +95,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class StatementReport:
-    """What became of statements: newest event of the log, how many were stored, how many were there already."""
+    """The outcome of statements: newest event of the log, how many were stored, how many were there already."""
 
     committed_sequence: int
     stored: int
@@ -121,7 +121,7 @@ class AnswerFilter:
 
 
 @dataclass(frozen=True)
-class Amendment:
+class CorrectionRequest:
     """Who corrects an answer or takes it back, and what is said with it."""
 
     labeller: str
@@ -216,7 +216,7 @@ def answer(message: query_pb2.Answer, classes: Sequence[str]) -> Answer:
 
 
 def amendment(
-    model: str, classes: Sequence[str], given: Answer, label: LabelLike, words: Amendment
+    model: str, classes: Sequence[str], given: Answer, label: LabelLike, words: CorrectionRequest
 ) -> query_pb2.CorrectAnswerRequest | Statement:
     """Ask for another answer in the place of one: a correction, or of what was stated unasked a new statement."""
     if given.query is None:
@@ -230,7 +230,9 @@ def amendment(
     )
 
 
-def taking_back(model: str, given: Answer, words: Amendment) -> query_pb2.UndoAnswerRequest | Statement:
+def taking_back(
+    model: str, given: Answer, words: CorrectionRequest
+) -> query_pb2.UndoAnswerRequest | Statement:
     """Ask to take an answer, or a statement, back."""
     if given.query is None:
         return Statement(given.instance, labeller=words.labeller, comment=words.comment, retract=True)
@@ -265,7 +267,7 @@ def _statement(encoder: LabelEncoder, given: Statement, i: int) -> instance_pb2.
     )
 
 
-def together(reports: Sequence[StatementReport]) -> StatementReport:
+def merge_reports(reports: Sequence[StatementReport]) -> StatementReport:
     """Add up what became of the requests of one call."""
     return StatementReport(
         max((each.committed_sequence for each in reports), default=0),

@@ -1,24 +1,34 @@
-"""Where rows wait for a server that is away: in memory, or in a file that outlives the process."""
+"""Where rows wait for a server that is away: in memory, or in an SQLite file that outlives the process."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import struct
+import sqlite3
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
 
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
-from quercus.client.errors import BufferFull, invalid
+from quercus.client.errors import BufferFull, InvalidArgument, invalid
 from quercus.client.pushing import Batch
 from quercus.proto.v1 import instance_pb2, model_pb2
 
-HEAD = struct.Struct("<II")  # length and CRC-32 of the message that follows
-MAGIC = b"quercus-outbox-2\n"
+APPLICATION = 0x51425546
+"""Tells our files from other databases of SQLite."""
+EARLIER = b"quercus-outbox"
+"""How a file of the format before SQLite begins."""
+SCHEMA = f"""
+PRAGMA auto_vacuum = INCREMENTAL;
+BEGIN EXCLUSIVE;
+PRAGMA application_id = {APPLICATION};
+CREATE TABLE messages (number INTEGER PRIMARY KEY, message BLOB NOT NULL, checksum INTEGER NOT NULL);
+COMMIT;
+"""
+MODEL = 0
+"""Number of the message that names the model and its specification; batches have higher ones."""
 
 
 class Memory:
@@ -32,36 +42,35 @@ class Memory:
         self.size = 0
 
     def begin(self, specification: model_pb2.Specification) -> None:
-        """Rows of a model with this specification come."""
+        """Take rows of a model with this specification from now on."""
         self.specification = specification
 
     def add(self, batches: list[Batch]) -> None:
         """Put batches behind the others."""
         self.batches += batches
-        self.size += sum(batch.request.ByteSize() + HEAD.size for batch in batches)
+        self.size += sum(batch.request.ByteSize() for batch in batches)
 
     def drop(self, count: int) -> None:
         """Forget the first `count`: they are acknowledged."""
-        self.size -= sum(batch.request.ByteSize() + HEAD.size for batch in self.batches[:count])
+        self.size -= sum(batch.request.ByteSize() for batch in self.batches[:count])
         del self.batches[:count]
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Free what the buffer holds open: nothing."""
 
 
 class File(Memory):
-    """The same in a file: messages one after another, each with its length and a checksum.
+    """The same in an SQLite file: messages by number, each with a checksum.
 
-    Before the batches stands a message with the model's name and specification, so that a process that starts while
-    the server is away can go on. Acknowledged batches stay in the file until all are acknowledged, and then it has
-    none: they are known to the server by their ids, so an earlier end costs only sending them again. A message that a
-    crash cut off is left out: whoever put it was not told that it is in. Where whole messages follow one that is not,
-    the file was damaged: they stay in it, the file as it was is kept beside it, and both are said once.
+    Message 0 has the model's name and specification, so that a process that starts while the server is away can go on.
+    A put is one transaction, on the disk (``synchronous = FULL``) when it returns. Acknowledged batches are removed
+    without waiting for the disk (``NORMAL``): after a power failure they are sent again, and the server knows their
+    ids. If the file is damaged, what is whole stays in it, the file as it was is kept beside it, and the error says so.
 
     Parameters
     ----------
     path
-        Made, for this user alone, when it is not there.
+        Created, for this user alone, if it is not there.
     model
         Whose rows.
 
@@ -74,160 +83,188 @@ class File(Memory):
     def __init__(self, path: Path, model: str) -> None:
         super().__init__()
         self._path, self._name = path, f"models/{model}"
-        self._start = (
-            0  # of the batches; 0: nothing is written yet, or the file is of a version before the magic
-        )
+        self._base = _connect(path)
         try:
-            self._file: IO[bytes] = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
-        except OSError as error:
-            raise invalid("path", f"cannot open {path}: {error.strerror}") from None
-        try:
-            self._lock()
-            found = list(self._read())
-            if rest := self._after_damage():
-                self._mend([*found, *rest])
+            found, is_whole = self._read()
+            head = found.pop(MODEL, None)
+            batches = [_batch(message) for _, message in sorted(found.items())]
+            self._check_models(head, batches)
+            if not is_whole:
+                self._mend(head, batches)
         except BaseException:
-            self._file.close()
+            self._base.close()
             raise
-        super().add(found)
+        self._is_begun = head is not None
+        self._last = max(found, default=MODEL)
+        super().add(batches)
 
-    def _lock(self) -> None:
-        try:
-            import fcntl  # noqa: PLC0415 - not on every system
-        except ImportError:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise invalid("path", f"{self._path} is the buffer of another process") from None
+    def _read(self) -> tuple[dict[int, bytes], bool]:
+        """Return the whole messages by number, and whether nothing else is in the file.
 
-    def _read(self) -> Iterator[Batch]:
-        begin = self._file.read(len(MAGIC))
-        is_whole = begin == MAGIC
-        model = model_pb2.Model()
-        if is_whole and self._next(model):
-            self._check_model(model.name)
-            self.specification = model.specification if model.HasField("specification") else None
-            self._start = self._file.tell()
-        self._file.seek(self._start)
-        end = self._start
-        request = instance_pb2.PushInstancesRequest()
-        while (self._start or not is_whole) and self._next(request):
-            self._check_model(request.model)
-            end = self._file.tell()
-            yield Batch(request, rows=_rows(request))
-            request = instance_pb2.PushInstancesRequest()
-        if not end and not MAGIC.startswith(begin):  # neither ours nor the beginning of it that a crash left
-            raise invalid(
-                "path", f"{self._path} is no buffer of quercus, and is left as it is: name another file"
-            )
-        self._file.seek(end)
-
-    def _after_damage(self) -> list[Batch]:
-        """Whole messages behind one that is not, from where the file stands; where there are none it is cut off here.
-
-        Every message begins with the name of the model, so they are found whatever the lengths before them have become.
+        Where SQLite cannot go on behind a damaged page, it is read from the other end too.
         """
-        end = self._file.tell()
-        rest = self._file.read()
-        mark = instance_pb2.PushInstancesRequest(model=self._name).SerializeToString()
-        found: list[Batch] = []
-        at = rest.find(mark)
-        while at >= 0:
-            self._file.seek(end + max(at - HEAD.size, 0))
-            request = instance_pb2.PushInstancesRequest()
-            is_whole = at >= HEAD.size and self._next(request) and request.model == self._name
-            if is_whole:
-                found.append(Batch(request, rows=_rows(request)))
-            at = rest.find(mark, self._file.tell() - end if is_whole else at + 1)
-        self._file.seek(end)
-        if not found:
-            self._file.truncate()
-        return found
+        found: dict[int, bytes] = {}
+        is_whole = True
+        for order in ("ASC", "DESC"):
+            try:
+                is_whole &= self._base.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+                select = f"SELECT number, message, checksum FROM messages ORDER BY number {order}"  # noqa: S608
+                for number, message, checksum in self._base.execute(select):
+                    if isinstance(message, bytes) and zlib.crc32(message) == checksum:
+                        found[number] = message
+                    else:
+                        is_whole = False
+            except sqlite3.DatabaseError:
+                is_whole = False
+        return found, is_whole
 
-    def _mend(self, whole: list[Batch]) -> None:
+    def _check_models(self, head: bytes | None, batches: list[Batch]) -> None:
+        names = [batch.request.model for batch in batches]
+        if head is not None:
+            model = model_pb2.Model.FromString(head)
+            names.append(model.name)
+            self.specification = model.specification
+        for name in names:
+            if name != self._name:
+                raise invalid("path", f"{self._path} is the buffer of {name or 'something else'}")
+
+    def _mend(self, head: bytes | None, whole: list[Batch]) -> None:
         """Keep the damaged file under another name, leave what is whole in this one, and say so."""
         kept = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
-        self._file.seek(0)
-        with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
-            shutil.copyfileobj(self._file, copy)
-            copy.flush()
-            os.fsync(copy.fileno())
-        self._file.seek(0)
-        self._file.truncate()
-        self.add(whole)
+        fresh = self._path.with_name(f"{self._path.name}.mending")
+        log, kept_log = (path.with_name(f"{path.name}-wal") for path in (self._path, kept))
+        shutil.copy(self._path, kept)
+        if log.exists() and log.stat().st_size:
+            shutil.copy(log, kept_log)
+        fresh.unlink(missing_ok=True)
+        mended = _connect(fresh)
+        _write(mended, [] if head is None else [(MODEL, head)])
+        _write(mended, enumerate((batch.request.SerializeToString() for batch in whole), MODEL + 1))
+        mended.close()
+        self._base.close()
+        log.unlink(missing_ok=True)
+        fresh.replace(self._path)
         raise invalid(
             "path",
             f"{self._path} was damaged: {len(whole)} batches with {sum(batch.rows for batch in whole)} rows are whole "
             f"and stay in it; the file as it was, with what is not, is kept as {kept}. Open it again to go on",
         )
 
-    def _next(self, message: Message) -> bool:
-        """Read a message; False when there is none, or none that is whole."""
-        head = self._file.read(HEAD.size)
-        if len(head) < HEAD.size:
-            return False
-        length, checksum = HEAD.unpack(head)
-        if not length or length > os.fstat(self._file.fileno()).st_size - self._file.tell():
-            return False
-        data = self._file.read(length)
-        if zlib.crc32(data) != checksum:
-            return False
-        try:
-            message.ParseFromString(data)
-        except DecodeError:
-            return False
-        return True
-
-    def _check_model(self, name: str) -> None:
-        if name != self._name:
-            raise invalid("path", f"{self._path} is the buffer of {name or 'something else'}")
-
     def begin(self, specification: model_pb2.Specification) -> None:
-        """Write down what rows are of, unless batches stand there that were."""
-        if not self.batches and specification != self.specification:
-            self._start = 0
-            self._file.seek(0)
-            self._file.truncate()
+        """Take rows of a model with this specification; if batches wait, the file keeps the one they were made for."""
+        if self.specification is None or (not self.batches and specification != self.specification):
+            self._is_begun = False
         super().begin(specification)
 
     def add(self, batches: list[Batch]) -> None:
         """Write batches to the disk, then put them behind the others."""
-        before = self._file.tell()
+        messages: list[Message] = [batch.request for batch in batches]
+        numbered = list(enumerate(messages, self._last + 1))
+        if not self._is_begun:
+            numbered.append((MODEL, model_pb2.Model(name=self._name, specification=self.specification)))
         try:
-            if not before:
-                self._file.write(
-                    MAGIC + _framed(model_pb2.Model(name=self._name, specification=self.specification))
-                )
-                self._start = self._file.tell()
-            for batch in batches:
-                self._file.write(_framed(batch.request))
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            self._start = self._start if before else 0
-            self._file.seek(before)
-            self._file.truncate()
-            raise BufferFull(f"path: cannot write to {self._path}: {error.strerror}") from None
+            _write(self._base, ((number, message.SerializeToString()) for number, message in numbered))
+        except sqlite3.Error as error:
+            raise BufferFull(f"path: cannot write to {self._path}: {error}") from None
+        self._is_begun = True
+        self._last += len(batches)
         super().add(batches)
 
     def drop(self, count: int) -> None:
-        """Forget the first `count`; with the last one the file has none."""
+        """Forget the first `count`; with the last one the file gives its space back."""
         super().drop(count)
-        if not self.batches:
-            self._file.seek(self._start)
-            self._file.truncate()
+        gone = self._last - len(self.batches)
+        try:
+            self._base.execute("PRAGMA synchronous = NORMAL")
+            self._base.execute("DELETE FROM messages WHERE number BETWEEN ? AND ?", (MODEL + 1, gone))
+            if not self.batches:
+                self._base.executescript("PRAGMA incremental_vacuum")
+        except sqlite3.Error:
+            return  # the disk is full: the next `drop` removes these too, and if none comes, they are sent again
 
     def close(self) -> None:
-        """Close the file, and remove it when nothing waits."""
-        self._file.close()
+        """Close the file, and remove it if nothing waits."""
+        self._base.close()
         if not self.batches:
             self._path.unlink(missing_ok=True)
 
 
-def _framed(message: Message) -> bytes:
-    data = message.SerializeToString()
-    return HEAD.pack(len(data), zlib.crc32(data)) + data
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open the file, made if it is not there, and keep every other process out until it is closed."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        pass  # and it is not opened here: to close it would give up locks that this process holds on it
+    except OSError as error:
+        raise invalid("path", f"cannot open {path}: {error.strerror}") from None
+    try:
+        base = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise invalid("path", f"cannot open {path}: {error}") from None
+    try:
+        _prepare(base, path)
+    except sqlite3.Error as error:
+        base.close()
+        raise _refused(error, path) from None
+    except BaseException:
+        base.close()
+        raise
+    return base
+
+
+def _prepare(base: sqlite3.Connection, path: Path) -> None:
+    base.execute("PRAGMA locking_mode = EXCLUSIVE")
+    application = base.execute("PRAGMA application_id").fetchone()[0]
+    if path.stat().st_size == 0:
+        base.executescript(SCHEMA)
+    elif application != APPLICATION:
+        raise invalid("path", f"{path} is no buffer of quercus, and is left as it is: name another file")
+    base.execute("BEGIN EXCLUSIVE").execute("COMMIT")  # the lock stays until the file is closed
+    base.execute("PRAGMA journal_mode = WAL")
+
+
+def _refused(error: sqlite3.Error, path: Path) -> InvalidArgument:
+    """Return why a file cannot be opened, in words."""
+    if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+        return invalid("path", f"{path} is the buffer of another process")
+    if error.sqlite_errorcode == sqlite3.SQLITE_CORRUPT:
+        return invalid(
+            "path",
+            f"{path} is damaged, and is left as it is ({error}): name another file; `sqlite3 {path} .recover` prints "
+            "what is whole",
+        )
+    if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
+        return invalid("path", f"cannot open {path}: {error}")
+    with path.open("rb") as file:
+        is_earlier = file.read(len(EARLIER)) == EARLIER
+    if is_earlier:
+        return invalid(
+            "path",
+            f"{path} is a buffer of an earlier version of quercus, and is left as it is: let that version send its "
+            "rows, or name another file",
+        )
+    return invalid("path", f"{path} is no buffer of quercus, and is left as it is: name another file")
+
+
+def _write(base: sqlite3.Connection, messages: Iterable[tuple[int, bytes]]) -> None:
+    """Write messages by number, all or none; they are on the disk when this returns."""
+    base.execute("PRAGMA synchronous = FULL")
+    base.execute("BEGIN")
+    try:
+        base.executemany(
+            "INSERT OR REPLACE INTO messages VALUES (?, ?, ?)",
+            ((number, message, zlib.crc32(message)) for number, message in messages),
+        )
+        base.execute("COMMIT")
+    except BaseException:
+        if base.in_transaction:
+            base.execute("ROLLBACK")
+        raise
+
+
+def _batch(message: bytes) -> Batch:
+    request = instance_pb2.PushInstancesRequest.FromString(message)
+    return Batch(request, rows=_rows(request))
 
 
 def _rows(request: instance_pb2.PushInstancesRequest) -> int:

@@ -21,15 +21,15 @@ model that it was made for, and is refused.
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What an answer must have: see `Client.classify`."""
+class ClassifyOptions:
+    """The options of a classification; see `Client.classify`."""
 
     min_sequence: int = 0
     paths: bool = False
     masses: bool = False
 
 
-class Form:
+class RowFormat:
     """How rows of a model travel.
 
     Parameters
@@ -45,7 +45,7 @@ class Form:
         self._size = transport.classify_rows(len(specification.attributes), len(self.classes))
 
     def requests(
-        self, model: str, rows: Iterable[Row] | Any, wanted: Wanted
+        self, model: str, rows: Iterable[Row] | Any, wanted: ClassifyOptions
     ) -> Iterator[classify_pb2.ClassifyRequest]:
         """Yield as few requests as the message limit allows."""
         size = transport.mass_rows(self._size, len(self.classes)) if wanted.masses else self._size
@@ -65,7 +65,7 @@ class Form:
         return convert.classifications(answers, want_paths)
 
 
-class Forms:
+class RowFormats:
     """The forms of the models used lately.
 
     Parameters
@@ -76,16 +76,16 @@ class Forms:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: dict[str, tuple[float, Form]] = {}
+        self._known: dict[str, tuple[float, RowFormat]] = {}
 
-    def fresh(self, model: str) -> Form | None:
+    def fresh(self, model: str) -> RowFormat | None:
         """Return the form if it was learned less than ``FRESH_S`` ago."""
         learned, form = self._known.get(model, (float("-inf"), None))
         return form if self._clock() - learned < FRESH_S else None
 
-    def learn(self, model: str, specification: Specification, uid: str = "") -> Form:
+    def learn(self, model: str, specification: Specification, uid: str = "") -> RowFormat:
         """Remember and return the form."""
-        form = Form(specification, uid)
+        form = RowFormat(specification, uid)
         self._known[model] = (self._clock(), form)
         return form
 

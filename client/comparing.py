@@ -31,7 +31,7 @@ def same_model(found: Model, given: Specification) -> Model:
 
 
 def differences(found: Specification, given: Specification) -> list[str]:
-    """What differs, in words."""
+    """The differences, in words."""
     told = [
         f"{name} {_text(getattr(found, name))}, given {_text(getattr(given, name))}"
         for name in _PLAIN

@@ -1,4 +1,4 @@
-"""What can go wrong, as one small hierarchy: every exception of a call is a :class:`QuercusError`.
+"""One small hierarchy of errors: every exception of a call is a :class:`QuercusError`.
 
 Attributes and prunings check themselves when they are made. They raise `quercus.belief.errors.InvalidInput`, which is a
 ``ValueError`` as :class:`InvalidArgument` is.

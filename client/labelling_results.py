@@ -1,4 +1,4 @@
-"""What the client takes and gives about labellers: policies, filters, statistics, the history of queries."""
+"""Values about labellers: policies, filters, statistics, the history of queries."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class LabellingPolicy:
 
 @dataclass(frozen=True)
 class Labeller:
-    """What a labeller did for a model.
+    """The counts of a labeller for a model.
 
     ``agreement``: chance that this labeller and another who answered the same query bet on the same class;
     ``reliability``: estimated from that (Dawid & Skene 1979). Both are ``None`` where no query was shared.

@@ -22,7 +22,7 @@ from quercus.proto.v1 import values_pb2
 
 @runtime_checkable
 class MassLike(Protocol):
-    """What a mass function object must offer."""
+    """The interface of a mass function object."""
 
     @property
     def focal(self) -> Sequence[tuple[int, float]]:

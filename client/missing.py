@@ -1,4 +1,4 @@
-"""What counts as a missing value."""
+"""The test of a missing value."""
 
 from __future__ import annotations
 

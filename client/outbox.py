@@ -25,9 +25,9 @@ from quercus.client.errors import (
     Unavailable,
     invalid,
 )
-from quercus.client.pushline import PushLine
 from quercus.client.results import Specification
 from quercus.client.rows import Row, chunks
+from quercus.client.sync.push_line import PushLine
 
 if TYPE_CHECKING:
     from quercus.client.client import Client
@@ -146,7 +146,7 @@ class Outbox:
                 raise self._failure
             if self._closing:
                 raise invalid("outbox", "is closed")
-            wanted = sum(batch.request.ByteSize() + buffers.HEAD.size for batch in batches)
+            wanted = sum(batch.request.ByteSize() for batch in batches)
             if self._store.size + wanted > self._max_bytes:
                 raise BufferFull(
                     f"max_bytes: {self._store.size:,} bytes wait for {self._client.address} already, {wanted:,} more "
@@ -229,7 +229,7 @@ class Outbox:
     def _send_some(self) -> None:
         """One stream, for as long as there is something to send."""
         client = self._client
-        ledger = pushing.Ledger(pushing.WINDOW_BATCHES, None, outage_s=0.0)
+        ledger = pushing.PushState(pushing.WINDOW_BATCHES, None, outage_s=0.0)
         sent: deque[pushing.Batch] = deque()
         with PushLine(client.push_stub, ledger, client.address, client.timeout_s) as line:
             while True:

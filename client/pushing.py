@@ -1,6 +1,6 @@
-"""What a push is, apart from how its bytes travel: batches, the window, acknowledgements, retries.
+"""The parts of a push, apart from its transport: batches, the window, acknowledgements, retries.
 
-Both clients drive the same two objects: :class:`Batcher` makes the messages, :class:`Ledger` knows which of
+Both clients drive the same two objects: :class:`Batcher` makes the messages, :class:`PushState` knows which of
 them are acknowledged. A batch keeps its id when it is sent again, so a broken connection stores nothing
 twice.
 """
@@ -55,7 +55,7 @@ class Batcher:
     specification
         Of the model; renewed by :meth:`renew` when rows bring nominal values that it does not list.
     labels, ids
-        As in :meth:`Client.push`: one a row, taken as the rows are.
+        As in :meth:`Client.push`: one per row, taken as the rows are.
     batch_rows
         Rows of a batch that is not the last.
     uid
@@ -159,7 +159,7 @@ def _by_class(frame: Any, classes: Sequence[str]) -> Floats:
 
 def _many(given: Any, name: str) -> Iterator[Any]:
     if isinstance(given, str | bytes | Mapping):
-        raise invalid(name, f"expected one a row, got one {type(given).__name__}; put it into a list")
+        raise invalid(name, f"expected one per row, got one {type(given).__name__}; put it into a list")
     return iter(given)
 
 
@@ -177,7 +177,7 @@ def _take(source: Any, chunk: Chunk, name: str) -> list[Any]:
     return taken
 
 
-class Ledger:
+class PushState:
     """Which batches are on their way or acknowledged, and whether a broken stream is worth another try."""
 
     def __init__(self, window: int, on_progress: Progress | None, outage_s: float = OUTAGE_S) -> None:
@@ -191,7 +191,7 @@ class Ledger:
 
     @property
     def report(self) -> PushReport:
-        """What is acknowledged so far."""
+        """The report of what is acknowledged so far."""
         return self._report
 
     @property

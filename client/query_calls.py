@@ -1,4 +1,4 @@
-"""What both clients send about queries and labellers, and how they read what comes back."""
+"""The calls of both clients about queries and labellers: requests, and how to read the responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ How = query_pb2.ReturnQueryRequest.How
 
 
 @dataclass(frozen=True)
-class Ask(Generic[T]):
+class CallSpec(Generic[T]):
     """A call of QueryService: the method, what is sent, how the answer is read."""
 
     method: str
@@ -29,7 +29,7 @@ class Ask(Generic[T]):
 
 def lease(  # noqa: PLR0917 - the fields of one message
     model: str, labeller: str, lease_s: float, wait_s: float, min_sequence: int, wanted: Filter | None
-) -> Ask[Lease]:
+) -> CallSpec[Lease]:
     """Lease one query."""
     request = query_pb2.LeaseQueriesRequest(
         model=convert.model_resource(model),
@@ -42,12 +42,12 @@ def lease(  # noqa: PLR0917 - the fields of one message
         if wanted is None
         else query_pb2.QueryFilter(classes=wanted.classes, values=wanted.values, tags=wanted.tags),
     )
-    return Ask("LeaseQueries", request, convert.lease)
+    return CallSpec("LeaseQueries", request, convert.lease)
 
 
 def answer(
     query: Query, label: LabelLike, reliability: float | None, comment: str, took_s: float | None
-) -> Ask[AnswerReport]:
+) -> CallSpec[AnswerReport]:
     """Answer a query."""
     request = query_pb2.AnswerQueryRequest(
         name=query.name,
@@ -57,27 +57,27 @@ def answer(
         comment=comment,
         took=None if took_s is None else duration(took_s, "took_s"),
     )
-    return Ask("AnswerQuery", request, convert.answer_report)
+    return CallSpec("AnswerQuery", request, convert.answer_report)
 
 
-def refuse(query: Query, comment: str) -> Ask[AnswerReport]:
+def refuse(query: Query, comment: str) -> CallSpec[AnswerReport]:
     """Say that nobody can tell."""
     request = query_pb2.RefuseQueryRequest(name=query.name, lease_token=query.lease_token, comment=comment)
-    return Ask("RefuseQuery", request, convert.answer_report)
+    return CallSpec("RefuseQuery", request, convert.answer_report)
 
 
-def extend(query: Query, lease_s: float) -> Ask[None]:
+def extend(query: Query, lease_s: float) -> CallSpec[None]:
     """Hold a query for longer."""
     length = duration(lease_s, "lease_s")
     request = query_pb2.ExtendLeaseRequest(
         name=query.name, lease_token=query.lease_token, lease_duration=length
     )
-    return Ask("ExtendLease", request, _nothing)
+    return CallSpec("ExtendLease", request, _nothing)
 
 
 def give_back(
     query: Query, how: How.ValueType = How.HOW_UNSPECIFIED, delay_s: float | None = None, comment: str = ""
-) -> Ask[None]:
+) -> CallSpec[None]:
     """Give a query back."""
     request = query_pb2.ReturnQueryRequest(
         name=query.name,
@@ -86,18 +86,18 @@ def give_back(
         delay=None if delay_s is None else duration(delay_s, "delay_s"),
         comment=comment,
     )
-    return Ask("ReturnQuery", request, _nothing)
+    return CallSpec("ReturnQuery", request, _nothing)
 
 
-def end_lease(name: str, labeller: str, comment: str) -> Ask[None]:
+def end_lease(name: str, labeller: str, comment: str) -> CallSpec[None]:
     """End the lease of a query, as an operator."""
     request = query_pb2.ReleaseLeaseRequest(name=name, labeller=labeller, comment=comment)
-    return Ask("ReleaseLease", request, _nothing)
+    return CallSpec("ReleaseLease", request, _nothing)
 
 
 def correct(
     query: Query, label: LabelLike, labeller: str | None, reliability: float | None, comment: str
-) -> Ask[AnswerReport]:
+) -> CallSpec[AnswerReport]:
     """Put another answer in the place of one's own."""
     request = query_pb2.CorrectAnswerRequest(
         name=query.name,
@@ -106,15 +106,15 @@ def correct(
         reliability=reliability,
         comment=comment,
     )
-    return Ask("CorrectAnswer", request, convert.answer_report)
+    return CallSpec("CorrectAnswer", request, convert.answer_report)
 
 
-def undo(query: Query, labeller: str | None, comment: str) -> Ask[AnswerReport]:
+def undo(query: Query, labeller: str | None, comment: str) -> CallSpec[AnswerReport]:
     """Take an answer or a refusal back."""
     request = query_pb2.UndoAnswerRequest(
         name=query.name, labeller=labeller or query.labeller, comment=comment
     )
-    return Ask("UndoAnswer", request, convert.answer_report)
+    return CallSpec("UndoAnswer", request, convert.answer_report)
 
 
 def list_queries(model: str, wanted: Iterable[str]) -> query_pb2.ListQueriesRequest:
@@ -130,19 +130,19 @@ def history(model: str, number: int | None) -> query_pb2.ListQueryHistoryRequest
     return query_pb2.ListQueryHistoryRequest(name=name, page_size=1000)
 
 
-def labellers(model: str) -> Ask[list[Labeller]]:
+def labellers(model: str) -> CallSpec[list[Labeller]]:
     """Ask what each labeller did."""
     request = query_pb2.ListLabellersRequest(model=convert.model_resource(model))
-    return Ask("ListLabellers", request, lambda found: [_labeller(each) for each in found.labellers])
+    return CallSpec("ListLabellers", request, lambda found: [_labeller(each) for each in found.labellers])
 
 
-def policy(model: str) -> Ask[LabellingPolicy]:
+def policy(model: str) -> CallSpec[LabellingPolicy]:
     """Ask how a model is labelled."""
     request = query_pb2.GetLabellingPolicyRequest(model=convert.model_resource(model))
-    return Ask("GetLabellingPolicy", request, _policy)
+    return CallSpec("GetLabellingPolicy", request, _policy)
 
 
-def set_policy(model: str, new: LabellingPolicy) -> Ask[LabellingPolicy]:
+def set_policy(model: str, new: LabellingPolicy) -> CallSpec[LabellingPolicy]:
     """Change how a model is labelled."""
     try:
         message = query_pb2.LabellingPolicy(
@@ -162,7 +162,7 @@ def set_policy(model: str, new: LabellingPolicy) -> Ask[LabellingPolicy]:
     except (TypeError, OverflowError) as error:
         raise invalid("policy", str(error)) from None
     request = query_pb2.UpdateLabellingPolicyRequest(model=convert.model_resource(model), policy=message)
-    return Ask("UpdateLabellingPolicy", request, _policy)
+    return CallSpec("UpdateLabellingPolicy", request, _policy)
 
 
 def step(message: query_pb2.QueryStep) -> QueryStep:

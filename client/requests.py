@@ -1,4 +1,4 @@
-"""What both clients send for queries and models, and how long they wait for a query."""
+"""The requests of both clients for queries and models, and how long they wait for a query."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def duration(seconds: float, field: str) -> Duration:
 
 
 def update(model: str, changes: Mapping[str, Change]) -> model_pb2.UpdateModelRequest:
-    """What UpdateModel takes: the fields named and nothing else."""
+    """Return the request of UpdateModel: the named fields and nothing else."""
     for name in changes:
         if name not in CHANGEABLE:
             raise invalid(name, f"cannot be changed; what can is {', '.join(CHANGEABLE)}")
@@ -98,7 +98,7 @@ def is_spent(model: Model) -> bool:
     return model.queries_answered >= model.budget
 
 
-class Patience:
+class WaitPolicy:
     """How long to go on asking for queries when there are none.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What a client shows to a server, and what it asks a server to show: tokens and certificates."""
+"""Tokens and certificates of a client, and the authority that it trusts."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Security:
         channel: grpc.Channel = self._open(address, grpc.insecure_channel, grpc.secure_channel)
         return channel
 
-    def aio_channel(self, address: str) -> aio.Channel:
+    def async_channel(self, address: str) -> aio.Channel:
         """An asyncio channel."""
         channel: aio.Channel = self._open(address, aio.insecure_channel, aio.secure_channel)
         return channel

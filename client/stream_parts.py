@@ -1,4 +1,4 @@
-"""What travels on a stream of queries, for both clients."""
+"""Messages on a stream of queries, for both clients."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from quercus.client import convert
 from quercus.client.errors import QuercusError, Unavailable, from_code
 from quercus.client.labelling_results import ANY, Filter
-from quercus.client.query_calls import Ask
+from quercus.client.query_calls import CallSpec
 from quercus.client.requests import duration
 from quercus.client.results import Query
-from quercus.client.transport import Sequences, Trial, is_beyond
+from quercus.client.transport import CallAttempts, SeenSequences, is_beyond
 from quercus.proto.v1 import query_pb2
 
 Request = query_pb2.StreamQueriesRequest
@@ -21,7 +21,7 @@ _PARTS = {"AnswerQuery": "answer", "RefuseQuery": "refusal", "ReturnQuery": "ret
 
 
 @dataclass(frozen=True)
-class Terms:
+class StreamOptions:
     """Whose queries, for whom, for how long, how many at once, and which."""
 
     model: str
@@ -49,7 +49,7 @@ class Awaited(Protocol):
         """Give it an exception."""
 
 
-def first(terms: Terms, min_sequence: int) -> Request:
+def first(terms: StreamOptions, min_sequence: int) -> Request:
     """Return the message that opens a stream."""
     wanted = terms.only
     return Request(
@@ -64,7 +64,7 @@ def first(terms: Terms, min_sequence: int) -> Request:
     )
 
 
-def resume_s(error: QuercusError, trial: Trial, sequences: Sequences, model: str) -> float | None:
+def resume_s(error: QuercusError, trial: CallAttempts, sequences: SeenSequences, model: str) -> float | None:
     """After how many seconds a stream that broke is worth opening anew; None: it is not."""
     if is_beyond(error) and sequences.newest(model):  # what was seen was of a model that is gone
         sequences.forget(model)
@@ -77,7 +77,7 @@ def heartbeat() -> Request:
     return Request(heartbeat=True)
 
 
-def part(ask: Ask[Any]) -> Request:
+def part(ask: CallSpec[Any]) -> Request:
     """Return the message that says on a stream what a call of its own would say."""
     return Request(**{_PARTS[ask.method]: ask.request})
 

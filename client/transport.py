@@ -169,12 +169,12 @@ class Outage:
         """The server answered."""
         self.reached, self._is_told = True, False
 
-    def trial(self) -> Trial:
-        """What one call may try."""
-        return Trial(self)
+    def trial(self) -> CallAttempts:
+        """The attempts of one call."""
+        return CallAttempts(self)
 
 
-class Trial:
+class CallAttempts:
     """The attempts of one call."""
 
     def __init__(self, outage: Outage) -> None:
@@ -217,7 +217,7 @@ def is_beyond(error: QuercusError) -> bool:
     return isinstance(error, FailedPrecondition) and any(v.field == "min_sequence" for v in error.violations)
 
 
-class Sequences:
+class SeenSequences:
     """The newest sequence number this client saw of each model: what "read your own writes" stands on.
 
     A number is of the model with a uid. Another model of the same name starts at 1 again, so its uid takes the number's

@@ -134,7 +134,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class TreeUpdate:
-    """What :meth:`Client.watch` yields: a tree, and how far the log was when it was sent."""
+    """An update from :meth:`Client.watch`: a tree, and how far the log was when it was sent."""
 
     tree: Tree
     committed_sequence: int
@@ -146,7 +146,7 @@ class TreeUpdate:
 
 
 class Watched:
-    """What was seen of the model that is watched: a watch may go on after an outage, but with no other model.
+    """The state of a watch: it may go on after an outage, but with no other model.
 
     Parameters
     ----------

@@ -67,6 +67,6 @@ def explain(details: str, address: str) -> str:
 
 
 def _detail(details: str) -> str:
-    """What OpenSSL says, without where in it."""
+    """The reason that OpenSSL gives, without its place in the source."""
     said = details.removesuffix(": OK").rpartition("OPENSSL_internal:")[2] or details
     return said.replace("_", " ").lower()[:200]

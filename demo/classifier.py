@@ -1,6 +1,6 @@
 """A client that classifies the held-out rows over and over, and notes how right each tree version is.
 
-Prints a line of JSON (:class:`Reading`) for each new version, and a few a second. The line ``finish`` on its
+Prints a line of JSON (:class:`ClassifierState`) for each new version, and a few a second. The line ``finish`` on its
 standard input makes it wait for the tree of the whole log, classify once more and end; so does the demo's end,
 at once.
 """
@@ -26,8 +26,8 @@ TELL_S = 0.25
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What the classifier knows.
+class ClassifierState:
+    """The state of the classifier.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Reading:
     final: bool = False
 
 
-class Classifier:
+class DemoClassifier:
     """Classifies one set of rows and keeps the books.
 
     Parameters
@@ -67,9 +67,9 @@ class Classifier:
         self._truth = [row.pop("class") for row in table]
         self._rows = [numbers(row) for row in table]
         self._times_ms: list[float] = []
-        self._last: Reading | None = None
+        self._last: ClassifierState | None = None
 
-    def classify(self, min_sequence: int = 0, final: bool = False) -> tuple[Reading, bool]:
+    def classify(self, min_sequence: int = 0, final: bool = False) -> tuple[ClassifierState, bool]:
         """Classify all rows once; also tells whether the version is new."""
         started = time.perf_counter()
         answer = self._client.classify(self._model, self._rows, min_sequence=min_sequence)
@@ -80,7 +80,7 @@ class Classifier:
         else:
             rows, answers = self._last.rows, self._last.answers
         right = sum(map(str.__eq__, answer.labels, self._truth))
-        self._last = Reading(
+        self._last = ClassifierState(
             version=answer.version,
             as_of=answer.as_of,
             answers=answers,
@@ -103,7 +103,7 @@ class Classifier:
 
 def run(client: Client, model: str, file: Path, finish: threading.Event) -> None:
     """Classify until ``finish``, then once more by the tree of the whole log."""
-    classifier = Classifier(client, model, file)
+    classifier = DemoClassifier(client, model, file)
     told = -TELL_S
     while not finish.wait(EVERY_S):
         reading, new = classifier.classify()
@@ -114,7 +114,7 @@ def run(client: Client, model: str, file: Path, finish: threading.Event) -> None
     _tell(classifier.classify(grown.sequence_grown, final=True)[0])
 
 
-def _tell(reading: Reading) -> None:
+def _tell(reading: ClassifierState) -> None:
     print(json.dumps(asdict(reading)), flush=True)
 
 

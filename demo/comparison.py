@@ -1,7 +1,7 @@
 """The same number of labels spent at random, offline: on the same split in several orders, and on other splits.
 
 Prints ``{"compiled": 7, "steps": 11}`` while the numerical kernels are compiled and ``{"ready": true}`` once they are,
-then a line of JSON (:class:`Draw`) for each
+then a line of JSON (:class:`RandomDraw`) for each
 order of the rows, then one (:class:`OtherSplit`) for each other split. The learner, its bins and its settings are
 the service's; only who is asked differs.
 """
@@ -37,7 +37,7 @@ NICE = 5
 
 
 @dataclass(frozen=True)
-class Draw:
+class RandomDraw:
     """Held-out accuracy after 0, 1, 2, ... answers about rows drawn at random by ``seed``."""
 
     seed: int
@@ -54,7 +54,7 @@ class OtherSplit:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class DemoProblem:
     """The split as the trees see it.
 
     Attributes
@@ -101,7 +101,7 @@ class Problem:
         return float(np.mean(tree.klass[tree.route(self.holdout)] == self.holdout_targets))
 
 
-def load(folder: Path, alpha: float) -> Problem:
+def load(folder: Path, alpha: float) -> DemoProblem:
     """Return the split that lies in ``folder``, encoded as the service encodes it."""
     training, truth, holdout = (read_table(folder / name) for name in (TRAINING, TRUTH, HOLDOUT))
     for row in training:
@@ -112,7 +112,7 @@ def load(folder: Path, alpha: float) -> Problem:
     values = _values(training)
     edges = edges_in_force(specification, values)
     encoder = Encoder(attributes, edges)
-    return Problem(
+    return DemoProblem(
         codes=encoder.codes(values),
         targets=np.array([CLASSES.index(row["class"]) for row in truth]),
         holdout=encoder.codes(_values(holdout)),
@@ -123,10 +123,10 @@ def load(folder: Path, alpha: float) -> Problem:
     )
 
 
-def draw(problem: Problem, seed: int, budget: int) -> Draw:
+def draw(problem: DemoProblem, seed: int, budget: int) -> RandomDraw:
     """Spend ``budget`` labels in a random order, and measure after each."""
     order = np.random.default_rng(seed).permutation(len(problem.targets))
-    return Draw(seed, tuple(problem.accuracy(order[:k]) for k in range(budget + 1)))
+    return RandomDraw(seed, tuple(problem.accuracy(order[:k]) for k in range(budget + 1)))
 
 
 def other_split(seed: int, alpha: float, budget: int, orders: int) -> OtherSplit:

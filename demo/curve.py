@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from quercus.client.results import Floats
-from quercus.demo.classifier import Reading
+from quercus.demo.classifier import ClassifierState
 from quercus.demo.tables import write_table
 
 SAME = 0.02
@@ -23,7 +23,7 @@ BLUE, GREY = "#0072B2", "#777777"
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """What is compared.
+    """The curves that are compared.
 
     Attributes
     ----------
@@ -39,7 +39,9 @@ class Curves:
     chance: float
 
     @classmethod
-    def of(cls, readings: Sequence[Reading], random: Sequence[Sequence[float]], chance: float) -> Curves:
+    def of(
+        cls, readings: Sequence[ClassifierState], random: Sequence[Sequence[float]], chance: float
+    ) -> Curves:
         """Keep the newest tree at each number of answers."""
         newest = {reading.answers: reading.accuracy for reading in readings}
         answers = tuple(sorted(newest))

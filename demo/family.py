@@ -30,7 +30,7 @@ class DemoFailure(Exception):  # noqa: N818  (how a demo ends)
     """Something went wrong; the text says what, and where its log is."""
 
 
-class Member:
+class ManagedProcess:
     """One process; its output, line by line, goes to a log and to a listener.
 
     Parameters
@@ -121,7 +121,7 @@ class Member:
         return DemoFailure(f"{self.name} {what}; its log, {self.log}, ends:{tail}")
 
 
-class Family:
+class ProcessGroup:
     """All processes of a demo; leaving the block ends those that still run.
 
     Parameters
@@ -131,7 +131,7 @@ class Family:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._members: list[Member] = []
+        self._members: list[ManagedProcess] = []
         self._changed = threading.Event()
 
     def __enter__(self) -> Self:
@@ -154,10 +154,12 @@ class Family:
 
     def start(
         self, name: str, *arguments: str, listener: Listener = lambda _: None, may_end: bool = True
-    ) -> Member:
+    ) -> ManagedProcess:
         """Start ``python -m ARGUMENTS``."""
         log = self._folder / f"{name}.log"
-        member = Member(name, arguments, log, listener=listener, changed=self._changed, may_end=may_end)
+        member = ManagedProcess(
+            name, arguments, log, listener=listener, changed=self._changed, may_end=may_end
+        )
         self._members.append(member)
         return member
 
@@ -183,7 +185,7 @@ class Family:
         self._changed.clear()
         return False
 
-    def end(self, member: Member, until: float) -> None:
+    def end(self, member: ManagedProcess, until: float) -> None:
         """Ask one process to end and wait for it, up to ``until`` (of ``time.monotonic``).
 
         Raises

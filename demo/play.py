@@ -15,9 +15,9 @@ from quercus.client.errors import QuercusError
 from quercus.client.results import Model, Specification
 from quercus.client.treeview import Tree
 from quercus.demo import data, tables
-from quercus.demo.classifier import Reading
-from quercus.demo.family import LAST_WORDS_S, DemoFailure, Family, Member
-from quercus.demo.screen import Scene, Screen
+from quercus.demo.classifier import ClassifierState
+from quercus.demo.family import LAST_WORDS_S, DemoFailure, ManagedProcess, ProcessGroup
+from quercus.demo.screen import DemoState, Screen
 from quercus.specification import parameters
 from quercus.specification.attributes import Numeric
 
@@ -62,7 +62,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it.
+    """The outcome of a run.
 
     Attributes
     ----------
@@ -78,23 +78,23 @@ class Outcome:
     tree: Tree
     text: str
     svg: str
-    readings: tuple[Reading, ...]
+    readings: tuple[ClassifierState, ...]
     random: tuple[tuple[float, ...], ...]
     other_splits: tuple[tuple[float, float], ...]
     answered: dict[str, int]
 
 
 @dataclass
-class _Heard:
-    """What the processes said; filled in by the threads that read them."""
+class _ProcessOutput:
+    """The output of the processes; filled in by the threads that read them."""
 
     address: str = ""
     compiled: str = ""
     kernels_ready: bool = False
     random: list[tuple[float, ...]] = field(default_factory=list)
     other_splits: list[tuple[float, float]] = field(default_factory=list)
-    readings: list[Reading] = field(default_factory=list)
-    versions: list[Reading] = field(default_factory=list)
+    readings: list[ClassifierState] = field(default_factory=list)
+    versions: list[ClassifierState] = field(default_factory=list)
     pushed: dict[str, Any] = field(default_factory=dict)
 
     def server(self, line: str) -> None:
@@ -115,7 +115,7 @@ class _Heard:
         said = _json(line)
         if not said:
             return
-        reading = Reading(**said)
+        reading = ClassifierState(**said)
         if not self.versions or self.versions[-1].version != reading.version:
             self.versions.append(reading)
         self.readings.append(reading)
@@ -124,7 +124,7 @@ class _Heard:
         self.pushed = _json(line) or self.pushed
 
 
-class Play:
+class DemoRun:
     """One run of the demo.
 
     Parameters
@@ -134,12 +134,12 @@ class Play:
     family : runs the processes.
     """
 
-    def __init__(self, settings: Settings, screen: Screen, family: Family) -> None:
+    def __init__(self, settings: Settings, screen: Screen, family: ProcessGroup) -> None:
         self._settings, self._screen, self._family = settings, screen, family
-        self._heard = _Heard()
+        self._heard = _ProcessOutput()
         self._until = time.monotonic() + settings.timeout_s
         self._split = data.make(settings.seed)
-        self._labellers: list[Member] = []
+        self._labellers: list[ManagedProcess] = []
 
     def run(self) -> Outcome:
         """Play it to the end.
@@ -191,7 +191,7 @@ class Play:
                 shown.append(heard.compiled)
                 self._screen.wait(f"compiling numerical kernels, once on this machine: {shown[-1]} done")
 
-    def _start_server(self) -> Member:
+    def _start_server(self) -> ManagedProcess:
         server = self._family.start(
             "server", f"{_PARTS}.child", "serve", "--port", "0", "--store", str(self._settings.folder / STORE),
             listener=self._heard.server, may_end=False,
@@ -233,17 +233,17 @@ class Play:
         self._wait(lambda: classifier.code == 0)
         self._screen.show(self._scene(client, time.monotonic() - started), last=True)
 
-    def _start_labeller(self, name: str, factor: float) -> Member:
+    def _start_labeller(self, name: str, factor: float) -> ManagedProcess:
         return self._family.start(
             name, f"{_PARTS}.child", "label", MODEL, "--server", self._heard.address, "--labeller", name,
             "--truth", str(self._settings.folder / tables.TRUTH), "--id-column", "id", "--class", "class",
             "--delay-s", str(factor * self._settings.labeller_delay_s), "--idle-s", str(IDLE_S),
         )  # fmt: skip
 
-    def _scene(self, client: Client, seconds: float) -> Scene:
+    def _scene(self, client: Client, seconds: float) -> DemoState:
         queries = list(client.list_queries(MODEL, ["leased", "answered"]))
         leased = {query.labeller: query for query in queries if query.state == "leased"}
-        return Scene(
+        return DemoState(
             seconds=seconds,
             model=client.get_model(MODEL),
             tree=client.tree(MODEL),
@@ -287,7 +287,7 @@ class Play:
         self._screen.end_live()
 
     def _check_answers(self, client: Client, model: Model) -> dict[str, int]:
-        """What was acknowledged is stored, once; and what was answered is the truth."""
+        """Check that every acknowledged row is stored once, and that every answer is the truth."""
         split, pushed = self._split, self._heard.pushed
         n = len(split.ids)
         _require(
@@ -318,7 +318,7 @@ class Play:
 
 
 def _json(line: str) -> dict[str, Any]:
-    """What a process reports; empty for a line that is for people."""
+    """Return the report in a line; empty for a line that is for people."""
     said: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
     return said
 

@@ -1,4 +1,4 @@
-"""What the demo leaves behind: the comparison and the tree, on the screen and as files."""
+"""The report of the demo: the comparison and the tree, on the screen and as files."""
 
 from __future__ import annotations
 

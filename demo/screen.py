@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: a live table at a terminal, plain lines anywhere else."""
+"""The screen of a running demo: a live table at a terminal, plain lines anywhere else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.text import Text
 from quercus.cli.common import bar
 from quercus.client.results import Model, Query
 from quercus.client.treeview import Tree
-from quercus.demo.classifier import Reading
+from quercus.demo.classifier import ClassifierState
 
 LINE_EVERY_S = 1.0
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -27,8 +27,8 @@ NAME_WIDTH, BAR_WIDTH, GAP, BARS_FROM_WIDTH = 10, 20, 2, 76
 
 
 @dataclass(frozen=True)
-class Scene:
-    """What everybody does now.
+class DemoState:
+    """The current state of every process.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Scene:
     thinking: Mapping[str, Query | None]
     answered: Mapping[str, int]
     gone_home: Collection[str]
-    readings: Sequence[Reading]
+    readings: Sequence[ClassifierState]
 
 
 class Screen:
@@ -94,7 +94,7 @@ class Screen:
         waiting.start()
         self._live = waiting
 
-    def show(self, scene: Scene, last: bool = False) -> None:
+    def show(self, scene: DemoState, last: bool = False) -> None:
         """Show the scene: at a terminal always, elsewhere when it changed and not too often."""
         if self._is_live:
             if not isinstance(self._live, Live):
@@ -118,7 +118,7 @@ class Screen:
             self._live = None
 
 
-def _line(scene: Scene) -> str:
+def _line(scene: DemoState) -> str:
     model = scene.model
     parts = [
         f"rows {model.instance_count}/{scene.rows}",
@@ -132,7 +132,7 @@ def _line(scene: Scene) -> str:
     return "  ".join(parts)
 
 
-def _drawing(scene: Scene, width: int) -> Table:
+def _drawing(scene: DemoState, width: int) -> Table:
     """Each part in a line; bars only where there is room, and text is cut rather than broken."""
     model, tree = scene.model, scene.tree
     has_bars = width >= BARS_FROM_WIDTH
@@ -163,7 +163,7 @@ def _drawing(scene: Scene, width: int) -> Table:
     return table
 
 
-def _classifier(scene: Scene, row: Callable[[str, float | None, str, str], None]) -> None:
+def _classifier(scene: DemoState, row: Callable[[str, float | None, str, str], None]) -> None:
     if not scene.readings:
         row("classifier", None, "waits for a tree", "green")
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 CLASSES = ("Barolo", "Grignolino", "Barbera")
 """The frame; scikit-learn numbers the wines in this order."""
 TRAINING, TRUTH, HOLDOUT = "wine.csv", "truth.csv", "holdout.csv"
-"""What the sensor measures, what the labellers know, what the classifier is tested on."""
+"""The rows of the sensor, the labels of the labellers, the test rows of the classifier."""
 
 
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Iterable[object]]) -> None:

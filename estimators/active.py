@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 from quercus.belief.contour import is_precise
 from quercus.belief.frame import Frame
 from quercus.estimators.base import BeliefClassifier
-from quercus.estimators.columns import Columns, distinct_names
+from quercus.estimators.columns import FittedColumns, distinct_names
 from quercus.estimators.labels import read_labels
 from quercus.estimators.pool import BATCH_SIZE, are_rows, row_numbers
 from quercus.estimators.trees import pruning_of
@@ -28,17 +28,23 @@ from quercus.specification.parameters import (
     PREDICTION_LEVEL,
     STRATEGY,
 )
-from quercus.trees.ask.query import Asked
-from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, grow
-from quercus.trees.learners.model import Learned
-from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.table import Table
-from quercus.trees.learners.weights import counted
+from quercus.trees import (
+    Answered,
+    GrowthState,
+    Learned,
+    Observed,
+    QueryPosition,
+    Refused,
+    Table,
+    TreeModel,
+    grow,
+    repeat_rows,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-NOWHERE = Asked((), None, None, ())  # of a refusal that is part of no round
+NOWHERE = QueryPosition((), None, None, ())  # of a refusal that is part of no round
 
 
 class ActiveBeliefTreeClassifier(BeliefClassifier):
@@ -113,7 +119,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
 
     def _learn(self, table: Table) -> Learned:
         names = distinct_names(self.classes_.tolist())
-        table = counted(table)
+        table = repeat_rows(table)
         specification = self._specification(table.attributes, names, len(table))
         state = grow(GrowthState.initial(specification), [Observed(table.values, table.contours)])
         return TreeModel(specification.attributes, table.size, state.flat, state.edges)
@@ -176,7 +182,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         fresh = clone(self)
         X = fresh._validated(X, reset=True)
         labels = read_labels(y, self._frame(), self.missing_label)
-        columns = Columns.of(X, self.categorical_features)
+        columns = FittedColumns.of(X, self.categorical_features)
         values, contours = columns.values(X), labels.matrix()
         check_consistent_length(values, contours)
         offset, count, allowed = 0, len(values), np.arange(len(values))
@@ -193,7 +199,10 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
             columns.attributes, distinct_names(labels.classes.tolist()), len(values)
         )
         others = np.setdiff1d(np.arange(len(values)), allowed)
-        events: list[Event] = [Observed(values, contours), *(Refused(int(row), NOWHERE) for row in others)]
+        events: list[Observed | Refused | Answered] = [
+            Observed(values, contours),
+            *(Refused(int(row), NOWHERE) for row in others),
+        ]
         last: _Last | None = getattr(self, "_last", None)
         if last is not None and last.answered(specification, values, contours):
             events.append(Answered(last.row, contours[last.row], 1.0, last.asked))
@@ -245,7 +254,7 @@ class _Last:
     specification: Specification
     row: int
     values: Floats
-    asked: Asked
+    asked: QueryPosition
 
     def answered(self, specification: Specification, values: Floats, contours: Floats) -> bool:
         """Tell whether these are the same rows, and the one that was asked about has its label now."""

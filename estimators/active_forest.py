@@ -16,10 +16,8 @@ from quercus.estimators.pool import BATCH_SIZE, are_rows, row_numbers
 from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import FOREST_LEVEL as LEVEL
-from quercus.trees.learners.table import Table
-from quercus.trees.learners.weights import repeat_rows
-from quercus.trees.memory_forest.asking import Choice, ask
-from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees import Choice, MemoryForest, Table, repeat_rows
+from quercus.trees.memory_forest.asking import ask
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

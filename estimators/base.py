@@ -1,4 +1,4 @@
-"""What the estimators have in common: columns and labels in, a learned model, its predictions out."""
+"""The common part of the estimators: columns and labels in, a learned model, its predictions out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,17 +16,23 @@ from sklearn.utils.validation import (
 )
 
 from quercus.belief.mass import MassFunction
-from quercus.estimators.columns import Columns, as_array, distinct_names, is_frame
-from quercus.estimators.labels import Labels, are_classes, read_labels
+from quercus.estimators.columns import FittedColumns, as_array, distinct_names, is_frame
+from quercus.estimators.labels import ParsedLabels, are_classes, read_labels
 from quercus.estimators.naming import named_trees
 from quercus.specification.algorithms import Algorithm
-from quercus.trees.learners.cells import Value
-from quercus.trees.learners.metrics import expected_accuracy
-from quercus.trees.learners.model import Learned, Predictions, fit
-from quercus.trees.learners.table import Table
-from quercus.trees.tree.flat import FlatTree
-from quercus.trees.tree.svg_drawing import to_svg
-from quercus.trees.tree.text_drawing import Names, to_dot, to_text
+from quercus.trees import (
+    FlatTree,
+    Learned,
+    Names,
+    Predictions,
+    Table,
+    Value,
+    expected_accuracy,
+    fit,
+    to_dot,
+    to_svg,
+    to_text,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +42,7 @@ Bools = NDArray[np.bool_]
 
 
 class Model(Protocol):
-    """What predicts."""
+    """The interface of a model that predicts."""
 
     def predict(self, values: Floats) -> Predictions:
         """Return what the model says of rows of values (n, K)."""
@@ -93,7 +99,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         labels = read_labels(y, self.classes, getattr(self, "missing_label", np.nan))
         said = labels.contours if labels.labels is None else labels.labels
         check_consistent_length(X, said)
-        self._columns = Columns.of(X, self.categorical_features)
+        self._columns = FittedColumns.of(X, self.categorical_features)
         values = self._columns.values(X)
         weights = row_weights(sample_weight, values)
         self.classes_ = labels.classes
@@ -268,7 +274,7 @@ def row_weights(sample_weight: Any, values: Floats) -> Floats | None:
     return weights
 
 
-def _table(values: Floats, columns: Columns, labels: Labels, weights: Floats | None) -> Table:
+def _table(values: Floats, columns: FittedColumns, labels: ParsedLabels, weights: Floats | None) -> Table:
     if labels.labels is None:
         return Table.of_contours(values, columns.attributes, labels.matrix(), weights)
     return Table.of_labels(values, columns.attributes, labels.labels, len(labels.classes), weights)

@@ -1,4 +1,4 @@
-"""What the columns of X are: numbers or names, by their dtype; and X as the trees take it.
+"""The columns of X: numbers or names, by their dtype; and X as the trees take it.
 
 Nominal: columns of dtype category, string or object, the latter unless all its cells are numbers. Numeric: all others.
 A missing cell (None, NaN, NA) is unknown, and so is, when predicting, a name that was not there when fitting. When
@@ -18,7 +18,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.given import is_missing
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric
 from quercus.specification.parameters import MAX_NAME_CHARS
-from quercus.trees.learners.cells import Between, Value
+from quercus.trees import Between, Value
 
 Floats = NDArray[np.float64]
 Cells = NDArray[Any]  # a column, (n,)
@@ -39,7 +39,7 @@ def as_array(X: object) -> object:
 
 
 @dataclass(frozen=True)
-class Columns:
+class FittedColumns:
     """The columns that an estimator was fitted with.
 
     Parameters
@@ -54,7 +54,7 @@ class Columns:
     codes: tuple[Mapping[Hashable, int] | None, ...]
 
     @classmethod
-    def of(cls, X: Any, nominal: object = "from_dtype") -> "Columns":
+    def of(cls, X: Any, nominal: object = "from_dtype") -> "FittedColumns":
         """Find out what the columns of `X` are.
 
         Parameters
@@ -82,7 +82,7 @@ class Columns:
         attributes = tuple(_declared(name, known) for name, known in zip(names, codes, strict=True))
         return cls(attributes, tuple(codes))
 
-    def learning(self, X: Any) -> "Columns":
+    def learning(self, X: Any) -> "FittedColumns":
         """Return the columns with the names that `X` has beside those known, which keep their places."""
         more = tuple(
             None if known is None else _with_names(known, _values(column, name))
@@ -92,7 +92,7 @@ class Columns:
             old if codes is None else _declared(old.name, codes)
             for old, codes in zip(self.attributes, more, strict=True)
         )
-        return Columns(attributes, more)
+        return FittedColumns(attributes, more)
 
     def values(self, X: Any) -> Floats:
         """Return `X` as (n, K) numbers: indices of nominal values, NaN where unknown.

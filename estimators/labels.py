@@ -1,4 +1,4 @@
-"""What y says: classes, contours, sets of classes, mass functions, or any mixture of them."""
+"""The labels in y: classes, contours, sets of classes, mass functions, or any mixture of them."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from quercus.belief.contour import check_contours
 from quercus.belief.errors import InvalidInput
-from quercus.belief.given import Reader, is_missing
+from quercus.belief.given import LabelReader, is_missing
 from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contour
 from quercus.belief.mass import MassFunction
 from quercus.estimators.columns import is_frame
@@ -21,7 +21,7 @@ UNCERTAIN = (MassFunction, Masses, Plausibilities, ClassSet, Mapping, AbstractSe
 
 
 @dataclass(frozen=True)
-class Labels:
+class ParsedLabels:
     """Labels over a frame.
 
     Parameters
@@ -52,7 +52,7 @@ def are_classes(y: Any) -> bool:
     return not any(isinstance(each, (*UNCERTAIN, list, tuple)) or is_missing(each) for each in y)
 
 
-def read_labels(y: Any, classes: Sequence[Hashable] | None = None, missing: object = np.nan) -> Labels:
+def read_labels(y: Any, classes: Sequence[Hashable] | None = None, missing: object = np.nan) -> ParsedLabels:
     """Return what `y` says.
 
     Parameters
@@ -87,12 +87,12 @@ def read_labels(y: Any, classes: Sequence[Hashable] | None = None, missing: obje
     return _of_classes(flat, classes, missing)
 
 
-def _of_contours(values: NDArray[Any], classes: Sequence[Hashable] | None) -> Labels:
+def _of_contours(values: NDArray[Any], classes: Sequence[Hashable] | None) -> ParsedLabels:
     names = np.arange(values.shape[1]) if classes is None else as_classes(classes)
-    return Labels(names, None, check_contours(values, len(names), "y"))
+    return ParsedLabels(names, None, check_contours(values, len(names), "y"))
 
 
-def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing: object) -> Labels:
+def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing: object) -> ParsedLabels:
     lost = np.array([is_missing(each) or _same(each, missing) for each in flat.tolist()], dtype=bool)
     if flat.dtype == object and not lost.all():
         flat = np.array([None if gone else each for each, gone in zip(flat, lost, strict=True)], dtype=object)
@@ -110,14 +110,14 @@ def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing:
             raise InvalidInput(f"y[{row}]", f"is {name!r}, must be one of the classes {names.tolist()}")
         contours[row] = 0.0
         contours[row, index[name]] = 1.0
-    return Labels(names, None, contours)
+    return ParsedLabels(names, None, contours)
 
 
-def _of_many(given: list[Any], classes: Sequence[Hashable] | None, missing: object) -> Labels:
+def _of_many(given: list[Any], classes: Sequence[Hashable] | None, missing: object) -> ParsedLabels:
     given = [None if not isinstance(each, UNCERTAIN) and _same(each, missing) else each for each in given]
     names = _checked(_named(given) if classes is None else as_classes(classes))
-    reader = Reader(names.tolist())
-    return Labels(names, tuple(reader.label(each, f"y[{row}]") for row, each in enumerate(given)), None)
+    reader = LabelReader(names.tolist())
+    return ParsedLabels(names, tuple(reader.label(each, f"y[{row}]") for row, each in enumerate(given)), None)
 
 
 def _named(given: list[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""The estimators of single trees, a class a learner; what their parameters mean is said at the learner's own place."""
+"""The estimators of single trees, one class per learner; the learners document their parameters."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -188,7 +188,7 @@ class BeliefTreeClassifier(TableClassifier):
 
 
 class TotalUncertaintyTreeClassifier(TableClassifier):
-    """Trees by total uncertainty (Vannoorenberghe, Denoeux 2002): one for two classes, else one a class.
+    """Trees by total uncertainty (Vannoorenberghe, Denoeux 2002): one for two classes, else one per class.
 
     Parameters
     ----------

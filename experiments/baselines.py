@@ -1,4 +1,4 @@
-"""What the belief trees are measured against: learners that know precise labels or weights alone."""
+"""Baselines for the belief trees: learners that know precise labels or weights alone."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.experiments.problem import Fitted, Problem, Said
+from quercus.experiments.problem import Fitted, Prediction, Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -16,19 +16,19 @@ TREES = 100  # of a random forest, scikit-learn's default
 
 
 @dataclass(frozen=True, eq=False)
-class Ignorant:
-    """What is left when there is no label to learn from: every class is as likely."""
+class UniformClassifier:
+    """The classifier without a label to learn from: every class is equally likely."""
 
     size: int
     nodes: int = 1
 
-    def say(self, values: Floats) -> Said:
+    def predict(self, values: Floats) -> Prediction:
         """Return the first class of every row, and equal probabilities."""
-        return Said.of_probabilities(np.full((len(values), self.size), 1.0 / self.size))
+        return Prediction.of_probabilities(np.full((len(values), self.size), 1.0 / self.size))
 
 
 @dataclass(frozen=True, eq=False)
-class Sklearn:
+class SklearnClassifier:
     """A classifier of scikit-learn, fitted to numbers of classes."""
 
     problem: Problem
@@ -40,11 +40,11 @@ class Sklearn:
         trees = getattr(self.model, "estimators_", [self.model])
         return sum(int(tree.tree_.node_count) for tree in trees)
 
-    def say(self, values: Floats) -> Said:
+    def predict(self, values: Floats) -> Prediction:
         """Return its probabilities; a class that it never saw has probability 0."""
         probabilities = np.zeros((len(values), self.problem.train.size))
         probabilities[:, self.model.classes_] = self.model.predict_proba(self.problem.matrix(values))
-        return Said.of_probabilities(probabilities)
+        return Prediction.of_probabilities(probabilities)
 
 
 def fit_forest(problem: Problem, rows: Ints, classes: Ints, weights: Floats | None = None) -> Fitted:
@@ -52,10 +52,10 @@ def fit_forest(problem: Problem, rows: Ints, classes: Ints, weights: Floats | No
     from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415  (takes a second)
 
     if not len(rows):
-        return Ignorant(problem.train.size)
+        return UniformClassifier(problem.train.size)
     model = RandomForestClassifier(TREES, random_state=problem.integer_seed)
     model.fit(problem.matrix(problem.train.values[rows]), classes, sample_weight=weights)
-    return Sklearn(problem, model)
+    return SklearnClassifier(problem, model)
 
 
 def forest_precise(problem: Problem) -> Fitted:
@@ -79,7 +79,7 @@ def forest_hard(problem: Problem) -> Fitted:
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
+class EvidentialNeighbours:
     """The evidential k-nearest-neighbour rule (Denoeux 1995) with labels that are belief functions.
 
     Each of the ``k`` nearest rows is evidence about the class, its label discounted to reliability
@@ -95,7 +95,7 @@ class Neighbours:
     k: int
     nodes: int = 0
 
-    def say(self, values: Floats) -> Said:
+    def predict(self, values: Floats) -> Prediction:
         """Return the normalised contour of the combined evidence as probabilities."""
         distances = _distances(self.problem.matrix(values), self.rows)
         nearest = np.argsort(distances, axis=1, kind="stable")[:, : self.k]
@@ -103,7 +103,7 @@ class Neighbours:
         reliability = 0.95 * np.exp(-((near / self.reach) ** 2))[:, :, np.newaxis]
         logs = np.log(1.0 - reliability + reliability * self.contours[nearest]).sum(axis=1)
         shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return Said.of_probabilities(shares / shares.sum(axis=1, keepdims=True))
+        return Prediction.of_probabilities(shares / shares.sum(axis=1, keepdims=True))
 
 
 def ek_nn(problem: Problem, k: int = 7) -> Fitted:
@@ -114,13 +114,13 @@ def ek_nn(problem: Problem, k: int = 7) -> Fitted:
     told = train.contours.min(axis=1) < train.contours.max(axis=1)
     matrix = problem.matrix(train.values)
     if not told.any():
-        return Ignorant(train.size)
+        return UniformClassifier(train.size)
     rows = matrix[told]
     contours = train.contours[told] / train.contours[told].max(axis=1, keepdims=True)
     among = np.sort(_distances(rows, rows), axis=1)[:, min(k, len(rows) - 1)]
     apart = among[among > 0]  # binned rows are often at the same place
     reach = float(np.median(apart)) if apart.size else 1.0
-    return Neighbours(problem, rows, contours, reach, k)
+    return EvidentialNeighbours(problem, rows, contours, reach, k)
 
 
 def _distances(rows: Floats, others: Floats) -> Floats:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.experiments.problem import Said
+from quercus.experiments.problem import Prediction
 from quercus.trees.growth.stream import GrowthState
 from quercus.trees.learners.metrics import undominated
 from quercus.trees.tree.encoding import Encoder
@@ -15,14 +15,14 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Grown:
+class ServiceTree:
     """The service's tree."""
 
     flat: FlatTree
     encoder: Encoder
 
     @classmethod
-    def of(cls, state: GrowthState) -> "Grown":
+    def of(cls, state: GrowthState) -> "ServiceTree":
         """Return the tree of a state, which may grow on."""
         return cls(state.flat, state.encoder)
 
@@ -31,8 +31,8 @@ class Grown:
         """Nodes of the tree."""
         return len(self.flat.klass)
 
-    def say(self, values: Floats) -> Said:
+    def predict(self, values: Floats) -> Prediction:
         """Return class, frequencies and undominated classes of the nodes that the rows reach."""
         ends = self.flat.route(self.encoder.codes(values), values)
         possible = undominated(self.flat.belief[ends], self.flat.plausibility[ends])
-        return Said(self.flat.klass[ends].astype(np.int64), self.flat.theta[ends], possible)
+        return Prediction(self.flat.klass[ends].astype(np.int64), self.flat.theta[ends], possible)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.experiments import baselines
-from quercus.experiments.problem import Fitted, Problem, Said
-from quercus.experiments.strategies import STRATEGIES, Strategy
+from quercus.experiments.problem import Fitted, Prediction, Problem
+from quercus.experiments.strategies import STRATEGIES, ComparedStrategy
 from quercus.specification.algorithms import (
     C45,
     FORESTS,
@@ -36,7 +36,7 @@ ASKING = "ask-"
 
 
 @dataclass(frozen=True)
-class Learner:
+class ComparedLearner:
     """A learner.
 
     Parameters
@@ -55,7 +55,7 @@ class Learner:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class FittedModel:
     """A model of one of the belief trees or forests."""
 
     learned: Learned
@@ -65,10 +65,10 @@ class Model:
         """Nodes of all its trees."""
         return sum(len(FlatTree.of(tree).klass) for tree in self.learned.trees)
 
-    def say(self, values: Floats) -> Said:
+    def predict(self, values: Floats) -> Prediction:
         """Return what it predicts."""
         said = self.learned.predict(values)
-        return Said(said.klass, said.theta, said.classes)
+        return Prediction(said.klass, said.theta, said.classes)
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,14 @@ class Fitting:
         algorithm = self.algorithm
         if isinstance(algorithm, Forest | TotalUncertainty):
             algorithm = replace(algorithm, seed=problem.integer_seed)
-        return Model(fit(algorithm, problem.train))
+        return FittedModel(fit(algorithm, problem.train))
 
 
 @dataclass(frozen=True)
-class Asking:
+class ActiveLearner:
     """A strategy as a learner that spends a share of answers."""
 
-    strategy: Strategy
+    strategy: ComparedStrategy
 
     def __call__(self, problem: Problem) -> Fitted:
         """Ask, and return what is fitted at the end."""
@@ -126,23 +126,27 @@ _ALGORITHMS: Mapping[str, tuple[str, Algorithm]] = {
 }
 
 
-def _learners() -> dict[str, Learner]:
+def _learners() -> dict[str, ComparedLearner]:
     asking = {
-        ASKING + name: Learner(f"{strategy.title}, n/{SHARE} answers", Asking(strategy), strategy.needs)
+        ASKING + name: ComparedLearner(
+            f"{strategy.title}, n/{SHARE} answers", ActiveLearner(strategy), strategy.needs
+        )
         for name, strategy in STRATEGIES.items()
     }
-    fitting = {name: Learner(title, Fitting(algorithm)) for name, (title, algorithm) in _ALGORITHMS.items()}
+    fitting = {
+        name: ComparedLearner(title, Fitting(algorithm)) for name, (title, algorithm) in _ALGORITHMS.items()
+    }
     return fitting | _BASELINES | asking
 
 
 _BASELINES = {
-    "forest-precise": Learner("random forest, precise rows", baselines.forest_precise),
-    "forest-pignistic": Learner("random forest, pignistic weights", baselines.forest_pignistic),
-    "forest-hard": Learner("random forest, likeliest class", baselines.forest_hard),
-    "ek-nn": Learner("evidential k-NN", baselines.ek_nn),
+    "forest-precise": ComparedLearner("random forest, precise rows", baselines.forest_precise),
+    "forest-pignistic": ComparedLearner("random forest, pignistic weights", baselines.forest_pignistic),
+    "forest-hard": ComparedLearner("random forest, likeliest class", baselines.forest_hard),
+    "ek-nn": ComparedLearner("evidential k-NN", baselines.ek_nn),
 }
 
-LEARNERS: Mapping[str, Learner] = MappingProxyType(_learners())
+LEARNERS: Mapping[str, ComparedLearner] = MappingProxyType(_learners())
 """All learners, by the names of ``--methods``."""
 
 DEFAULT = (

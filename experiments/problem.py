@@ -1,4 +1,4 @@
-"""What a learner is given in a cell, and what it says."""
+"""The input of a learner in a job, and its predictions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -60,8 +60,8 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
-    """What a learner says of m rows.
+class Prediction:
+    """The predictions of a learner for m rows.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Said:
     possible: Bools
 
     @classmethod
-    def of_probabilities(cls, probabilities: Floats) -> "Said":
+    def of_probabilities(cls, probabilities: Floats) -> "Prediction":
         """Return what a learner says that has probabilities (m, l) alone: of tied classes the first."""
         classes: Ints = np.argmax(probabilities >= probabilities.max(axis=1, keepdims=True) - 1e-9, axis=1)
         possible = classes[:, np.newaxis] == np.arange(probabilities.shape[1])
@@ -86,13 +86,13 @@ class Said:
 
 
 class Fitted(Protocol):
-    """What fitting returns."""
+    """The interface of a fitted learner."""
 
     @property
     def nodes(self) -> int:
         """Nodes of all its trees."""
 
-    def say(self, values: Floats) -> Said:
+    def predict(self, values: Floats) -> Prediction:
         """Return what it says of rows of values (m, K)."""
 
 

@@ -17,7 +17,7 @@ from quercus.experiments.folds import fold_numbers
 from quercus.experiments.learners import LEARNERS
 from quercus.experiments.problem import Fitted, Problem, fold_of, problem_of
 from quercus.experiments.restaurant import restaurants
-from quercus.experiments.results import Cell, Key, Row
+from quercus.experiments.results import Job, Key, Row
 from quercus.experiments.scores import score
 from quercus.experiments.seeds import seed_of
 from quercus.experiments.strategies import STRATEGIES
@@ -29,7 +29,7 @@ Bools = NDArray[np.bool_]
 SWEEPS: Mapping[str, str] = {"V": "vacuous", "I": "imprecise", "N": "noise", "U": "uncertain"}
 NONE = Corruption()
 BESIDE: Mapping[str, str] = {"V": "", "I": "", "N": "U", "U": "N"}
-"""What stays at the level of the grid's base while another is varied; the rest is 0 (Ma 2016, §4)."""
+"""The corruption that stays at the level of the grid's base while another is varied; the rest is 0 (Ma 2016, §4)."""
 GIVEN = "given"
 QUERIES, EXAMPLES = "queries", "examples"
 MAX_REPEATS = 1000
@@ -39,7 +39,7 @@ TESTED = 1000
 
 @dataclass(frozen=True)
 class Grid:
-    """What all protocols have.
+    """The common part of all protocols.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Grid:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a cell's results depend on, beside its name and the data."""
+        """The settings that a job's results depend on, beside its name and the data."""
         base = {name: getattr(self.base, kind) for name, kind in SWEEPS.items()}
         return {
             "experiment": type(self).__name__.lower(),
@@ -113,7 +113,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Labels(Grid):
+class LabelProtocol(Grid):
     """Accuracy of learners against the quality of their labels.
 
     Parameters
@@ -130,16 +130,16 @@ class Labels(Grid):
         levels = {kind: getattr(self.base, kind) for name, kind in SWEEPS.items() if name in BESIDE[sweep]}
         return Corruption(**(levels | {SWEEPS[sweep]: level}), unit=self.base.unit)
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[Job]:
         """Return all cells."""
         for repeat, name, fold in self.places():
             for sweep, levels in self.sweeps.items():
                 if (sweep == GIVEN) != (self.data[name].masses is not None):
                     continue
                 for level, method in product(levels, self.methods):
-                    yield Cell(name, method, sweep, (level,), repeat, fold)
+                    yield Job(name, method, sweep, (level,), repeat, fold)
 
-    def do(self, cell: Cell) -> list[Row]:
+    def do(self, cell: Job) -> list[Row]:
         """Return the measurement of a cell."""
         data = self.data[cell.data]
         (level,) = cell.levels
@@ -151,7 +151,7 @@ class Labels(Grid):
 
 
 @dataclass(frozen=True)
-class Queries(Grid):
+class QueryProtocol(Grid):
     """Accuracy of strategies against the number of queries.
 
     Parameters
@@ -162,13 +162,13 @@ class Queries(Grid):
 
     levels: tuple[float, ...] = ()
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[Job]:
         """Return all cells."""
         for (repeat, name, fold), method in product(self.places(), self.methods):
-            yield Cell(name, method, QUERIES, self.levels, repeat, fold)
+            yield Job(name, method, QUERIES, self.levels, repeat, fold)
 
-    def do(self, cell: Cell) -> list[Row]:
-        """Return the measurements of a cell, one a level."""
+    def do(self, cell: Job) -> list[Row]:
+        """Return the measurements of a job, one per level."""
         data = self.data[cell.data]
         held_out = self.held_out(data, cell.repeat, cell.fold)
         seed = seed_of(self.seed, "method", *_name(cell))
@@ -182,7 +182,7 @@ class Queries(Grid):
 
 
 @dataclass(frozen=True)
-class Restaurant(Grid):
+class RestaurantProtocol(Grid):
     """The learning curve: accuracy against the number of examples, which are bootstrap samples.
 
     Parameters
@@ -199,17 +199,17 @@ class Restaurant(Grid):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a cell's results depend on, beside its name and the data."""
+        """The settings that a job's results depend on, beside its name and the data."""
         return {**super().settings, "examples": self.examples}
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[Job]:
         """Return all cells."""
         names = list(self.data) or ["restaurant"]
         for repeat, name in product(range(self.repeats), names):
             for level, method in product(self.levels, self.methods):
-                yield Cell(name, method, EXAMPLES, (level,), repeat, 0)
+                yield Job(name, method, EXAMPLES, (level,), repeat, 0)
 
-    def do(self, cell: Cell) -> list[Row]:
+    def do(self, cell: Job) -> list[Row]:
         """Return the measurement of a cell."""
         (level,) = cell.levels
         seed = seed_of(self.seed, "bootstrap", cell.data, cell.repeat)
@@ -230,7 +230,7 @@ class Restaurant(Grid):
         return [measured(problem, cell, test.targets)]
 
 
-def measured(problem: Problem, cell: Cell, targets: Ints) -> Row:
+def measured(problem: Problem, cell: Job, targets: Ints) -> Row:
     """Fit a cell's learner, and return how good it is on rows of these true classes (m,)."""
     start = time.process_time()
     fitted = LEARNERS[cell.method].fit(problem)
@@ -239,7 +239,7 @@ def measured(problem: Problem, cell: Cell, targets: Ints) -> Row:
 
 
 def _row(key: Key, problem: Problem, fitted: Fitted, targets: Ints, seconds: float) -> Row:
-    scores = score(fitted.say(problem.test), targets)
+    scores = score(fitted.predict(problem.test), targets)
     return Row(
         key,
         train_rows=len(problem.train),
@@ -253,7 +253,7 @@ def _row(key: Key, problem: Problem, fitted: Fitted, targets: Ints, seconds: flo
     )
 
 
-def _name(cell: Cell) -> tuple[str | float, ...]:
+def _name(cell: Job) -> tuple[str | float, ...]:
     return cell.data, cell.method, cell.sweep, cell.repeat, cell.fold
 
 
@@ -263,4 +263,4 @@ def _fingerprint(data: DataSet) -> str:
     return digest.hexdigest()[:16]
 
 
-Protocol = Labels | Queries | Restaurant
+Protocol = LabelProtocol | QueryProtocol | RestaurantProtocol

@@ -18,7 +18,7 @@ SETTINGS = "settings.json"
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """What a measurement is of.
+    """The key of a measurement.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Row:
     train_rows, test_rows
         How many there were.
     accuracy, u65, u80, brier
-        See `quercus.experiments.scores.Scores`.
+        See `quercus.experiments.scores.FoldScores`.
     nodes
         Of the tree, or of all trees of a forest.
     fit_s
@@ -68,7 +68,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Cell:
+class Job:
     """A piece of work: one method on one fold, measured at one level or, for a curve, at several.
 
     Parameters
@@ -92,7 +92,7 @@ class Cell:
 
     @property
     def keys(self) -> list[Key]:
-        """What it measures."""
+        """The measures of the job."""
         return [self.key(level) for level in self.levels]
 
 
@@ -123,7 +123,7 @@ class Results:
         self.rows = {row.key: row for row in read_rows(self.path)} if self.path.exists() else {}
         self._write_all()
 
-    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
+    def missing(self, cells: Iterable[Job]) -> list[Job]:
         """Return the cells of which a measurement is missing."""
         return [cell for cell in cells if any(key not in self.rows for key in cell.keys)]
 

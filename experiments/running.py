@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quercus.belief.errors import InvalidInput
-from quercus.experiments.results import Cell, Results, Row
+from quercus.experiments.results import Job, Results, Row
 
 AHEAD = 4
 """Cells handed out for each process: it never waits for work, and few are lost when the run is interrupted."""
@@ -20,21 +20,21 @@ AHEAD = 4
 class Work(Protocol):
     """A protocol with its settings and its data; it goes to other processes, so it must pickle."""
 
-    def do(self, cell: Cell) -> list[Row]:
+    def do(self, cell: Job) -> list[Row]:
         """Return the measurements of a cell; they depend on the work's settings and the cell alone."""
 
 
 @dataclass(frozen=True)
-class Refusal:
+class UnsuitableData:
     """A cell that cannot be: the learner does not take such data."""
 
-    cell: Cell
+    cell: Job
     reason: str
 
 
 def run(
-    work: Work, cells: Sequence[Cell], results: Results, jobs: int, done: Callable[[Cell], None]
-) -> list[Refusal]:
+    work: Work, cells: Sequence[Job], results: Results, jobs: int, done: Callable[[Job], None]
+) -> list[UnsuitableData]:
     """Do cells and append their measurements.
 
     Parameters
@@ -52,14 +52,14 @@ def run(
 
     Returns
     -------
-    list of Refusal
+    list of UnsuitableData
         The cells that the learner refused.
     """
     refusals = []
     outcomes = _here(work, cells) if jobs == 1 else _in_processes(work, cells, jobs)
     with closing(outcomes):
         for cell, outcome in outcomes:
-            if isinstance(outcome, Refusal):
+            if isinstance(outcome, UnsuitableData):
                 refusals.append(outcome)
             else:
                 results.add(outcome)
@@ -67,14 +67,14 @@ def run(
     return refusals
 
 
-Outcome = list[Row] | Refusal
+Outcome = list[Row] | UnsuitableData
 
 
-def _do(work: Work, cell: Cell) -> Outcome:
+def _do(work: Work, cell: Job) -> Outcome:
     try:
         return work.do(cell)
     except InvalidInput as error:
-        return Refusal(cell, str(error))
+        return UnsuitableData(cell, str(error))
     except SystemError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # it came while compiled code ran
             raise KeyboardInterrupt from error
@@ -84,7 +84,7 @@ def _do(work: Work, cell: Cell) -> Outcome:
         raise
 
 
-def _here(work: Work, cells: Sequence[Cell]) -> Generator[tuple[Cell, Outcome]]:
+def _here(work: Work, cells: Sequence[Job]) -> Generator[tuple[Job, Outcome]]:
     from threadpoolctl import threadpool_limits  # noqa: PLC0415  (comes with scikit-learn)
 
     with threadpool_limits(1):  # as in the processes: sums over other numbers of threads may round otherwise
@@ -92,9 +92,9 @@ def _here(work: Work, cells: Sequence[Cell]) -> Generator[tuple[Cell, Outcome]]:
             yield cell, _do(work, cell)
 
 
-def _in_processes(work: Work, cells: Sequence[Cell], jobs: int) -> Generator[tuple[Cell, Outcome]]:
+def _in_processes(work: Work, cells: Sequence[Job], jobs: int) -> Generator[tuple[Job, Outcome]]:
     with _pool(work, jobs) as pool:
-        waiting: dict[Future[Outcome], Cell] = {}
+        waiting: dict[Future[Outcome], Job] = {}
         left = iter(cells)
         while True:
             while len(waiting) < AHEAD * jobs and (cell := next(left, None)) is not None:
@@ -105,7 +105,7 @@ def _in_processes(work: Work, cells: Sequence[Cell], jobs: int) -> Generator[tup
                 yield waiting.pop(future), future.result()
 
 
-def _submit(pool: ProcessPoolExecutor, cell: Cell) -> "Future[Outcome]":
+def _submit(pool: ProcessPoolExecutor, cell: Job) -> "Future[Outcome]":
     """Hand out a cell. The first one starts the processes, and they inherit that Ctrl-C is for this one alone."""
     if threading.current_thread() is not threading.main_thread():
         return pool.submit(_work_on, cell)
@@ -152,7 +152,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work_on(cell: Cell) -> Outcome:
+def _work_on(cell: Job) -> Outcome:
     if _work is None:
         raise RuntimeError("the process was not started by the pool")
     return _do(_work, cell)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.experiments.problem import Said
+from quercus.experiments.problem import Prediction
 from quercus.trees.learners.metrics import u65, u80
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Scores:
+class FoldScores:
     """Means over the rows of a test fold.
 
     Parameters
@@ -33,10 +33,10 @@ class Scores:
     brier: float
 
 
-def score(said: Said, targets: Ints) -> Scores:
+def score(said: Prediction, targets: Ints) -> FoldScores:
     """Return the scores of what was said of rows with these true classes (m,)."""
     truth = np.eye(said.probabilities.shape[1])[targets]
-    return Scores(
+    return FoldScores(
         accuracy=float(np.mean(said.classes == targets)),
         u65=u65(said.possible, targets),
         u80=u80(said.possible, targets),

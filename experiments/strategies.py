@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.frame import Frame
-from quercus.experiments.baselines import Ignorant
-from quercus.experiments.grown import Grown
-from quercus.experiments.problem import Fitted, Problem, Said
+from quercus.experiments.baselines import UniformClassifier
+from quercus.experiments.grown import ServiceTree
+from quercus.experiments.problem import Fitted, Prediction, Problem
 from quercus.specification import parameters
 from quercus.specification.algorithms import Algorithm, E2m, Forest
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import Specification
 from quercus.specification.strategies import RECOMMENDED
 from quercus.specification.strategies import STRATEGIES as SERVICE
-from quercus.trees.ask.query import Asked
+from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import Learned
@@ -38,7 +38,7 @@ Curve = Iterator[tuple[int, Fitted]]
 
 
 @dataclass(frozen=True)
-class Strategy:
+class ComparedStrategy:
     """A strategy.
 
     Parameters
@@ -107,7 +107,7 @@ def at_random(problem: Problem, budgets: Sequence[int], algorithm: Algorithm | N
     state = _state(problem, max(budgets), "published")
     open_rows = np.flatnonzero(~problem.train.precise)
     order = np.random.default_rng(problem.seed).permutation(open_rows)
-    answers, nowhere = 0, Asked((), None, None, ())
+    answers, nowhere = 0, QueryPosition((), None, None, ())
     for budget in budgets:
         rows = order[answers:budget].tolist()
         state = grow(state, [Answered(row, _truth(problem, row), 1.0, nowhere) for row in rows])
@@ -116,7 +116,7 @@ def at_random(problem: Problem, budgets: Sequence[int], algorithm: Algorithm | N
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class TreeFit:
     """A learner of the rows of which something is known."""
 
     learned: Learned
@@ -126,16 +126,16 @@ class Fit:
         """Nodes of its trees."""
         return sum(len(FlatTree.of(tree).klass) for tree in self.learned.trees)
 
-    def say(self, values: Floats) -> Said:
+    def predict(self, values: Floats) -> Prediction:
         """Return its probabilities."""
-        return Said.of_probabilities(self.learned.predict(values).pignistic)
+        return Prediction.of_probabilities(self.learned.predict(values).pignistic)
 
 
 def _fitted(problem: Problem, state: GrowthState, algorithm: Algorithm | None) -> Fitted:
     if algorithm is None:
-        return Grown.of(state)
+        return ServiceTree.of(state)
     contours = np.array([state.contour(row) for row in range(state.instance_count)])
-    return Fit(fit(algorithm, Table.of_contours(problem.train.values, _in_order(problem), contours)))
+    return TreeFit(fit(algorithm, Table.of_contours(problem.train.values, _in_order(problem), contours)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +146,9 @@ class Activeml:
     model: Any
     nodes: int = 0
 
-    def say(self, values: Floats) -> Said:
+    def predict(self, values: Floats) -> Prediction:
         """Return its probabilities."""
-        return Said.of_probabilities(self.model.predict_proba(self.problem.matrix(values)))
+        return Prediction.of_probabilities(self.model.predict_proba(self.problem.matrix(values)))
 
 
 def by_margin(problem: Problem, budgets: Sequence[int]) -> Curve:
@@ -188,7 +188,7 @@ def _activeml(problem: Problem, budgets: Sequence[int], learner: Any, strategy: 
             known[row] = problem.truth[row]
             answers += 1
         if np.isnan(known).all():
-            yield budget, Ignorant(problem.train.size)
+            yield budget, UniformClassifier(problem.train.size)
         else:
             yield budget, Activeml(problem, clone(model).fit(rows, known))
 
@@ -197,24 +197,28 @@ TREE = E2m(informed_only=True)
 FOREST = Forest(base=TREE, trees=COMMITTEE)
 
 
-def _ours() -> dict[str, Strategy]:
+def _ours() -> dict[str, ComparedStrategy]:
     """Return the service's strategies with the service's tree; random and recommended ones with others too."""
-    found = {name: Strategy(f"ABC4.5, {name}", partial(asking, strategy=name)) for name in SERVICE}
-    found["random"] = Strategy("ABC4.5, random queries", at_random)
+    found = {name: ComparedStrategy(f"ABC4.5, {name}", partial(asking, strategy=name)) for name in SERVICE}
+    found["random"] = ComparedStrategy("ABC4.5, random queries", at_random)
     best = partial(asking, strategy=RECOMMENDED)
     for name, curve in (("random", at_random), (RECOMMENDED, best)):
-        found[f"{name}-e2m"] = Strategy(f"E2M tree of thresholds, {name}", partial(curve, algorithm=TREE))
-        found[f"{name}-forest"] = Strategy(
+        found[f"{name}-e2m"] = ComparedStrategy(
+            f"E2M tree of thresholds, {name}", partial(curve, algorithm=TREE)
+        )
+        found[f"{name}-forest"] = ComparedStrategy(
             f"forest of {COMMITTEE} E2M trees, {name}", partial(curve, algorithm=FOREST)
         )
     return found
 
 
-STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+STRATEGIES: Mapping[str, ComparedStrategy] = MappingProxyType(
     {
         **_ours(),
-        "activeml-margin": Strategy("scikit-activeml: tree, margin", by_margin, "skactiveml"),
-        "activeml-committee": Strategy("scikit-activeml: committee of 10", by_committee, "skactiveml"),
+        "activeml-margin": ComparedStrategy("scikit-activeml: tree, margin", by_margin, "skactiveml"),
+        "activeml-committee": ComparedStrategy(
+            "scikit-activeml: committee of 10", by_committee, "skactiveml"
+        ),
     }
 )
 """All strategies, by the names of ``--methods``."""

@@ -10,7 +10,17 @@ if __name__ != "quercus.files":  # by another name every class would exist twice
 from quercus.files.errors import FileError
 from quercus.files.labels import LabelFile, open_labels
 from quercus.files.opening import open_table
-from quercus.files.reading import Data, read
-from quercus.files.table import Column, Record, Table
+from quercus.files.reading import FileData, read
+from quercus.files.table import FileColumn, FileRecord, FileTable
 
-__all__ = ["Column", "Data", "FileError", "LabelFile", "Record", "Table", "open_labels", "open_table", "read"]
+__all__ = [
+    "FileColumn",
+    "FileData",
+    "FileError",
+    "FileRecord",
+    "FileTable",
+    "LabelFile",
+    "open_labels",
+    "open_table",
+    "read",
+]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from quercus.client.labels import LabelLike
 from quercus.files.errors import FileError
 from quercus.files.schema import number
-from quercus.files.table import Record, Table, listed
+from quercus.files.table import FileRecord, FileTable, listed
 from quercus.files.words import NOTHING, label_in_words
 
 ITEM = ("item", "instance", "id", "task", "question", "object", "example", "row")
@@ -27,7 +27,7 @@ LIVE = ("counts", "pending")
 
 
 @dataclass(frozen=True)
-class Columns:
+class AnswerColumns:
     """Names of columns as the user gives them; ``None``: guessed. ``labeller``: column of names."""
 
     item: str | None = None
@@ -37,7 +37,7 @@ class Columns:
     @property
     def is_given(self) -> bool:
         """Whether any is named."""
-        return self != Columns()
+        return self != AnswerColumns()
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class AnswerFile:
         Columns that are not read.
     """
 
-    def __init__(self, table: Table, classes: Sequence[str], given: Columns) -> None:
+    def __init__(self, table: FileTable, classes: Sequence[str], given: AnswerColumns) -> None:
         self.table, self._classes = table, classes
         self._item = _column(table, given.item, "--item", ITEM)
         self._labeller = _column(table, given.labeller, "--labeller-column", LABELLER)
@@ -110,7 +110,7 @@ class AnswerFile:
                     raise self.table.error(record, self._labeller or 0, "the labeller is missing")
                 yield from self._one(record, self._answer or 0, item, who)
 
-    def _one(self, record: Record, k: int, item: str, who: str) -> Iterator[FileAnswer]:
+    def _one(self, record: FileRecord, k: int, item: str, who: str) -> Iterator[FileAnswer]:
         cell = record.cells[k]
         if cell is None or (cell == NOTHING and NOTHING not in self._classes):
             return
@@ -121,7 +121,7 @@ class AnswerFile:
         comment = "" if self._comment is None else record.cells[self._comment] or ""
         yield FileAnswer(record.line, item, who, label, cell, self._weight(record), comment)
 
-    def _weight(self, record: Record) -> float | None:
+    def _weight(self, record: FileRecord) -> float | None:
         if self._reliability is None or (cell := record.cells[self._reliability]) is None:
             return None
         value = number(cell)
@@ -129,7 +129,7 @@ class AnswerFile:
             raise self.table.error(record, self._reliability, f"{cell!r} is not a reliability in (0, 1]")
         return value
 
-    def _wide(self, given: Columns) -> list[int]:
+    def _wide(self, given: AnswerColumns) -> list[int]:
         names = self.table.names
         workers = [k for k, name in enumerate(names) if k != self._item and name.lower() not in TRUTH]
         first = next(iter(self.table), None)
@@ -158,7 +158,7 @@ class AnswerFile:
         )
 
 
-def _column(table: Table, given: str | None, flag: str, known: Sequence[str]) -> int | None:
+def _column(table: FileTable, given: str | None, flag: str, known: Sequence[str]) -> int | None:
     """Number of a column: the named one, else the first whose name is known, in the order of `known`."""
     if given is not None:
         return table.position(given, flag)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from quercus.files.errors import FileError
 from quercus.files.schema import number
-from quercus.files.table import MAX_COLUMNS, Column, Record, Table, lines
+from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, lines
 
 NUMERIC = ("numeric", "real", "integer")
 UNUSABLE = {
@@ -102,7 +102,7 @@ class _Cursor:
         return _ESCAPES.get(self.text[self.at - 1], self.text[self.at - 1])
 
 
-def open_arff(path: Path) -> Table:
+def open_arff(path: Path) -> FileTable:
     """Open an ARFF file and read its header.
 
     Raises
@@ -110,7 +110,7 @@ def open_arff(path: Path) -> Table:
     FileError
         For a malformed header, and for string, date and relational attributes, which have no use here.
     """
-    columns: list[Column] = []
+    columns: list[FileColumn] = []
     seen_relation, line = False, 0
     for line, text in lines(path):
         cursor = _Cursor(path, line, text)
@@ -125,7 +125,7 @@ def open_arff(path: Path) -> Table:
             if not columns:
                 raise cursor.error("@data before any @attribute")
             fixed = tuple(columns)
-            return Table(path, fixed, partial(_records, path, line, fixed), is_arff=True)
+            return FileTable(path, fixed, partial(_records, path, line, fixed), is_arff=True)
         else:
             raise cursor.error(f"expected @relation, @attribute or @data, found {text.strip()[:40]!r}")
     if not line:
@@ -134,7 +134,7 @@ def open_arff(path: Path) -> Table:
     raise FileError(path, f"ends without {missing}", line)
 
 
-def _attribute(cursor: _Cursor, before: list[Column]) -> Column:
+def _attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
     column = len(before) + 1
     if column > MAX_COLUMNS:
         raise cursor.error(f"there are more than {MAX_COLUMNS:,} attributes")
@@ -146,14 +146,14 @@ def _attribute(cursor: _Cursor, before: list[Column]) -> Column:
     if cursor.take("{"):
         values = _declared(cursor, column, name)
         _end(cursor, column, name)
-        return Column(name, "nominal", values)
+        return FileColumn(name, "nominal", values)
     kind = cursor.value(column)[0].lower() if cursor.skip() else ""
     if kind in UNUSABLE:
         raise cursor.error(UNUSABLE[kind], column, name)
     if kind not in NUMERIC:
         raise cursor.error(f"expected numeric, integer, real or {{values}}, found {kind!r}", column, name)
     _end(cursor, column, name)
-    return Column(name, "numeric")
+    return FileColumn(name, "numeric")
 
 
 def _declared(cursor: _Cursor, column: int, name: str) -> tuple[str, ...]:
@@ -186,7 +186,7 @@ def _end(cursor: _Cursor, column: int, name: str) -> None:
         raise cursor.error(f"{cursor.text[cursor.at :].strip()[:40]!r} is too much", column, name)
 
 
-def _records(path: Path, data_line: int, columns: tuple[Column, ...]) -> Iterator[Record]:
+def _records(path: Path, data_line: int, columns: tuple[FileColumn, ...]) -> Iterator[FileRecord]:
     declared = [frozenset(column.values) for column in columns]
     for line, text in lines(path):
         if line <= data_line:
@@ -204,7 +204,7 @@ def _records(path: Path, data_line: int, columns: tuple[Column, ...]) -> Iterato
                 raise cursor.error(
                     f"{cell!r} is none of the declared values {values}", k + 1, columns[k].name
                 )
-        yield Record(line, cells, weight)
+        yield FileRecord(line, cells, weight)
 
 
 def _plain(text: str, count: int) -> list[str | None]:
@@ -218,7 +218,7 @@ def _plain(text: str, count: int) -> list[str | None]:
     return [None if cell == "?" else cell for cell in cells] if len(cells) == count and all(cells) else []
 
 
-def _dense(cursor: _Cursor, columns: tuple[Column, ...]) -> list[str | None]:
+def _dense(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str | None]:
     cells = [cursor.cell(1)]
     while len(cells) < len(columns):
         separator, rest = cursor.separator(), cursor.skip()
@@ -232,8 +232,8 @@ def _dense(cursor: _Cursor, columns: tuple[Column, ...]) -> list[str | None]:
     return cells
 
 
-def _weight(cursor: _Cursor, columns: tuple[Column, ...]) -> float:
-    """What is left of a row: nothing, or its weight ``{w}``."""
+def _weight(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> float:
+    """Read the rest of a row: nothing, or its weight ``{w}``."""
     separator = cursor.separator()
     rest = cursor.skip()
     if not rest and separator != ",":
@@ -249,7 +249,7 @@ def _weight(cursor: _Cursor, columns: tuple[Column, ...]) -> float:
     return weight
 
 
-def _sparse(cursor: _Cursor, columns: tuple[Column, ...]) -> list[str | None]:
+def _sparse(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str | None]:
     """A row ``{index value, ...}``.
 
     What is left out is 0, which for a nominal attribute is its first value.

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from quercus.files.errors import FileError
-from quercus.files.table import MAX_COLUMNS, Column, Record, Table, lines
+from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, lines
 
 MISSING = ("", "?")
 
 
-def open_csv(path: Path, delimiter: str = ",") -> Table:
+def open_csv(path: Path, delimiter: str = ",") -> FileTable:
     """Open a CSV file and read its header.
 
     Raises
@@ -38,17 +38,17 @@ def open_csv(path: Path, delimiter: str = ",") -> Table:
     hint = next((d for d in ";\t|" if len(names) == 1 and d in names[0]), None)
     if hint is not None:
         raise FileError(path, f"has one column only; is the separator {hint!r}? (--delimiter)", line)
-    return Table(path, tuple(map(Column, names)), lambda: _records(path, delimiter, names))
+    return FileTable(path, tuple(map(FileColumn, names)), lambda: _records(path, delimiter, names))
 
 
-def _records(path: Path, delimiter: str, names: list[str]) -> Iterator[Record]:
+def _records(path: Path, delimiter: str, names: list[str]) -> Iterator[FileRecord]:
     rows = _rows(path, delimiter)
     next(rows, None)
     for line, cells in rows:
         if len(cells) != len(names):
             raise FileError(path, _ragged(cells, names), line, min(len(cells), len(names)) + 1)
         stripped = [cell.strip() for cell in cells]
-        yield Record(line, [None if cell in MISSING else cell for cell in stripped])
+        yield FileRecord(line, [None if cell in MISSING else cell for cell in stripped])
 
 
 def _ragged(cells: list[str], names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""What is wrong in a file, and where."""
+"""Errors in a file, with their place."""
 
 from __future__ import annotations
 

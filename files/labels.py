@@ -20,10 +20,10 @@ import numpy as np
 
 from quercus.client.results import Floats
 from quercus.files.errors import FileError
-from quercus.files.leaks import CLASS, SET, Cells, names_classes, parts, refuse_second
+from quercus.files.leaks import CLASS, SET, ColumnContent, names_classes, parts, refuse_second
 from quercus.files.opening import open_table
 from quercus.files.schema import class_of, frame_of, number
-from quercus.files.table import Record, Table, listed
+from quercus.files.table import FileRecord, FileTable, listed
 from quercus.specification.parameters import MAX_VALUES
 
 SUM_TOLERANCE = 2e-3
@@ -51,7 +51,7 @@ class LabelFile:
         What each column that is used means: its number and the classes of its set; of a class column, none.
     """
 
-    table: Table
+    table: FileTable
     form: Form
     classes: tuple[str, ...]
     columns: tuple[tuple[int, tuple[str, ...]], ...]
@@ -63,7 +63,7 @@ class LabelFile:
         read = self._masses if self.form == "masses" else self._plausibilities
         return (read(record) for record in self.table)
 
-    def _plausibilities(self, record: Record) -> Floats:
+    def _plausibilities(self, record: FileRecord) -> Floats:
         row = np.zeros(len(self.classes))
         for k, (name,) in self.columns:
             row[self.classes.index(name)] = self._share(record, k, "plausibility")
@@ -72,7 +72,7 @@ class LabelFile:
             raise FileError(self.table.path, reason, record.line)
         return row
 
-    def _masses(self, record: Record) -> dict[frozenset[str], float]:
+    def _masses(self, record: FileRecord) -> dict[frozenset[str], float]:
         row = {frozenset(names): self._share(record, k, "mass") for k, names in self.columns}
         total = math.fsum(row.values())
         if abs(total - 1.0) > SUM_TOLERANCE:
@@ -80,7 +80,7 @@ class LabelFile:
             raise FileError(self.table.path, reason, record.line)
         return {names: mass / total for names, mass in row.items() if mass}
 
-    def _share(self, record: Record, k: int, what: str) -> float:
+    def _share(self, record: FileRecord, k: int, what: str) -> float:
         cell = record.cells[k]
         value = None if cell is None else number(cell)
         if value is None or not 0.0 <= value <= 1.0:
@@ -90,7 +90,7 @@ class LabelFile:
 
 
 def open_labels(
-    table: Table, classes: Sequence[str] | None = None, *, column: str | None = None
+    table: FileTable, classes: Sequence[str] | None = None, *, column: str | None = None
 ) -> LabelFile:
     """Find out what a label file holds.
 
@@ -133,8 +133,8 @@ def _refuse_two(found: LabelFile) -> None:
         raise FileError(table.path, f"{what}; say which one it is with --label-column", 1)
 
 
-def column_cells(table: Table, columns: Sequence[int]) -> list[Cells]:
-    """What some columns hold, from one reading of the file; nothing is read for none."""
+def column_cells(table: FileTable, columns: Sequence[int]) -> list[ColumnContent]:
+    """Return the content of some columns, from one reading of the file; nothing is read for none."""
     seen: dict[int, set[str]] = {k: set() for k in columns}
     for record in table if seen else ():
         for k, values in seen.items():
@@ -142,12 +142,12 @@ def column_cells(table: Table, columns: Sequence[int]) -> list[Cells]:
             if cell is not None and len(values) <= MAX_VALUES:
                 values.add(cell)
     return [
-        Cells(table.names[k], values, all(number(value) is not None for value in values))
+        ColumnContent(table.names[k], values, all(number(value) is not None for value in values))
         for k, values in seen.items()
     ]
 
 
-def _refuse_beside(table: Table, frame: tuple[str, ...]) -> None:
+def _refuse_beside(table: FileTable, frame: tuple[str, ...]) -> None:
     """Refuse a class column beside columns of plausibilities, as nobody knows which of the two is the label."""
     others = [name for name in table.names if name in frame]
     first = next(iter(table), None)
@@ -160,14 +160,14 @@ def _refuse_beside(table: Table, frame: tuple[str, ...]) -> None:
         raise FileError(table.path, f"{what}; say which class column it is (--label-column) or remove one", 1)
 
 
-def _class_file(table: Table, k: int, frame: tuple[str, ...]) -> LabelFile:
+def _class_file(table: FileTable, k: int, frame: tuple[str, ...]) -> LabelFile:
     if not frame:
         cells = {record.cells[k] for record in table} - {None}
         frame = frame_of(table, k, (cell for cell in cells if cell is not None))
     return LabelFile(table, "class", frame, ((k, ()),))
 
 
-def _plausibility_file(table: Table, frame: tuple[str, ...]) -> LabelFile:
+def _plausibility_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
     frame = frame or table.names
     strangers = [name for name in table.names if name not in frame]
     absent = [name for name in frame if name not in table.names]
@@ -182,7 +182,7 @@ def _plausibility_file(table: Table, frame: tuple[str, ...]) -> LabelFile:
     )
 
 
-def _mass_file(table: Table, frame: tuple[str, ...]) -> LabelFile:
+def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
     """Columns of single names that are no class are left out: the sum of the masses shows what is missing."""
     sets = {k: (name,) if name in frame else parts(name) for k, name in enumerate(table.names)}
     if not frame:
@@ -204,7 +204,7 @@ def _mass_file(table: Table, frame: tuple[str, ...]) -> LabelFile:
     return LabelFile(table, "masses", frame, tuple((k, sets[k]) for k in used.values()))
 
 
-def label_of(table: Table, record: Record, k: int, classes: Sequence[str]) -> ClassLabel:
+def label_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str]) -> ClassLabel:
     """The class or set of classes in a cell, None when it is missing.
 
     Raises
@@ -266,7 +266,7 @@ def truth(
     return answers
 
 
-def truth_column(table: Table, given: str | None, classes: Sequence[str]) -> int:
+def truth_column(table: FileTable, given: str | None, classes: Sequence[str]) -> int:
     """Index of the column that holds the class in a file of answers.
 
     Raises
@@ -281,7 +281,7 @@ def truth_column(table: Table, given: str | None, classes: Sequence[str]) -> int
     return k
 
 
-def _truth_column(table: Table, given: str | None) -> int:
+def _truth_column(table: FileTable, given: str | None) -> int:
     if given is not None and given in table.names:
         return table.names.index(given)
     if len(table.names) == 1:

@@ -31,24 +31,25 @@ class LeakError(FileError):
 
 
 @dataclass(frozen=True)
-class Cells:
-    """What a column holds: its distinct values, and whether all of them are numbers."""
+class ColumnContent:
+    """The content of a column: its distinct values, and whether all of them are numbers."""
 
     name: str
     values: Collection[str]
     numeric: bool
 
 
-def names_classes(column: Cells, frame: Sequence[str]) -> bool:
+def names_classes(column: ColumnContent, frame: Sequence[str]) -> bool:
     """Whether a column holds nothing but classes, and sets of them.
 
     Of a column of numbers it takes all classes: few numbers are among few others by chance.
 
     Examples
     --------
-    >>> [names_classes(Cells("x", values, False), ("a", "b", "c")) for values in ({"a"}, {"a|b", "c"}, {"a", "z"})]
+    >>> frame = ("a", "b", "c")
+    >>> [names_classes(ColumnContent("x", found, False), frame) for found in ({"a"}, {"a|b", "c"}, {"a", "z"})]
     [True, True, False]
-    >>> [names_classes(Cells("x", values, True), ("0", "1", "2")) for values in ({"0", "1"}, {"0", "1", "2"})]
+    >>> [names_classes(ColumnContent("x", found, True), ("0", "1", "2")) for found in ({"0", "1"}, {"0", "1", "2"})]
     [False, True]
     """
     if column.numeric:
@@ -57,7 +58,7 @@ def names_classes(column: Cells, frame: Sequence[str]) -> bool:
     return bool(named) and named <= set(frame)
 
 
-def names_sets(column: Cells, frame: Sequence[str]) -> bool:
+def names_sets(column: ColumnContent, frame: Sequence[str]) -> bool:
     """Whether a column holds nothing but classes and sets of them, and at least one such set.
 
     Attributes may share their values with the classes (yes and no), but not their sets.
@@ -66,7 +67,7 @@ def names_sets(column: Cells, frame: Sequence[str]) -> bool:
 
 
 def refuse_labels(
-    path: Path, columns: Iterable[Cells], frame: Sequence[str], class_column: str | None
+    path: Path, columns: Iterable[ColumnContent], frame: Sequence[str], class_column: str | None
 ) -> None:
     """Refuse columns that would become attributes and are labels.
 
@@ -106,7 +107,7 @@ def refuse_labels(
     )
 
 
-def refuse_second(path: Path, columns: Iterable[Cells], frame: Sequence[str], taken: str) -> None:
+def refuse_second(path: Path, columns: Iterable[ColumnContent], frame: Sequence[str], taken: str) -> None:
     """Refuse to take a column for the labels that nobody named, where another one holds sets of classes.
 
     Raises

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from quercus.files.arff_format import open_arff
 from quercus.files.csv_format import open_csv
-from quercus.files.table import Table
+from quercus.files.table import FileTable
 
 
-def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[str] = ()) -> Table:
+def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[str] = ()) -> FileTable:
     """Open a CSV or ARFF file (``.csv``, ``.arff``, either also with ``.gz``).
 
     Parameters

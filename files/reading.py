@@ -14,8 +14,8 @@ from quercus.client.results import Floats
 from quercus.files.errors import FileError
 from quercus.files.labels import ClassLabel, FileLabel, LabelFile, label_of, open_labels
 from quercus.files.opening import open_table
-from quercus.files.schema import Schema, class_column, infer
-from quercus.files.table import Table
+from quercus.files.schema import FileSchema, class_column, infer
+from quercus.files.table import FileTable
 from quercus.specification.attributes import Attribute, Nominal
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
-    """What `read` found.
+class FileData:
+    """The result of `read`.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def read(
     attributes: Collection[str] = (),
     delimiter: str = ",",
     missing: Collection[str] = (),
-) -> Data:
+) -> FileData:
     """Read a CSV or ARFF file (``.gz`` too), with the labels of its rows.
 
     Parameters
@@ -140,14 +140,14 @@ def read(
         k = table.names.index(column)
         truth = tuple(label_of(table, record, k, classes) for record in table)
     labels = truth if source is None else tuple(paired(source, table.path, schema.rows))
-    return Data(table.path, schema.attributes, classes, values, labels, truth, weights)
+    return FileData(table.path, schema.attributes, classes, values, labels, truth, weights)
 
 
-def _class_column(table: Table, given: str | None, labelled: bool) -> str | None:
+def _class_column(table: FileTable, given: str | None, labelled: bool) -> str | None:
     return None if labelled and given is None and "class" not in table.names else class_column(table, given)
 
 
-def _values(table: Table, schema: Schema) -> tuple[Floats, Floats]:
+def _values(table: FileTable, schema: FileSchema) -> tuple[Floats, Floats]:
     """Values (n, K) and weights (n,); the cells have been seen by `infer` already, so none is odd."""
     values, weights = np.full((schema.rows, len(schema.attributes)), math.nan), np.ones(schema.rows)
     columns = [
@@ -169,7 +169,7 @@ def _values(table: Table, schema: Schema) -> tuple[Floats, Floats]:
 
 
 def paired(source: LabelFile, path: Path, rows: int) -> Iterator[FileLabel]:
-    """The labels of a file, of which there must be one a row.
+    """The labels of a file; it must have one per row.
 
     Raises
     ------

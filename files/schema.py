@@ -1,4 +1,4 @@
-"""What the columns of a file mean: kinds inferred from the cells, or bound to a model's attributes."""
+"""The meaning of a file's columns: kinds inferred from the cells, or bound to a model's attributes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from quercus.belief.errors import InvalidInput
 from quercus.client.results import Between, Specification
 from quercus.files.errors import FileError
-from quercus.files.leaks import Cells, parts, refuse_labels
-from quercus.files.table import Record, Table, listed
+from quercus.files.leaks import ColumnContent, parts, refuse_labels
+from quercus.files.table import FileRecord, FileTable, listed
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
 
@@ -37,14 +37,14 @@ def number(cell: str) -> float | None:
 
 
 def no_number(cell: str) -> str:
-    """What is wrong with a cell of a column of numbers."""
+    """The fault of a cell in a column of numbers."""
     missing = f"an empty cell or ? is a missing value; if {cell!r} is one too: --missing {cell!r}"
     return f"{cell!r} is not a finite number ({missing})"
 
 
 @dataclass(frozen=True)
-class Schema:
-    """What a file says of a model: its attributes, and the classes of the class column in sorted order."""
+class FileSchema:
+    """The schema of a file: its attributes, and the classes of the class column in sorted order."""
 
     attributes: tuple[Attribute, ...]
     classes: tuple[str, ...]
@@ -52,23 +52,23 @@ class Schema:
 
 
 class _Guess:
-    """What the cells of one column allow."""
+    """The kinds that the cells of one column allow."""
 
-    def __init__(self, table: Table, k: int, force_nominal: bool) -> None:
+    def __init__(self, table: FileTable, k: int, force_nominal: bool) -> None:
         self._table, self._k = table, k
         self.column = table.columns[k]
         self.numeric = self.column.kind != "nominal" and not force_nominal
         self.values: set[str] = set()
         self._odd: FileError | None = None
 
-    def see(self, cell: str, record: Record) -> None:
+    def see(self, cell: str, record: FileRecord) -> None:
         """Take a cell in; values are kept up to one more than there may be."""
         if self.numeric and number(cell) is None:
             self._see_text(cell, record)
         if len(self.values) <= MAX_VALUES:
             self.values.add(cell)
 
-    def _see_text(self, cell: str, record: Record) -> None:
+    def _see_text(self, cell: str, record: FileRecord) -> None:
         declared = self.column.kind == "numeric"
         if declared or cell.lower() in NOT_A_NUMBER:
             hint = "" if declared else f"; take the column as names with --nominal {self.column.name!r}"
@@ -86,14 +86,14 @@ class _Guess:
 
 
 def infer(
-    table: Table,
+    table: FileTable,
     *,
     class_column: str | None,
     ignore: Collection[str] = (),
     nominal: Collection[str] = (),
     attributes: Collection[str] = (),
     frame: Sequence[str] = (),
-) -> Schema:
+) -> FileSchema:
     """Read a file once and say what its columns are.
 
     A column is numeric when every cell that is not missing is a number, or when the ARFF header says so; else
@@ -141,23 +141,23 @@ def infer(
         raise FileError(table.path, "has no column left to learn from")
     classes = () if at is None else frame_of(table, at, _few(table, guesses[at]))
     cells = {
-        k: Cells(guess.column.name, guess.values, guess.numeric)
+        k: ColumnContent(guess.column.name, guess.values, guess.numeric)
         for k, guess in others.items()
         if guess.column.name not in attributes
     }
     refuse_labels(table.path, cells.values(), frame or classes, class_column)
     found = tuple(_checked(table, guess) for guess in others.values())
-    return Schema(found, classes, rows)
+    return FileSchema(found, classes, rows)
 
 
-def _checked(table: Table, guess: _Guess) -> Attribute:
+def _checked(table: FileTable, guess: _Guess) -> Attribute:
     try:
         return _attribute(table, guess)
     except InvalidInput as error:
         raise FileError(table.path, f"column {guess.column.name!r}: {error}") from None
 
 
-def _attribute(table: Table, guess: _Guess) -> Attribute:
+def _attribute(table: FileTable, guess: _Guess) -> Attribute:
     name = guess.column.name
     if guess.numeric and (guess.values or guess.column.kind == "numeric"):
         return Numeric(name)
@@ -174,7 +174,7 @@ def _attribute(table: Table, guess: _Guess) -> Attribute:
     return Nominal(name, guess.column.values or sorted(guess.values))
 
 
-def _few(table: Table, guess: _Guess) -> set[str]:
+def _few(table: FileTable, guess: _Guess) -> set[str]:
     if len(guess.values) > MAX_VALUES and not guess.column.values:
         reason = (
             f"class column {guess.column.name!r} has more than 1,000 classes; 2 to {MAX_CLASSES} are possible"
@@ -183,7 +183,7 @@ def _few(table: Table, guess: _Guess) -> set[str]:
     return guess.values
 
 
-def frame_of(table: Table, k: int, cells: Iterable[str]) -> tuple[str, ...]:
+def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
     """The frame of a class column: its classes as declared, else sorted; a set such as ``A|B`` names two.
 
     Raises
@@ -203,7 +203,7 @@ def frame_of(table: Table, k: int, cells: Iterable[str]) -> tuple[str, ...]:
     return tuple(classes if column.values else sorted(classes))
 
 
-def class_column(table: Table, given: str | None) -> str | None:
+def class_column(table: FileTable, given: str | None) -> str | None:
     """The column that holds the class: as given, else ``class``, else the last of an ARFF file, else none."""
     if given is not None:
         table.position(given, "--class")
@@ -231,7 +231,7 @@ class Binding:
         When an attribute has no column, or an ARFF file declares its kind otherwise.
     """
 
-    def __init__(self, table: Table, specification: Specification, *, uncertain: bool = False) -> None:
+    def __init__(self, table: FileTable, specification: Specification, *, uncertain: bool = False) -> None:
         self.table = table
         self._uncertain = uncertain
         self._values = [frozenset(getattr(each, "values", ())) for each in specification.attributes]
@@ -249,7 +249,7 @@ class Binding:
                 raise FileError(table.path, f"declares {name!r} nominal, it is numeric in the model")
         self.unused = tuple(name for name in table.names if name not in names)
 
-    def row(self, record: Record) -> list[Any]:
+    def row(self, record: FileRecord) -> list[Any]:
         """The values of a record, in the order of the attributes: text, numbers, ``None`` for missing."""
         if record.weight != 1.0:
             reason = f"the row has the weight {record.weight:g}; a model counts every row once"
@@ -267,7 +267,7 @@ class Binding:
     def __iter__(self) -> Iterator[list[Any]]:
         return (self.row(record) for record in self.table)
 
-    def _number(self, record: Record, k: int) -> float | Between | None:
+    def _number(self, record: FileRecord, k: int) -> float | Between | None:
         cell = record.cells[k]
         if cell is None:
             return None
@@ -283,7 +283,7 @@ class Binding:
         return value
 
 
-def class_of(table: Table, record: Record, k: int, classes: Sequence[str]) -> str | None:
+def class_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str]) -> str | None:
     """The class in a cell, ``None`` when it is missing; an error when it is not in the frame."""
     cell = record.cells[k]
     if cell is not None and cell not in classes:

@@ -19,7 +19,7 @@ Kind = Literal["nominal", "numeric", "unknown"]
 
 
 @dataclass(frozen=True)
-class Column:
+class FileColumn:
     """A column. ``unknown``: a CSV file does not say; ``values`` are those an ARFF file declares."""
 
     name: str
@@ -28,7 +28,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Record:
+class FileRecord:
     """A row of text: ``cells[k]`` is ``None`` where the value is missing. ``line`` is where it starts.
 
     ``weight`` is what an ARFF file gives at the end of the row.
@@ -40,7 +40,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Table:
+class FileTable:
     """An opened file: its columns are read, its records are read each time they are iterated.
 
     Parameters
@@ -58,15 +58,15 @@ class Table:
     """
 
     path: Path
-    columns: tuple[Column, ...]
-    read: Callable[[], Iterator[Record]]
+    columns: tuple[FileColumn, ...]
+    read: Callable[[], Iterator[FileRecord]]
     is_arff: bool = False
     missing: frozenset[str] = frozenset()
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[FileRecord]:
         return map(self._without_words, self.read()) if self.missing else self.read()
 
-    def _without_words(self, record: Record) -> Record:
+    def _without_words(self, record: FileRecord) -> FileRecord:
         return replace(record, cells=[None if cell in self.missing else cell for cell in record.cells])
 
     @property
@@ -86,7 +86,7 @@ class Table:
             return self.names.index(name)
         raise FileError(self.path, f"{flag}: no column {name!r}; the columns are {listed(self.names)}")
 
-    def error(self, record: Record, column: int, reason: str) -> FileError:
+    def error(self, record: FileRecord, column: int, reason: str) -> FileError:
         """An error at a cell; ``column`` is the 0-based index."""
         return FileError(self.path, reason, record.line, column + 1, self.columns[column].name)
 

@@ -24,7 +24,7 @@ class CannotWrite(Exception):  # noqa: N818 - a name that says what is wrong
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputTable:
     """Rows under names.
 
     Attributes
@@ -54,7 +54,9 @@ def is_packed(file: Path) -> bool:
     return file.name.lower().endswith(".gz")
 
 
-def write(found: Output, path: Path, form: Format, *, packed: bool, for_spreadsheets: bool = False) -> int:
+def write(
+    found: OutputTable, path: Path, form: Format, *, packed: bool, for_spreadsheets: bool = False
+) -> int:
     """Write a table to a file; return how many rows. ``packed``: with gzip."""
     if form == "parquet":
         return write_parquet(found, path)
@@ -70,7 +72,7 @@ def _text(path: Path, *, packed: bool) -> IO[str]:
     return path.open("w", encoding="utf-8", newline="")
 
 
-def write_csv(found: Output, stream: IO[str], *, for_spreadsheets: bool = False) -> int:
+def write_csv(found: OutputTable, stream: IO[str], *, for_spreadsheets: bool = False) -> int:
     """Write a table as CSV, numbers in full precision and unknown cells empty; return how many rows.
 
     Parameters
@@ -92,7 +94,7 @@ def write_csv(found: Output, stream: IO[str], *, for_spreadsheets: bool = False)
     return count
 
 
-def write_jsonl(found: Output, stream: IO[str]) -> int:
+def write_jsonl(found: OutputTable, stream: IO[str]) -> int:
     """Write a table as lines of JSON, an object a row, unknown cells null; return how many rows."""
     count = 0
     for row in found.rows:
@@ -102,7 +104,7 @@ def write_jsonl(found: Output, stream: IO[str]) -> int:
     return count
 
 
-def write_parquet(found: Output, path: Path) -> int:
+def write_parquet(found: OutputTable, path: Path) -> int:
     """Write a table as Parquet; return how many rows.
 
     Raises

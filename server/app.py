@@ -29,14 +29,14 @@ from quercus.proto.v1 import (
     tree_pb2_grpc,
 )
 from quercus.server.config import Config
-from quercus.server.core.service_core import Core
+from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import Authority
 from quercus.server.gate.error_interceptor import CatchAll
-from quercus.server.gate.guard import Bounds, Guard
-from quercus.server.gate.listening import check_address, join
+from quercus.server.gate.guard import CallerLimits, Guard
+from quercus.server.gate.listening import check_address, join_address
 from quercus.server.gate.observing import Observer
 from quercus.server.gate.revocation import give_back_revoked
-from quercus.server.gate.throttle import Memory, Rates, Streams, memory_of_machine
+from quercus.server.gate.throttle import CallRates, MemoryWatch, OpenStreams, memory_of_machine
 from quercus.server.gate.tls import Certificates
 from quercus.server.growth.supervisor import Supervisor
 from quercus.server.services.admin import AdminService
@@ -51,9 +51,7 @@ from quercus.server.telemetry.metrics import Metrics
 from quercus.server.telemetry.tracing import Tracing
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MEMORY_SHARE
-from quercus.storage.access import TokenRecord
-from quercus.storage.errors import ReadOnlyStore, StorageError
-from quercus.storage.store import Store
+from quercus.storage import ReadOnlyStore, StorageError, Store, TokenRecord
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +64,7 @@ SERVICES: Final = (
     admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name,
 )
 GROWER_HEALTH: Final = "quercus.v1.Grower"
-"""What a health probe asks for to learn how the grower is."""
+"""The service name by which a health probe asks about the grower."""
 WRITES_HEALTH: Final = "quercus.v1.Writes"
 """And to learn whether rows and answers are taken; NOT_SERVING while the store can only be read."""
 LOOK_AT_PARTS_S: Final = 1.0
@@ -121,7 +119,7 @@ class Server:
         self._store = open_store(config)
         if self._store.is_read_only:  # a tree that is grown could not be stored
             config = self._config = config.model_copy(update={"grower": False})
-        self.core = Core(self._store, config)
+        self.core = ServiceCore(self._store, config)
         self.supervisor = Supervisor(config)
         self._metrics = Metrics(self._store)
         self._metrics.gauge("quercus_writes_waiting", "Writes that wait.", lambda: self.core.writer.waiting)
@@ -141,8 +139,8 @@ class Server:
         self._health = Health(self.core.stopping)
         self._calls = CatchAll()
         self._authority = Authority(self._load_tokens) if config.needs_tokens else None
-        self._memory = Memory(config.max_memory_bytes or int(MEMORY_SHARE * memory_of_machine()))
-        bounds = Bounds(Rates(config.calls_per_s), Streams(config.max_streams), self._memory)
+        self._memory = MemoryWatch(config.max_memory_bytes or int(MEMORY_SHARE * memory_of_machine()))
+        bounds = CallerLimits(CallRates(config.calls_per_s), OpenStreams(config.max_streams), self._memory)
         self._guard = Guard(self.core, self._authority, bounds)
         self._server = self._make_server()
         self._watches: list[asyncio.Task[None]] = []
@@ -151,7 +149,7 @@ class Server:
     @property
     def address(self) -> str:
         """Where it listens, ``host:port``."""
-        return join(self._config.host, self.port)
+        return join_address(self._config.host, self.port)
 
     async def start(self) -> None:
         """Listen, then start threads and grower.
@@ -216,7 +214,7 @@ class Server:
         await self._health.set(service, status.SERVING if well else status.NOT_SERVING)
 
     def _listen(self) -> int:
-        wanted = join(self._config.host, self._config.port)
+        wanted = join_address(self._config.host, self._config.port)
         try:
             if self._certificates is None:
                 port = self._server.add_insecure_port(wanted)
@@ -232,7 +230,7 @@ class Server:
         return await self.core.read(self._store.access.tokens)
 
     async def reload(self) -> None:
-        """Read certificates and tokens again; what cannot be read is told in the log, and stays as it was."""
+        """Read certificates and tokens again; a file that cannot be read is logged, and the old content stays."""
         try:
             if self._certificates is not None:
                 await asyncio.to_thread(self._certificates.reload)

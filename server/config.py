@@ -21,7 +21,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.gate.listening import is_loopback
 from quercus.server.wire.errors import BadStart
-from quercus.server.wire.limits import Sizes
+from quercus.server.wire.limits import MessageLimits
 from quercus.specification import server
 from quercus.storage import file_url
 
@@ -34,7 +34,7 @@ class BadConfiguration(BadStart):
 
 
 class Config(BaseSettings):
-    """What a server needs to know to start; see `quercus.specification.server`."""
+    """The configuration of a server; see `quercus.specification.server`."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
 
@@ -123,9 +123,9 @@ class Config(BaseSettings):
         return self.access == "tokens" or (self.access == "auto" and not is_loopback(self.host))
 
     @cached_property  # asked for with every message
-    def sizes(self) -> Sizes:
+    def sizes(self) -> MessageLimits:
         """Bounds of what a message may hold."""
-        return Sizes(**{field.name: getattr(self, field.name) for field in fields(Sizes)})
+        return MessageLimits(**{field.name: getattr(self, field.name) for field in fields(MessageLimits)})
 
     @property
     def store_url(self) -> str:

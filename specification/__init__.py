@@ -1,4 +1,4 @@
-"""What defines a model: its attributes, its algorithm and its parameters, for client, service and estimators alike.
+"""The definition of a model: its attributes, algorithm and parameters, for client, service and estimators.
 
 ==============  =============================================================================
 ``parameter``   :class:`Parameter`: a name, a default, bounds and a sentence, stated once

@@ -53,7 +53,7 @@ class Parameter:
 
     @property
     def bound(self) -> str:
-        """What a value must be, in words.
+        """The values that are allowed, in words.
 
         Examples
         --------

@@ -127,10 +127,10 @@ LIMITS = (
     KEEP_TREES,
     AGENDA_SHARE,
 )
-"""What ``--limit`` sets: parameters that have no flag of their own."""
+"""The parameters that ``--limit`` sets: they have no flag of their own."""
 
 NO_FLAG = (METRICS_HOST, POLL_MS, READ_THREADS, GROWER)
-"""What the file and the environment alone set."""
+"""The parameters that only the file and the environment can set."""
 
 PARAMETERS = {each.name: each for each in tuple(globals().values()) if isinstance(each, Parameter)}
 """All parameters of a server, by name."""

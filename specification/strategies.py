@@ -6,7 +6,7 @@ from types import MappingProxyType
 PUBLISHED = "published"
 RECOMMENDED = "covering-committee"
 DEFAULT = RECOMMENDED
-"""What the service asks by where a model names no strategy."""
+"""The strategy of a model that names none."""
 
 STRATEGIES: Mapping[str, str] = MappingProxyType(
     {
@@ -20,4 +20,4 @@ STRATEGIES: Mapping[str, str] = MappingProxyType(
         RECOMMENDED: "where a committee is in doubt, and where nothing near is known yet (recommended)",
     }
 )
-"""What each strategy asks about, in a line, by name."""
+"""One line per strategy, by name: which instances it asks about."""

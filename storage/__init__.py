@@ -8,14 +8,16 @@ if __name__ != "quercus.storage":  # by another name every class would exist twi
     raise ImportError(f"import quercus.storage, not {__name__}")
 
 from quercus.storage.access import Access, AuditRecord, TokenRecord
+from quercus.storage.changes import Change
 from quercus.storage.errors import (
     AlreadyExists,
+    BeyondLog,
     CorruptStore,
     FailedPrecondition,
+    InconsistentHistory,
     NewerSchema,
     NoSpace,
     NotFound,
-    Questionable,
     ReadOnlyStore,
     ReadOnlyUntilRestart,
     Stale,
@@ -23,7 +25,16 @@ from quercus.storage.errors import (
     StoreBusy,
     StoreError,
 )
-from quercus.storage.queries.answers import Amendment, Combined
+from quercus.storage.log.statements import (
+    CombinedStatement,
+    Join,
+    StatementBatch,
+    StatementPlan,
+    StatementRecord,
+)
+from quercus.storage.queries.answers import AnswerChange, CombinedAnswer
+from quercus.storage.queries.leases import Eviction
+from quercus.storage.queries.policies import check as check_policy
 from quercus.storage.queries.records import (
     Answered,
     Corrections,
@@ -42,12 +53,13 @@ from quercus.storage.records import (
     Appended,
     Event,
     EventKind,
+    EventSelection,
+    InstanceColumns,
+    LogSegment,
     ModelRecord,
     NewValue,
     Push,
-    Rows,
     Snapshot,
-    Stretch,
 )
 from quercus.storage.sqlite.dialect import file_url
 from quercus.storage.store import Store
@@ -56,20 +68,29 @@ __all__ = [
     "Access",
     "AgendaEntry",
     "AlreadyExists",
-    "Amendment",
+    "AnswerChange",
     "Answered",
     "Appended",
     "AuditRecord",
-    "Combined",
+    "BeyondLog",
+    "Change",
+    "CombinedAnswer",
+    "CombinedStatement",
     "Corrections",
     "CorruptStore",
     "Event",
     "EventKind",
+    "EventSelection",
+    "Eviction",
     "FailedPrecondition",
     "HistoryRow",
     "Idle",
+    "InconsistentHistory",
+    "InstanceColumns",
+    "Join",
     "LabellerCounts",
     "Leased",
+    "LogSegment",
     "ModelRecord",
     "NewValue",
     "NewerSchema",
@@ -79,19 +100,20 @@ __all__ = [
     "Push",
     "QueryRecord",
     "QueryState",
-    "Questionable",
     "ReadOnlyStore",
     "ReadOnlyUntilRestart",
     "Reliability",
-    "Rows",
     "Snapshot",
     "Stale",
+    "StatementBatch",
+    "StatementPlan",
+    "StatementRecord",
     "Step",
     "StorageError",
     "Store",
     "StoreBusy",
     "StoreError",
-    "Stretch",
     "TokenRecord",
+    "check_policy",
     "file_url",
 ]

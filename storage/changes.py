@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from quercus.storage.schema import AnyRow, change_counter, model, model_change
+from quercus.storage.schema import LIVE, AnyRow, change_counter, model, model_change
 
 _HELD: Final = "quercus_held"  # models whose row the transaction holds: the key, and the name
 
@@ -42,7 +42,7 @@ _MARK = (
 _NEWEST = select(change_counter.c.number)
 _SINCE = (
     select(model_change.c.number, model_change.c.model_id, model_change.c.name, model.c.tree_version)
-    .outerjoin(model, model.c.id == model_change.c.model_id)
+    .outerjoin(model, (model.c.id == model_change.c.model_id) & LIVE)
     .where(model_change.c.number > bindparam("seen"))
     .order_by(model_change.c.number)
 )

@@ -16,7 +16,7 @@ MAX_COMMENT = 2000  # characters
 MAX_TOOK_S = 1e9
 
 
-def text(field: str, value: str) -> None:
+def name_text(field: str, value: str) -> None:
     """A name or id: 1 to 200 characters that can be encoded."""
     if not 1 <= len(value) <= MAX_TEXT:
         raise InvalidInput(field, f"has {len(value)} characters, must have 1 to {MAX_TEXT}")
@@ -58,13 +58,13 @@ def reliability(value: float) -> None:
 
 
 def comment(value: str) -> None:
-    """What a labeller adds in words."""
+    """Check the comment of a labeller."""
     if len(value) > MAX_COMMENT:
         raise InvalidInput("comment", f"has {len(value)} characters, must have at most {MAX_COMMENT}")
     encodable("comment", value)
 
 
-def took(value_s: float | None) -> None:
+def answer_time(value_s: float | None) -> None:
     """How long an answer took, in seconds; None: not said."""
     if value_s is not None and not 0.0 <= value_s <= MAX_TOOK_S:
         raise InvalidInput("took", f"is {value_s} s, must lie in [0 s, {MAX_TOOK_S:g} s]")
@@ -81,7 +81,7 @@ def push(ids: Sequence[str], values: Float64, labels: Sequence[bytes]) -> None:
     lengths = set(map(len, ids))
     if lengths and not (min(lengths) >= 1 and max(lengths) <= MAX_TEXT):
         for number, identifier in enumerate(ids):
-            text(f"ids[{number}]", identifier)
+            name_text(f"ids[{number}]", identifier)
     encodable("ids", "".join(ids))
 
 

@@ -23,7 +23,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Timestamps:
     """Now, on both clocks, in seconds; `wall` since 1970 (UTC)."""
 
     clock: float
@@ -34,7 +34,7 @@ class Moment:
         return self.wall + (clock - self.clock)
 
 
-Clock: TypeAlias = Callable[[], Moment]
+Clock: TypeAlias = Callable[[], Timestamps]
 """Tells the moment. Whoever writes asks it when the model is held: who held it before asked earlier."""
 
 
@@ -88,11 +88,11 @@ class Clocks:
                     offset = _set(connection, boot, wall(), steady())
         return cls(wall, steady, offset)
 
-    def now(self) -> Moment:
-        """What both clocks show."""
+    def now(self) -> Timestamps:
+        """Return the time of both clocks."""
         with self._lock:
             self._latest = max(self._latest, self._offset + self._steady())
-            return Moment(self._latest, self._wall())
+            return Timestamps(self._latest, self._wall())
 
 
 def _reached(connection: Connection) -> float | None:

@@ -13,10 +13,7 @@ from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyUntilRestart, 
 from quercus.storage.sqlite.dialect import DAMAGED, DRIVER_ERRORS, WRITE, SqliteDialect
 from quercus.storage.sqlite.server_lock import ServerLock
 
-TOO_LARGE: Final = (
-    "to delete a model takes as much room as the model, until it is done: delete a smaller one first, which gives "
-    "the room for it back, or free so much on the disk"
-)
+NO_ROOM: Final = "and nothing is left of what is kept to delete models with: free some MiB on the disk"
 
 
 class Database:
@@ -73,29 +70,32 @@ class Database:
                 # once more: what was committed to a file that nobody will find again is not stored
                 self.dialect.check_in_place()
 
-    def delete(self, remove: Callable[[Connection], None]) -> None:
-        """Write transaction that only deletes: where the disk is full, it takes the room that is kept for it.
+    def delete(self, remove: Callable[[Connection], bool], few: Callable[[Connection], bool]) -> bool:
+        """Write transaction that deletes; returns what the function returned, which is whether there is more.
+
+        Where the disk is full, `few` takes the room that is kept for deleting, for as long as its transaction lasts.
 
         Raises
         ------
         NoSpace
-            That is not enough.
+            There is no room even for that.
         """
-        with suppress(NoSpace):
-            with self.write() as connection:
-                remove(connection)
-            return
+        trouble = self._write_trouble
+        with suppress(NoSpace), self.write() as connection:
+            return remove(connection)
         room = self.dialect.room
         with self._translated(), self.dialect.driver(self._engine) as driver:
             room.give(driver)
             try:
                 with self.write() as connection:
-                    remove(connection)
+                    more = few(connection)
             except NoSpace as error:
-                raise NoSpace(f"{error}; {TOO_LARGE}") from error
+                raise NoSpace(f"{error}, {NO_ROOM}") from error
             finally:
                 room.settle(driver)
                 self._keep_reserve()
+        self._write_trouble = trouble  # what was refused at first is done
+        return more
 
     def _keep_reserve(self) -> None:
         if self._claim is not None:  # it is the server's

@@ -1,4 +1,4 @@
-"""What can go wrong in the store, in words a user can act on.
+"""Errors of the store, in words that a user can act on.
 
 Bad arguments raise `quercus.belief.errors.InvalidInput`. No exception of SQLAlchemy or of a driver leaves the
 package: `dialect` turns each into one of these.
@@ -146,7 +146,7 @@ class StoreBusy(StoreError):  # noqa: N818 - a name that says what is wrong
     """Another process held the write lock longer than the busy timeout; trying again is sound."""
 
 
-class Questionable(StoreError):  # noqa: N818 - a name that says what is wrong
+class InconsistentHistory(StoreError):  # noqa: N818 - a name that says what is wrong
     """A store that is whole, but whose history of queries shows what should not have happened."""
 
 

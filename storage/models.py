@@ -5,25 +5,25 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Double, Select, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Double, Select, and_, bindparam, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from quercus.storage import changes, checks
-from quercus.storage.clocks import Clock, Moment
+from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
 from quercus.storage.log.event_log import CHUNK
 from quercus.storage.queries.expiry import count_leased, write_expired
 from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind, ModelRecord
 from quercus.storage.rows import count_opening, lock
-from quercus.storage.schema import AnyRow, log, model, query
+from quercus.storage.schema import LIVE, AnyRow, log, model, query
 
 INSERTS: dict[str, Callable[..., Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 def create(connection: Connection, name: str, specification: bytes, budget: int, clock: Clock) -> ModelRecord:
     """Insert a model with an empty log."""
-    checks.text("name", name)
+    checks.name_text("name", name)
     checks.at_least("budget", budget, 0)
     now = clock()
     made = connection.execute(
@@ -53,7 +53,7 @@ def create(connection: Connection, name: str, specification: bytes, budget: int,
     return get(connection, name, now)
 
 
-def get(connection: Connection, name: str, now: Moment) -> ModelRecord:
+def get(connection: Connection, name: str, now: Timestamps) -> ModelRecord:
     """The model with its counts."""
     row = connection.execute(_named(), {"now": now.clock, "wanted": name}).one_or_none()
     if row is None:
@@ -66,7 +66,7 @@ def new_uid() -> str:
     return str(uuid.uuid4())
 
 
-def of_keys(connection: Connection, keys: Sequence[int], now: Moment) -> list[ModelRecord]:
+def of_keys(connection: Connection, keys: Sequence[int], now: Timestamps) -> list[ModelRecord]:
     """The models of these keys that are there, with their counts."""
     found: list[ModelRecord] = []
     for start in range(0, len(keys), CHUNK):
@@ -75,7 +75,7 @@ def of_keys(connection: Connection, keys: Sequence[int], now: Moment) -> list[Mo
     return found
 
 
-def with_queries(connection: Connection, now: Moment) -> list[ModelRecord]:
+def with_queries(connection: Connection, now: Timestamps) -> list[ModelRecord]:
     """The models that have a query that is open, or leased."""
     live = select(query.c.number).where(query.c.model_id == model.c.id, query.c.state <= QueryState.LEASED)
     return [
@@ -84,7 +84,7 @@ def with_queries(connection: Connection, now: Moment) -> list[ModelRecord]:
     ]
 
 
-def page(connection: Connection, after: str, limit: int, now: Moment) -> list[ModelRecord]:
+def page(connection: Connection, after: str, limit: int, now: Timestamps) -> list[ModelRecord]:
     """Models in order of name, those behind `after`."""
     checks.at_least("limit", limit, 1)
     wanted = _with_counts().where(model.c.name > after).order_by(model.c.name).limit(limit)
@@ -94,12 +94,7 @@ def page(connection: Connection, after: str, limit: int, now: Moment) -> list[Mo
 
 def count(connection: Connection) -> int:
     """How many models there are."""
-    return int(connection.execute(select(func.count()).select_from(model)).scalar_one())
-
-
-def remove(connection: Connection, name: str) -> None:
-    """Delete the model; the foreign keys take everything of it along."""
-    connection.execute(delete(model).where(model.c.id == lock(connection, name).id))
+    return int(connection.execute(select(func.count()).where(LIVE)).scalar_one())
 
 
 def respecify(
@@ -151,7 +146,8 @@ def _with_counts() -> Select[Any]:
         log.c.model_id == model.c.id, log.c.sequence == model.c.sequence_grown + 1
     )
     counts = {"leased": leased, "live": live, "waiting_since": waiting}
-    return select(model, *(count.scalar_subquery().label(name) for name, count in counts.items()))
+    columns = (count.scalar_subquery().label(name) for name, count in counts.items())
+    return select(model, *columns).where(LIVE)
 
 
 @cache
@@ -164,7 +160,7 @@ def _with_keys() -> Select[Any]:
     return _with_counts().where(model.c.id.in_(bindparam("keys", expanding=True)))
 
 
-def _record(row: AnyRow, now: Moment) -> ModelRecord:
+def _record(row: AnyRow, now: Timestamps) -> ModelRecord:
     return ModelRecord(
         key=row.id,
         name=row.name,

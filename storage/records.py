@@ -1,4 +1,4 @@
-"""What goes into the store and comes out of it: frozen values, times in seconds since 1970 (UTC)."""
+"""The records of the store: frozen values, times in seconds since 1970 (UTC)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ Float64: TypeAlias = NDArray[np.float64]
 
 
 class EventKind(IntEnum):
-    """What a row of the log says."""
+    """The kind of an event of the log."""
 
     INSTANCE = 1
     ANSWER = 2
@@ -23,8 +23,8 @@ class EventKind(IntEnum):
     OPINION = 6
     """One of several answers to a query; what they say together is the ANSWER that follows. Trees ignore it."""
     STATEMENT = 7
-    """What somebody says unasked; without a label it is taken back. Trees ignore it: the CORRECTION that follows, which
-    is of no query, has what all say together."""
+    """A label that was stated without a query; without a label it is retracted. Trees ignore it: the CORRECTION that
+    follows, which belongs to no query, has the combined label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What became of a batch.
+    """The outcome of a batch.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class EventSelection:
     """Which of the events that say something of an instance are read.
 
     Attributes
@@ -212,7 +212,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class InstanceColumns:
     """INSTANCE events that follow each other in the log, as columns.
 
     Attributes
@@ -231,18 +231,18 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LogSegment:
     """A piece of the log, in order.
 
     Attributes
     ----------
-    parts : list of Rows or Event
+    parts : list of InstanceColumns or Event
         Events are of the other kinds.
     last : int
         Sequence of the last event.
     """
 
-    parts: list[Rows | Event]
+    parts: list[InstanceColumns | Event]
     last: int
 
 
@@ -257,7 +257,7 @@ class AgendaEntry:
     asked : bytes
         Where in the round the query stands; copied into the event that settles it.
     reason : bytes
-        What the labeller is told.
+        The message for the labeller.
     """
 
     instance: int

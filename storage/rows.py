@@ -4,10 +4,10 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from quercus.storage import changes
 from quercus.storage.errors import NotFound
-from quercus.storage.schema import AnyRow, model
+from quercus.storage.schema import LIVE, AnyRow, model
 
 # Made once: every write begins with it, and to make it took as long as to run it.
-_BY_NAME = select(model).where(model.c.name == bindparam("wanted"))
+_BY_NAME = select(model).where(model.c.name == bindparam("wanted"), LIVE)
 _OPENED = update(model).where(model.c.id == bindparam("key")).values(times_opened=model.c.times_opened + 1)
 _HELD = _BY_NAME.with_for_update()
 

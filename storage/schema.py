@@ -29,7 +29,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0010"
+HEAD = "0011"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -68,10 +68,14 @@ model = Table(
     Column("conflicts", BigInteger, nullable=False),
     # How often a labeller may have got what he could not: a query opened or came back, a budget or policy changed.
     Column("times_opened", BigInteger, nullable=False, server_default=text("0")),
+    # It has an end, and its rows are being removed (see `removal`).
+    Column("deleted", Boolean, nullable=False, server_default=text("0")),
     # Without it SQLite gives the id of a deleted model to the next one, and a late snapshot would reach
     # a stranger.
     sqlite_autoincrement=True,
 )
+
+LIVE = ~model.c.deleted
 
 # One row: the number of the newest commit that changed a model (see `changes`).
 change_counter = Table(

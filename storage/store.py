@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -10,7 +11,7 @@ from sqlalchemy import update
 from quercus.specification.server import KEEP_TREES
 from quercus.storage import changes, checks, models, snapshots
 from quercus.storage.access import Access
-from quercus.storage.admin import transfer
+from quercus.storage.admin import removal, transfer
 from quercus.storage.clocks import Clocks, boot_id, since_boot
 from quercus.storage.engine import Database
 from quercus.storage.log import event_log, reading
@@ -24,11 +25,11 @@ from quercus.storage.records import (
     Appended,
     Event,
     Float64,
+    LogSegment,
     ModelRecord,
     NewValue,
     Push,
     Snapshot,
-    Stretch,
 )
 from quercus.storage.schema import HEAD, lease_clock
 from quercus.storage.sqlite.dialect import dialect_for
@@ -44,6 +45,8 @@ class Store(QueryCalls):
     (`StoreBusy`, `ReadOnlyStore`, `CorruptStore`), `NotFound` for an unknown model, query, instance or tree
     version, `InvalidInput` for an argument out of bounds.
     """
+
+    _removes = True  # for all that is known
 
     @classmethod
     def open(
@@ -102,7 +105,7 @@ class Store(QueryCalls):
             yield from transfer.dump(connection, model)
 
     def load(
-        self, lines: Iterable[str], name: str | None = None, meaning: transfer.Meaning | None = None
+        self, lines: Iterable[str], name: str | None = None, meaning: transfer.LogValidator | None = None
     ) -> int:
         """Make a model of lines that `dump` yielded, all or nothing; return the number of events.
 
@@ -226,8 +229,23 @@ class Store(QueryCalls):
             return models.count(connection)
 
     def delete_model(self, name: str) -> None:
-        """Delete a model with its evidence, queries and trees, also where the disk is full."""
-        self._database.delete(lambda connection: models.remove(connection, name))
+        """Delete a model with its evidence, queries and trees, also where the disk is full.
+
+        Nobody sees it from now on, and its name is free; `remove_deleted` removes its rows.
+        """
+        mark = partial(removal.mark, name=name)
+        self._removes = self._database.delete(mark, mark)
+
+    @property
+    def removes(self) -> bool:
+        """Whether rows of deleted models may be left, by this process or by another one before it."""
+        return self._removes
+
+    def remove_deleted(self, rows: int = removal.ROWS) -> bool:
+        """Remove so many rows of deleted models, fewer where the disk is full; tells whether more are left."""
+        some, few = (partial(removal.remove_some, rows=each) for each in (rows, min(rows, removal.FEW_ROWS)))
+        self._removes = self._database.delete(some, few)
+        return self._removes
 
     def respecify(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
         """Change specification and budget; appends a SPECIFICATION event.
@@ -297,7 +315,9 @@ class Store(QueryCalls):
         with self._database.read() as connection:
             return event_log.read_events(connection, model, after, limit)
 
-    def read_log(self, model: str, after: int = 0, *, rows: int = 20_000, size_bytes: int = 2**24) -> Stretch:
+    def read_log(
+        self, model: str, after: int = 0, *, rows: int = 20_000, size_bytes: int = 2**24
+    ) -> LogSegment:
         """Read the log behind sequence number `after`, instances as columns: for those who read all of it.
 
         Parameters
@@ -323,7 +343,7 @@ class Store(QueryCalls):
     def history(self, model: str, instances: Sequence[int]) -> dict[int, list[Event]]:
         """Everything said about some instances, oldest first, by the sequence of their INSTANCE event."""
         with self._database.read() as connection:
-            return event_log.history(connection, model, instances)
+            return event_log.instance_history(connection, model, instances)
 
     # Trees
 

@@ -102,7 +102,7 @@ def of_members(values: np.ndarray, contours: np.ndarray, test: np.ndarray, seed:
     weights = np.stack([np.bincount(draw, minlength=len(told)) for draw in drawn]).astype(float)
     K = values.shape[1]
     arities = np.array([len(cuts) + 1 for cuts in inner])
-    chances = members.opinions(
+    chances = members.mean_probabilities(
         codes[told],
         contours[told],
         weights,

@@ -1,1 +1,1 @@
-"""What all services share: the store behind a writer thread and reader threads, caches, and the change signal."""
+"""Shared by all services: the store behind a writer thread and reader threads, caches, and the change signal."""

@@ -1,4 +1,4 @@
-"""What the server keeps in memory of each model in use: its schema, and its newest tree ready to classify.
+"""The cache of models in use: schema, and newest tree ready to classify.
 
 Both are swapped whole, never changed: a request works with the one it picked up. They are refreshed when the
 store changes, so that a classification does not read the store.
@@ -12,15 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from quercus.proto.v1 import model_pb2
-from quercus.server.core.changes import Changes
+from quercus.server.core.changes import ChangeSignal
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import MAX_CACHED_MODELS
 from quercus.server.wire.models import decode_specification
-from quercus.server.wire.schema import Schema
-from quercus.server.wire.trees import Classifier
-from quercus.storage.changes import Change
-from quercus.storage.errors import BeyondLog, FailedPrecondition, NotFound, StorageError
-from quercus.storage.store import Store
+from quercus.server.wire.schema import ModelSchema
+from quercus.server.wire.trees import TreeClassifier
+from quercus.storage import BeyondLog, Change, FailedPrecondition, NotFound, StorageError, Store
 
 _log = logging.getLogger(__name__)
 REFRESH_EVERY_S: Final = 0.01
@@ -40,27 +38,27 @@ class Catalogue:
     changes : the change signal.
     """
 
-    def __init__(self, store: Store, read: Read, changes: Changes) -> None:
+    def __init__(self, store: Store, read: Read, changes: ChangeSignal) -> None:
         self._store = store
         self._read = read
         self._changed: dict[str, Change] = {}  # models with a newer tree, by name
         self._due = asyncio.Event()
         changes.listen(self._notice)
-        self._schemas: dict[str, Schema] = {}
-        self._classifiers: dict[str, Classifier] = {}
+        self._schemas: dict[str, ModelSchema] = {}
+        self._classifiers: dict[str, TreeClassifier] = {}
 
-    async def schema(self, model: str) -> Schema:
+    async def schema(self, model: str) -> ModelSchema:
         """Return the schema of a model; ``NotFound`` when there is none."""
         found = self._schemas.get(model)
         return found if found is not None else await self.reload_schema(model)
 
-    async def reload_schema(self, model: str) -> Schema:
+    async def reload_schema(self, model: str) -> ModelSchema:
         """Read the schema again: others may have added nominal values."""
-        schema: Schema = await self._read(_load_schema, self._store, model)
+        schema: ModelSchema = await self._read(_load_schema, self._store, model)
         _keep(self._schemas, model, schema)
         return schema
 
-    async def classifier(self, model: str, min_sequence: int = 0) -> Classifier:
+    async def classifier(self, model: str, min_sequence: int = 0) -> TreeClassifier:
         """Return the newest classifier of a model.
 
         Raises
@@ -82,7 +80,7 @@ class Catalogue:
             )
         return found
 
-    async def pair(self, model: str, min_sequence: int = 0) -> tuple[Classifier, Schema]:
+    async def pair(self, model: str, min_sequence: int = 0) -> tuple[TreeClassifier, ModelSchema]:
         """Return the newest classifier of a model and the schema of the same model.
 
         Raises
@@ -139,8 +137,8 @@ class Catalogue:
             await self._load_classifier(change.name)
             await self.reload_schema(change.name)
 
-    async def _load_classifier(self, model: str) -> Classifier:
-        loaded: Classifier = await self._read(_load_classifier, self._store, model)
+    async def _load_classifier(self, model: str) -> TreeClassifier:
+        loaded: TreeClassifier = await self._read(_load_classifier, self._store, model)
         known = self._classifiers.get(model)
         if known is not None and known.key == loaded.key and known.version > loaded.version:
             return known
@@ -154,16 +152,16 @@ def check_reached(store: Store, model: str, min_sequence: int) -> None:
         BeyondLog.check(min_sequence, model, store.get_model(model).sequence_committed)
 
 
-def _load_schema(store: Store, model: str) -> Schema:
-    return Schema.of(store.get_model(model), store.vocabulary(model))
+def _load_schema(store: Store, model: str) -> ModelSchema:
+    return ModelSchema.of(store.get_model(model), store.vocabulary(model))
 
 
-def _load_classifier(store: Store, model: str) -> Classifier:
+def _load_classifier(store: Store, model: str) -> TreeClassifier:
     record = store.get_model(model)
     if record.tree_version == 0:
         raise FailedPrecondition(f"model {model} has no tree yet: try again in a moment")
     specification = decode_specification(model_pb2.Specification.FromString(record.specification))
-    return Classifier.of(record.key, store.snapshot(model), specification)
+    return TreeClassifier.of(record.key, store.snapshot(model), specification)
 
 
 def _keep(cache: dict[str, Any], model: str, entry: Any) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from quercus.server.wire.limits import MAX_REMEMBERED_CHANGES
-from quercus.storage.changes import Change
+from quercus.storage import Change
 
 _log = logging.getLogger(__name__)
 RETRY_S: Final = 0.2
@@ -24,8 +24,8 @@ LONGEST_PAUSE_S: Final = 0.1
 """Between two looks, however long they take."""
 
 
-class Source(Protocol):
-    """What is watched: a store."""
+class ChangeSource(Protocol):
+    """The source of changes: a store."""
 
     def change_token(self) -> int:
         """Return a number that differs after every commit: cheap, thread-safe."""
@@ -34,7 +34,7 @@ class Source(Protocol):
         """Return which models commits after a number changed."""
 
 
-class Changes:
+class ChangeSignal:
     """Polls the store's change token in a thread, reads what changed, and tells the event loop.
 
     Parameters
@@ -43,7 +43,7 @@ class Changes:
     poll_s : time between two looks, in seconds; more where a look takes more than `LOOK_SHARE` of it.
     """
 
-    def __init__(self, source: Source, poll_s: float) -> None:
+    def __init__(self, source: ChangeSource, poll_s: float) -> None:
         self._source = source
         self._poll_s = poll_s
         self._count = 0
@@ -133,34 +133,34 @@ class Changes:
             try:
                 found = self._source.change_token()
                 if found != token:
-                    newest = self._look(newest)
+                    newest = self._read_changes(newest)
             except Exception as error:
                 if not self._trouble:
                     _log.error("the store cannot be read: %s", error)
-                    self._say(str(error) or type(error).__name__)
+                    self._publish_trouble(str(error) or type(error).__name__)
                 self._stopping.wait(RETRY_S)
                 continue
             token = found
             if self._trouble:
                 _log.warning("the store can be read again")
-                self._say("")
+                self._publish_trouble("")
             took_s = time.monotonic() - started
             pause_s = max(self._poll_s, min(took_s / LOOK_SHARE, LONGEST_PAUSE_S))
 
-    def _look(self, newest: int) -> int:
+    def _read_changes(self, newest: int) -> int:
         """Read what changed and tell it."""
         changes = self._source.changes(newest)
         if not changes:
             return newest
-        self._tell(self.notify, changes)
+        self._call_in_loop(self.notify, changes)
         return changes[-1].number
 
-    def _say(self, trouble: str) -> None:
+    def _publish_trouble(self, trouble: str) -> None:
         """Tell those who wait, as for a change."""
         self._trouble = trouble
-        self._tell(self.notify_all)
+        self._call_in_loop(self.notify_all)
 
-    def _tell(self, function: Callable[..., None], *args: Sequence[Change]) -> None:
+    def _call_in_loop(self, function: Callable[..., None], *args: Sequence[Change]) -> None:
         if not self._stopping.is_set():
             self._loop.call_soon_threadsafe(function, *args)
 

@@ -1,4 +1,4 @@
-"""Fairness between labellers: who was given a query longest ago comes first, and leaves something for those who wait.
+"""Fairness between labellers: the labeller whose last query is oldest comes first, and leaves some for the others.
 
 All who wait for a model wake at the same commit. Each then takes its turn here, so that the quickest does not take all,
 again and again. Turns are of one server; between servers on one store chance decides.
@@ -17,7 +17,7 @@ MAX_REMEMBERED: Final = 10_000
 """Labellers whose last turn is remembered."""
 
 
-class Turns:
+class FairQueue:
     """Who may lease next. Made and used in one event loop."""
 
     def __init__(self) -> None:
@@ -76,6 +76,6 @@ class Turns:
         self._next(model)
 
 
-def share(limit: int, there: int, others: int) -> int:
+def fair_share(limit: int, there: int, others: int) -> int:
     """Of queries that are `there`, how many one of `others` + 1 labellers may take who asks for `limit`; 1 at least."""
     return max(1, min(limit, -(-there // (others + 1))))

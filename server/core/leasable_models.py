@@ -8,17 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quercus.server.core.changes import Changes
+from quercus.server.core.changes import ChangeSignal
 from quercus.server.core.model_status import LOOK_AGAIN_S
-from quercus.storage.changes import Change
-from quercus.storage.errors import StorageError
-from quercus.storage.queries.records import Policy
-from quercus.storage.records import ModelRecord
-from quercus.storage.store import Store
+from quercus.storage import Change, ModelRecord, Policy, StorageError, Store
 
 
 @dataclass(frozen=True)
-class Opening:
+class LeasableModel:
     """A model with something to ask, and how it is labelled."""
 
     record: ModelRecord
@@ -26,7 +22,7 @@ class Opening:
 
     @property
     def mark(self) -> tuple[int, ...]:
-        """What decides who may lease of the model."""
+        """A value that changes with the model's labelling policy and grants."""
         return mark_of(self.record)
 
 
@@ -49,14 +45,14 @@ def mark_of(record: ModelRecord) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _StoreState:
     seen: int  # number of the newest change in it
     at: float  # monotonic, when all models were looked at last
-    open: dict[int, Opening]  # by key
+    open: dict[int, LeasableModel]  # by key
 
 
-class Openings:
-    """What may be leased, of all models.
+class LeasableModels:
+    """The leasable queries of all models.
 
     A commit costs the models that it changed, however many there are and however many labellers wait. Queries that
     come back without a commit (a lease that ended) are found by looking at all that has queries, every few seconds.
@@ -68,11 +64,11 @@ class Openings:
     changes : the change signal.
     """
 
-    def __init__(self, store: Store, read: Callable[..., Awaitable[Any]], changes: Changes) -> None:
+    def __init__(self, store: Store, read: Callable[..., Awaitable[Any]], changes: ChangeSignal) -> None:
         self._store = store
         self._read = read
         self._changes = changes
-        self._look = _Look(0, float("-inf"), {})
+        self._look = _StoreState(0, float("-inf"), {})
         self._reading = asyncio.Lock()
         self._stamp = 0
         self._waiting: set[asyncio.Future[None]] = set()
@@ -81,10 +77,10 @@ class Openings:
 
     @property
     def stamp(self) -> int:
-        """What differs after every change of what may be leased; remember it before a look, then wait for another."""
+        """A value that differs after every change; remember it before a look, then wait for another."""
         return self._stamp
 
-    async def look(self, *, fresh: bool = False) -> list[Opening]:
+    async def look(self, *, fresh: bool = False) -> list[LeasableModel]:
         """Return the models that have something to ask.
 
         Parameters
@@ -117,7 +113,7 @@ class Openings:
             self._following = asyncio.create_task(self._follow(), name="quercus-openings")
 
     async def _follow(self) -> None:
-        """Read what changed until nothing more does; trouble of the store is told by the change signal."""
+        """Read what changed until nothing more does; the change signal reports trouble of the store."""
         while self._waiting:
             noticed = self._changes.count
             try:
@@ -130,7 +126,7 @@ class Openings:
     async def _refresh(self) -> None:
         async with self._reading:
             before = self._look
-            look: _Look = await self._read(_look_again, self._store, before)
+            look: _StoreState = await self._read(_look_again, self._store, before)
             self._look = look
             if {each.mark for each in look.open.values()} != {each.mark for each in before.open.values()}:
                 self._wake()
@@ -143,23 +139,23 @@ class Openings:
                 each.set_result(None)
 
 
-def _look_again(store: Store, before: _Look) -> _Look:
+def _look_again(store: Store, before: _StoreState) -> _StoreState:
     now = time.monotonic()
     if now - before.at >= LOOK_AGAIN_S:
         seen = store.newest_change()
-        return _Look(seen, now, _open(store, store.models_with_queries()))
+        return _StoreState(seen, now, _open(store, store.models_with_queries()))
     changes = store.changes(before.seen)
     if not changes:
         return before
     changed = {change.key for change in changes}
     found = {key: opening for key, opening in before.open.items() if key not in changed}
-    return _Look(changes[-1].number, before.at, found | _open(store, store.models_of(sorted(changed))))
+    return _StoreState(changes[-1].number, before.at, found | _open(store, store.models_of(sorted(changed))))
 
 
-def _open(store: Store, records: Sequence[ModelRecord]) -> dict[int, Opening]:
+def _open(store: Store, records: Sequence[ModelRecord]) -> dict[int, LeasableModel]:
     asking = {record.key: record for record in records if _has_something(record)}
     policies = store.policies_of(sorted(asking)) if asking else {}
-    return {key: Opening(record, policies[key]) for key, record in asking.items()}
+    return {key: LeasableModel(record, policies[key]) for key, record in asking.items()}
 
 
 def _has_something(record: ModelRecord) -> bool:

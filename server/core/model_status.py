@@ -8,17 +8,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quercus.server.core.changes import Changes
+from quercus.server.core.changes import ChangeSignal
 from quercus.server.wire.limits import MAX_CACHED_MODELS
-from quercus.storage.records import ModelRecord
-from quercus.storage.store import Store
+from quercus.storage import ModelRecord, Store
 
 LOOK_AGAIN_S: Final = 5.0
 """Who waits for something looks at the store at least this often, whatever the change signal says."""
 
 
 @dataclass(frozen=True)
-class Outlook:
+class ModelStatus:
     """A model, and until when nothing of it changes without a commit.
 
     Attributes
@@ -38,9 +37,9 @@ class Outlook:
 
 
 @dataclass(frozen=True, eq=False)
-class _Reading:
+class _CachedStatus:
     seen: int  # of the model's changes, before it began
-    task: asyncio.Task[Outlook]
+    task: asyncio.Task[ModelStatus]
 
     def serves(self, seen: int) -> bool:
         if self.seen != seen:
@@ -51,7 +50,7 @@ class _Reading:
         return fine and 0.0 < self.task.result().until - time.monotonic() <= LOOK_AGAIN_S
 
 
-class Outlooks:
+class ModelStatusCache:
     """The newest outlook of each model that somebody waits on.
 
     Parameters
@@ -61,13 +60,13 @@ class Outlooks:
     changes : the change signal.
     """
 
-    def __init__(self, store: Store, read: Callable[..., Awaitable[Any]], changes: Changes) -> None:
+    def __init__(self, store: Store, read: Callable[..., Awaitable[Any]], changes: ChangeSignal) -> None:
         self._store = store
         self._read = read
         self._changes = changes
-        self._readings: dict[str, _Reading] = {}
+        self._readings: dict[str, _CachedStatus] = {}
 
-    async def of(self, model: str, *, fresh: bool = False) -> Outlook:
+    async def of(self, model: str, *, fresh: bool = False) -> ModelStatus:
         """Return where a model stands since the last change that was noticed.
 
         Parameters
@@ -82,21 +81,21 @@ class Outlooks:
         """
         reading = self._readings.pop(model, None)
         if fresh or reading is None or not reading.serves(self._changes.seen(model)):
-            reading = _Reading(self._changes.seen(model), asyncio.create_task(self._look(model)))
+            reading = _CachedStatus(self._changes.seen(model), asyncio.create_task(self._look(model)))
             reading.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._readings[model] = reading
         if len(self._readings) > MAX_CACHED_MODELS:
             del self._readings[next(iter(self._readings))]
         return await asyncio.shield(reading.task)
 
-    async def _look(self, model: str) -> Outlook:
-        outlook: Outlook = await self._read(_look, self._store, model)
+    async def _look(self, model: str) -> ModelStatus:
+        outlook: ModelStatus = await self._read(_look, self._store, model)
         return outlook
 
 
-def _look(store: Store, model: str) -> Outlook:
+def _look(store: Store, model: str) -> ModelStatus:
     now = time.monotonic()
     left_s = store.next_change_s(model)
-    return Outlook(
+    return ModelStatus(
         store.get_model(model), now + min(LOOK_AGAIN_S if left_s is None else left_s, LOOK_AGAIN_S)
     )

@@ -1,4 +1,4 @@
-"""What every service stands on: the store behind a writer thread and reader threads, caches, signals."""
+"""The base of every service: the store behind a writer thread and reader threads, caches, signals."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from google.protobuf.message import Message
 
 from quercus.server.config import Config
 from quercus.server.core.catalogue import Catalogue
-from quercus.server.core.changes import Changes
-from quercus.server.core.fair_queue import Turns
-from quercus.server.core.leasable_models import Openings
-from quercus.server.core.model_status import Outlooks
+from quercus.server.core.changes import ChangeSignal
+from quercus.server.core.fair_queue import FairQueue
+from quercus.server.core.leasable_models import LeasableModels
+from quercus.server.core.model_status import ModelStatusCache
 from quercus.server.core.writer import Writer
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import INLINE_BYTES
-from quercus.storage.store import Store
+from quercus.storage import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,7 +27,7 @@ _END: Any = object()
 STOPPING = "the server is stopping: connect again in a moment"
 
 
-class Core:
+class ServiceCore:
     """The store, its threads and the signals. Made and used in one event loop.
 
     Parameters
@@ -41,12 +41,12 @@ class Core:
         self.config = config
         self.stopping = asyncio.Event()
         self.writer = Writer(store)
-        self.changes = Changes(store, config.poll_ms / 1000)
+        self.changes = ChangeSignal(store, config.poll_ms / 1000)
         self._pool = ThreadPoolExecutor(config.read_threads, thread_name_prefix="quercus-read")
         self.catalogue = Catalogue(store, self.read, self.changes)
-        self.outlooks = Outlooks(store, self.read, self.changes)
-        self.openings = Openings(store, self.read, self.changes)
-        self.turns = Turns()
+        self.outlooks = ModelStatusCache(store, self.read, self.changes)
+        self.openings = LeasableModels(store, self.read, self.changes)
+        self.turns = FairQueue()
         self._refresh: asyncio.Task[None] | None = None
 
     def start(self) -> None:

@@ -17,16 +17,14 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from quercus.server.wire.limits import GROUP_ROWS, PENDING_BYTES
-from quercus.storage.errors import StorageError
-from quercus.storage.records import Appended, Push
-from quercus.storage.store import Store
+from quercus.storage import Appended, Push, StorageError, Store
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 @dataclass(eq=False)
-class _Job:
+class _WriteJob:
     future: asyncio.Future[Any]
     run: Callable[[], Any] | None = None
     push: Push | None = None
@@ -57,8 +55,8 @@ class Writer:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._loop = asyncio.get_running_loop()
-        self._queue: queue.SimpleQueue[Sequence[_Job | None]] = queue.SimpleQueue()
-        self._gathered: list[_Job] = []
+        self._queue: queue.SimpleQueue[Sequence[_WriteJob | None]] = queue.SimpleQueue()
+        self._gathered: list[_WriteJob] = []
         self._gathered_rows = 0
         self._expected = 1  # pushes that may come at the same time, as after the last commit
         self._gap_s = 0.0  # what the last commit took
@@ -67,6 +65,7 @@ class Writer:
         self._room = asyncio.Event()
         self._trouble = store.write_trouble
         self._look_at = time.monotonic() + LOOK_S
+        self._removing = False  # rows of deleted models, between other writes
         self.commits = 0  # groups of pushes committed: fewer than pushes when they share commits
 
     @property
@@ -92,13 +91,13 @@ class Writer:
         self._pending_bytes += size
         future: asyncio.Future[Appended] = self._loop.create_future()
         future.add_done_callback(lambda done: self._release(done, size))
-        self._gather(_Job(future, push=push), len(push.ids))
+        self._gather(_WriteJob(future, push=push), len(push.ids))
         return future
 
     def submit(self, run: Callable[[], T]) -> asyncio.Future[T]:
         """Queue any other write; the future has what `run` returned."""
         future: asyncio.Future[T] = self._loop.create_future()
-        self._hand_over(_Job(future, run=run))
+        self._hand_over(_WriteJob(future, run=run))
         return future
 
     async def close(self) -> None:
@@ -106,7 +105,7 @@ class Writer:
         self._hand_over(_STOP)
         await asyncio.to_thread(self._thread.join)
 
-    def _gather(self, job: _Job, rows: int) -> None:
+    def _gather(self, job: _WriteJob, rows: int) -> None:
         self._gathered.append(job)
         self._gathered_rows += rows
         count = len(self._gathered)
@@ -116,7 +115,7 @@ class Writer:
             now = self._loop.time()
             self._loop.call_at(now + self._gap_s, self._wait, self._gathered, 1, now + GATHER_S)
 
-    def _wait(self, gathered: list[_Job], count: int, until: float) -> None:
+    def _wait(self, gathered: list[_WriteJob], count: int, until: float) -> None:
         """Hand pushes over that have gathered, unless others have come since there were `count`."""
         if gathered is not self._gathered:  # they are handed over
             return
@@ -126,7 +125,7 @@ class Writer:
         else:
             self._hand_over()
 
-    def _hand_over(self, *more: _Job | None) -> None:
+    def _hand_over(self, *more: _WriteJob | None) -> None:
         """Give the thread what has gathered and what comes after it, in order and at once."""
         if self._gathered or more:
             self._queue.put((*self._gathered, *more))
@@ -141,25 +140,36 @@ class Writer:
     def _work(self) -> None:
         stopping = False
         while not stopping:
-            jobs = self._taken()
+            jobs = self._take_jobs()
             stopping = _STOP in jobs
             self._run_all([job for job in jobs if job is not None and not job.future.cancelled()])
-            self._look()
+            self._probe_store()
+            self._remove()
 
-    def _taken(self) -> list[_Job | None]:
+    def _remove(self) -> None:
+        """Remove some rows of deleted models; what is to be written comes between."""
+        if self._removing:
+            self._removing = False  # where the store does not take it: until the next look
+            with suppress(StorageError):
+                self._removing = self._store.remove_deleted()
+
+    def _take_jobs(self) -> list[_WriteJob | None]:
         """All jobs that wait; none when it is time to look at the store first."""
-        jobs: list[_Job | None] = []
+        jobs: list[_WriteJob | None] = []
         with suppress(queue.Empty):
-            jobs += self._queue.get(timeout=max(0.0, self._look_at - time.monotonic()))
+            jobs += self._queue.get(
+                timeout=0.0 if self._removing else max(0.0, self._look_at - time.monotonic())
+            )
             while True:
                 jobs += self._queue.get_nowait()
         return jobs
 
-    def _look(self) -> None:
+    def _probe_store(self) -> None:
         """Notice that the store takes no writes, and when it does again."""
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + LOOK_S
+            self._removing = self._store.removes and not self._store.is_read_only
             with suppress(StorageError):  # which the store remembers
                 if self._store.write_trouble:
                     self._store.try_to_write()
@@ -172,8 +182,8 @@ class Writer:
             _log.warning("the store takes writes again")
         self._trouble = trouble
 
-    def _run_all(self, jobs: Sequence[_Job]) -> None:
-        group: list[_Job] = []
+    def _run_all(self, jobs: Sequence[_WriteJob]) -> None:
+        group: list[_WriteJob] = []
         rows = 0
         for job in jobs:
             if job.push is not None and rows + len(job.push.ids) <= GROUP_ROWS:
@@ -186,14 +196,14 @@ class Writer:
                 self._run_one(job, job.run)
         self._commit(group)
 
-    def _run_one(self, job: _Job, run: Callable[[], Any]) -> None:
+    def _run_one(self, job: _WriteJob, run: Callable[[], Any]) -> None:
         try:
             outcome = run()
         except Exception as error:
             outcome = error
         self._settle([(job, outcome)])
 
-    def _commit(self, group: Sequence[_Job]) -> None:
+    def _commit(self, group: Sequence[_WriteJob]) -> None:
         if not group:
             return
         started = time.monotonic()
@@ -207,7 +217,7 @@ class Writer:
         self._gap_s = min(time.monotonic() - started, GATHER_S)
         self._settle(list(zip(group, outcomes, strict=True)))
 
-    def _settle(self, done: Sequence[tuple[_Job, Any]]) -> None:
+    def _settle(self, done: Sequence[tuple[_WriteJob, Any]]) -> None:
         def settle() -> None:
             self._expected = len(done) + len(self._gathered)
             for job, outcome in done:

@@ -1,1 +1,1 @@
-"""What a call passes before it is served: who calls, how much, how large; and what is recorded of it."""
+"""The checks of a call before it is served: who calls, how often, how large; and the record of it."""

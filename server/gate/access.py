@@ -20,7 +20,7 @@ from typing import Final
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.errors import PermissionDenied, Unauthenticated
-from quercus.storage.access import Access, TokenRecord
+from quercus.storage import Access, TokenRecord
 
 READER: Final = "reader"
 SENSOR: Final = "sensor"
@@ -125,12 +125,12 @@ class Principal:
 _caller: ContextVar[Principal | None] = ContextVar("quercus_caller", default=None)
 
 
-def caller() -> Principal | None:
+def current_caller() -> Principal | None:
     """Who makes the call under way; None where no token is asked for."""
     return _caller.get()
 
 
-def speaker(labeller: str) -> str:
+def labeller_of(labeller: str) -> str:
     """Return in whose name the caller speaks: the token's, unless it is an operator's or there is none.
 
     Raises
@@ -176,7 +176,7 @@ def check_permission(principal: Principal, method: str) -> None:
         )
 
 
-def issue(
+def issue_token(
     access: Access,
     name: str,
     roles: Collection[str],
@@ -214,12 +214,12 @@ def issue(
     token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     granted = None if models is None else frozenset(models)
     record = access.create_token(
-        token_id, name, digest(secret), roles=frozenset(roles), models=granted, duration_s=duration_s
+        token_id, name, secret_digest(secret), roles=frozenset(roles), models=granted, duration_s=duration_s
     )
     return f"quercus_{token_id}_{secret}", record
 
 
-def digest(secret: str) -> bytes:
+def secret_digest(secret: str) -> bytes:
     """Return what the store keeps of a secret."""
     return hashlib.sha256(secret.encode()).digest()
 
@@ -274,7 +274,7 @@ class Authority:
             raise Unauthenticated("the token is malformed: it must be as `quercus tokens create` printed it")
         record = await self._find(found[1])
         kept = record.digest if record is not None else bytes(32)
-        same = hmac.compare_digest(kept, digest(found[2]))
+        same = hmac.compare_digest(kept, secret_digest(found[2]))
         if record is None or not same:
             raise Unauthenticated("the token is not known to this server")
         if not record.is_live(self._clock()):

@@ -1,4 +1,4 @@
-"""What handlers may know of a call and do with it, also when it has ended."""
+"""The context of a call for its handler; it is safe to use after the call has ended."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from typing import Any
 from google.rpc import code_pb2
 from grpc import aio
 
-from quercus.server.gate.handlers import Handler, Wrapped, rewrap
-from quercus.server.wire.errors import Failure, failure, is_out_of_memory, to_failure
+from quercus.server.gate.handlers import Handler, WrappedHandlers, wrap_handler
+from quercus.server.wire.errors import GrpcStatus, grpc_status, is_out_of_memory, to_failure
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class CatchAll(aio.ServerInterceptor):
     """
 
     def __init__(self) -> None:
-        self._wrapped = Wrapped(self._wrap)
+        self._wrapped = WrappedHandlers(self._wrap)
         self._streams = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -58,7 +58,7 @@ class CatchAll(aio.ServerInterceptor):
             codecs = read, write  # it writes through the context
         else:
             codecs = read, None
-        return rewrap(
+        return wrap_handler(
             handler,
             unary=lambda behaviour, _: _guard_unary(method, behaviour, write or bytes),
             stream=lambda behaviour, _: self._counted(_guard_stream(method, behaviour, write or bytes)),
@@ -120,7 +120,7 @@ async def _abort(method: str, error: Exception, context: Any) -> None:
     )
 
 
-def _bug(method: str, error: Exception) -> Failure:
+def _bug(method: str, error: Exception) -> GrpcStatus:
     reference = secrets.token_hex(6)
     _log.error("%s failed (reference %s)", method, reference, exc_info=error)
-    return failure(code_pb2.INTERNAL, f"internal error, logged by the server under reference {reference}")
+    return grpc_status(code_pb2.INTERNAL, f"internal error, logged by the server under reference {reference}")

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from grpc import aio
 
 from quercus.belief.errors import InvalidInput
-from quercus.server.core.service_core import Core
+from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import (
     ADMINISTRATIVE,
     Authority,
@@ -24,15 +24,15 @@ from quercus.server.gate.access import (
     set_caller,
     short_name,
 )
-from quercus.server.gate.handlers import Handler, Wrap, Wrapped, metadata_of, rewrap
-from quercus.server.gate.message_reading import Reader
+from quercus.server.gate.handlers import Handler, Wrap, WrappedHandlers, metadata_of, wrap_handler
+from quercus.server.gate.message_reading import MessageReader
 from quercus.server.gate.observing import PATIENT
-from quercus.server.gate.throttle import Memory, Rates, Streams
+from quercus.server.gate.throttle import CallRates, MemoryWatch, OpenStreams
 from quercus.server.labelling.leasing import ANY
 from quercus.server.wire.errors import PermissionDenied, ResourceExhausted, Unauthenticated, to_failure
 from quercus.server.wire.limits import INLINE_BYTES
 from quercus.server.wire.names import MODEL_ID, parse_query
-from quercus.storage.errors import NotFound, StorageError
+from quercus.storage import NotFound, StorageError
 
 _audit = logging.getLogger("quercus.audit")
 LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/SetLogLevel"})
@@ -43,7 +43,7 @@ REFUSALS_PER_S: Final = 1.0
 
 STRANGER: Final = "a stranger"
 UNREAD: Final = "unread"
-"""What a call is about whose message is none, or was not read."""
+"""The target of a call whose message is malformed or was not read."""
 
 REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 
@@ -53,13 +53,13 @@ OPEN_PREFIX: Final = "/grpc.health."
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What one caller may have, and whether there is room for more work."""
+class CallerLimits:
+    """The limits of one caller, and whether there is room for more work."""
 
-    rates: Rates
-    streams: Streams
-    memory: Memory
-    refusals: Rates = field(default_factory=lambda: Rates(REFUSALS_PER_S))
+    rates: CallRates
+    streams: OpenStreams
+    memory: MemoryWatch
+    refusals: CallRates = field(default_factory=lambda: CallRates(REFUSALS_PER_S))
 
 
 class Guard(aio.ServerInterceptor):
@@ -72,11 +72,11 @@ class Guard(aio.ServerInterceptor):
     bounds : of callers.
     """
 
-    def __init__(self, core: Core, authority: Authority | None, bounds: Bounds) -> None:
+    def __init__(self, core: ServiceCore, authority: Authority | None, bounds: CallerLimits) -> None:
         self._core = core
         self._authority = authority
         self._bounds = bounds
-        self._wrapped = Wrapped(self._wrap)
+        self._wrapped = WrappedHandlers(self._wrap)
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
@@ -94,22 +94,22 @@ class Guard(aio.ServerInterceptor):
         return handler
 
     def _wrap(self, method: str, handler: Handler) -> Handler:
-        reader = Reader(handler.request_deserializer, self._core.read)
+        reader = MessageReader(handler.request_deserializer, self._core.read)
         codecs = None, handler.response_serializer  # a request is read when it is let in
         if method.startswith(OPEN_PREFIX):
-            return rewrap(
+            return wrap_handler(
                 handler, unary=_reading(reader), stream=lambda b, _: self._bounded(reader, b), codecs=codecs
             )
-        gate = _Gate(self._core, self._authority, self._bounds, method, reader)
+        gate = _GuardedMethod(self._core, self._authority, self._bounds, method, reader)
         audited = short_name(method) in ADMINISTRATIVE
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
             guarded = gate.unary(behaviour, streams_in)
             return gate.audited(guarded) if audited else guarded
 
-        return rewrap(handler, unary=unary, stream=gate.stream, codecs=codecs)
+        return wrap_handler(handler, unary=unary, stream=gate.stream, codecs=codecs)
 
-    def _bounded(self, reader: Reader, behaviour: Any) -> Any:
+    def _bounded(self, reader: MessageReader, behaviour: Any) -> Any:
         """Wrap a stream that needs no token: an address has as many as it may, and leaves calls to others."""
 
         async def bounded(data: bytes, context: Any) -> None:
@@ -148,7 +148,7 @@ def _reads_first(method: str, handler: Handler) -> bool:
     return not (handler.request_streaming or is_audited or method.startswith(OPEN_PREFIX))
 
 
-def _reading(reader: Reader) -> Wrap:
+def _reading(reader: MessageReader) -> Wrap:
     def wrap(behaviour: Any, _: bool) -> Any:
         async def read(data: bytes, context: Any) -> Any:
             return await behaviour(await reader.read(data), context)
@@ -158,11 +158,16 @@ def _reading(reader: Reader) -> Wrap:
     return wrap
 
 
-class _Gate:
-    """What the calls of one method have to pass, at their start and with every message."""
+class _GuardedMethod:
+    """The checks of one method's calls, at their start and with every message."""
 
     def __init__(
-        self, core: Core, authority: Authority | None, bounds: Bounds, method: str, reader: Reader
+        self,
+        core: ServiceCore,
+        authority: Authority | None,
+        bounds: CallerLimits,
+        method: str,
+        reader: MessageReader,
     ) -> None:
         self._core = core
         self._reader = reader
@@ -181,7 +186,7 @@ class _Gate:
         return principal
 
     async def check(self, data: bytes, context: Any) -> Any:
-        """Let a message pass and return it, or raise; it is read when all is said that needs no reading."""
+        """Check a message and return it; it is parsed only after the checks that need no parsing."""
         principal = await self.admit(context)
         set_caller(principal)
         self._bounds.rates.take(_caller_name(principal, context))
@@ -198,7 +203,7 @@ class _Gate:
                 raise PermissionDenied(f"the token of {principal.name} is not for the model {model[:80]}")
         _check_labeller(request, principal)
         if not principal.is_operator:
-            for part in held(request):
+            for part in leased_parts(request):
                 await self._check_holder(part, principal)
 
     async def _check_holder(self, request: Any, principal: Principal) -> None:
@@ -318,7 +323,7 @@ def _target(request: Any) -> str:
 def named_models(request: Any) -> list[str]:
     """Return the models that a message names: in `model`, `name`, `parent` or `model_id`, of its parts as well."""
     found = []
-    for part in parts(request):
+    for part in carried_requests(request):
         for key in ("model", "name", "parent"):
             resource = getattr(part, key, "")
             if isinstance(resource, str) and resource.startswith("models/"):
@@ -328,12 +333,12 @@ def named_models(request: Any) -> list[str]:
     return found
 
 
-def held(request: Any) -> list[Any]:
+def leased_parts(request: Any) -> list[Any]:
     """Return the parts of a message, itself among them, that speak of a leased query."""
-    return [part for part in parts(request) if getattr(part, "lease_token", "")]
+    return [part for part in carried_requests(request) if getattr(part, "lease_token", "")]
 
 
-def parts(request: Any) -> list[Any]:
+def carried_requests(request: Any) -> list[Any]:
     """Return a message and the requests that it carries: what is said on a stream of queries, one call by another."""
     found = [request]
     for descriptor, value in request.ListFields():

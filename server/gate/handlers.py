@@ -15,7 +15,7 @@ Serialize = Callable[[Any], bytes]
 Codecs = tuple[Deserialize | None, Serialize | None]
 
 
-class Wrapped:
+class WrappedHandlers:
     """Wrapped handlers by method, each made once: methods are few, calls are many.
 
     Parameters
@@ -49,7 +49,7 @@ def metadata_of(context: Any, key: str) -> str | None:
     return next((value for name, value in (given() if callable(given) else given) or () if name == key), None)
 
 
-def rewrap(
+def wrap_handler(
     handler: Handler,
     *,
     unary: Wrap,

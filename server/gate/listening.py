@@ -16,7 +16,7 @@ _REASONS: Final = {
 }
 
 
-def join(host: str, port: int) -> str:
+def join_address(host: str, port: int) -> str:
     """Return ``host:port``, an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -43,7 +43,7 @@ def check_address(host: str, port: int) -> None:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
         raise BadStart(
-            f"cannot listen on {join(host, port)}: the host is not known; choose another with --host"
+            f"cannot listen on {join_address(host, port)}: the host is not known; choose another with --host"
         ) from error
     failures = [_failure(family, address) for family, _, _, _, address in found]
     refused = [number for number in failures if number is not None]
@@ -70,4 +70,4 @@ def _failure(family: int, address: object) -> int | None:
 
 def _text(host: str, port: int, number: int) -> str:
     reason = _REASONS.get(number, f"{errno.errorcode.get(number, number)}; choose another --host or --port")
-    return f"cannot listen on {join(host, port)}: {reason}"
+    return f"cannot listen on {join_address(host, port)}: {reason}"

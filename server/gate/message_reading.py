@@ -11,13 +11,13 @@ from quercus.belief.errors import InvalidInput
 from quercus.server.gate.handlers import Deserialize
 from quercus.server.wire.errors import is_out_of_memory
 from quercus.server.wire.limits import INLINE_BYTES
-from quercus.server.wire.message_size import Shape, check_parts
+from quercus.server.wire.message_size import MessageShape, check_parts
 
 InThread = Callable[..., Awaitable[Any]]
 """Runs a function with its arguments in a thread."""
 
 
-class Reader:
+class MessageReader:
     """Reads the messages of one method.
 
     Parameters
@@ -29,7 +29,7 @@ class Reader:
     def __init__(self, deserialize: Deserialize, in_thread: InThread) -> None:
         self._deserialize = deserialize
         self._in_thread = in_thread
-        self._shape = Shape.of(deserialize.__self__.DESCRIPTOR)  # type: ignore[attr-defined]
+        self._shape = MessageShape.of(deserialize.__self__.DESCRIPTOR)  # type: ignore[attr-defined]
 
     async def read(self, data: bytes) -> Any:
         """Return the message.

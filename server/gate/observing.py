@@ -17,7 +17,7 @@ import grpc
 from grpc import aio
 
 from quercus.server.gate.call import Call
-from quercus.server.gate.handlers import Handler, Wrapped, metadata_of, rewrap
+from quercus.server.gate.handlers import Handler, WrappedHandlers, metadata_of, wrap_handler
 from quercus.server.telemetry.logs import set_request_id
 from quercus.server.telemetry.metrics import Metrics
 
@@ -45,7 +45,7 @@ class Observer(aio.ServerInterceptor):
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._wrapped = Wrapped(self._wrap)
+        self._wrapped = WrappedHandlers(self._wrap)
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
@@ -54,19 +54,19 @@ class Observer(aio.ServerInterceptor):
         return self._wrapped.of(handler_call_details.method, await continuation(handler_call_details))
 
     def _wrap(self, method: str, handler: Handler) -> Handler:
-        calls = _Calls(self._metrics, method, handler)
-        return rewrap(handler, unary=calls.unary, stream=calls.stream)
+        calls = _ObservedMethod(self._metrics, method, handler)
+        return wrap_handler(handler, unary=calls.unary, stream=calls.stream)
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
+class _CallStart:
     """A call, and when it began."""
 
     call: Call
     at: float
 
 
-class _Calls:
+class _ObservedMethod:
     """The calls of one method, each from its start to its end."""
 
     def __init__(self, metrics: Metrics, method: str, handler: Handler) -> None:
@@ -80,7 +80,7 @@ class _Calls:
         self._handled = cache(lambda code: metrics.handled.labels(*labels, code))
         self._seconds = None if is_stream else metrics.seconds.labels(*labels)
 
-    def _begin(self, context: Any) -> _Begun:
+    def _begin(self, context: Any) -> _CallStart:
         call = Call(context)
         given = metadata_of(call, REQUEST_ID)
         request_id = given if given and _SOUND.fullmatch(str(given)) else secrets.token_hex(8)
@@ -88,9 +88,9 @@ class _Calls:
         call.set_trailing_metadata(((REQUEST_ID, request_id),))
         self._started.inc()
         self._metrics.begin()
-        return _Begun(call, time.perf_counter())
+        return _CallStart(call, time.perf_counter())
 
-    def _end(self, begun: _Begun, error: BaseException | None) -> None:
+    def _end(self, begun: _CallStart, error: BaseException | None) -> None:
         seconds = time.perf_counter() - begun.at
         call = begun.call
         code = _code(call, error)
@@ -139,7 +139,7 @@ class _Calls:
 
         return observed
 
-    async def _counted(self, requests: AsyncIterator[Any], begun: _Begun) -> AsyncIterator[Any]:
+    async def _counted(self, requests: AsyncIterator[Any], begun: _CallStart) -> AsyncIterator[Any]:
         """Yield requests until there are no more or the call has ended: a task that reads may outlive it."""
         received = self._metrics.received.labels(*self._labels)
         if begun.call.has_ended:

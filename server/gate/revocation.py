@@ -1,4 +1,4 @@
-"""What a token held that counts no more is given back: it may be revoked by another process, or expire."""
+"""Leases of revoked and expired tokens are given back; another process may revoke a token."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import asyncio
 import logging
 from typing import Final
 
-from quercus.server.core.service_core import Core
-from quercus.storage.errors import StorageError
+from quercus.server.core.service_core import ServiceCore
+from quercus.storage import StorageError
 
 _log = logging.getLogger(__name__)
 LOOK_S: Final = 0.5
 """Between two looks; a look reads the live leases alone."""
 
 
-async def give_back_revoked(core: Core) -> None:
+async def give_back_revoked(core: ServiceCore) -> None:
     """End the leases of tokens that are revoked or expired. Runs until cancelled."""
     while True:
         try:

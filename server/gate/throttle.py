@@ -27,7 +27,7 @@ SAFE_SHARE: Final = 0.9
 """Shedding ends when memory is below this share of the bound."""
 
 
-class Rates:
+class CallRates:
     """A bucket of tokens a caller: each call takes one, time puts them back.
 
     Parameters
@@ -66,7 +66,7 @@ class Rates:
             )
 
 
-class Streams:
+class OpenStreams:
     """How many streams each caller has open.
 
     Parameters
@@ -104,7 +104,7 @@ class Streams:
                 del self._open[caller]
 
 
-class Memory:
+class MemoryWatch:
     """Watches the memory of this process; above a bound new work is refused until there is room again.
 
     Parameters

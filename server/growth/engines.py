@@ -1,4 +1,4 @@
-"""Engines fold a model's log into trees and an agenda.
+"""What folds a model's log into trees and an agenda.
 
 ABC4.5 and E2M trees and the forest of many memories follow the log; other learners learn again from all evidence, in a
 process of their own (`quercus.server.growth.relearning`). Queries are chosen by an active tree: a model of another
@@ -13,12 +13,11 @@ from typing import Protocol
 
 from quercus.server.growth.forest_engine import ForestEngine
 from quercus.server.growth.grown_trees import GrownTrees
-from quercus.server.growth.tree_engine import Incremental, as_active
+from quercus.server.growth.tree_engine import IncrementalEngine, as_active
 from quercus.specification import algorithms
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, InstanceColumns
-from quercus.trees.ask.query import Query
-from quercus.trees.tree.encoding import SplitName
+from quercus.storage import Event, InstanceColumns
+from quercus.trees import Query, SplitName
 
 
 class QueryEngine(Protocol):
@@ -60,12 +59,12 @@ def tree_engine(specification: Specification) -> TreeEngine:
             return AdvisedE2mEngine(specification)
         case algorithms.ActiveForest():
             return ForestEngine(specification)
-    return Incremental(specification, as_active)
+    return IncrementalEngine(specification, as_active)
 
 
 def query_engine(specification: Specification) -> QueryEngine:
     """Return the engine that asks for a new model whose learner learns again."""
-    return Incremental(specification, as_active)
+    return IncrementalEngine(specification, as_active)
 
 
 def at_level_one(specification: Specification) -> Specification:
@@ -82,8 +81,8 @@ class AdvisedE2mEngine:
     """
 
     def __init__(self, specification: Specification) -> None:
-        self._learner = Incremental(specification, at_level_one)
-        self._adviser = Incremental(specification, as_active)
+        self._learner = IncrementalEngine(specification, at_level_one)
+        self._adviser = IncrementalEngine(specification, as_active)
 
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""

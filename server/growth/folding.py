@@ -1,7 +1,7 @@
 """One model as the grower holds it: the log folded into a growth state, published as tree and agenda.
 
-Trees that follow the log are grown here (`Folding`); those of learners that learn again come from a process of theirs
-(`Relearned`).
+Trees that follow the log are grown here (`LogFolder`); those of learners that learn again come from a process of theirs
+(`RelearningFolder`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 
-from quercus.server.growth.engines import Asking, asking, following
+from quercus.server.growth.engines import QueryEngine, query_engine, tree_engine
 from quercus.server.growth.grown_trees import specification_of
-from quercus.server.growth.learner_pool import Learners, Learning
-from quercus.server.growth.relearning import Task
-from quercus.server.growth.time_budget import Allowance
+from quercus.server.growth.learner_pool import LearnerPool, RunningTask
+from quercus.server.growth.relearning import LearningTask
+from quercus.server.growth.time_budget import TimeBudget
 from quercus.server.wire import snapshots
 from quercus.server.wire.agenda import encode_asked, encode_reason
 from quercus.server.wire.limits import (
@@ -29,13 +29,12 @@ from quercus.server.wire.limits import (
     UNREAD_SHARE,
 )
 from quercus.specification.model import Specification
-from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord
-from quercus.storage.store import Store
+from quercus.storage import AgendaEntry, Event, EventKind, ModelRecord, Store
 
 _log = logging.getLogger(__name__)
 
 
-class Folding:
+class LogFolder:
     """The fold of one model's log.
 
     When a tree is published: at once when a labeller or a specification has spoken and the log is folded, since
@@ -71,7 +70,7 @@ class Folding:
         self._folded = 0  # newest sequence in the state
         self._heard = 0  # events in the state that are no rows
         self._awaited = False  # somebody waits for the tree of what is folded
-        self._choosing = Allowance(agenda_share, AGENDA_SAVED_S)
+        self._choosing = TimeBudget(agenda_share, AGENDA_SAVED_S)
         self._is_agenda_due = (
             record.tree_version > 0
         )  # the newest tree came without; who knows, after a restart
@@ -82,8 +81,8 @@ class Folding:
         self.wake_at = math.inf
         """When the next step has something to do, though the store may not change until then (monotonic time)."""
 
-    def _make_engine(self, specification: Specification) -> Asking:
-        self._following = following(specification)
+    def _make_engine(self, specification: Specification) -> QueryEngine:
+        self._following = tree_engine(specification)
         return self._following
 
     def close(self) -> None:
@@ -140,10 +139,10 @@ class Folding:
             return False
         self._engine.fold(stretch.parts)
         self._folded = stretch.last
-        self._hear([part for part in stretch.parts if isinstance(part, Event)])
+        self._note_events([part for part in stretch.parts if isinstance(part, Event)])
         return True
 
-    def _hear(self, events: Sequence[Event]) -> None:
+    def _note_events(self, events: Sequence[Event]) -> None:
         """Take note of what labellers and specifications have said."""
         self._heard += len(events)
         self._awaited |= bool(events)
@@ -222,7 +221,7 @@ class Folding:
         return agenda
 
 
-class Relearned(Folding):
+class RelearningFolder(LogFolder):
     """The fold of a log whose model a learner learns again from all evidence, in a process of its own.
 
     A model learns when a tree is due, from all that is folded by then; the fold goes on meanwhile. It keeps to its
@@ -234,7 +233,7 @@ class Relearned(Folding):
 
     Parameters
     ----------
-    store, record, keep, interval_s, agenda_share : as of `Folding`.
+    store, record, keep, interval_s, agenda_share : as of `LogFolder`.
     learners : who learns.
     """
 
@@ -246,19 +245,19 @@ class Relearned(Folding):
         interval_s: float,
         agenda_share: float,
         *,
-        learners: Learners,
+        learners: LearnerPool,
     ) -> None:
         super().__init__(store, record, keep, interval_s, agenda_share)
         self._learners = learners
         self._algorithm = specification_of(record.initial_specification).algorithm
-        self._learning: Learning | None = None
+        self._learning: RunningTask | None = None
         self._asked_of = -1  # newest event that the agenda knows
 
-    def _make_engine(self, specification: Specification) -> Asking:
-        return asking(specification)
+    def _make_engine(self, specification: Specification) -> QueryEngine:
+        return query_engine(specification)
 
     def may_rest(self, record: ModelRecord) -> bool:
-        """As of `Folding`; what is learned meanwhile is not kept waiting."""
+        """As of `LogFolder`; what is learned meanwhile is not kept waiting."""
         return self._learning is None and super().may_rest(record)
 
     def close(self) -> None:
@@ -267,8 +266,8 @@ class Relearned(Folding):
             self._learners.cancel(self._learning)
             self._learning = None
 
-    def _hear(self, events: Sequence[Event]) -> None:
-        super()._hear(events)
+    def _note_events(self, events: Sequence[Event]) -> None:
+        super()._note_events(events)
         self._is_agenda_due |= bool(events)
         for event in events:
             if event.kind is EventKind.SPECIFICATION:
@@ -299,7 +298,7 @@ class Relearned(Folding):
             self._publish_agenda()
         learning, self._learning = self._learning, None
         if learning is None:
-            self._learning = self._learners.begin(Task(self._model, self.key, self._folded))
+            self._learning = self._learners.begin(LearningTask(self._model, self.key, self._folded))
             self._awaited = False
             return
         learnt, as_of = learning.result(), learning.task.as_of

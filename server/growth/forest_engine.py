@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from quercus.belief.codec import decode_contours
-from quercus.server.growth.grown_trees import GrownTrees, specification_of
-from quercus.server.growth.tree_engine import Incremental, as_active
-from quercus.server.wire.instances import APART
+from quercus.server.growth.grown_trees import GrownTrees
+from quercus.server.growth.log_events import Heard
+from quercus.server.growth.tree_engine import IncrementalEngine, as_active
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, EventKind, InstanceColumns
-from quercus.trees.ask.query import Query
-from quercus.trees.learners.predicting import TreeModel
+from quercus.storage import Event, InstanceColumns
+from quercus.trees import Query, TreeModel, grow
 from quercus.trees.memory_forest.publishing import forest_of, served
 from quercus.trees.memory_forest.reasons import queries
 
@@ -23,7 +21,7 @@ STRATEGY = "forest-margin"
 """What its queries name as their strategy."""
 
 
-class ForestEngine(Incremental):
+class ForestEngine(IncrementalEngine):
     """The forest of a log, and an active tree of the same log beside it, for people to read.
 
     Parameters
@@ -39,21 +37,21 @@ class ForestEngine(Incremental):
 
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
-        for part in parts:
-            super().fold([part])
-            if isinstance(part, Event):
-                self._hear(part)
-            else:
-                size = self._specification.frame.size
-                self._forest.observe(part.values, decode_contours(part.labels, size))
+        for said in self._log.read(parts):
+            self._state = grow(self._state, [self._event(said)])
+            self._follow(said)
 
-    def _hear(self, event: Event) -> None:
-        """Take over what the tree now believes of the row that an event is about."""
-        if event.kind is EventKind.SPECIFICATION:
-            self._forest.level = algorithm_of(specification_of(event.specification or b"")).prediction_level
-        elif event.kind not in APART and (event.label is not None or event.kind is EventKind.CORRECTION):
-            row = bisect_left(self._instances, event.instance)
-            self._forest.tell(row, self._state.contour(row))
+    def _follow(self, said: InstanceColumns | Heard | Specification) -> None:
+        """Let the forest know; of a row that something was said of it believes what the tree does."""
+        match said:
+            case InstanceColumns():
+                self._forest.observe(
+                    said.values, decode_contours(said.labels, self._specification.frame.size)
+                )
+            case Specification():
+                self._forest.level = algorithm_of(said).prediction_level
+            case Heard(row):
+                self._forest.tell(row, self._state.contour(row))
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the forest of what is folded, with the tree."""
@@ -73,7 +71,7 @@ class ForestEngine(Incremental):
         if most <= 0:
             return ()
         found = islice(queries(self._forest, self._state.desk(), most), most)
-        return tuple((self._instances[query.instance], query) for query in found)
+        return tuple((self._log.sequence(query.instance), query) for query in found)
 
 
 def algorithm_of(specification: Specification) -> ActiveForest:

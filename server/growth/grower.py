@@ -21,10 +21,10 @@ from typing import Final
 from quercus.server.growth import kernels, memory_release
 from quercus.server.growth.child_process import end_with_parent
 from quercus.server.growth.engines import learns_again
-from quercus.server.growth.folding import Folding, Relearned
+from quercus.server.growth.folding import LogFolder, RelearningFolder
 from quercus.server.growth.grown_trees import specification_of
-from quercus.server.growth.heartbeat import Pulse
-from quercus.server.growth.learner_pool import Learners, LearningFailedError
+from quercus.server.growth.heartbeat import HeartbeatWriter
+from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError
 from quercus.server.telemetry import logs
 from quercus.specification.server import (
     AGENDA_SHARE,
@@ -35,9 +35,7 @@ from quercus.specification.server import (
     POLL_MS,
     SNAPSHOT_INTERVAL_S,
 )
-from quercus.storage.errors import NotFound, StorageError
-from quercus.storage.records import ModelRecord
-from quercus.storage.store import Store
+from quercus.storage import ModelRecord, NotFound, StorageError, Store
 
 _log = logging.getLogger("quercus.server.growth.grower")  # also when it is run as __main__
 NICENESS: Final = 5  # where they compete for a core, answering goes before growing
@@ -68,16 +66,16 @@ class Grower:
         interval_s: float = SNAPSHOT_INTERVAL_S.default,
         agenda_share: float = AGENDA_SHARE.default,
         *,
-        learners: Learners | None = None,
+        learners: LearnerPool | None = None,
         tell: Callable[[str], object] = lambda _: None,
     ) -> None:
         self._store = store
         self._keep = keep
         self._interval_s = interval_s
         self._agenda_share = agenda_share
-        self._learners = Learners(store.url) if learners is None else learners
+        self._learners = LearnerPool(store.url) if learners is None else learners
         self._tell = tell
-        self._models: dict[int, Folding] = {}  # by key, as the others
+        self._models: dict[int, LogFolder] = {}  # by key, as the others
         self._failures: dict[int, int] = {}
         self._seen = 0  # number of the newest change that was read
         self._busy: set[int] = set()  # changed, or worked on in the last round
@@ -154,14 +152,14 @@ class Grower:
             return record.sequence_committed > 0
         return folding.is_behind(record) and not folding.may_rest(record)
 
-    def _folding(self, record: ModelRecord) -> Folding:
+    def _folding(self, record: ModelRecord) -> LogFolder:
         folding = self._models.get(record.key)
         if folding is None:
             pace = (self._keep, self._interval_s, self._agenda_share)
             if learns_again(specification_of(record.initial_specification)):
-                folding = Relearned(self._store, record, *pace, learners=self._learners)
+                folding = RelearningFolder(self._store, record, *pace, learners=self._learners)
             else:
-                folding = Folding(self._store, record, *pace)
+                folding = LogFolder(self._store, record, *pace)
             self._models[record.key] = folding
         return folding
 
@@ -187,7 +185,7 @@ class Grower:
         _log.error("model %s cannot be grown; trying again in %.1f s", record.name, delay, exc_info=error)
 
 
-def run(store: Store, poll_s: float, grower: Grower, learners: Learners, pulse: Pulse) -> None:
+def run(store: Store, poll_s: float, grower: Grower, learners: LearnerPool, pulse: HeartbeatWriter) -> None:
     """Grow for ever: rounds while there is work, then wait for the store to change or a learning to end."""
     delay = FIRST_RETRY_S
     while True:
@@ -220,7 +218,7 @@ def main() -> None:
     parser.add_argument("--agenda-share", type=float, default=AGENDA_SHARE.default)
     arguments = parser.parse_args()
     logs.set_up_logging(arguments.log_level, arguments.log_format)
-    learners = Learners(arguments.url, arguments.log_format)
+    learners = LearnerPool(arguments.url, arguments.log_format)
 
     def hear(line: str) -> None:
         if line in LOG_LEVELS:  # how much to log
@@ -232,7 +230,7 @@ def main() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # so does the end of a terminal
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
-    pulse = Pulse(sys.stdout.fileno(), learners.line)
+    pulse = HeartbeatWriter(sys.stdout.fileno(), learners.line)
     threading.Thread(target=kernels.prepare, args=(pulse,), name="prepare", daemon=True).start()
     store = Store.open(arguments.url)
     grower = Grower(

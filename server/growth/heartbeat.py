@@ -19,7 +19,7 @@ MOST_NAMES: Final = 10
 
 
 @dataclass(frozen=True)
-class Beat:
+class Heartbeat:
     """A sign of life.
 
     Attributes
@@ -45,7 +45,7 @@ class Beat:
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
-    def decode(cls, line: bytes) -> Beat:
+    def decode(cls, line: bytes) -> Heartbeat:
         """Read a line."""
         said: dict[str, Any] = json.loads(line)
         named: dict[str, Any] = {
@@ -55,14 +55,14 @@ class Beat:
 
 
 @dataclass(frozen=True)
-class Line:
+class LearningQueue:
     """Models that are learned again: those under way, and those that wait."""
 
     learning: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
 
 
-class Pulse:
+class HeartbeatWriter:
     """Writes signs of life.
 
     Parameters
@@ -71,10 +71,10 @@ class Pulse:
     line : says which models learn again, and which wait.
     """
 
-    def __init__(self, descriptor: int, line: Callable[[], Line] = Line) -> None:
+    def __init__(self, descriptor: int, line: Callable[[], LearningQueue] = LearningQueue) -> None:
         self._descriptor = descriptor
         self._line = line
-        self._last = Beat()
+        self._last = Heartbeat()
         self._written_at = 0.0
         os.set_blocking(descriptor, False)
 
@@ -93,7 +93,7 @@ class Pulse:
         """Say how many steps of compiling are done (0 of 0: none is needed), and whether trees can grow meanwhile."""
         self._write(replace(self._last, compiling=not trees, kernels_ready=ready, kernels=total))
 
-    def _write(self, beat: Beat) -> None:
+    def _write(self, beat: Heartbeat) -> None:
         self._last = beat
         with contextlib.suppress(BlockingIOError):
             os.write(self._descriptor, beat.encode())

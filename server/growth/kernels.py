@@ -1,4 +1,4 @@
-"""The grower's numerical kernels: loaded, or compiled where they are not there yet, and that is said."""
+"""The grower's numerical kernels: loaded, or compiled with progress reports."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import logging
 import time
 
 from quercus.server.growth import compiling
-from quercus.server.growth.heartbeat import Pulse
+from quercus.server.growth.heartbeat import HeartbeatWriter
 from quercus.trees.precompile import Progress, kernel_cache
 
 _log = logging.getLogger("quercus.server.growth.grower")
 
 
-def prepare(pulse: Pulse) -> None:
+def prepare(pulse: HeartbeatWriter) -> None:
     """Have the kernels ready before a model asks; say so while they are compiled, those for precise labels first."""
     began = time.monotonic()
     last: Progress | None = None

@@ -17,9 +17,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import IO, Final
 
-from quercus.server.growth.heartbeat import Line
-from quercus.server.growth.learner_process import order
-from quercus.server.growth.relearning import Task
+from quercus.server.growth.heartbeat import LearningQueue
+from quercus.server.growth.learner_process import encode_order
+from quercus.server.growth.relearning import LearningTask
 from quercus.server.telemetry import logs
 
 LEARNERS: Final = 4
@@ -36,8 +36,8 @@ class LearningFailedError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
-    """What came of a learning.
+class LearningOutcome:
+    """The outcome of a learning task.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Learnt:
 
 
 @dataclass(eq=False)
-class Learning:
+class RunningTask:
     """A task under way.
 
     Attributes
@@ -61,17 +61,17 @@ class Learning:
     outcome : when it has ended, what came of it.
     """
 
-    task: Task
-    outcome: Learnt | LearningFailedError | None = None
+    task: LearningTask
+    outcome: LearningOutcome | LearningFailedError | None = None
 
-    def result(self) -> Learnt:
+    def result(self) -> LearningOutcome:
         """Return what was learned; raises ``LearningFailedError``."""
-        if isinstance(self.outcome, Learnt):
+        if isinstance(self.outcome, LearningOutcome):
             return self.outcome
         raise self.outcome or LearningFailedError("it has not ended yet")
 
 
-class _Learner:
+class _LearnerProcess:
     """One process.
 
     Parameters
@@ -81,7 +81,7 @@ class _Learner:
     """
 
     def __init__(self, command: list[str], news: threading.Event) -> None:
-        self.learning: Learning | None = None
+        self.learning: RunningTask | None = None
         self.ended = False
         self._news = news
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
@@ -92,9 +92,9 @@ class _Learner:
     def pid(self) -> int:
         return self._process.pid
 
-    def learn(self, learning: Learning) -> None:
+    def learn(self, learning: RunningTask) -> None:
         self.learning = learning
-        self.tell(order(learning.task))
+        self.tell(encode_order(learning.task))
         if self.ended:  # its reader may have found that out before there was anything to end
             self._end(LearningFailedError("the learner has ended"))
 
@@ -125,20 +125,22 @@ class _Learner:
                     break
                 trouble = said.get("trouble")
                 self._end(
-                    LearningFailedError(trouble) if trouble else Learnt(data, said["nodes"], said["cost_s"])
+                    LearningFailedError(trouble)
+                    if trouble
+                    else LearningOutcome(data, said["nodes"], said["cost_s"])
                 )
             self.ended = True
             process.kill()  # it has closed its output: whatever it does is of no use
         self._end(LearningFailedError(f"the learner ended with code {process.returncode}"))
 
-    def _end(self, outcome: Learnt | LearningFailedError) -> None:
+    def _end(self, outcome: LearningOutcome | LearningFailedError) -> None:
         learning, self.learning = self.learning, None
         if learning is not None:
             learning.outcome = outcome
         self._news.set()
 
 
-class Learners:
+class LearnerPool:
     """Processes that learn, started when there is something to learn.
 
     Parameters
@@ -152,9 +154,9 @@ class Learners:
         self._url = url
         self._log_format = log_format
         self._most = most
-        self._waiting: deque[Learning] = deque()
-        self._running: list[Learning] = []
-        self._processes: list[_Learner] = []
+        self._waiting: deque[RunningTask] = deque()
+        self._running: list[RunningTask] = []
+        self._processes: list[_LearnerProcess] = []
         self._news = threading.Event()
 
     @property
@@ -162,19 +164,19 @@ class Learners:
         """The processes."""
         return [each.pid for each in self._processes]
 
-    def line(self) -> Line:
+    def line(self) -> LearningQueue:
         """Return which models learn, and which wait for a process, the next one first."""
         learning = tuple(each.task.model for each in self._running if each.outcome is None)
-        return Line(learning, tuple(each.task.model for each in self._waiting))
+        return LearningQueue(learning, tuple(each.task.model for each in self._waiting))
 
-    def begin(self, task: Task) -> Learning:
+    def begin(self, task: LearningTask) -> RunningTask:
         """Have a model learned, as soon as a process is free."""
-        learning = Learning(task)
+        learning = RunningTask(task)
         self._waiting.append(learning)
         self._assign()
         return learning
 
-    def cancel(self, learning: Learning) -> None:
+    def cancel(self, learning: RunningTask) -> None:
         """Stop a learning at once."""
         if learning in self._waiting:
             self._waiting.remove(learning)
@@ -226,10 +228,10 @@ class Learners:
         for each in idle[IDLE_LEARNERS:]:
             each.kill()
 
-    def _start(self) -> _Learner:
+    def _start(self) -> _LearnerProcess:
         command = [sys.executable, "-m", "quercus.server.growth.learner_process", self._url]
-        started = _Learner(
-            [*command, "--log-level", logs.level(), "--log-format", self._log_format], self._news
+        started = _LearnerProcess(
+            [*command, "--log-level", logs.current_level(), "--log-format", self._log_format], self._news
         )
         self._processes.append(started)
         return started

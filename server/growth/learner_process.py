@@ -20,11 +20,10 @@ from typing import Any, BinaryIO, Final
 
 from quercus.server.growth import memory_release
 from quercus.server.growth.child_process import end_with_parent
-from quercus.server.growth.relearning import ReplacedError, Task, learn
+from quercus.server.growth.relearning import LearningTask, ReplacedError, learn_model
 from quercus.server.telemetry import logs
 from quercus.specification.server import LOG_LEVELS
-from quercus.storage.errors import NotFound
-from quercus.storage.store import Store
+from quercus.storage import NotFound, Store
 
 _log = logging.getLogger("quercus.server.growth.learner_process")  # also when it is run as __main__
 NICENESS: Final = (
@@ -32,7 +31,7 @@ NICENESS: Final = (
 )
 
 
-def serve(store: Store, tasks: queue.SimpleQueue[Task], answers: BinaryIO) -> None:
+def serve(store: Store, tasks: queue.SimpleQueue[LearningTask], answers: BinaryIO) -> None:
     """Learn for ever."""
     while True:
         task = tasks.get()
@@ -40,7 +39,7 @@ def serve(store: Store, tasks: queue.SimpleQueue[Task], answers: BinaryIO) -> No
         said: dict[str, Any] = {}
         data = b""
         try:
-            data, said["nodes"] = learn(store, task)
+            data, said["nodes"] = learn_model(store, task)
         except (NotFound, ReplacedError):
             said["trouble"] = f"model {task.model} is gone"
         except Exception as error:
@@ -51,7 +50,7 @@ def serve(store: Store, tasks: queue.SimpleQueue[Task], answers: BinaryIO) -> No
         answers.flush()
 
 
-def order(task: Task) -> str:
+def encode_order(task: LearningTask) -> str:
     """Return a task as the line that a learner hears."""
     return json.dumps(asdict(task)) + "\n"
 
@@ -71,13 +70,13 @@ def main() -> None:
     parser.add_argument("--log-format", default="human")
     arguments = parser.parse_args()
     logs.set_up_logging(arguments.log_level, arguments.log_format)
-    tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+    tasks: queue.SimpleQueue[LearningTask] = queue.SimpleQueue()
 
     def hear(line: str) -> None:
         if line in LOG_LEVELS:
             logs.set_level(line)
         else:
-            tasks.put(Task(**json.loads(line)))
+            tasks.put(LearningTask(**json.loads(line)))
 
     end_with_parent(hear)
     answers = _private_output()

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from quercus.belief.codec import decode
-from quercus.server.growth.grown_trees import Grown, Names, specification_of
-from quercus.server.wire.instances import APART
+from quercus.server.growth.grown_trees import GrownTrees, Names, specification_of
+from quercus.server.growth.log_events import Heard, LogEvents
 from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
 from quercus.specification import algorithms
 from quercus.specification.attributes import MISSING_NAME, Nominal
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, EventKind, Rows
-from quercus.storage.store import Store
-from quercus.trees.learners.relearning import Evidence
-from quercus.trees.tree.encoding import THRESHOLD_SIDES, Edges, branch_names
+from quercus.storage import Event, InstanceColumns, Store
+from quercus.trees import THRESHOLD_SIDES, Edges, Evidence, branch_names
 
 
 @dataclass(frozen=True)
-class Task:
-    """What is to be learned.
+class LearningTask:
+    """A learning task.
 
     Attributes
     ----------
@@ -39,7 +35,7 @@ class ReplacedError(Exception):
     """The model is gone; another may have its id."""
 
 
-def learn(store: Store, task: Task) -> tuple[bytes, int]:
+def learn_model(store: Store, task: LearningTask) -> tuple[bytes, int]:
     """Return the trees as they are stored, and how many nodes they have.
 
     Raises
@@ -50,7 +46,7 @@ def learn(store: Store, task: Task) -> tuple[bytes, int]:
     record = store.get_model(task.model)
     if record.key != task.key:
         raise ReplacedError
-    learner = Relearning(specification_of(record.initial_specification))
+    learner = RelearningEngine(specification_of(record.initial_specification))
     last = 0
     while last < task.as_of:
         rows = min(GROWTH_ROWS, task.as_of - last)
@@ -63,41 +59,33 @@ def learn(store: Store, task: Task) -> tuple[bytes, int]:
     return grown.encode(), grown.node_count
 
 
-class Relearning:
+class RelearningEngine:
     """A learner that learns again from all evidence."""
 
     def __init__(self, specification: Specification) -> None:
         self._evidence = Evidence(specification)
-        self._instances = array("q")  # sequence of each instance, by ordinal
+        self._log = LogEvents(specification.frame.size)
 
-    def fold(self, parts: Sequence[Rows | Event]) -> None:
+    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
         evidence = self._evidence
-        size = evidence.specification.frame.size
-        for part in parts:
-            if isinstance(part, Event):
-                self._settle(part, size)
-                continue
-            self._instances.extend(range(part.first, part.first + len(part.labels)))
-            known = {data: decode(data, size) for data in set(part.labels)}
-            evidence.observe(part.values, [known[data] for data in part.labels])
+        for said in self._log.read(parts):
+            match said:
+                case InstanceColumns():
+                    known = {
+                        data: decode(data, evidence.specification.frame.size) for data in set(said.labels)
+                    }
+                    evidence.observe(said.values, [known[data] for data in said.labels])
+                case Specification():
+                    evidence.specification = said
+                case Heard():
+                    evidence.hear(said.instance, said.said)
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> Grown:
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the trees of what is folded."""
         specification = self._evidence.specification
         edges: Edges = ((),) * len(specification.attributes)
-        return Grown(specification, self._evidence.learn(), edges, _names(specification, vocabulary))
-
-    def _settle(self, event: Event, size: int) -> None:
-        if event.kind is EventKind.SPECIFICATION:
-            self._evidence.specification = specification_of(event.specification or b"")
-            return
-        ordinal = bisect_left(self._instances, event.instance)
-        if event.kind is EventKind.CORRECTION:
-            label = None if event.label is None else decode(event.label, size)
-            self._evidence.correct(ordinal, label, event.reliability)
-        elif event.label is not None and event.kind not in APART:
-            self._evidence.answer(ordinal, decode(event.label, size), event.reliability)
+        return GrownTrees(specification, self._evidence.learn(), edges, _names(specification, vocabulary))
 
 
 def _names(specification: Specification, vocabulary: Mapping[int, Sequence[str]]) -> Names:

@@ -12,7 +12,7 @@ from typing import Final
 
 from quercus.proto.v1 import admin_pb2
 from quercus.server.config import Config
-from quercus.server.growth.heartbeat import Beat
+from quercus.server.growth.heartbeat import Heartbeat
 
 _log = logging.getLogger(__name__)
 FIRST_DELAY_S: Final = 0.1
@@ -54,7 +54,7 @@ class Supervisor:
         self._stopping = False
         self._wanted = config.grower
         self._restarts = 0
-        self._beat = Beat()
+        self._beat = Heartbeat()
         self._silent_s = 0.0  # for how long nothing was heard
 
     @property
@@ -141,7 +141,7 @@ class Supervisor:
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             process_group=0,
         )
-        self._silent_s, self._beat = -LOADING_S, Beat()
+        self._silent_s, self._beat = -LOADING_S, Heartbeat()
         self._listening = asyncio.create_task(self._listen(self._process), name="quercus-heartbeat")
         return self._process
 
@@ -149,7 +149,7 @@ class Supervisor:
         """Remember what the grower was at when it was heard of; say so when it hangs. Ends with it."""
         assert process.stdout is not None  # noqa: S101 - it was asked for
         while (line := await self._next_line(process.stdout)).endswith(b"\n"):
-            self._silent_s, self._beat = 0.0, Beat.decode(line)
+            self._silent_s, self._beat = 0.0, Heartbeat.decode(line)
 
     async def _next_line(self, stream: asyncio.StreamReader) -> bytes:
         while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 
-class Allowance:
+class TimeBudget:
     """A share of the clock, saved up to a bound and overdrawn to the same bound.
 
     What costs more than can be overdrawn counts as so much, so nobody waits longer than ``most_s / share``.

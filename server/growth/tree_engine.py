@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from quercus.belief.codec import decode, decode_contours
+from quercus.belief.codec import decode_contours
+from quercus.belief.evidence import Said
 from quercus.belief.label import contour
-from quercus.server.growth.grown_trees import GrownTrees, specification_of
+from quercus.server.growth.grown_trees import GrownTrees
+from quercus.server.growth.log_events import Heard, LogEvents
 from quercus.server.wire.agenda import decode_asked
-from quercus.server.wire.instances import APART
 from quercus.specification import algorithms
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, EventKind, InstanceColumns
-from quercus.trees.ask.query import Query
-from quercus.trees.growth import stream
-from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.tree.encoding import SplitName, split_names
+from quercus.storage import Event, InstanceColumns
+from quercus.trees import (
+    Answered,
+    Corrected,
+    GrowthState,
+    Observed,
+    Query,
+    Refused,
+    Respecified,
+    SplitName,
+    TreeModel,
+    grow,
+    split_names,
+)
 
 
 def as_active(specification: Specification) -> Specification:
@@ -26,7 +34,7 @@ def as_active(specification: Specification) -> Specification:
     return replace(specification, algorithm=algorithms.Abc45())
 
 
-class Incremental:
+class IncrementalEngine:
     """A tree that follows the log.
 
     Parameters
@@ -40,15 +48,12 @@ class Incremental:
     ) -> None:
         self._specification = specification
         self._followed = followed
-        self._state = stream.GrowthState.initial(followed(specification))
-        self._instances = array("q")  # sequence of each instance, by ordinal
+        self._state = GrowthState.initial(followed(specification))
+        self._log = LogEvents(specification.frame.size)
 
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
-        size = self._specification.frame.size
-        self._state = stream.grow(
-            self._state, [event for part in parts if (event := self._convert(part, size)) is not None]
-        )
+        self._state = grow(self._state, [self._event(said) for said in self._log.read(parts)])
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the tree of what is folded."""
@@ -63,31 +68,28 @@ class Incremental:
 
     def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""
-        return tuple((self._instances[query.instance], query) for query in self._state.agenda(limit))
+        return tuple((self._log.sequence(query.instance), query) for query in self._state.agenda(limit))
 
     def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
         """Return what the splits are called that queries name by number."""
         state = self._state
         return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
 
-    def _convert(self, part: InstanceColumns | Event, size: int) -> stream.Event | None:
-        if isinstance(part, Event):
-            return self._settled(part, size)
-        self._instances.extend(range(part.first, part.first + len(part.labels)))
-        return stream.Observed(part.values, decode_contours(part.labels, size))
-
-    def _settled(self, event: Event, size: int) -> stream.Event | None:
-        if event.kind is EventKind.SPECIFICATION:
-            self._specification = specification_of(event.specification or b"")
-            return stream.Respecified(self._followed(self._specification))
-        if event.kind in APART:
-            return None  # what several say together comes later
-        ordinal = bisect_left(self._instances, event.instance)
-        if event.kind is EventKind.CORRECTION:
-            known = None if event.label is None else contour(decode(event.label, size), size)
-            return stream.Corrected(ordinal, known, event.reliability)
-        asked = decode_asked(event.asked or b"")
-        if event.label is None:
-            return stream.Refused(ordinal, asked)
-        said = contour(decode(event.label, size), size)
-        return stream.Answered(ordinal, said, event.reliability, asked)
+    def _event(
+        self, said: InstanceColumns | Heard | Specification
+    ) -> Observed | Answered | Refused | Corrected | Respecified:
+        size = self._specification.frame.size
+        match said:
+            case InstanceColumns():
+                return Observed(said.values, decode_contours(said.labels, size))
+            case Specification():
+                self._specification = said
+                return Respecified(self._followed(said))
+            case Heard(instance, Said(label, reliability, replaces)):
+                known = None if label is None else contour(label, size)
+                if replaces:
+                    return Corrected(instance, known, reliability)
+                asked = decode_asked(said.asked)
+                if known is None:
+                    return Refused(instance, asked)
+                return Answered(instance, known, reliability, asked)

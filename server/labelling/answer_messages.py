@@ -1,4 +1,4 @@
-"""What labellers said, in words: store to wire, and the filters of those who ask."""
+"""The events of labellers as messages, and the filters on them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.belief.label import contour
 from quercus.proto.v1 import query_pb2
-from quercus.server.labelling.combined_labels import Kind, State, Words
-from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.labelling.combined_labels import LabelEvent, LabelKind, LabelState
+from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import encode_contour, encode_label, label_text
 from quercus.server.wire.limits import MAX_FILTER
 from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import check_id, instance_name, query_name
 from quercus.server.wire.rows import encode_row
-from quercus.server.wire.schema import Schema
-from quercus.storage.records import Event
+from quercus.server.wire.schema import ModelSchema
+from quercus.storage import Event
 
 HALF_TICK_S: Final = 5e-7
 """Times are told in microseconds: who asks from a time that was told gets what was said at it."""
@@ -36,13 +37,13 @@ class AnswerFilter:
 
     labellers: tuple[str, ...] = ()
     classes: frozenset[str] = frozenset()
-    kinds: frozenset[Kind] = frozenset()
-    states: frozenset[State] = frozenset()
+    kinds: frozenset[LabelKind] = frozenset()
+    states: frozenset[LabelState] = frozenset()
     instances: tuple[str, ...] = ()
     since: float | None = None
     until: float | None = None
 
-    def accepts(self, words: Words, frame: Frame) -> bool:
+    def accepts(self, words: LabelEvent, frame: Frame) -> bool:
         """Whether kind, state and class are wanted; the store has looked at the rest."""
         if self.kinds and words.kind not in self.kinds:
             return False
@@ -69,8 +70,12 @@ def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> Answer
     return AnswerFilter(
         tuple(dict.fromkeys(request.labellers)),
         frozenset(request.classes),
-        frozenset(Kind(_known(kind, "kinds", i, max(Kind))) for i, kind in enumerate(request.kinds)),
-        frozenset(State(_known(state, "states", i, max(State))) for i, state in enumerate(request.states)),
+        frozenset(
+            LabelKind(_known(kind, "kinds", i, max(LabelKind))) for i, kind in enumerate(request.kinds)
+        ),
+        frozenset(
+            LabelState(_known(state, "states", i, max(LabelState))) for i, state in enumerate(request.states)
+        ),
         tuple(dict.fromkeys(check_id(each, f"instances[{i}]") for i, each in enumerate(request.instances))),
         since,
         until,
@@ -78,7 +83,7 @@ def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> Answer
 
 
 def encode_answer(
-    words: Words, history: Sequence[Event], schema: Schema, *, with_values: bool
+    words: LabelEvent, history: Sequence[Event], schema: ModelSchema, *, with_values: bool
 ) -> query_pb2.Answer:
     """Convert an answer to the wire.
 

@@ -1,4 +1,4 @@
-"""What labellers said, read page by page: in the order of the log, or the newest first."""
+"""The events of labellers, read page by page: in the order of the log, or the newest first."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from dataclasses import replace
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2
-from quercus.server.core.service_core import STOPPING, Core
+from quercus.server.core.service_core import STOPPING, ServiceCore
 from quercus.server.labelling.answer_messages import AnswerFilter, encode_answer, read_filter
-from quercus.server.labelling.combined_labels import words
+from quercus.server.labelling.combined_labels import label_events
 from quercus.server.wire.errors import PermissionDenied, Unavailable
 from quercus.server.wire.limits import ANSWER_PAGE
 from quercus.server.wire.names import parse_model
-from quercus.server.wire.schema import Schema
-from quercus.storage.errors import NotFound
-from quercus.storage.records import Look
-from quercus.storage.store import Store
+from quercus.server.wire.schema import ModelSchema
+from quercus.storage import EventSelection, NotFound, Store
 
 
 async def stream(
-    core: Core, request: query_pb2.StreamAnswersRequest, only: str | None
+    core: ServiceCore, request: query_pb2.StreamAnswersRequest, only: str | None
 ) -> AsyncIterator[query_pb2.Answer]:
     """Yield the answers that are asked for, holding one page of them at a time.
 
@@ -61,22 +59,22 @@ def _of_whom(wanted: AnswerFilter, only: str | None) -> AnswerFilter:
 
 
 def _look(
-    store: Store, schema: Schema, wanted: AnswerFilter, request: query_pb2.StreamAnswersRequest
-) -> Look:
+    store: Store, schema: ModelSchema, wanted: AnswerFilter, request: query_pb2.StreamAnswersRequest
+) -> EventSelection:
     instances = None
     if wanted.instances:
         places = store.places(schema.model, wanted.instances)
         if missing := [each for each in wanted.instances if each not in places]:
             raise NotFound("instance", f"{schema.model}/{missing[0]}")
         instances = tuple(places.values())
-    return Look(
+    return EventSelection(
         request.after_sequence, ANSWER_PAGE, request.newest_first, wanted.labellers, wanted.since,
         wanted.until, instances,
     )  # fmt: skip
 
 
 def _page(
-    store: Store, schema: Schema, wanted: AnswerFilter, look: Look, with_values: bool
+    store: Store, schema: ModelSchema, wanted: AnswerFilter, look: EventSelection, with_values: bool
 ) -> tuple[list[query_pb2.Answer], int | None]:
     """Return a page, and the event behind which the next one begins, None when it was the last.
 
@@ -89,10 +87,12 @@ def _page(
     said = {
         each.event.sequence: (each, histories[each.event.instance])
         for history in histories.values()
-        for each in words(history)
+        for each in label_events(history)
     }
     fresh = (
-        Schema.of(store.get_model(schema.model), store.vocabulary(schema.model)) if with_values else schema
+        ModelSchema.of(store.get_model(schema.model), store.vocabulary(schema.model))
+        if with_values
+        else schema
     )
     page = [
         encode_answer(*said[event.sequence], fresh, with_values=with_values)

@@ -1,4 +1,4 @@
-"""What labellers say: answers, refusals, corrections; several answers to a query combined."""
+"""Answers, refusals and corrections of labellers; several answers to a query are combined."""
 
 from __future__ import annotations
 
@@ -12,21 +12,28 @@ from quercus.belief.codec import decode, encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import Label, Masses, contour, vacuous
 from quercus.proto.v1 import instance_pb2, query_pb2
-from quercus.server.core.service_core import Core
+from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import corrects_all
-from quercus.server.labelling.combined_labels import MAX_AUTHOR, consensus, joining
+from quercus.server.labelling.combined_labels import MAX_AUTHOR, combine_answers, label_combiner
 from quercus.server.labelling.leasing import check_token
-from quercus.server.labelling.reliability import estimated
+from quercus.server.labelling.reliability import estimate_reliability
 from quercus.server.wire.errors import Unavailable
-from quercus.server.wire.instances import known_contour
+from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.labels import decode_label
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_labeller, took_s
-from quercus.server.wire.schema import Schema
-from quercus.storage.queries.answers import Amendment, Combined
-from quercus.storage.queries.records import Answered, Policy, QueryState, Reliability
-from quercus.storage.records import Event, EventKind
-from quercus.storage.store import Store
+from quercus.server.wire.schema import ModelSchema
+from quercus.storage import (
+    AnswerChange,
+    Answered,
+    CombinedAnswer,
+    Event,
+    EventKind,
+    Policy,
+    QueryState,
+    Reliability,
+    Store,
+)
 
 T = TypeVar(
     "T",
@@ -38,47 +45,47 @@ T = TypeVar(
 )
 
 
-async def answer(core: Core, request: query_pb2.AnswerQueryRequest) -> query_pb2.AnswerQueryResponse:
+async def answer(core: ServiceCore, request: query_pb2.AnswerQueryRequest) -> query_pb2.AnswerQueryResponse:
     """Store an answer, combined with what is known of the instance."""
     model, number = parse_query(request.name)
     check_token(request.lease_token)
     took = took_s(request.took) if request.HasField("took") else None
 
-    async def attempt(schema: Schema) -> query_pb2.AnswerQueryResponse | None:
+    async def attempt(schema: ModelSchema) -> query_pb2.AnswerQueryResponse | None:
         await core.read(core.store.get_query, model, number)  # an unknown query before a bad label
         label = await core.convert(request, decode_label, request.label, schema.frame)
         declared = request.reliability if request.HasField("reliability") else None
-        said = _Said(number, request.lease_token, label, declared, request.comment, took)
+        said = _NewAnswer(number, request.lease_token, label, declared, request.comment, took)
         return await core.write(_answer, core.store, schema, said, request.name)
 
     return await with_schema(core, model, attempt)
 
 
-async def refuse(core: Core, request: query_pb2.RefuseQueryRequest) -> query_pb2.RefuseQueryResponse:
+async def refuse(core: ServiceCore, request: query_pb2.RefuseQueryRequest) -> query_pb2.RefuseQueryResponse:
     """Store that the labeller cannot tell. Once somebody has answered it, that is an answer that says nothing."""
     model, number = parse_query(request.name)
     check_token(request.lease_token)
     took = took_s(request.took) if request.HasField("took") else None
 
-    async def attempt(schema: Schema) -> query_pb2.RefuseQueryResponse | None:
-        said = _Said(number, request.lease_token, vacuous(schema.frame), 1.0, request.comment, took)
+    async def attempt(schema: ModelSchema) -> query_pb2.RefuseQueryResponse | None:
+        said = _NewAnswer(number, request.lease_token, vacuous(schema.frame), 1.0, request.comment, took)
         return await core.write(_refuse, core.store, schema, said, request.name)
 
     return await with_schema(core, model, attempt)
 
 
 async def correct(
-    core: Core, request: query_pb2.CorrectAnswerRequest, labeller: str
+    core: ServiceCore, request: query_pb2.CorrectAnswerRequest, labeller: str
 ) -> query_pb2.CorrectAnswerResponse:
     """Put another answer into the place of the labeller's own."""
     model, number = parse_query(request.name)
     check_labeller(labeller)
 
-    async def attempt(schema: Schema) -> query_pb2.CorrectAnswerResponse | None:
+    async def attempt(schema: ModelSchema) -> query_pb2.CorrectAnswerResponse | None:
         await core.read(core.store.get_query, model, number)
         label = await core.convert(request, decode_label, request.label, schema.frame)
         declared = request.reliability if request.HasField("reliability") else None
-        change = _Change(number, labeller, label, declared, request.comment, corrects_all())
+        change = _AnswerEdit(number, labeller, label, declared, request.comment, corrects_all())
         done = await core.write(_amend, core.store, schema, change)
         return (
             None
@@ -92,14 +99,14 @@ async def correct(
 
 
 async def undo(
-    core: Core, request: query_pb2.UndoAnswerRequest, labeller: str
+    core: ServiceCore, request: query_pb2.UndoAnswerRequest, labeller: str
 ) -> query_pb2.UndoAnswerResponse:
     """Take an answer or a refusal back."""
     model, number = parse_query(request.name)
     check_labeller(labeller)
 
-    async def attempt(schema: Schema) -> query_pb2.UndoAnswerResponse | None:
-        change = _Change(number, labeller, None, 1.0, request.comment, corrects_all())
+    async def attempt(schema: ModelSchema) -> query_pb2.UndoAnswerResponse | None:
+        change = _AnswerEdit(number, labeller, None, 1.0, request.comment, corrects_all())
         done = await core.write(_amend, core.store, schema, change)
         return (
             None
@@ -111,7 +118,7 @@ async def undo(
 
 
 @dataclass(frozen=True)
-class _Said:
+class _NewAnswer:
     number: int
     token: str
     label: Label
@@ -121,7 +128,7 @@ class _Said:
 
 
 @dataclass(frozen=True)
-class _Change:
+class _AnswerEdit:
     number: int
     labeller: str
     label: Label | None  # None: taken back
@@ -130,7 +137,9 @@ class _Change:
     permitted: bool  # whatever the policy says
 
 
-async def with_schema(core: Core, model: str, attempt: Callable[[Schema], Awaitable[T | None]]) -> T:
+async def with_schema(
+    core: ServiceCore, model: str, attempt: Callable[[ModelSchema], Awaitable[T | None]]
+) -> T:
     """Try with the schema that is known, and once more when it was of a former model of this name."""
     schema = await core.catalogue.schema(model)
     done: T | None
@@ -147,27 +156,29 @@ async def with_schema(core: Core, model: str, attempt: Callable[[Schema], Awaita
     return done
 
 
-async def _attempt(attempt: Callable[[Schema], Awaitable[T | None]], schema: Schema) -> T | None:
+async def _attempt(attempt: Callable[[ModelSchema], Awaitable[T | None]], schema: ModelSchema) -> T | None:
     done = await attempt(schema)
     if done is not None:
         done.model_uid = schema.uid
     return done
 
 
-def _answer(store: Store, schema: Schema, said: _Said, name: str) -> query_pb2.AnswerQueryResponse | None:
+def _answer(
+    store: Store, schema: ModelSchema, said: _NewAnswer, name: str
+) -> query_pb2.AnswerQueryResponse | None:
     """Look and store in the writer thread, so that nothing comes between; None: the schema is of another model."""
     model = schema.model
     if store.get_model(model).key != schema.key:
         return None
     query, policy = store.get_query(model, said.number), store.policy(model)
     history = store.history(model, [query.instance])[query.instance]
-    if policy.answers_per_query == 1 and not voices(history, said.number):
+    if policy.answers_per_query == 1 and not votes_by_labeller(history, said.number):
         return _answer_alone(store, schema, said, name, history)
     return _answer_among(store, schema, said, name, history)
 
 
 def _answer_alone(
-    store: Store, schema: Schema, said: _Said, name: str, history: Sequence[Event]
+    store: Store, schema: ModelSchema, said: _NewAnswer, name: str, history: Sequence[Event]
 ) -> query_pb2.AnswerQueryResponse:
     size = schema.frame.size
     labeller = store.holder(schema.model, said.number, said.token)
@@ -176,7 +187,7 @@ def _answer_alone(
     conflict = evidence.update(known, contour(said.label, size), reliability).conflict
     done = store.answer(
         schema.model, said.number, said.token, encode(said.label), reliability, conflict,
-        comment=said.comment, took_s=said.took_s, declared=said.declared is not None, join=joining(size),
+        comment=said.comment, took_s=said.took_s, declared=said.declared is not None, join=label_combiner(size),
     )  # fmt: skip
     return query_pb2.AnswerQueryResponse(
         name=name, committed_sequence=done.sequence, conflict=done.conflict, reliability=reliability
@@ -184,7 +195,7 @@ def _answer_alone(
 
 
 def _answer_among(
-    store: Store, schema: Schema, said: _Said, name: str, history: Sequence[Event]
+    store: Store, schema: ModelSchema, said: _NewAnswer, name: str, history: Sequence[Event]
 ) -> query_pb2.AnswerQueryResponse:
     """One of several answers: the last of them settles the query with what all say together."""
     model, size = schema.model, schema.frame.size
@@ -192,21 +203,23 @@ def _answer_among(
     labeller = store.holder(model, said.number, said.token)
     reliability = _reliability(store, schema, said.declared, labeller)
     others = {
-        author: words for author, words in opinions(history, said.number, size).items() if author != labeller
+        author: words
+        for author, words in partial_answers(history, said.number, size).items()
+        if author != labeller
     }
     mine = (said.label, reliability)
-    together = consensus([*others.values(), mine], size)
+    together = combine_answers([*others.values(), mine], size)
     last = record.queries_answered + 1 >= record.budget  # nobody else will be asked
     settles = last or _is_enough(policy, len(others) + 1, together.conflict)
     combined, conflict = None, False
     if settles:
         mass = Masses(together.mass)
         conflict = evidence.update(known_contour(history, size), contour(mass, size), 1.0).conflict
-        combined = Combined(encode(mass), " + ".join([*others, labeller])[:MAX_AUTHOR])
+        combined = CombinedAnswer(encode(mass), " + ".join([*others, labeller])[:MAX_AUTHOR])
     done = store.answer(
         model, said.number, said.token, encode(said.label), reliability, conflict, comment=said.comment,
         took_s=said.took_s, settles=settles, combined=combined, declared=said.declared is not None,
-        join=joining(size),
+        join=label_combiner(size),
     )  # fmt: skip
     return query_pb2.AnswerQueryResponse(
         name=name,
@@ -225,20 +238,22 @@ def _is_enough(policy: Policy, count: int, conflict: float) -> bool:
     return count >= wanted and (conflict <= policy.max_conflict or count >= 2 * wanted)
 
 
-def _refuse(store: Store, schema: Schema, said: _Said, name: str) -> query_pb2.RefuseQueryResponse | None:
+def _refuse(
+    store: Store, schema: ModelSchema, said: _NewAnswer, name: str
+) -> query_pb2.RefuseQueryResponse | None:
     model = schema.model
     if store.get_model(model).key != schema.key:
         return None
     query = store.get_query(model, said.number)
     history = store.history(model, [query.instance])[query.instance]
-    if opinions(history, said.number, schema.frame.size):
+    if partial_answers(history, said.number, schema.frame.size):
         done = _answer(store, schema, said, name)
         return done and query_pb2.RefuseQueryResponse(name=name, committed_sequence=done.committed_sequence)
     refused = store.refuse(model, said.number, said.token, comment=said.comment, took_s=said.took_s)
     return query_pb2.RefuseQueryResponse(name=name, committed_sequence=refused.sequence)
 
 
-def _amend(store: Store, schema: Schema, change: _Change) -> Answered | None:
+def _amend(store: Store, schema: ModelSchema, change: _AnswerEdit) -> Answered | None:
     model, size, number = schema.model, schema.frame.size, change.number
     if store.get_model(model).key != schema.key:
         return None
@@ -249,17 +264,19 @@ def _amend(store: Store, schema: Schema, change: _Change) -> Answered | None:
         1.0 if change.label is None else _reliability(store, schema, change.declared, change.labeller)
     )
     make = partial(
-        Amendment, change.labeller, said, reliability=reliability, comment=change.comment,
+        AnswerChange, change.labeller, said, reliability=reliability, comment=change.comment,
         permitted=change.permitted,
     )  # fmt: skip
-    if change.labeller not in voices(history, number):  # the one answer, or (who may) what overrules all
+    if change.labeller not in votes_by_labeller(
+        history, number
+    ):  # the one answer, or (who may) what overrules all
         conflict = change.label is not None and (
             evidence.update(
                 known_contour(history[:1], size), contour(change.label, size), reliability
             ).conflict
         )
-        return store.amend(model, number, make(label=said, conflict=conflict), joining(size))
-    given = opinions(history, number, size)
+        return store.amend(model, number, make(label=said, conflict=conflict), label_combiner(size))
+    given = partial_answers(history, number, size)
     given.pop(change.labeller, None)
     if change.label is not None:
         given[change.labeller] = (change.label, reliability)
@@ -267,19 +284,19 @@ def _amend(store: Store, schema: Schema, change: _Change) -> Answered | None:
     if query.state not in (QueryState.ANSWERED, QueryState.REFUSED):
         return store.amend(model, number, make(label=None, pending=True))
     if not given:
-        return store.amend(model, number, make(label=None), joining(size))
-    mass = Masses(consensus(list(given.values()), size).mass)
+        return store.amend(model, number, make(label=None), label_combiner(size))
+    mass = Masses(combine_answers(list(given.values()), size).mass)
     conflict = evidence.update(known_contour(history[:1], size), contour(mass, size), 1.0).conflict
-    return store.amend(model, number, make(label=encode(mass), conflict=conflict), joining(size))
+    return store.amend(model, number, make(label=encode(mass), conflict=conflict), label_combiner(size))
 
 
-def voices(history: Sequence[Event], number: int) -> set[str]:
+def votes_by_labeller(history: Sequence[Event], number: int) -> set[str]:
     """Who gave one of several answers to a query, taken back or not."""
     return {event.author for event in history if event.kind is EventKind.OPINION and event.query == number}
 
 
-def opinions(history: Sequence[Event], number: int, size: int) -> dict[str, tuple[Label, float]]:
-    """What each labeller says by now of a query that wants several answers: label and reliability, by name."""
+def partial_answers(history: Sequence[Event], number: int, size: int) -> dict[str, tuple[Label, float]]:
+    """Return the current answer of each labeller to a query that wants several: label and reliability, by name."""
     said: dict[str, tuple[Label, float]] = {}
     for event in history:
         if event.kind is not EventKind.OPINION or event.query != number:
@@ -296,10 +313,10 @@ def check_declared(reliability: float | None) -> None:
         raise InvalidInput("reliability", f"is {reliability!r}, must lie in (0, 1]")
 
 
-def _reliability(store: Store, schema: Schema, declared: float | None, labeller: str) -> float:
+def _reliability(store: Store, schema: ModelSchema, declared: float | None, labeller: str) -> float:
     check_declared(declared)
     if declared is not None:
         return declared
     if store.policy(schema.model).reliability is Reliability.DECLARED:
         return 1.0
-    return estimated(store, schema.model, schema.frame.size, labeller)
+    return estimate_reliability(store, schema.model, schema.frame.size, labeller)

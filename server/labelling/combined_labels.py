@@ -1,4 +1,4 @@
-"""What each labeller says of an instance by now, and what all say together.
+"""The current label of each labeller of an instance, and their combination.
 
 The log keeps every word. Of a labeller the newest counts, whether it answers a query or was stated unasked.
 """
@@ -14,17 +14,16 @@ from quercus.belief.agreement import Consensus
 from quercus.belief.codec import decode, encode
 from quercus.belief.label import ClassSet, Label, Masses, contour
 from quercus.belief.mass import MassFunction
-from quercus.server.wire.instances import known_contour
-from quercus.storage.log.statements import Join, Joint
-from quercus.storage.records import Event, EventKind
-from quercus.trees.learners.table import consonant
+from quercus.server.wire.evidence import known_contour
+from quercus.storage import CombinedStatement, Event, EventKind, Join
+from quercus.trees import consonant
 
 MAX_AUTHOR = 200
 """Characters of the names of all who speak together."""
 
 
-class Kind(IntEnum):
-    """What a labeller did. The numbers are the wire's."""
+class LabelKind(IntEnum):
+    """The action of a labeller. The numbers are the wire's."""
 
     ANSWERED = 1
     REFUSED = 2
@@ -34,8 +33,8 @@ class Kind(IntEnum):
     RETRACTED = 6
 
 
-class State(IntEnum):
-    """What became of it. The numbers are the wire's."""
+class LabelState(IntEnum):
+    """The current state of a label. The numbers are the wire's."""
 
     COUNTS = 1
     PENDING = 2
@@ -45,40 +44,40 @@ class State(IntEnum):
 
 
 @dataclass(slots=True, eq=False)
-class Words:
-    """What a labeller said once.
+class LabelEvent:
+    """One label of a labeller.
 
     Attributes
     ----------
     event : of the log.
-    kind : Kind
+    kind : LabelKind
     former : what it took the place of, or took back.
     later : what took its place, or took it back.
-    state : State
+    state : LabelState
     """
 
     event: Event
-    kind: Kind
-    former: Words | None = None
-    later: Words | None = None
-    state: State = State.COUNTS
+    kind: LabelKind
+    former: LabelEvent | None = None
+    later: LabelEvent | None = None
+    state: LabelState = LabelState.COUNTS
 
 
-def words(history: Sequence[Event]) -> list[Words]:
+def label_events(history: Sequence[Event]) -> list[LabelEvent]:
     """Return what labellers said of an instance, one by one, oldest first.
 
     Parameters
     ----------
     history : everything said about the instance, oldest first. What follows from several answers is no words.
     """
-    return _Reading(history).said
+    return _HistoryReader(history).said
 
 
-def voices(history: Sequence[Event], size: int) -> dict[str, tuple[Label, float]]:
+def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, tuple[Label, float]]:
     """Return what counts of an instance by now: label and reliability, by the name of the labeller."""
     newest: dict[str, Event] = {}
-    for each in words(history):
-        if each.state is State.COUNTS:
+    for each in label_events(history):
+        if each.state is LabelState.COUNTS:
             newest.pop(each.event.author, None)
             newest[each.event.author] = each.event
     return {
@@ -88,31 +87,33 @@ def voices(history: Sequence[Event], size: int) -> dict[str, tuple[Label, float]
     }
 
 
-def joining(size: int) -> Join:
+def label_combiner(size: int) -> Join:
     """Return what makes of everything said about an instance what all its labellers say together.
 
     One voice counts as it stands, several by Dempster's rule. Where nobody says anything any more, the instance may be
     asked about again, unless somebody refused it.
     """
 
-    def join(history: Sequence[Event]) -> Joint:
-        found = voices(history, size)
+    def join(history: Sequence[Event]) -> CombinedStatement:
+        found = labels_by_labeller(history, size)
         if not found:
-            refused = any(each.kind is Kind.REFUSED and each.later is None for each in words(history))
+            refused = any(
+                each.kind is LabelKind.REFUSED and each.later is None for each in label_events(history)
+            )
             nothing = encode(ClassSet((1 << size) - 1))
-            return Joint(nothing if refused else None, history[-1].author)
+            return CombinedStatement(nothing if refused else None, history[-1].author)
         label, reliability = next(iter(found.values()))
         if len(found) > 1:
-            label, reliability = Masses(consensus(list(found.values()), size).mass), 1.0
+            label, reliability = Masses(combine_answers(list(found.values()), size).mass), 1.0
         pushed = known_contour(history[:1], size)
         conflict = evidence.update(pushed, contour(label, size), reliability).conflict
-        return Joint(encode(label), " + ".join(found)[:MAX_AUTHOR], reliability, conflict)
+        return CombinedStatement(encode(label), " + ".join(found)[:MAX_AUTHOR], reliability, conflict)
 
     return join
 
 
-def consensus(answers: Sequence[tuple[Label, float]], size: int) -> Consensus:
-    """What several answers say together; plausibilities count as their consonant mass function."""
+def combine_answers(answers: Sequence[tuple[Label, float]], size: int) -> Consensus:
+    """Combine several answers; plausibilities count as their consonant mass function."""
     return agreement.combine([(_mass(label, size), reliability) for label, reliability in answers])
 
 
@@ -121,21 +122,21 @@ def _mass(label: Label, size: int) -> MassFunction:
 
 
 @dataclass(slots=True)
-class _Query:
-    """What was said to one query: what counts by labeller, the answers of several, and whether they count together."""
+class _QueryAnswers:
+    """The answers to one query: each labeller's current one, the partial ones, and whether they are combined."""
 
-    counts: dict[str, Words] = field(default_factory=dict)
-    opinions: dict[str, Words] = field(default_factory=dict)
+    counts: dict[str, LabelEvent] = field(default_factory=dict)
+    opinions: dict[str, LabelEvent] = field(default_factory=dict)
     several: bool = False
 
 
-class _Reading:
+class _HistoryReader:
     """Reads a history, event by event."""
 
     def __init__(self, history: Sequence[Event]) -> None:
-        self.said: list[Words] = []
-        self._queries: dict[int, _Query] = {}
-        self._stated: dict[str, Words] = {}
+        self.said: list[LabelEvent] = []
+        self._queries: dict[int, _QueryAnswers] = {}
+        self._stated: dict[str, LabelEvent] = {}
         before: Event | None = None
         for event in history:
             self._take(event, before)
@@ -153,26 +154,26 @@ class _Reading:
                 self._state(event)
 
     def _settle(self, event: Event) -> None:
-        query = self._queries.setdefault(event.query, _Query())
+        query = self._queries.setdefault(event.query, _QueryAnswers())
         if query.several:
             self._count_together(query)
         else:
-            kind = Kind.REFUSED if event.label is None else Kind.ANSWERED
+            kind = LabelKind.REFUSED if event.label is None else LabelKind.ANSWERED
             query.counts = {event.author: self._add(event, kind)}
 
     def _opine(self, event: Event) -> None:
-        query = self._queries.setdefault(event.query, _Query())
+        query = self._queries.setdefault(event.query, _QueryAnswers())
         query.several = True
         former = query.opinions.pop(event.author, None)
         if event.label is None:
-            self._add(event, Kind.UNDONE, former, State.UNDONE)
+            self._add(event, LabelKind.UNDONE, former, LabelState.UNDONE)
             return
-        words = self._add(event, Kind.ANSWERED if former is None else Kind.CORRECTED, former)
-        words.state = State.PENDING
+        words = self._add(event, LabelKind.ANSWERED if former is None else LabelKind.CORRECTED, former)
+        words.state = LabelState.PENDING
         query.opinions[event.author] = words
 
     def _correct(self, event: Event, before: Event | None) -> None:
-        query = self._queries.setdefault(event.query, _Query())
+        query = self._queries.setdefault(event.query, _QueryAnswers())
         own = (before is not None and before.kind is EventKind.OPINION) and (
             (before.query, before.author, before.sequence) == (event.query, event.author, event.sequence - 1)
         )
@@ -182,9 +183,9 @@ class _Reading:
         formers, query.counts = query.counts, {}
         mine = formers.get(event.author) or next(iter(formers.values()), None)
         undone = event.label is None
-        words = self._add(event, Kind.UNDONE if undone else Kind.CORRECTED, mine)
+        words = self._add(event, LabelKind.UNDONE if undone else LabelKind.CORRECTED, mine)
         for former in formers.values():
-            former.later, former.state = words, State.UNDONE if undone else State.REPLACED
+            former.later, former.state = words, LabelState.UNDONE if undone else LabelState.REPLACED
         if undone:
             query.opinions = {}
         else:
@@ -193,25 +194,29 @@ class _Reading:
     def _state(self, event: Event) -> None:
         former = self._stated.pop(event.author, None)
         if event.label is None:
-            self._add(event, Kind.RETRACTED, former, State.UNDONE)
+            self._add(event, LabelKind.RETRACTED, former, LabelState.UNDONE)
         else:
-            self._stated[event.author] = self._add(event, Kind.STATED, former)
+            self._stated[event.author] = self._add(event, LabelKind.STATED, former)
 
-    def _count_together(self, query: _Query) -> None:
+    def _count_together(self, query: _QueryAnswers) -> None:
         """The answers of several labellers count from now on, and what overruled them does not."""
         for author, former in query.counts.items():
-            if former is not query.opinions.get(author) and former.state is State.COUNTS:
-                former.later, former.state = self.said[-1], State.REPLACED
+            if former is not query.opinions.get(author) and former.state is LabelState.COUNTS:
+                former.later, former.state = self.said[-1], LabelState.REPLACED
         for words in query.opinions.values():
-            words.later, words.state = None, State.COUNTS
+            words.later, words.state = None, LabelState.COUNTS
         query.counts = dict(query.opinions)
 
     def _add(
-        self, event: Event, kind: Kind, former: Words | None = None, become: State = State.REPLACED
-    ) -> Words:
-        words = Words(event, kind, former)
+        self,
+        event: Event,
+        kind: LabelKind,
+        former: LabelEvent | None = None,
+        become: LabelState = LabelState.REPLACED,
+    ) -> LabelEvent:
+        words = LabelEvent(event, kind, former)
         if event.label is None:
-            words.state = State.EMPTY
+            words.state = LabelState.EMPTY
         if former is not None:
             former.later, former.state = words, become
         self.said.append(words)

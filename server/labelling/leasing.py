@@ -13,33 +13,31 @@ import numpy as np
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import query_pb2
-from quercus.server.core.fair_queue import share
-from quercus.server.core.service_core import Core
-from quercus.server.gate.access import Principal, caller
-from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.core.fair_queue import fair_share
+from quercus.server.core.service_core import ServiceCore
+from quercus.server.gate.access import Principal, current_caller
+from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.instances import stored_values
 from quercus.server.wire.limits import MAX_FILTER
-from quercus.server.wire.names import absent, parse_model, parse_query
+from quercus.server.wire.names import not_found, parse_model, parse_query
 from quercus.server.wire.queries import encode_queries
 from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
-from quercus.server.wire.schema import Schema
-from quercus.storage.queries.leases import Eviction
-from quercus.storage.queries.records import Leased, QueryRecord
-from quercus.storage.records import Event
-from quercus.storage.store import Store
+from quercus.server.wire.schema import ModelSchema
+from quercus.storage import Event, Eviction, Leased, QueryRecord, Store
 
 ANY: Final = "-"
 """As the id of a model: any model."""
 
 
 @dataclass(frozen=True)
-class Filter:
+class QueryFilter:
     """Which queries a labeller wants; see ``quercus.v1.QueryFilter``."""
 
     classes: frozenset[str] = frozenset()
     values: dict[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
 
-    def check(self, schema: Schema) -> None:
+    def check(self, schema: ModelSchema) -> None:
         """Refuse a filter that nothing of one model can pass, because it names what the model does not have.
 
         Raises
@@ -49,17 +47,17 @@ class Filter:
         """
         columns = {column.name: column for column in schema.columns}
         for name in sorted(self.classes - set(schema.frame.classes)):
-            raise InvalidInput("filter.classes", absent("class", name, schema.frame.classes))
+            raise InvalidInput("filter.classes", not_found("class", name, schema.frame.classes))
         for name, value in self.values.items():
             if name not in columns:
-                raise InvalidInput("filter.values", absent("attribute", name, list(columns)))
+                raise InvalidInput("filter.values", not_found("attribute", name, list(columns)))
             if columns[name].values is None:
                 raise InvalidInput("filter.values", f"{shown(name)} is numeric, a filter takes names")
             if value not in columns[name].index:
-                known = absent(f"value of {name}", value, list(columns[name].index))
+                known = not_found(f"value of {name}", value, list(columns[name].index))
                 raise InvalidInput("filter.values", known)
 
-    def accept(self, schema: Schema) -> Callable[[QueryRecord, Sequence[Event]], bool] | None:
+    def accept(self, schema: ModelSchema) -> Callable[[QueryRecord, Sequence[Event]], bool] | None:
         """Return what the store is to ask of each query of a model; None: it takes all."""
         if not self.classes and not self.values:
             return None
@@ -81,8 +79,8 @@ class Filter:
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What a labeller asks for: model, name, length of the lease in seconds, tree it must come from, which queries.
+class LeaseOptions:
+    """The options of a lease: model, labeller, seconds, the tree it must come from, which queries.
 
     `may_touch` says which models the caller may touch; it matters where the model is `ANY`.
     """
@@ -91,7 +89,7 @@ class Terms:
     labeller: str
     lease_s: float
     min_sequence: int
-    filter: Filter
+    filter: QueryFilter
     principal: Principal | None = None
 
     def may_touch(self, model: str) -> bool:
@@ -100,7 +98,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Hand:
+class LeasedQueries:
     """Queries of one model that were leased, ready for the wire; when there are none, why."""
 
     model: str
@@ -110,7 +108,7 @@ class Hand:
     """After how many seconds another try may have another outcome though nobody did anything."""
 
 
-def read_terms(request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesRequest) -> Terms:
+def read_terms(request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesRequest) -> LeaseOptions:
     """Read what a labeller asks for; ``InvalidInput`` names what is wrong."""
     model = ANY if request.model == f"models/{ANY}" else parse_model(request.model, "model")
     wanted = request.filter
@@ -123,27 +121,27 @@ def read_terms(request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesR
             raise InvalidInput(f"filter.{name}", f"has {count} entries, at most {MAX_FILTER} are allowed")
     if wanted.tags and model != ANY:
         raise InvalidInput("filter.tags", f"are for models/{ANY}; {shown(request.model)} is one model")
-    return Terms(
+    return LeaseOptions(
         model,
         check_labeller(request.labeller),
         lease_s(request.lease_duration, request.HasField("lease_duration")),
         check_sequence(request.min_sequence),
-        Filter(frozenset(wanted.classes), dict(wanted.values), frozenset(wanted.tags)),
-        caller(),
+        QueryFilter(frozenset(wanted.classes), dict(wanted.values), frozenset(wanted.tags)),
+        current_caller(),
     )
 
 
-async def lease_of(core: Core, terms: Terms, model: str, limit: int) -> Hand:
+async def lease_of(core: ServiceCore, terms: LeaseOptions, model: str, limit: int) -> LeasedQueries:
     """Lease in turn; when the caller is gone before it has the queries they are given back."""
     async with core.turns.turn(model, terms.labeller) as others:
         accept = None
-        if terms.filter != Filter():
+        if terms.filter != QueryFilter():
             schema = await core.catalogue.reload_schema(model)
             if terms.model != ANY:
                 terms.filter.check(schema)
             accept = terms.filter.accept(schema)
         if others:
-            limit = share(limit, (await core.read(core.store.get_model, model)).queries_open, others)
+            limit = fair_share(limit, (await core.read(core.store.get_model, model)).queries_open, others)
         taken = core.writer.submit(
             partial(
                 core.store.lease,
@@ -161,13 +159,17 @@ async def lease_of(core: Core, terms: Terms, model: str, limit: int) -> Hand:
             if leased.queries:
                 core.turns.served(model, terms.labeller)
             queries = await core.read(with_instances, core.store, model, leased.queries)
-            return Hand(model, leased, queries, math.inf if leased.again_s is None else leased.again_s)
+            return LeasedQueries(
+                model, leased, queries, math.inf if leased.again_s is None else leased.again_s
+            )
         except BaseException:
             taken.add_done_callback(partial(_give_back_all, core, model))
             raise
 
 
-async def take_back(core: Core, request: query_pb2.ReturnQueryRequest) -> query_pb2.ReturnQueryResponse:
+async def take_back(
+    core: ServiceCore, request: query_pb2.ReturnQueryRequest
+) -> query_pb2.ReturnQueryResponse:
     """Take a query back from its holder."""
     model, number = parse_query(request.name)
     check_token(request.lease_token)
@@ -186,12 +188,14 @@ async def take_back(core: Core, request: query_pb2.ReturnQueryRequest) -> query_
     return query_pb2.ReturnQueryResponse(name=request.name)
 
 
-async def end_lease(core: Core, request: query_pb2.ReleaseLeaseRequest) -> query_pb2.ReleaseLeaseResponse:
+async def end_lease(
+    core: ServiceCore, request: query_pb2.ReleaseLeaseRequest
+) -> query_pb2.ReleaseLeaseResponse:
     """End a lease for its holder; the history says who did and why."""
     model, number = parse_query(request.name)
     if request.labeller:
         check_labeller(request.labeller)
-    operator = caller()
+    operator = current_caller()
     by = f"by {operator.name}" if operator is not None else "by an operator"
     why = f"{by}: {request.comment}" if request.comment else by
     await core.write(core.store.evict, model, number, Eviction(why, request.labeller))
@@ -204,13 +208,13 @@ def check_token(token: str) -> None:
         raise InvalidInput("lease_token", "is missing: send the one that came with the query")
 
 
-def give_back(core: Core, model: str, number: int, token: str) -> None:
+def give_back(core: ServiceCore, model: str, number: int, token: str) -> None:
     """Release a lease without waiting; one that is settled or gone meanwhile is no error."""
     done = core.writer.submit(partial(core.store.release, model, number, token))
     done.add_done_callback(lambda future: future.cancelled() or future.exception())
 
 
-def _give_back_all(core: Core, model: str, taken: asyncio.Future[Leased]) -> None:
+def _give_back_all(core: ServiceCore, model: str, taken: asyncio.Future[Leased]) -> None:
     if taken.cancelled() or taken.exception() is not None:
         return
     for query in taken.result().queries:
@@ -221,7 +225,7 @@ def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> 
     """Convert queries to the wire, reading their instances."""
     if not records:
         return ()
-    schema = Schema.of(store.get_model(model), store.vocabulary(model))
+    schema = ModelSchema.of(store.get_model(model), store.vocabulary(model))
     histories = store.history(model, sorted({record.instance for record in records}))
     wanted = store.policy(model).answers_per_query
     return tuple(encode_queries(records, histories, schema, wanted))

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2
-from quercus.server.labelling.reliability import Standing
+from quercus.server.labelling.reliability import LabellerAgreement
 from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import model_name, query_name
-from quercus.storage.queries.policies import check
-from quercus.storage.queries.records import Corrections, HistoryRow, LabellerCounts, Policy, Reliability
+from quercus.storage import Corrections, HistoryRow, LabellerCounts, Policy, Reliability, check_policy
 
 DEFAULT = Policy()
 
@@ -38,7 +37,7 @@ def decode_policy(message: query_pb2.LabellingPolicy) -> Policy:
         corrections=Corrections(message.corrections or DEFAULT.corrections),
         tags=tuple(dict.fromkeys(message.tags)),
     )
-    check(policy)
+    check_policy(policy)
     return policy
 
 
@@ -58,7 +57,7 @@ def encode_policy(model: str, policy: Policy) -> query_pb2.LabellingPolicy:
 
 
 def encode_labeller(
-    counts: LabellerCounts, standings: Mapping[str, Standing], stated: int
+    counts: LabellerCounts, standings: Mapping[str, LabellerAgreement], stated: int
 ) -> query_pb2.LabellerStatistics:
     """Convert what a labeller did, how it stands among the others, and how often it spoke unasked, to the wire."""
     found = query_pb2.LabellerStatistics(

@@ -13,17 +13,15 @@ from google.rpc import status_pb2
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import query_pb2
 from quercus.server.core.catalogue import check_reached
-from quercus.server.core.service_core import Core
-from quercus.server.gate.access import speaker
+from quercus.server.core.service_core import ServiceCore
+from quercus.server.gate.access import labeller_of
 from quercus.server.labelling import answering, leasing
-from quercus.server.labelling.searching import Search
+from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.errors import to_failure
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_count, empty_stream
-from quercus.storage.errors import FailedPrecondition, NotFound, StorageError
-from quercus.storage.queries.records import Idle, QueryState
-from quercus.storage.store import Store
+from quercus.storage import FailedPrecondition, Idle, NotFound, QueryState, StorageError, Store
 
 Request = query_pb2.StreamQueriesRequest
 Response = query_pb2.StreamQueriesResponse
@@ -31,7 +29,7 @@ Place = tuple[str, int]  # model and number of a query
 
 
 @dataclass(frozen=True)
-class _Held:
+class _HeldQuery:
     token: str
     ends: float  # monotonic
 
@@ -41,21 +39,21 @@ class QueryStream:
 
     A reader task takes requests, a leaser task leases while there are credits; both put responses into one
     bounded queue, so a client that stops reading stops its own stream and nothing else. What is still leased
-    when the stream ends is given back. An answer that cannot be taken is said to be so, and the stream goes on.
+    when the stream ends is given back. An answer that cannot be taken is reported, and the stream goes on.
 
     Parameters
     ----------
     core : what all services share.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ServiceCore) -> None:
         self._core = core
-        self._terms: leasing.Terms | None = None
+        self._terms: leasing.LeaseOptions | None = None
         self._key = 0  # of the model the stream was opened for
         self._credits = 0
-        self._held: dict[Place, _Held] = {}
+        self._held: dict[Place, _HeldQuery] = {}
         self._out: asyncio.Queue[Response | Exception | None] = asyncio.Queue(2 * core.config.max_leases)
-        self._opened: asyncio.Future[leasing.Terms] = asyncio.get_running_loop().create_future()
+        self._opened: asyncio.Future[leasing.LeaseOptions] = asyncio.get_running_loop().create_future()
         self._wake = asyncio.Event()  # credits or held queries changed
 
     async def run(self, requests: AsyncIterator[Request]) -> AsyncGenerator[Response]:
@@ -98,7 +96,7 @@ class QueryStream:
             raise empty_stream("a first message with model and labeller")
         await self._out.put(None)
 
-    async def _open(self, request: Request) -> leasing.Terms:
+    async def _open(self, request: Request) -> leasing.LeaseOptions:
         terms = leasing.read_terms(request)
         if terms.model != leasing.ANY:
             # NotFound now rather than at the first credit; read anew, because another server may have replaced it
@@ -106,7 +104,7 @@ class QueryStream:
             await self._core.read(check_reached, self._core.store, terms.model, terms.min_sequence)
         return terms
 
-    def _check_same(self, request: Request, terms: leasing.Terms) -> None:
+    def _check_same(self, request: Request, terms: leasing.LeaseOptions) -> None:
         for field, given, first in (
             ("model", request.model, f"models/{terms.model}"),
             ("labeller", request.labeller, terms.labeller),
@@ -125,7 +123,7 @@ class QueryStream:
             )
         self._credits += credits_
 
-    async def _do(self, request: Request, terms: leasing.Terms) -> None:
+    async def _do(self, request: Request, terms: leasing.LeaseOptions) -> None:
         """Do what a request says of queries, one after another."""
         core = self._core
         if request.HasField("answer"):
@@ -138,13 +136,13 @@ class QueryStream:
             await self._try(
                 "corrected",
                 request.correction,
-                lambda _, part: answering.correct(core, part, speaker(part.labeller or terms.labeller)),
+                lambda _, part: answering.correct(core, part, labeller_of(part.labeller or terms.labeller)),
             )
         if request.HasField("undo"):
             await self._try(
                 "undone",
                 request.undo,
-                lambda _, part: answering.undo(core, part, speaker(part.labeller or terms.labeller)),
+                lambda _, part: answering.undo(core, part, labeller_of(part.labeller or terms.labeller)),
             )
         if request.heartbeat:
             extended = await core.write(_extend_all, core.store, dict(self._held), terms.lease_s)
@@ -154,9 +152,9 @@ class QueryStream:
                 held,
             ) in self._held.items():  # one that is not held any more is noticed now: see _drop_expired
                 ends = now + terms.lease_s if place in extended else min(held.ends, now)
-                self._held[place] = _Held(held.token, ends)
+                self._held[place] = _HeldQuery(held.token, ends)
 
-    async def _try(self, event: str, part: Any, do: Callable[[Core, Any], Awaitable[Any]]) -> None:
+    async def _try(self, event: str, part: Any, do: Callable[[ServiceCore, Any], Awaitable[Any]]) -> None:
         """Do one thing and say how it went; what cannot be done does not end the stream."""
         try:
             done = await do(self._core, part)
@@ -174,13 +172,13 @@ class QueryStream:
     def _look_at(self, name: str) -> None:
         place = parse_query(name)
         if place in self._held:
-            self._held[place] = _Held(self._held[place].token, time.monotonic())
+            self._held[place] = _HeldQuery(self._held[place].token, time.monotonic())
 
     # Leases
 
     async def _lease_forever(self) -> None:
         terms = await self._opened
-        search = Search(self._core, terms)
+        search = QuerySearch(self._core, terms)
         tried: tuple[int, tuple[int, ...]] | None = None
         told: Idle | None = None
         again_at = float("inf")
@@ -210,14 +208,14 @@ class QueryStream:
             patience = min(sight.patience_s, max(again_at - time.monotonic(), MIN_PAUSE_S))
             await self._pause(search, seen, patience)
 
-    async def _send(self, hand: leasing.Hand) -> None:
+    async def _send(self, hand: leasing.LeasedQueries) -> None:
         now = time.monotonic()
         for record in hand.leased.queries:
-            self._held[hand.model, record.number] = _Held(record.token, now + (record.left_s or 0.0))
+            self._held[hand.model, record.number] = _HeldQuery(record.token, now + (record.left_s or 0.0))
         for query in hand.queries:
             await self._out.put(Response(query=query))
 
-    async def _drop_expired(self, terms: leasing.Terms) -> None:
+    async def _drop_expired(self, terms: leasing.LeaseOptions) -> None:
         """Stop counting the queries whose lease ended; one that was extended meanwhile stays."""
         now = time.monotonic()
         for place, held in list(self._held.items()):
@@ -230,11 +228,11 @@ class QueryStream:
                 continue
             mine = record.state is QueryState.LEASED and record.labeller == terms.labeller
             if mine and record.left_s:
-                self._held[place] = _Held(held.token, now + record.left_s)
+                self._held[place] = _HeldQuery(held.token, now + record.left_s)
             else:
                 self._held.pop(place, None)
 
-    async def _pause(self, search: Search, seen: int, patience: float) -> None:
+    async def _pause(self, search: QuerySearch, seen: int, patience: float) -> None:
         """Wait until the store changes, a lease may have ended, or the client granted credits or answered."""
         held = min((held.ends for held in self._held.values()), default=float("inf")) - time.monotonic()
         waits = {
@@ -248,7 +246,7 @@ class QueryStream:
                 wait.cancel()
 
 
-def _extend_all(store: Store, held: dict[Place, _Held], duration_s: float) -> set[Place]:
+def _extend_all(store: Store, held: dict[Place, _HeldQuery], duration_s: float) -> set[Place]:
     """Extend the leases that live; return their places."""
     extended = set()
     for (model, number), lease in held.items():
@@ -261,7 +259,7 @@ def _extend_all(store: Store, held: dict[Place, _Held], duration_s: float) -> se
 
 
 def _failed(name: str, error: Exception) -> query_pb2.StreamError | None:
-    """What the stream says of something that was not done; None: the stream cannot go on."""
+    """Return the message about a failed request; None: the stream cannot go on."""
     failure = to_failure(error)
     if failure is None or (
         isinstance(error, StorageError) and not isinstance(error, FailedPrecondition | NotFound)

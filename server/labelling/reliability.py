@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from quercus.belief import agreement
 from quercus.belief.codec import decode_contours
-from quercus.storage.records import Event
-from quercus.storage.store import Store
+from quercus.storage import Event, Store
 
 NEWEST: Final = 2000
 """Answers that reliability is estimated from: the newest, so that a labeller may get better."""
@@ -23,7 +22,7 @@ UNKNOWN: Final = agreement.PRIOR_RIGHT / (agreement.PRIOR_RIGHT + agreement.PRIO
 
 
 @dataclass(frozen=True)
-class Standing:
+class LabellerAgreement:
     """How a labeller stands among the others.
 
     Attributes
@@ -36,13 +35,13 @@ class Standing:
     agreement: float
 
 
-def estimated(store: Store, model: str, size: int, labeller: str) -> float:
+def estimate_reliability(store: Store, model: str, size: int, labeller: str) -> float:
     """Return the reliability of a labeller, estimated from the newest answers of all."""
-    found = standings(store.opinions(model, NEWEST), size).get(labeller)
+    found = labeller_agreements(store.opinions(model, NEWEST), size).get(labeller)
     return UNKNOWN if found is None else found.reliability
 
 
-def standings(events: Sequence[Event], size: int) -> Mapping[str, Standing]:
+def labeller_agreements(events: Sequence[Event], size: int) -> Mapping[str, LabellerAgreement]:
     """Return how labellers stand who share an instance with another, by name.
 
     Parameters
@@ -63,7 +62,7 @@ def standings(events: Sequence[Event], size: int) -> Mapping[str, Standing]:
     found = agreement.estimate(instances[1], oracles[1], contours)
     same = _agreement(np.array(pairs), oracles[1], contours, len(oracles[0]))
     return {
-        str(name): Standing(float(found.reliability[i]), float(same[i]))
+        str(name): LabellerAgreement(float(found.reliability[i]), float(same[i]))
         for i, name in enumerate(oracles[0])
         if not np.isnan(same[i])
     }

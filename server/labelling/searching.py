@@ -6,13 +6,11 @@ import math
 import time
 from dataclasses import dataclass
 
-from quercus.server.core.leasable_models import Opening, mark_of
+from quercus.server.core.leasable_models import LeasableModel, mark_of
 from quercus.server.core.model_status import LOOK_AGAIN_S
-from quercus.server.core.service_core import Core
-from quercus.server.labelling.leasing import ANY, Hand, Terms, lease_of
-from quercus.storage.errors import NotFound
-from quercus.storage.queries.records import Idle, Leased
-from quercus.storage.store import Store
+from quercus.server.core.service_core import ServiceCore
+from quercus.server.labelling.leasing import ANY, LeasedQueries, LeaseOptions, lease_of
+from quercus.storage import Idle, Leased, NotFound, Store
 
 _WORTH_TELLING = (
     Idle.GROWING, Idle.HANDS_FULL, Idle.HOUR_SPENT, Idle.NOT_FOR_YOU, Idle.ALL_LEASED, Idle.SHARE_SPENT,
@@ -20,26 +18,26 @@ _WORTH_TELLING = (
 
 
 @dataclass(frozen=True)
-class Sight:
-    """What a labeller who waits has seen: trying again makes sense when `mark` differs, or after `patience_s`."""
+class SearchMark:
+    """The state that a waiting labeller has seen: a new try makes sense when `mark` differs, or after `patience_s`."""
 
     mark: tuple[int, ...]
     patience_s: float
 
 
 @dataclass(frozen=True)
-class _Tried:
+class _ModelWithoutQueries:
     """A model that had nothing for this labeller: how it looked, why, and when it may be otherwise by itself."""
 
     mark: tuple[int, ...]
     leased: Leased
     again_at: float  # monotonic
 
-    def stands(self, opening: Opening) -> bool:
+    def stands(self, opening: LeasableModel) -> bool:
         return self.mark == opening.mark and time.monotonic() < self.again_at
 
 
-class Search:
+class QuerySearch:
     """One call or stream of a labeller: looks, leases, and waits until another try makes sense.
 
     Parameters
@@ -48,14 +46,14 @@ class Search:
     terms : what the labeller asks for.
     """
 
-    def __init__(self, core: Core, terms: Terms) -> None:
+    def __init__(self, core: ServiceCore, terms: LeaseOptions) -> None:
         self._core = core
         self._terms = terms
-        self._tried: dict[int, _Tried] = {}  # by the key of the model
+        self._tried: dict[int, _ModelWithoutQueries] = {}  # by the key of the model
 
     @property
     def seen(self) -> int:
-        """What differs after every change that may matter; remember it before a look, then wait for another."""
+        """A value that differs after every relevant change; remember it before a look, then wait for another."""
         if self._terms.model == ANY:
             return self._core.openings.stamp
         return self._core.changes.seen(self._terms.model)
@@ -66,15 +64,15 @@ class Search:
             return await self._core.openings.wait(seen, timeout_s)
         return await self._core.changes.wait(self._terms.model, seen, timeout_s)
 
-    async def look(self, *, fresh: bool) -> Sight:
+    async def look(self, *, fresh: bool) -> SearchMark:
         """Look where the model stands, or whether any model has something else to ask."""
         if self._terms.model == ANY:
             await self._core.openings.look(fresh=fresh)
-            return Sight((self._core.openings.stamp,), LOOK_AGAIN_S)
+            return SearchMark((self._core.openings.stamp,), LOOK_AGAIN_S)
         outlook = await self._core.outlooks.of(self._terms.model, fresh=fresh)
-        return Sight(mark_of(outlook.record), outlook.patience_s)
+        return SearchMark(mark_of(outlook.record), outlook.patience_s)
 
-    async def lease(self, limit: int) -> Hand:
+    async def lease(self, limit: int) -> LeasedQueries:
         """Lease up to `limit` queries of the model, or of the first of all models that has one for this labeller."""
         if self._terms.model != ANY:
             return await lease_of(self._core, self._terms, self._terms.model, limit)
@@ -94,21 +92,21 @@ class Search:
                 return hand
         return self._nothing()
 
-    def _is_wanted(self, opening: Opening) -> bool:
+    def _is_wanted(self, opening: LeasableModel) -> bool:
         tags = self._terms.filter.tags
         return self._terms.may_touch(opening.record.name) and tags <= set(opening.policy.tags)
 
-    async def _try(self, opening: Opening, limit: int) -> Hand | None:
+    async def _try(self, opening: LeasableModel, limit: int) -> LeasedQueries | None:
         try:
             hand = await lease_of(self._core, self._terms, opening.record.name, limit)
         except NotFound:  # deleted at this moment
             return None
         if not hand.queries:
             again_at = time.monotonic() + hand.again_s
-            self._tried[opening.record.key] = _Tried(opening.mark, hand.leased, again_at)
+            self._tried[opening.record.key] = _ModelWithoutQueries(opening.mark, hand.leased, again_at)
         return hand
 
-    def _nothing(self) -> Hand:
+    def _nothing(self) -> LeasedQueries:
         """Say why nothing was leased: of several reasons the one that is worth most."""
         told = Leased([], Idle.NOTHING_TO_ASK, 0)
         for tried in self._tried.values():
@@ -116,4 +114,4 @@ class Search:
                 told = tried.leased
                 break
         again_at = min((tried.again_at for tried in self._tried.values()), default=math.inf)
-        return Hand(ANY, told, again_s=max(0.0, again_at - time.monotonic()))
+        return LeasedQueries(ANY, told, again_s=max(0.0, again_at - time.monotonic()))

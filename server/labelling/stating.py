@@ -1,4 +1,4 @@
-"""What labellers state of instances without having been asked."""
+"""Labels that are stated without a query."""
 
 from __future__ import annotations
 
@@ -8,25 +8,31 @@ from dataclasses import dataclass
 from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import instance_pb2
-from quercus.server.core.service_core import Core
-from quercus.server.gate.access import speaker
+from quercus.server.core.service_core import ServiceCore
+from quercus.server.gate.access import labeller_of
 from quercus.server.labelling.answering import check_declared, with_schema
-from quercus.server.labelling.combined_labels import joining
-from quercus.server.labelling.reliability import NEWEST, UNKNOWN, standings
-from quercus.server.wire.errors import within
+from quercus.server.labelling.combined_labels import label_combiner
+from quercus.server.labelling.reliability import NEWEST, UNKNOWN, labeller_agreements
+from quercus.server.wire.errors import field_prefix
 from quercus.server.wire.labels import decode_label
 from quercus.server.wire.limits import MAX_STATEMENTS
 from quercus.server.wire.names import check_id, parse_model
 from quercus.server.wire.request_checks import check_labeller
-from quercus.server.wire.schema import Schema
-from quercus.storage.log.statements import Join, Plan, Stated, StatedBatch
-from quercus.storage.queries.records import Reliability
-from quercus.storage.records import Event, EventKind
-from quercus.storage.store import Store
+from quercus.server.wire.schema import ModelSchema
+from quercus.storage import (
+    Event,
+    EventKind,
+    Join,
+    Reliability,
+    StatementBatch,
+    StatementPlan,
+    StatementRecord,
+    Store,
+)
 
 
 @dataclass(frozen=True)
-class _Spoken:
+class _SentStatement:
     """A statement as it was sent; `declared` is its reliability, None where none was sent."""
 
     instance: str
@@ -36,7 +42,9 @@ class _Spoken:
     comment: str
 
 
-async def state(core: Core, request: instance_pb2.StateEvidenceRequest) -> instance_pb2.StateEvidenceResponse:
+async def state(
+    core: ServiceCore, request: instance_pb2.StateEvidenceRequest
+) -> instance_pb2.StateEvidenceResponse:
     """Store statements, all or none."""
     model = parse_model(request.model, "model")
     check_id(request.request_id, "request_id")
@@ -45,11 +53,11 @@ async def state(core: Core, request: instance_pb2.StateEvidenceRequest) -> insta
         raise InvalidInput("statements", f"are {count:,}, must be 1 to {MAX_STATEMENTS:,}")
     labellers = [_labeller(i, each, request.labeller) for i, each in enumerate(request.statements)]
 
-    async def attempt(schema: Schema) -> instance_pb2.StateEvidenceResponse | None:
+    async def attempt(schema: ModelSchema) -> instance_pb2.StateEvidenceResponse | None:
         spoken = await core.convert(request, _decode, request, labellers, schema)
-        statements = await core.read(_weighed, core.store, schema, spoken)
-        batch = StatedBatch(request.request_id, statements, schema.key)
-        join = joining(schema.frame.size)
+        statements = await core.read(_with_reliability, core.store, schema, spoken)
+        batch = StatementBatch(request.request_id, statements, schema.key)
+        join = label_combiner(schema.frame.size)
         planned = await core.read(core.store.plan_statements, model, batch, join)
         return await core.write(_store, core.store, schema, batch, join, planned)
 
@@ -58,33 +66,37 @@ async def state(core: Core, request: instance_pb2.StateEvidenceRequest) -> insta
 
 def _labeller(i: int, statement: instance_pb2.Statement, labeller: str) -> str:
     """In whose name a statement is made; asked before anything else, so that no one speaks for another."""
-    with within(f"statements[{i}]"):
-        return check_labeller(speaker(statement.labeller or labeller))
+    with field_prefix(f"statements[{i}]"):
+        return check_labeller(labeller_of(statement.labeller or labeller))
 
 
 def _decode(
-    request: instance_pb2.StateEvidenceRequest, labellers: Sequence[str], schema: Schema
-) -> list[_Spoken]:
+    request: instance_pb2.StateEvidenceRequest, labellers: Sequence[str], schema: ModelSchema
+) -> list[_SentStatement]:
     return [
         _statement(f"statements[{i}]", each, labeller, schema)
         for i, (each, labeller) in enumerate(zip(request.statements, labellers, strict=True))
     ]
 
 
-def _statement(field: str, given: instance_pb2.Statement, labeller: str, schema: Schema) -> _Spoken:
+def _statement(
+    field: str, given: instance_pb2.Statement, labeller: str, schema: ModelSchema
+) -> _SentStatement:
     if given.retract and given.HasField("label"):
         raise InvalidInput(
             f"{field}.label", "is given, but retract takes back what was stated: leave out one"
         )
     label = None if given.retract else encode(decode_label(given.label, schema.frame, f"{field}.label"))
     declared = given.reliability if given.HasField("reliability") else None
-    with within(field):
+    with field_prefix(field):
         check_declared(declared)
     instance = check_id(given.instance_id, f"{field}.instance_id")
-    return _Spoken(instance, labeller, label, declared, given.comment)
+    return _SentStatement(instance, labeller, label, declared, given.comment)
 
 
-def _weighed(store: Store, schema: Schema, spoken: Sequence[_Spoken]) -> list[Stated]:
+def _with_reliability(
+    store: Store, schema: ModelSchema, spoken: Sequence[_SentStatement]
+) -> list[StatementRecord]:
     """Give each statement its reliability: as it was sent, else 1, or estimated where the policy says so.
 
     Estimates rest on the newest answers in the log and on all statements of the request, so that the first file of a
@@ -93,7 +105,9 @@ def _weighed(store: Store, schema: Schema, spoken: Sequence[_Spoken]) -> list[St
     estimated: dict[str, float] | None = None
     if store.policy(schema.model).reliability is Reliability.ESTIMATED:
         events = [*store.opinions(schema.model, NEWEST), *_as_events(store, schema, spoken)]
-        estimated = {name: found.reliability for name, found in standings(events, schema.frame.size).items()}
+        estimated = {
+            name: found.reliability for name, found in labeller_agreements(events, schema.frame.size).items()
+        }
     found = []
     for each in spoken:
         reliability = 1.0 if estimated is None else estimated.get(each.labeller, UNKNOWN)
@@ -101,11 +115,11 @@ def _weighed(store: Store, schema: Schema, spoken: Sequence[_Spoken]) -> list[St
         value = each.declared if each.declared is not None else reliability
         if each.label is None:  # says nothing that could be weighed
             value, known = 1.0, True
-        found.append(Stated(each.instance, each.labeller, each.label, value, each.comment, known))
+        found.append(StatementRecord(each.instance, each.labeller, each.label, value, each.comment, known))
     return found
 
 
-def _as_events(store: Store, schema: Schema, spoken: Sequence[_Spoken]) -> list[Event]:
+def _as_events(store: Store, schema: ModelSchema, spoken: Sequence[_SentStatement]) -> list[Event]:
     places = store.places(schema.model, list(dict.fromkeys(each.instance for each in spoken)))
     return [
         Event(
@@ -128,7 +142,7 @@ def _as_events(store: Store, schema: Schema, spoken: Sequence[_Spoken]) -> list[
 
 
 def _store(
-    store: Store, schema: Schema, batch: StatedBatch, join: Join, planned: Plan | None
+    store: Store, schema: ModelSchema, batch: StatementBatch, join: Join, planned: StatementPlan | None
 ) -> instance_pb2.StateEvidenceResponse | None:
     if store.get_model(schema.model).key != schema.key:
         return None

@@ -1,1 +1,1 @@
-"""The services of `quercus.v1`, one a module."""
+"""The services of `quercus.v1`, one per module."""

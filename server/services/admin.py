@@ -10,15 +10,15 @@ from typing import Any
 
 from quercus import __version__
 from quercus.proto.v1 import admin_pb2, admin_pb2_grpc
-from quercus.server.core.service_core import Core
-from quercus.server.gate.access import Principal, caller
+from quercus.server.core.service_core import ServiceCore
+from quercus.server.gate.access import Principal, current_caller
 from quercus.server.gate.throttle import resident_bytes
 from quercus.server.growth.supervisor import Supervisor
 from quercus.server.telemetry import logs
 from quercus.server.wire.limits import MAX_PAGE
 from quercus.server.wire.models import duration
 from quercus.specification.server import LOG_LEVEL
-from quercus.storage.store import Store
+from quercus.storage import Store
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     calls : how many calls are under way.
     """
 
-    def __init__(self, core: Core, supervisor: Supervisor, calls: Callable[[], float]) -> None:
+    def __init__(self, core: ServiceCore, supervisor: Supervisor, calls: Callable[[], float]) -> None:
         self._core = core
         self._supervisor = supervisor
         self._calls = calls
@@ -56,11 +56,11 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             memory_bytes=await asyncio.to_thread(resident_bytes),
             tls=bool(config.tls_cert),
             tokens=config.needs_tokens,
-            log_level=logs.level(),
+            log_level=logs.current_level(),
         )
         if not core.changes.trouble:
             await core.read(_look, core.store, status)
-        principal = caller()
+        principal = current_caller()
         if principal is not None and principal.models is not None:
             _hide(status.grower, principal)
         return status
@@ -70,7 +70,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     ) -> admin_pb2.SetLogLevelResponse:
         """Log more, or less, from now on."""
         LOG_LEVEL.check(request.level, "level")
-        previous = logs.level()
+        previous = logs.current_level()
         logs.set_level(request.level)
         self._supervisor.set_log_level(request.level)
         _log.warning("the log level is %s now, it was %s", request.level, previous)

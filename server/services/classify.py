@@ -7,14 +7,14 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import classify_pb2, classify_pb2_grpc
-from quercus.server.core.service_core import Core
-from quercus.server.wire.limits import Sizes
+from quercus.server.core.service_core import ServiceCore
+from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import parse_model
 from quercus.server.wire.request_checks import check_sequence, empty_stream
 from quercus.server.wire.rows import decode_rows
-from quercus.server.wire.schema import Schema
-from quercus.server.wire.trees import Classifier
-from quercus.trees.learners.cells import Cells
+from quercus.server.wire.schema import ModelSchema
+from quercus.server.wire.trees import TreeClassifier
+from quercus.trees import UncertainValues
 
 
 class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):
@@ -25,7 +25,7 @@ class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):
     core : what all services share.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ServiceCore) -> None:
         self._core = core
 
     async def Classify(  # noqa: N802
@@ -60,7 +60,12 @@ class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):
 
 
 def _answer(
-    request: classify_pb2.ClassifyRequest, schema: Schema, classifier: Classifier, sizes: Sizes
+    request: classify_pb2.ClassifyRequest,
+    schema: ModelSchema,
+    classifier: TreeClassifier,
+    sizes: MessageLimits,
 ) -> classify_pb2.ClassifyResponse:
     rows = decode_rows(request.rows, schema, learn=False, sizes=sizes)
-    return classifier.classify(Cells(rows.values, rows.parts), request.want_paths, request.want_masses)
+    return classifier.classify(
+        UncertainValues(rows.values, rows.parts), request.want_paths, request.want_masses
+    )

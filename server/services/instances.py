@@ -9,11 +9,11 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc
-from quercus.server.core.service_core import Core
+from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling import stating
 from quercus.server.wire.instances import encode_instance
 from quercus.server.wire.labels import decode_labels
-from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, Sizes
+from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, MessageLimits
 from quercus.server.wire.names import (
     are_ids,
     check_id,
@@ -25,10 +25,8 @@ from quercus.server.wire.names import (
 )
 from quercus.server.wire.request_checks import empty_stream
 from quercus.server.wire.rows import decode_rows
-from quercus.server.wire.schema import Schema
-from quercus.storage.errors import FailedPrecondition, Stale
-from quercus.storage.records import Appended, Push
-from quercus.storage.store import Store
+from quercus.server.wire.schema import ModelSchema
+from quercus.storage import Appended, FailedPrecondition, Push, Stale, Store
 
 _Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
 _Acks = asyncio.Queue[tuple[str, Awaitable[Appended]] | Exception | None]
@@ -42,7 +40,7 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
     core : what all services share.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ServiceCore) -> None:
         self._core = core
 
     async def PushInstances(  # noqa: N802
@@ -167,7 +165,7 @@ def _counts(stored: Appended) -> dict[str, Any]:
     }
 
 
-def _decode(request: _Batch, schema: Schema, generated: str, sizes: Sizes) -> Push:
+def _decode(request: _Batch, schema: ModelSchema, generated: str, sizes: MessageLimits) -> Push:
     rows = decode_rows(request.rows, schema, learn=True, sizes=sizes)
     count = len(rows.values)
     labels = decode_labels(request.labels if request.HasField("labels") else None, count, schema.frame)
@@ -205,7 +203,7 @@ def _done(stored: Appended) -> Awaitable[Appended]:
 def _list(store: Store, model: str, after: int, size: int) -> instance_pb2.ListInstancesResponse:
     events = store.list_instances(model, after, size + 1)
     page = events[:size]
-    schema = Schema.of(store.get_model(model), store.vocabulary(model))
+    schema = ModelSchema.of(store.get_model(model), store.vocabulary(model))
     histories = store.history(model, [event.sequence for event in page])
     return instance_pb2.ListInstancesResponse(
         instances=[encode_instance(histories[event.sequence], schema) for event in page],
@@ -215,4 +213,4 @@ def _list(store: Store, model: str, after: int, size: int) -> instance_pb2.ListI
 
 def _get(store: Store, model: str, instance: str) -> instance_pb2.Instance:
     history = store.get_instance(model, instance)
-    return encode_instance(history, Schema.of(store.get_model(model), store.vocabulary(model)))
+    return encode_instance(history, ModelSchema.of(store.get_model(model), store.vocabulary(model)))

@@ -10,14 +10,12 @@ from typing import Any
 from google.protobuf import empty_pb2
 
 from quercus.proto.v1 import model_pb2, model_pb2_grpc
-from quercus.server.core.service_core import Core
-from quercus.server.gate.access import caller
+from quercus.server.core.service_core import ServiceCore
+from quercus.server.gate.access import current_caller
 from quercus.server.wire.errors import ResourceExhausted
-from quercus.server.wire.models import changed, check_sizes, complete, encode_model
+from quercus.server.wire.models import check_sizes, complete, encode_model, updated_specification
 from quercus.server.wire.names import check_model_id, make_token, page_size, parse_model, read_token
-from quercus.storage.errors import NotFound
-from quercus.storage.records import ModelRecord
-from quercus.storage.store import Store
+from quercus.storage import ModelRecord, NotFound, Store
 
 
 class ModelService(model_pb2_grpc.ModelServiceServicer):
@@ -28,7 +26,7 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
     core : what all services share.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ServiceCore) -> None:
         self._core = core
 
     async def CreateModel(self, request: model_pb2.CreateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
@@ -53,7 +51,7 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
         """Return a page of models, in order of name."""
         size = page_size(request.page_size)
         after = read_token("models", request.page_token)
-        principal = caller()
+        principal = current_caller()
         granted = None if principal is None else principal.models
         return await self._core.read(_list, self._core.store, after, size, granted)
 
@@ -113,7 +111,7 @@ def _granted(store: Store, after: str, granted: frozenset[str]) -> Iterator[Mode
 def _update(store: Store, model: str, request: model_pb2.UpdateModelRequest) -> model_pb2.Model:
     """Read, change and store in the writer thread, so that no other update comes between."""
     current = model_pb2.Specification.FromString(store.get_model(model).specification)
-    after = changed(current, request)
+    after = updated_specification(current, request)
     if after == current:
         return _get(store, model)
     record = store.respecify(model, after.SerializeToString(deterministic=True), budget=after.budget)

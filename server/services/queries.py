@@ -9,8 +9,8 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2, query_pb2_grpc
-from quercus.server.core.service_core import Core
-from quercus.server.gate.access import CORRECTOR, OPERATOR, READER, caller, speaker
+from quercus.server.core.service_core import ServiceCore
+from quercus.server.gate.access import CORRECTOR, OPERATOR, READER, current_caller, labeller_of
 from quercus.server.labelling import answer_pages, answering, leasing
 from quercus.server.labelling.policy_messages import (
     decode_policy,
@@ -19,15 +19,14 @@ from quercus.server.labelling.policy_messages import (
     encode_step,
 )
 from quercus.server.labelling.query_stream import QueryStream
-from quercus.server.labelling.reliability import NEWEST, standings
-from quercus.server.labelling.searching import Search
-from quercus.server.wire.errors import within
+from quercus.server.labelling.reliability import NEWEST, labeller_agreements
+from quercus.server.labelling.searching import QuerySearch
+from quercus.server.wire.errors import field_prefix
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.models import timestamp
 from quercus.server.wire.names import make_token, page_size, parse_model, parse_query, read_number_token
 from quercus.server.wire.request_checks import check_count, lease_s, wait_s
-from quercus.storage.queries.records import Idle, LabellerCounts, QueryState
-from quercus.storage.store import Store
+from quercus.storage import Idle, LabellerCounts, QueryState, Store
 
 _FINAL = (Idle.BUDGET_SPENT, Idle.SHARE_SPENT)
 
@@ -40,7 +39,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
     core : what all services share.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ServiceCore) -> None:
         self._core = core
 
     async def LeaseQueries(  # noqa: N802
@@ -56,10 +55,12 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
             budget_left=hand.leased.budget_left,
         )
 
-    async def _wait_for_queries(self, terms: leasing.Terms, limit: int, wait: float) -> leasing.Hand:
+    async def _wait_for_queries(
+        self, terms: leasing.LeaseOptions, limit: int, wait: float
+    ) -> leasing.LeasedQueries:
         core, loop = self._core, asyncio.get_running_loop()
         deadline = loop.time() + wait
-        search = Search(core, terms)
+        search = QuerySearch(core, terms)
         tried: tuple[int, ...] | None = None
         again_at = loop.time()
         while True:
@@ -122,13 +123,13 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         self, request: query_pb2.CorrectAnswerRequest, context: Any
     ) -> query_pb2.CorrectAnswerResponse:
         """Put another answer into the place of one's own."""
-        return await answering.correct(self._core, request, speaker(request.labeller))
+        return await answering.correct(self._core, request, labeller_of(request.labeller))
 
     async def UndoAnswer(  # noqa: N802
         self, request: query_pb2.UndoAnswerRequest, context: Any
     ) -> query_pb2.UndoAnswerResponse:
         """Take an answer or a refusal back."""
-        return await answering.undo(self._core, request, speaker(request.labeller))
+        return await answering.undo(self._core, request, labeller_of(request.labeller))
 
     async def ListQueries(  # noqa: N802
         self, request: query_pb2.ListQueriesRequest, context: Any
@@ -180,7 +181,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
     ) -> query_pb2.LabellingPolicy:
         """Replace the policy."""
         model = parse_model(request.model, "model")
-        with within("policy"):
+        with field_prefix("policy"):
             policy = decode_policy(request.policy)
         await self._core.write(self._core.store.set_policy, model, policy)
         return encode_policy(model, policy)
@@ -188,7 +189,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
 
 def _only() -> str | None:
     """Return the labeller who may see no other's queries, None for a caller who may see all."""
-    principal = caller()
+    principal = current_caller()
     if principal is None or principal.roles & {OPERATOR, READER, CORRECTOR}:
         return None
     return principal.name
@@ -226,7 +227,7 @@ def _history(
 
 
 def _labellers(store: Store, model: str, size: int) -> query_pb2.ListLabellersResponse:
-    found = standings(store.opinions(model, NEWEST), size)
+    found = labeller_agreements(store.opinions(model, NEWEST), size)
     stated = store.stated(model)
     asked = {counts.labeller: counts for counts in store.labellers(model)}
     return query_pb2.ListLabellersResponse(

@@ -6,12 +6,10 @@ from typing import Final
 
 from quercus.proto.v1 import tree_pb2
 from quercus.server.wire import snapshots
-from quercus.server.wire.trees import chosen, member_classes, names_of
-from quercus.storage.records import Snapshot
-from quercus.trees.learners.stored import parted
-from quercus.trees.tree.overview import Overview
-from quercus.trees.tree.svg_drawing import to_svg
-from quercus.trees.tree.text_drawing import to_dot, to_text
+from quercus.server.wire.trees import choose_member, member_classes, names_of
+from quercus.storage import Snapshot
+from quercus.trees import Overview, to_dot, to_svg, to_text
+from quercus.trees.learners.stored import part_trees
 
 _Request = tree_pb2.RenderTreeRequest
 
@@ -37,12 +35,12 @@ def draw(snapshot: Snapshot, form: int, member: int | None = None) -> tree_pb2.R
         When there is no such member, or the tree is too large for a picture.
     """
     stored = snapshots.read(snapshot.data)
-    flats = parted(stored.columns)
+    flats = part_trees(stored.columns)
     if member is None and len(flats) > 1:
         classes = [member_classes(stored.head.classes, flat, at) for at, flat in enumerate(flats)]
         content = _overview(Overview.of(flats, names_of(stored.head, flats[0], 0).attributes, classes), form)
     else:
-        flat = chosen(flats, member or 0)
+        flat = choose_member(flats, member or 0)
         names = names_of(stored.head, flat, member or 0)
         if form == _Request.FORMAT_TEXT:
             content = to_text(flat, names)

@@ -8,15 +8,13 @@ from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import tree_pb2, tree_pb2_grpc
-from quercus.server.core.service_core import STOPPING, Core
+from quercus.server.core.service_core import STOPPING, ServiceCore
 from quercus.server.services.tree_drawings import MEDIA_TYPES, draw
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import MAX_WATCHED_TREES
 from quercus.server.wire.names import parse_model, parse_tree
 from quercus.server.wire.trees import decode_snapshot
-from quercus.storage.errors import FailedPrecondition
-from quercus.storage.records import Snapshot
-from quercus.storage.store import Store
+from quercus.storage import FailedPrecondition, Snapshot, Store
 
 LOOK_AGAIN_S: Final = 60.0
 """A watch looks at the store at least this often, whatever the change signal says."""
@@ -30,7 +28,7 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
     core : what all services share.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ServiceCore) -> None:
         self._core = core
         self._trees: dict[str, tuple[tuple[int, int], asyncio.Future[tree_pb2.Tree]]] = {}
 

@@ -1,1 +1,1 @@
-"""What a running server tells its operator: logs, metrics, traces."""
+"""Logs, metrics and traces of a running server."""

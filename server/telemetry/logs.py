@@ -34,7 +34,7 @@ class _WithRequest(logging.Filter):
         return True
 
 
-class _Human(logging.Formatter):
+class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
         found = getattr(record, "request_id", "")
@@ -42,7 +42,7 @@ class _Human(logging.Formatter):
 
 
 def set_up_logging(level: str, form: str = "human") -> None:
-    """Log to standard error: what Quercus says from `level` on, what libraries say from warnings on.
+    """Log to standard error: what Quercus says from `current_level` on, what libraries say from warnings on.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def set_up_logging(level: str, form: str = "human") -> None:
     """
     handler = logging.StreamHandler()
     renamed = {"asctime": "time", "levelname": "level", "name": "logger"}
-    formatter = JsonFormatter(_FIELDS, rename_fields=renamed) if form == "json" else _Human(_HUMAN)
+    formatter = JsonFormatter(_FIELDS, rename_fields=renamed) if form == "json" else _TextFormatter(_HUMAN)
     formatter.converter = time.gmtime
     formatter.default_time_format = "%Y-%m-%dT%H:%M:%S"
     formatter.default_msec_format = "%s.%03dZ"
@@ -66,6 +66,6 @@ def set_level(level: str) -> None:
     logging.getLogger("quercus").setLevel(level.upper())
 
 
-def level() -> str:
+def current_level() -> str:
     """Return the level in force."""
     return logging.getLevelName(logging.getLogger("quercus").getEffectiveLevel()).lower()

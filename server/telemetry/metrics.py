@@ -1,4 +1,4 @@
-"""What a server counts, in the text format of Prometheus.
+"""The metrics of a server, in the text format of Prometheus.
 
 Names of calls are those that gRPC servers of other languages use, so dashboards made for them fit. What the store
 knows (queries, lag, budgets) is read when somebody looks, and at no other time.
@@ -25,9 +25,7 @@ from prometheus_client.registry import Collector
 
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MAX_PAGE
-from quercus.storage.errors import StorageError
-from quercus.storage.records import ModelRecord
-from quercus.storage.store import Store
+from quercus.storage import ModelRecord, StorageError, Store
 
 _log = logging.getLogger(__name__)
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when a counter began: half of the page, and nobody asks
@@ -67,7 +65,7 @@ class Metrics:
         )
         self._under_way = 0
         self.gauge("quercus_calls_in_flight", "Calls under way.", self.calls_under_way)
-        self.registry.register(_Models(store))
+        self.registry.register(_ModelCollector(store))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         self._stop: Callable[[], None] = lambda: None
@@ -131,7 +129,7 @@ _OF_A_MODEL: Final[tuple[tuple[str, str, Callable[[ModelRecord], float]], ...]] 
 )
 
 
-class _Models(Collector):
+class _ModelCollector(Collector):
     """Where each of the first `MAX_PAGE` models stands."""
 
     def __init__(self, store: Store) -> None:

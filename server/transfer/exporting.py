@@ -10,20 +10,20 @@ from typing import Any, Final
 from quercus.belief.codec import decode
 from quercus.belief.frame import Frame
 from quercus.belief.label import contour
-from quercus.server.labelling.combined_labels import words
-from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.labelling.combined_labels import label_events
+from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import NOTHING, label_text
-from quercus.server.wire.schema import Schema
+from quercus.server.wire.schema import ModelSchema
 from quercus.specification.attributes import column_names
-from quercus.storage.records import Event, EventKind
-from quercus.storage.store import Store
+from quercus.storage import Event, EventKind, Store
 
 PAGE: Final = 1_000
 Row = list[Any]
 
 
 @dataclass(frozen=True)
-class Table:
+class ExportedTable:
     """Rows under names.
 
     Attributes
@@ -38,7 +38,7 @@ class Table:
     rows: Iterator[Row]
 
 
-def table(store: Store, model: str) -> Table:
+def table(store: Store, model: str) -> ExportedTable:
     """Return the instances of a model as a table, read page by page.
 
     Columns: ``id``; the attributes; ``label``, what labellers say of the row, else as it was pushed (``a``, ``a|b``,
@@ -46,17 +46,17 @@ def table(store: Store, model: str) -> Table:
     class, what is believed after all that was said; ``answers``, how often labellers spoke of it; ``conflict``, 1 where
     an answer contradicted the label. An attribute that is called like one of these is ``value:NAME``.
     """
-    schema = Schema.of(store.get_model(model), store.vocabulary(model))
+    schema = ModelSchema.of(store.get_model(model), store.vocabulary(model))
     size = schema.frame.size
     behind = ["label", *(f"pl({name})" for name in schema.frame.classes), "answers", "conflict"]
     names = column_names([column.name for column in schema.columns], own=["id", *behind])
     header = ["id", *names, *behind]
     kinds: list[type] = [str, *(float if column.values is None else str for column in schema.columns), str]
     kinds += [*([float] * size), int, int]
-    return Table(header, kinds, _rows(store, schema))
+    return ExportedTable(header, kinds, _rows(store, schema))
 
 
-def _rows(store: Store, schema: Schema) -> Iterator[Row]:
+def _rows(store: Store, schema: ModelSchema) -> Iterator[Row]:
     after = 0
     while True:
         page = store.list_instances(schema.model, after, PAGE)
@@ -68,7 +68,7 @@ def _rows(store: Store, schema: Schema) -> Iterator[Row]:
         after = page[-1].sequence
 
 
-def _row(history: Sequence[Event], schema: Schema) -> Row:
+def _row(history: Sequence[Event], schema: ModelSchema) -> Row:
     first, size = history[0], schema.frame.size
     values = stored_values(first).tolist()
     cells = [
@@ -76,13 +76,13 @@ def _row(history: Sequence[Event], schema: Schema) -> Row:
         for column, value in zip(schema.columns, values, strict=True)
     ]
     label = _label(history, schema.frame)
-    answers = len(words(history))
+    answers = len(label_events(history))
     conflict = int(any(event.conflict for event in history))
     return [first.id, *cells, label, *known_contour(history, size).tolist(), answers, conflict]
 
 
 def _label(history: Sequence[Event], frame: Frame) -> str:
-    """What labellers say of an instance by now, else what was pushed; of two that say nothing the latter."""
+    """Return the current label of an instance, else the pushed one; of two vacuous ones the latter."""
     said = history[0].label
     for event in history:
         if event.kind is EventKind.CORRECTION or (event.kind is EventKind.ANSWER and event.label is not None):

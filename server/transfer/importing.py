@@ -1,4 +1,4 @@
-"""What an exported log says, read as the service reads it: what a grower could not learn from does not come in."""
+"""Validation of an exported log as the service reads it: no event comes in that a grower could not learn from."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from quercus.server.wire.models import decode_specification
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
 from quercus.specification.parameters import BUDGET, MAX_VALUES
-from quercus.storage.records import EventKind
-from quercus.trees.tree.encoding import check_values, cut_counts
+from quercus.storage import EventKind
+from quercus.trees import check_values, cut_counts
 
 FIXED = ("attributes", "frame", "warmup_rows")
 """Fields of a specification that no later one may change."""
 
 
-class Meaning:
-    """Checks an exported log, see `quercus.storage.admin.transfer.Meaning`."""
+class LogChecker:
+    """Checks an exported log, see `quercus.storage.admin.transfer.LogValidator`."""
 
     _specification: Specification
 

@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 
 from quercus.proto.v1 import query_pb2
-from quercus.trees.ask.query import Query, QueryPosition
-from quercus.trees.tree.encoding import SplitName
+from quercus.trees import Query, QueryPosition, SplitName
 
 MAX_RIVALS = 100  # that a reason names: every cut of every number may be one
 

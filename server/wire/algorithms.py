@@ -7,7 +7,7 @@ from typing import Any
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import model_pb2
 from quercus.proto.words import words_of
-from quercus.server.wire.errors import within
+from quercus.server.wire.errors import field_prefix
 from quercus.specification.algorithms import ALGORITHMS, Algorithm, Forest
 from quercus.specification.parameter import parameters_of
 
@@ -22,7 +22,7 @@ def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:
     """
     kind = message.WhichOneof("kind") or "abc45"
     algorithm = ALGORITHMS[kind.replace("_", "-")]
-    with within(kind):
+    with field_prefix(kind):
         return algorithm(**_given(algorithm, getattr(message, kind)))
 
 
@@ -33,7 +33,7 @@ def _given(algorithm: type[Algorithm], message: Any) -> dict[str, Any]:
     for field, value in message.ListFields():
         name = "max_features" if field.name in ("number", "share") else field.name
         if field.message_type is not None:
-            with within(name):
+            with field_prefix(name):
                 given[name] = _decode_base(value)
         elif field.enum_type is None:
             given[name] = value

@@ -18,7 +18,7 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 from quercus.belief.errors import InvalidInput
 from quercus.server.wire.limits import MAX_ERROR_BYTES
 from quercus.server.wire.snapshots import UnreadableSnapshotError
-from quercus.storage.errors import (
+from quercus.storage import (
     AlreadyExists,
     BeyondLog,
     CorruptStore,
@@ -39,7 +39,7 @@ NO_MEMORY: Final = "the server has no memory left for this: send it again, or le
 MEMORY_RETRY_S: Final = 1.0
 WRITE_RETRY_S: Final = 1.0
 _NO_MEMORY: Final = re.compile(r"Arena alloc|[Oo]ut of memory|can't start new thread")
-"""What protobuf, and threads that cannot be started, say."""
+"""Messages of protobuf, and of threads that cannot be started."""
 
 
 class Unavailable(Exception):  # noqa: N818 - named after the status
@@ -72,7 +72,7 @@ class BadStart(Exception):  # noqa: N818 - reads as what happened
 
 
 @dataclass(frozen=True)
-class Failure:
+class GrpcStatus:
     """A status as gRPC sends it.
 
     Attributes
@@ -88,7 +88,7 @@ class Failure:
 
 
 @contextmanager
-def within(prefix: str) -> Iterator[None]:
+def field_prefix(prefix: str) -> Iterator[None]:
     """Put `prefix` before the field of every ``InvalidInput`` raised inside."""
     try:
         yield
@@ -97,7 +97,7 @@ def within(prefix: str) -> Iterator[None]:
         raise InvalidInput(field, error.reason) from error
 
 
-def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911, PLR0912 - a table
+def to_failure(error: BaseException) -> GrpcStatus | None:  # noqa: PLR0911, PLR0912 - a table
     """Return the status of a domain exception, or None for one that is not expected (a bug).
 
     Parameters
@@ -108,38 +108,40 @@ def to_failure(error: BaseException) -> Failure | None:  # noqa: PLR0911, PLR091
         return _exhausted(ResourceExhausted(NO_MEMORY, MEMORY_RETRY_S))
     match error:
         case InvalidInput():
-            return failure(code_pb2.INVALID_ARGUMENT, str(error), _bad_request(error))
+            return grpc_status(code_pb2.INVALID_ARGUMENT, str(error), _bad_request(error))
         case NotFound():
-            return failure(code_pb2.NOT_FOUND, str(error), _resource(error))
+            return grpc_status(code_pb2.NOT_FOUND, str(error), _resource(error))
         case AlreadyExists():
-            return failure(code_pb2.ALREADY_EXISTS, str(error), _resource(error))
+            return grpc_status(code_pb2.ALREADY_EXISTS, str(error), _resource(error))
         case BeyondLog():
             reason = InvalidInput(error.field, error.reason.removeprefix(f"{error.field}: "))
-            return failure(code_pb2.FAILED_PRECONDITION, str(error), _bad_request(reason))
+            return grpc_status(code_pb2.FAILED_PRECONDITION, str(error), _bad_request(reason))
         case ReadOnlyUntilRestart():
-            return failure(code_pb2.FAILED_PRECONDITION, str(error))
+            return grpc_status(code_pb2.FAILED_PRECONDITION, str(error))
         case ReadOnlyStore():  # writing is tried again so often
-            return failure(code_pb2.FAILED_PRECONDITION, str(error), _retry_in(WRITE_RETRY_S))
+            return grpc_status(code_pb2.FAILED_PRECONDITION, str(error), _retry_in(WRITE_RETRY_S))
         case FailedPrecondition() | NewerSchema():
-            return failure(code_pb2.FAILED_PRECONDITION, str(error))
+            return grpc_status(code_pb2.FAILED_PRECONDITION, str(error))
         case NoSpace():  # writing is tried again so often
             return _exhausted(ResourceExhausted(str(error), WRITE_RETRY_S))
         case CorruptStore():
-            return failure(code_pb2.DATA_LOSS, str(error))
+            return grpc_status(code_pb2.DATA_LOSS, str(error))
         case DecodeError():  # requests are read elsewhere, so it was a message of the store
-            return failure(code_pb2.DATA_LOSS, f"what is stored cannot be read ({error})")
+            return grpc_status(code_pb2.DATA_LOSS, f"what is stored cannot be read ({error})")
         case Stale():
-            return failure(code_pb2.ABORTED, "the model's nominal values changed meanwhile: send it again")
+            return grpc_status(
+                code_pb2.ABORTED, "the model's nominal values changed meanwhile: send it again"
+            )
         case ResourceExhausted():
             return _exhausted(error)
         case Unauthenticated():
-            return failure(code_pb2.UNAUTHENTICATED, str(error))
+            return grpc_status(code_pb2.UNAUTHENTICATED, str(error))
         case PermissionDenied():
-            return failure(code_pb2.PERMISSION_DENIED, str(error))
+            return grpc_status(code_pb2.PERMISSION_DENIED, str(error))
         case UnreadableSnapshotError():
-            return failure(code_pb2.UNAVAILABLE, f"{error}: it is grown anew, try again in a moment")
+            return grpc_status(code_pb2.UNAVAILABLE, f"{error}: it is grown anew, try again in a moment")
         case Unavailable() | StorageError():
-            return failure(code_pb2.UNAVAILABLE, str(error))
+            return grpc_status(code_pb2.UNAVAILABLE, str(error))
         case _:
             return None
 
@@ -156,12 +158,12 @@ def is_out_of_memory(error: BaseException) -> bool:
     return False
 
 
-def _exhausted(error: ResourceExhausted) -> Failure:
+def _exhausted(error: ResourceExhausted) -> GrpcStatus:
     """Say when to try again, to programs and, in milliseconds, to the retries of gRPC clients."""
     if error.retry_s is None:
-        return failure(code_pb2.RESOURCE_EXHAUSTED, str(error))
+        return grpc_status(code_pb2.RESOURCE_EXHAUSTED, str(error))
     text = f"{error}; try again in {error.retry_s:.2g} s"
-    found = failure(code_pb2.RESOURCE_EXHAUSTED, text, _retry_in(error.retry_s))
+    found = grpc_status(code_pb2.RESOURCE_EXHAUSTED, text, _retry_in(error.retry_s))
     return replace(found, metadata=(*found.metadata, (PUSHBACK_KEY, str(math.ceil(1000 * error.retry_s)))))
 
 
@@ -171,15 +173,15 @@ def _retry_in(seconds: float) -> error_details_pb2.RetryInfo:
     return info
 
 
-def failure(code: int, message: str, detail: Message | None = None) -> Failure:
-    """Build a ``Failure`` from a ``google.rpc.Code`` number, a message and at most one detail."""
+def grpc_status(code: int, message: str, detail: Message | None = None) -> GrpcStatus:
+    """Build a ``GrpcStatus`` from a ``google.rpc.Code`` number, a message and at most one detail."""
     text = _shorten(message)
     status = status_pb2.Status(code=code, message=text)
     if detail is not None:
         packed = any_pb2.Any()
         packed.Pack(detail)
         status.details.append(packed)
-    return Failure(_CODES[code], text, ((DETAILS_KEY, status.SerializeToString()),))
+    return GrpcStatus(_CODES[code], text, ((DETAILS_KEY, status.SerializeToString()),))
 
 
 def _bad_request(error: InvalidInput) -> error_details_pb2.BadRequest:

@@ -7,19 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief import evidence
-from quercus.belief.codec import decode
-from quercus.belief.label import contour
 from quercus.proto.v1 import instance_pb2
+from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.labels import encode_contour, encode_label
 from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
-from quercus.server.wire.schema import Schema
-from quercus.storage.records import Event, EventKind
-
-APART = frozenset({EventKind.OPINION, EventKind.STATEMENT})
-"""Words of one labeller, which count in what all say together: the event that follows."""
+from quercus.server.wire.schema import ModelSchema
+from quercus.storage import Event, EventKind
 
 _KINDS = {
     EventKind.CORRECTION: instance_pb2.Evidence.KIND_CORRECTION,
@@ -28,35 +23,12 @@ _KINDS = {
 }
 
 
-def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
-    """Combine everything said about an instance, oldest first, into a contour, float64 (size,).
-
-    Parameters
-    ----------
-    history : the instance's events; the first is its own INSTANCE event.
-    size : number of classes.
-    """
-    known: NDArray[np.float64] | None = None
-    for event in history:
-        if event.kind is EventKind.CORRECTION:
-            known = contour(
-                decode(history[0].label or b"", size), size
-            )  # as pushed: no answer counts any more
-        if event.label is None or event.kind in APART:
-            continue
-        said = contour(decode(event.label, size), size)
-        known = said if known is None else evidence.update(known, said, event.reliability).contour
-    if known is None:
-        raise ValueError("an instance without a label event")
-    return known
-
-
 def stored_values(event: Event) -> NDArray[np.float64]:
     """Return the values of an INSTANCE event, float64 (K,)."""
     return np.frombuffer(event.values or b"", dtype="<f8")
 
 
-def encode_instance(history: Sequence[Event], schema: Schema) -> instance_pb2.Instance:
+def encode_instance(history: Sequence[Event], schema: ModelSchema) -> instance_pb2.Instance:
     """Convert an instance to the wire.
 
     Parameters
@@ -73,7 +45,7 @@ def encode_instance(history: Sequence[Event], schema: Schema) -> instance_pb2.In
     )
 
 
-def _encode_evidence(event: Event, schema: Schema) -> instance_pb2.Evidence:
+def _encode_evidence(event: Event, schema: ModelSchema) -> instance_pb2.Evidence:
     return instance_pb2.Evidence(
         sequence=event.sequence,
         author=event.author,

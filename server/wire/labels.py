@@ -24,7 +24,7 @@ from quercus.belief.label import (
 )
 from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import values_pb2
-from quercus.server.wire.errors import within
+from quercus.server.wire.errors import field_prefix
 
 NOTHING = "?"
 """A label that says nothing, in words."""
@@ -72,7 +72,7 @@ def _decode_mass(mass: values_pb2.MassFunction, frame: Frame, field: str) -> Mas
         raise InvalidInput(
             f"{field}.masses", f"has {masses} values, must have one for each of {sets} focal sets"
         )
-    with within(field):
+    with field_prefix(field):
         return MassFunction(frame.size, tuple(zip(mass.focal_sets, mass.masses, strict=True)))
 
 
@@ -90,7 +90,7 @@ def decode_labels(labels: values_pb2.Labels | None, count: int, frame: Frame) ->
     if kind == "sets":
         _check_count("labels.sets.masks", len(labels.sets.masks), count, "mask")
         masks = np.array(labels.sets.masks, dtype=np.uint64)
-        with within("labels.sets"):
+        with field_prefix("labels.sets"):
             set_contours(masks, frame.size)
         return encode_sets(masks)
     if kind == "contours":

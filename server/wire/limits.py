@@ -119,7 +119,7 @@ INLINE_BYTES: Final = 16 * 1024
 
 @documented
 @dataclass(frozen=True)
-class Sizes:
+class MessageLimits:
     """Bounds of what a message may hold, as they are configured."""
 
     max_batch_rows: int = server.MAX_BATCH_ROWS.field()

@@ -37,28 +37,28 @@ _CHUNK: Final = 1 << 18
 
 
 @dataclass(frozen=True)
-class _Field:
+class _CountedField:
     """A field that is counted: a message, or a list of messages, texts or numbers."""
 
     name: str
     is_repeated: bool
     is_numbers: bool
-    parts: Shape | None
+    parts: MessageShape | None
 
 
 @dataclass
-class Shape:
-    """What is counted of a type of message.
+class MessageShape:
+    """The counted fields of a type of message.
 
     Attributes
     ----------
     fields : by number.
     """
 
-    fields: dict[int, _Field] = field(default_factory=dict)
+    fields: dict[int, _CountedField] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, descriptor: Descriptor, known: dict[str, Shape] | None = None) -> Shape:
+    def of(cls, descriptor: Descriptor, known: dict[str, MessageShape] | None = None) -> MessageShape:
         """Return the shape of a type of message."""
         known = {} if known is None else known
         if descriptor.full_name in known:
@@ -68,10 +68,10 @@ class Shape:
             is_numbers, is_text = each.type in _NUMBERS, each.cpp_type == FieldDescriptor.CPPTYPE_STRING
             parts = None if each.message_type is None else cls.of(each.message_type, known)
             if parts is not None or (each.is_repeated and (is_numbers or is_text)):
-                shape.fields[each.number] = _Field(each.name, each.is_repeated, is_numbers, parts)
+                shape.fields[each.number] = _CountedField(each.name, each.is_repeated, is_numbers, parts)
         return shape
 
-    def _all(self, found: list[Shape] | None = None) -> list[Shape]:
+    def _all(self, found: list[MessageShape] | None = None) -> list[MessageShape]:
         found = [] if found is None else found
         if not any(self is each for each in found):
             found.append(self)
@@ -92,7 +92,7 @@ class Shape:
         return bytes({tag & 127 | high for tag in tags for high in ((0, 128) if tag < 128 else (128,))})
 
 
-def check_parts(data: bytes, shape: Shape) -> None:
+def check_parts(data: bytes, shape: MessageShape) -> None:
     """Refuse a message that would make more than ``MAX_PARTS``, or a list of more than ``MAX_ENTRIES``.
 
     Most messages pass by a glance at their bytes; what is walked through is walked to the bound and no further.
@@ -106,14 +106,14 @@ def check_parts(data: bytes, shape: Shape) -> None:
     for start in range(0, len(data), _CHUNK):
         piece = data[start : start + _CHUNK]
         most += len(piece) - len(piece.translate(None, shape.heads))
-    walk = _Walk(data, everything=most > MAX_PARTS)
+    walk = _MessageWalk(data, everything=most > MAX_PARTS)
     try:
         walk.through(0, len(data), shape, "")
     except IndexError:  # cut off: what comes before was counted, and protobuf says what is wrong
         return
 
 
-class _Walk:
+class _MessageWalk:
     """One walk over the bytes of a message.
 
     Parameters
@@ -127,7 +127,7 @@ class _Walk:
         self._everything = everything
         self.parts = 0
 
-    def through(self, at: int, end: int, shape: Shape, path: str) -> None:
+    def through(self, at: int, end: int, shape: MessageShape, path: str) -> None:
         """Walk through one message; IndexError where its bytes are none."""
         data, fields, everything = self._data, shape.fields, self._everything
         entries: dict[int, int] = {}

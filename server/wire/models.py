@@ -22,7 +22,7 @@ from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.parameter import parameters_of
 from quercus.specification.strategies import PUBLISHED
-from quercus.storage.records import ModelRecord
+from quercus.storage import ModelRecord
 
 DEFAULTS: Final = {
     each.name: each.default for each in parameters_of(Specification) if each.default is not None

@@ -14,7 +14,7 @@ from quercus.server.wire.limits import DEFAULT_PAGE, MAX_ID_CHARACTERS, MAX_PAGE
 MODEL_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 MOST_LISTED = 12
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""What steers a terminal or ends a line: control characters, line ends, changes of the direction of writing."""
+"""Characters that steer a terminal or end a line: controls, line ends, changes of the direction of writing."""
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
@@ -115,7 +115,7 @@ def check_controls(name: str, field: str) -> None:
         )
 
 
-def absent(kind: str, name: str, known: Sequence[str]) -> str:
+def not_found(kind: str, name: str, known: Sequence[str]) -> str:
     """Say that there is nothing of a name, what was perhaps meant, and what there is.
 
     Examples

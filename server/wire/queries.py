@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from quercus.proto.v1 import query_pb2
-from quercus.server.wire.instances import known_contour, stored_values
+from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import encode_contour
 from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
-from quercus.server.wire.schema import Schema
-from quercus.storage.queries.records import QueryRecord
-from quercus.storage.records import Event
+from quercus.server.wire.schema import ModelSchema
+from quercus.storage import Event, QueryRecord
 
 
 def encode_queries(
-    records: Sequence[QueryRecord], histories: Mapping[int, Sequence[Event]], schema: Schema, wanted: int
+    records: Sequence[QueryRecord], histories: Mapping[int, Sequence[Event]], schema: ModelSchema, wanted: int
 ) -> list[query_pb2.Query]:
     """Convert queries to the wire, each with its instance and what is believed of it.
 
@@ -30,7 +30,9 @@ def encode_queries(
     return [_encode(record, histories[record.instance], schema, wanted) for record in records]
 
 
-def _encode(record: QueryRecord, history: Sequence[Event], schema: Schema, wanted: int) -> query_pb2.Query:
+def _encode(
+    record: QueryRecord, history: Sequence[Event], schema: ModelSchema, wanted: int
+) -> query_pb2.Query:
     query = query_pb2.Query(
         name=query_name(schema.model, record.number),
         state=int(record.state),  # type: ignore[arg-type]  # the store's numbers are the wire's

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import values_pb2
-from quercus.server.wire.limits import Sizes
+from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import check_controls
-from quercus.server.wire.schema import Column, Schema
+from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.specification.parameters import MAX_VALUES
-from quercus.storage.records import NewValue
-from quercus.trees.learners.cells import Range
+from quercus.storage import NewValue
+from quercus.trees import Range
 
-_SIZES: Final = Sizes()
+_SIZES: Final = MessageLimits()
 
 
 @dataclass(frozen=True, eq=False)
-class Decoded:
+class DecodedRows:
     """Rows as numbers.
 
     Attributes
@@ -39,7 +39,9 @@ class Decoded:
     parts: Mapping[tuple[int, int], tuple[Range, ...]] = field(default_factory=dict)
 
 
-def decode_rows(rows: values_pb2.Rows, schema: Schema, *, learn: bool, sizes: Sizes = _SIZES) -> Decoded:
+def decode_rows(
+    rows: values_pb2.Rows, schema: ModelSchema, *, learn: bool, sizes: MessageLimits = _SIZES
+) -> DecodedRows:
     """Convert rows of either form, checking every value.
 
     Parameters
@@ -57,7 +59,7 @@ def decode_rows(rows: values_pb2.Rows, schema: Schema, *, learn: bool, sizes: Si
     """
     match rows.WhichOneof("kind"):
         case "packed":
-            decoded = Decoded(_decode_packed(rows.packed, schema, sizes))
+            decoded = DecodedRows(_decode_packed(rows.packed, schema, sizes))
         case "named":
             decoded = _decode_named(rows.named, schema, learn, sizes)
         case _:
@@ -68,7 +70,7 @@ def decode_rows(rows: values_pb2.Rows, schema: Schema, *, learn: bool, sizes: Si
     return decoded
 
 
-def encode_row(values: NDArray[np.float64], schema: Schema) -> values_pb2.NamedRow:
+def encode_row(values: NDArray[np.float64], schema: ModelSchema) -> values_pb2.NamedRow:
     """Convert one row, float64 (K,), to its form by name; missing values are left out."""
     row = values_pb2.NamedRow()
     for column, value in zip(schema.columns, values.tolist(), strict=True):
@@ -86,7 +88,9 @@ def _check_count(count: int, most: int) -> None:
         raise InvalidInput("rows", f"has {count} rows, must have 1 to {most} (max_batch_rows)")
 
 
-def _decode_packed(packed: values_pb2.PackedRows, schema: Schema, sizes: Sizes) -> NDArray[np.float64]:
+def _decode_packed(
+    packed: values_pb2.PackedRows, schema: ModelSchema, sizes: MessageLimits
+) -> NDArray[np.float64]:
     width = len(schema.columns)
     flat = np.array(packed.values, dtype=np.float64)
     count, rest = divmod(len(flat), width)
@@ -110,7 +114,7 @@ def _decode_packed(packed: values_pb2.PackedRows, schema: Schema, sizes: Sizes) 
     return values
 
 
-def _bad_values(values: NDArray[np.float64], column: Column) -> tuple[NDArray[np.bool_], str]:
+def _bad_values(values: NDArray[np.float64], column: AttributeColumn) -> tuple[NDArray[np.bool_], str]:
     """Which values (n,) of a packed column cannot be accepted, and what they would have to be."""
     missing = np.isnan(values)
     if not column.missing and missing.any():
@@ -122,7 +126,9 @@ def _bad_values(values: NDArray[np.float64], column: Column) -> tuple[NDArray[np
     return ~fine, f"must be an index into its {known} values, 0 to {known - 1}, or NaN for missing"
 
 
-def _decode_named(named: values_pb2.NamedRows, schema: Schema, learn: bool, sizes: Sizes) -> Decoded:
+def _decode_named(
+    named: values_pb2.NamedRows, schema: ModelSchema, learn: bool, sizes: MessageLimits
+) -> DecodedRows:
     _check_count(len(named.rows), sizes.max_batch_rows)
     values = np.full((len(named.rows), len(schema.columns)), np.nan)
     learned: list[dict[str, int]] = [{} for _ in schema.columns]
@@ -161,11 +167,11 @@ def _decode_named(named: values_pb2.NamedRows, schema: Schema, learn: bool, size
                 if learn:
                     number = learned[k][text]
             values[i, k] = number
-    return Decoded(values, tuple(new), parts)
+    return DecodedRows(values, tuple(new), parts)
 
 
 def _uncertain(
-    value: values_pb2.NamedValue, column: Column, field: str, learn: bool
+    value: values_pb2.NamedValue, column: AttributeColumn, field: str, learn: bool
 ) -> tuple[Range, ...] | None:
     """Return the ranges of a value that is uncertain, None for any other."""
     kind = value.WhichOneof("kind")
@@ -193,7 +199,7 @@ def _uncertain(
     return tuple((number, number) for number in numbers)
 
 
-def _named_number(row: values_pb2.NamedRow, column: Column, field: str) -> float | str:
+def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str) -> float | str:
     """Return the number of one value; the text itself when it is a nominal value that is not known."""
     value = row.values[column.name]
     kind = value.WhichOneof("kind")
@@ -212,7 +218,9 @@ def _named_number(row: values_pb2.NamedRow, column: Column, field: str) -> float
     return column.index.get(value.nominal, value.nominal)
 
 
-def _new_index(text: str, column: Column, learned: dict[str, int], field: str, sizes: Sizes) -> int:
+def _new_index(
+    text: str, column: AttributeColumn, learned: dict[str, int], field: str, sizes: MessageLimits
+) -> int:
     """Return the next free index for a nominal value that the model has not seen."""
     longest = sizes.max_name_characters
     if not text.strip() or len(text) > longest:

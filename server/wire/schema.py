@@ -1,4 +1,4 @@
-"""What the server knows of a model to read its rows and labels: columns, vocabulary, frame."""
+"""The schema of a model, by which its rows and labels are read: columns, vocabulary, frame."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
-from quercus.storage.records import ModelRecord
+from quercus.storage import ModelRecord
 
 
 @dataclass(frozen=True)
-class Column:
+class AttributeColumn:
     """One attribute.
 
     Attributes
@@ -33,7 +33,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Schema:
+class ModelSchema:
     """The columns and the frame of one model.
 
     Attributes
@@ -47,12 +47,12 @@ class Schema:
 
     model: str
     key: int
-    columns: tuple[Column, ...]
+    columns: tuple[AttributeColumn, ...]
     frame: Frame
     uid: str = ""
 
     @classmethod
-    def of(cls, record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> Schema:
+    def of(cls, record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> ModelSchema:
         """Read the schema of a stored model.
 
         Parameters
@@ -62,7 +62,7 @@ class Schema:
         """
         message = model_pb2.Specification.FromString(record.specification)
         columns = tuple(
-            Column(
+            AttributeColumn(
                 attribute.name,
                 (*attribute.nominal.values, *vocabulary.get(k, ()))
                 if attribute.HasField("nominal")

@@ -26,19 +26,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.proto.v1 import tree_pb2
-from quercus.trees.learners.predicting import Learned
-from quercus.trees.learners.stored import Columns, Form, fitted, form_of, joined
+from quercus.trees import Learned
+from quercus.trees.learners.stored import (
+    PEOPLE_READ,
+    Columns,
+    StoredForm,
+    fitted_columns,
+    form_of,
+    join_trees,
+)
 
 FORMAT: Final = 4
 LEVEL: Final = 1  # of compression: fast
-PEOPLE_READ: Final = (
-    "undecided",
-    "stop",
-    "interval_count",
-    "interval_attribute",
-    "interval_lower",
-    "interval_upper",
-)
 _HEADER: Final = struct.Struct("<4I")
 _LENGTH: Final = struct.Struct("<I")
 
@@ -54,7 +53,7 @@ class UnreadableSnapshotError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
+class StoredVersion:
     """A stored version as it is read.
 
     Attributes
@@ -65,19 +64,19 @@ class Stored:
     """
 
     head: tree_pb2.Tree
-    form: Form
+    form: StoredForm
     columns: Columns
 
 
 def encode(head: tree_pb2.Tree, model: Learned) -> bytes:
     """Return the stored form of a model: `head` is its message without nodes."""
-    columns = joined(model.flats)
+    columns = join_trees(model.flats)
     reading = {name: columns.pop(name) for name in PEOPLE_READ}
     parts = [
         zlib.compress(part, LEVEL)
         for part in (
             head.SerializeToString(deterministic=True),
-            _pack(columns | fitted(model), asdict(form_of(model))),
+            _pack(columns | fitted_columns(model), asdict(form_of(model))),
             _pack(reading),
         )
     ]
@@ -89,18 +88,18 @@ def is_current(data: bytes) -> bool:
     return bool(_HEADER.unpack_from(data)[0] == FORMAT)
 
 
-def read(data: bytes) -> Stored:
+def read(data: bytes) -> StoredVersion:
     """Return the whole of a stored version."""
     head, classifying, reading = map(zlib.decompress, _parts(data))
     columns, form = _unpack(classifying)
-    return Stored(tree_pb2.Tree.FromString(head), Form(**form), columns | _unpack(reading)[0])
+    return StoredVersion(tree_pb2.Tree.FromString(head), StoredForm(**form), columns | _unpack(reading)[0])
 
 
-def read_classifier(data: bytes) -> Stored:
+def read_classifier(data: bytes) -> StoredVersion:
     """Return a stored version without what only people read (stops, intervals)."""
     head, classifying = map(zlib.decompress, _parts(data)[:2])
     columns, form = _unpack(classifying)
-    return Stored(tree_pb2.Tree.FromString(head), Form(**form), columns)
+    return StoredVersion(tree_pb2.Tree.FromString(head), StoredForm(**form), columns)
 
 
 def _pack(columns: Mapping[str, NDArray[Any]], form: Mapping[str, Any] | None = None) -> bytes:

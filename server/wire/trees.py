@@ -18,15 +18,19 @@ from quercus.server.wire.models import timestamp
 from quercus.server.wire.names import tree_name
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
-from quercus.storage.records import Snapshot
-from quercus.trees.learners.cells import Cells
-from quercus.trees.learners.metrics import undominated
-from quercus.trees.learners.predicting import Learned, TreeModel
-from quercus.trees.learners.predictions import Predictions, Shared
-from quercus.trees.learners.stored import parted, restored
-from quercus.trees.tree.encoding import Edges
-from quercus.trees.tree.flat import FlatTree
-from quercus.trees.tree.text_drawing import Names
+from quercus.storage import Snapshot
+from quercus.trees import (
+    Edges,
+    FlatTree,
+    Learned,
+    Names,
+    Predictions,
+    RepeatedMasses,
+    TreeModel,
+    UncertainValues,
+    undominated,
+)
+from quercus.trees.learners.stored import part_trees, restore_model
 
 MAX_SAID: Final = 4096
 """Nodes of a tree whose answer for a single row is kept as a message."""
@@ -91,9 +95,9 @@ def decode_snapshot(model: str, snapshot: Snapshot, member: int = 0) -> tree_pb2
         When there is no such member.
     """
     stored = snapshots.read(snapshot.data)
-    flats = parted(stored.columns)
+    flats = part_trees(stored.columns)
     message = stored.head
-    message.nodes.CopyFrom(encode_nodes(chosen(flats, member)))
+    message.nodes.CopyFrom(encode_nodes(choose_member(flats, member)))
     message.name = tree_name(model, snapshot.version)
     message.version = snapshot.version
     message.as_of = snapshot.as_of
@@ -105,7 +109,7 @@ def decode_snapshot(model: str, snapshot: Snapshot, member: int = 0) -> tree_pb2
     return message
 
 
-def chosen(flats: Sequence[FlatTree], member: int) -> FlatTree:
+def choose_member(flats: Sequence[FlatTree], member: int) -> FlatTree:
     """Return one tree of several.
 
     Raises
@@ -136,7 +140,7 @@ def names_of(message: tree_pb2.Tree, flat: FlatTree, member: int) -> Names:
 
 
 @dataclass(frozen=True, eq=False)
-class Classifier:
+class TreeClassifier:
     """One version of one model, ready to classify.
 
     Attributes
@@ -157,14 +161,14 @@ class Classifier:
     _said: dict[int, classify_pb2.ClassifyResponse] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(cls, key: int, snapshot: Snapshot, specification: Specification) -> Classifier:
+    def of(cls, key: int, snapshot: Snapshot, specification: Specification) -> TreeClassifier:
         """Build it from a stored tree and the specification, whose declared values give the codes."""
         stored = snapshots.read_classifier(snapshot.data)
         edges: Edges = tuple(
             () if isinstance(declared, Nominal) else tuple(attribute.edges)
             for declared, attribute in zip(specification.attributes, stored.head.attributes, strict=True)
         )
-        model = restored(
+        model = restore_model(
             stored.form, stored.columns, specification.attributes, specification.frame.size, edges
         )
         flats = model.flats
@@ -178,7 +182,7 @@ class Classifier:
         )
 
     def classify(
-        self, cells: Cells, want_paths: bool = False, want_masses: bool = False
+        self, cells: UncertainValues, want_paths: bool = False, want_masses: bool = False
     ) -> classify_pb2.ClassifyResponse:
         """Classify rows.
 
@@ -203,19 +207,21 @@ class Classifier:
                 self._said[node] = said
         return said
 
-    def _end(self, cells: Cells) -> int | None:
+    def _end(self, cells: UncertainValues) -> int | None:
         """Return the node that says all there is to say of a single row; None where it is not one node."""
         values = cells.values
         if len(values) != 1 or cells.parts or not isinstance(self.model, TreeModel) or np.isnan(values).any():
             return None
         return self.model.flat.route(self.model.encoder.codes(values), values).item()
 
-    def _respond(self, cells: Cells, want_paths: bool, want_masses: bool) -> classify_pb2.ClassifyResponse:
+    def _respond(
+        self, cells: UncertainValues, want_paths: bool, want_masses: bool
+    ) -> classify_pb2.ClassifyResponse:
         if want_paths and self.names is None:
             raise InvalidInput(
                 "want_paths", "is true, but the model has several trees: a row has no one path"
             )
-        said = self.model.say(cells)
+        said = self.model.predict_cells(cells)
         theta = said.theta.ravel().tolist()
         response = classify_pb2.ClassifyResponse(
             tree_version=self.version,
@@ -259,7 +265,7 @@ class Classifier:
 
 def _distinct(said: Predictions) -> tuple[Iterable[MassFunction], Sequence[int]]:
     """Return the different masses of rows, and which of them each row has."""
-    if not isinstance(said.masses, Shared):
+    if not isinstance(said.masses, RepeatedMasses):
         return said.masses or (), range(len(said))
     used, which = np.unique(said.masses.which, return_inverse=True)
     return [said.masses.distinct[at] for at in used], which.ravel().tolist()

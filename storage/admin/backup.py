@@ -12,7 +12,7 @@ from pathlib import Path
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage.admin.verify import open_read_only, verify
-from quercus.storage.errors import CorruptStore, Questionable, StoreBusy, StoreError
+from quercus.storage.errors import CorruptStore, InconsistentHistory, StoreBusy, StoreError
 from quercus.storage.sqlite.dialect import SqliteDialect, dialect_for, file_url
 from quercus.storage.sqlite.disk_space import RESERVE
 from quercus.storage.sqlite.server_lock import SUFFIX, ServerLock
@@ -109,7 +109,7 @@ def restore(
         A store is there, or the store is what belongs to another, or to the backup.
     CorruptStore
         The backup is damaged or no store.
-    Questionable
+    InconsistentHistory
         There are remarks on the backup's history.
     StoreBusy
         A server uses the store.
@@ -140,7 +140,7 @@ def _check_sound(backup: Path, despite_remarks: bool) -> None:
         raise CorruptStore(f"{backup} cannot be restored, it is damaged: {damage[0]}")
     if faults and not despite_remarks:
         count = f"{len(faults)} remark{'' if len(faults) == 1 else 's'}"
-        raise Questionable(
+        raise InconsistentHistory(
             f"{backup} is not damaged, but there {'is' if len(faults) == 1 else 'are'} {count} on the history of its "
             f"queries: {faults[0]}; say --despite-remarks to restore it as it is"
         )
@@ -153,7 +153,7 @@ def _sqlite(url: str) -> SqliteDialect:
 
 
 def existing(url: str) -> SqliteDialect:
-    """What reaches a store that must be there already; `StoreError` when it is not."""
+    """Return the database of a store that must exist; raise `StoreError` when it does not."""
     dialect = _sqlite(url)
     if not dialect.path.exists():
         raise StoreError(f"{dialect.path} does not exist")

@@ -18,13 +18,13 @@ from quercus.storage.admin.transfer_lines import (
     COLUMNS,
     FORMAT,
     VERSION,
-    Head,
+    HeaderLine,
     line_of,
     read_event,
     read_head,
     text_of,
 )
-from quercus.storage.admin.transfer_log import Reading
+from quercus.storage.admin.transfer_log import LogReader
 from quercus.storage.clocks import Clock
 from quercus.storage.errors import AlreadyExists
 from quercus.storage.models import new_uid
@@ -35,7 +35,7 @@ from quercus.storage.schema import log, model, vocabulary
 CHUNK = 1_000  # events written by one statement
 
 
-class Meaning(Protocol):
+class LogValidator(Protocol):
     """Knows what the bytes of a log mean, which to a store are only bytes.
 
     Both methods raise `InvalidInput` with the field that is wrong.
@@ -61,7 +61,7 @@ def dump(connection: Connection, name: str) -> Iterator[str]:
             "budget": row.budget,
             "created_at": row.created_at,
             "events": row.sequence_committed,
-            "policy": asdict(policies.of(connection, row.id)),
+            "policy": asdict(policies.policy_of(connection, row.id)),
             "vocabulary": [
                 list(each)
                 for each in connection.execute(words.order_by(vocabulary.c.attribute, vocabulary.c.position))
@@ -85,7 +85,7 @@ def load(
     lines: Iterable[str],
     clock: Clock,
     name: str | None = None,
-    meaning: Meaning | None = None,
+    meaning: LogValidator | None = None,
 ) -> int:
     """Make a model of the lines that `dump` yielded.
 
@@ -113,7 +113,7 @@ def load(
     key = _insert_model(connection, head, head.model if name is None else name)
     if meaning is not None:
         _explained("line 1", meaning.begin, head.specification, head.budget, head.vocabulary)
-    reading, ours = Reading(), {"model_id": key, "clock": clock().clock}
+    reading, ours = LogReader(), {"model_id": key, "clock": clock().clock}
     waiting: list[dict[str, Any]] = []
     for number, line in numbered:
         event = read_event(line, where := f"line {number}")
@@ -132,7 +132,7 @@ def load(
     return reading.sequence
 
 
-def _insert_model(connection: Connection, head: Head, name: str) -> int:
+def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:
     checks.model_name("name", name)
     if connection.execute(select(model.c.id).where(model.c.name == name)).one_or_none() is not None:
         raise AlreadyExists("model", name)
@@ -144,7 +144,7 @@ def _insert_model(connection: Connection, head: Head, name: str) -> int:
         "budget": head.budget,
         "created_at": head.created_at,
     }
-    counts = dict.fromkeys([*Reading().counts(), "sequence_grown", "sequence_asked", "tree_version"], 0)
+    counts = dict.fromkeys([*LogReader().counts(), "sequence_grown", "sequence_asked", "tree_version"], 0)
     result = connection.execute(insert(model).values(row | counts))
     (key,) = result.inserted_primary_key or (0,)
     changes.introduce(connection, int(key), name)
@@ -159,7 +159,7 @@ def _insert_model(connection: Connection, head: Head, name: str) -> int:
     return int(key)
 
 
-def _check_end(head: Head, reading: Reading) -> None:
+def _check_end(head: HeaderLine, reading: LogReader) -> None:
     if reading.sequence != head.events:
         raise InvalidInput(
             "file", f"ends after {reading.sequence} events, its first line promises {head.events}"

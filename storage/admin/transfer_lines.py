@@ -54,7 +54,7 @@ _HEAD: dict[str, tuple[type, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class HeaderLine:
     """The first line: what model it is."""
 
     model: str
@@ -94,7 +94,7 @@ def text_of(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def read_head(numbered: Iterator[tuple[int, str]]) -> Head:
+def read_head(numbered: Iterator[tuple[int, str]]) -> HeaderLine:
     """Read the first line."""
     _, line = next(numbered, (1, ""))
     found = _parsed(line, "line 1")
@@ -108,7 +108,7 @@ def read_head(numbered: Iterator[tuple[int, str]]) -> Head:
         _check_type("line 1", key, found.get(key), kind)
     for key, most in (("budget", MAX_COUNT), ("events", MAX_COUNT), ("created_at", MAX_TIME)):
         within("line 1", key, found[key], 0, most)
-    return Head(
+    return HeaderLine(
         found["model"],
         _bytes("line 1", "specification", found["specification"]),
         found["budget"],

@@ -25,8 +25,8 @@ FIELDS: Mapping[EventKind, tuple[set[str], set[str]]] = {
 _OF_SOME = frozenset().union(*(needed | allowed for needed, allowed in FIELDS.values()))
 
 
-class Reading:
-    """What was read so far."""
+class LogReader:
+    """The events read so far."""
 
     def __init__(self) -> None:
         self.sequence = 0
@@ -132,11 +132,11 @@ def _check_bounds(event: dict[str, Any], where: str) -> None:
     try:
         checks.reliability(event["reliability"])
         checks.comment(event.get("comment") or "")
-        checks.took(event.get("took_s"))
+        checks.answer_time(event.get("took_s"))
         checks.encodable("author", event["author"])
         for name in ("id", "request"):
             if event.get(name) is not None:
-                checks.text(name, event[name])
+                checks.name_text(name, event[name])
     except InvalidInput as error:
         raise InvalidInput(where, str(error)) from None
     is_nobody = event["kind"] == EventKind.SPECIFICATION

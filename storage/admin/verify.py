@@ -14,7 +14,7 @@ from quercus.storage.errors import StoreError
 from quercus.storage.migrate import stored_revision
 from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind
-from quercus.storage.schema import HEAD, AnyRow, log, model, query
+from quercus.storage.schema import HEAD, LIVE, AnyRow, log, model, query
 from quercus.storage.sqlite.dialect import DRIVER_ERRORS, dialect_for
 
 MAX_FAULTS = 100
@@ -92,7 +92,7 @@ def _remarks(connection: Connection) -> Iterator[str]:
 
 
 def _models(connection: Connection) -> list[AnyRow]:
-    return list(connection.execute(select(model).order_by(model.c.name)))
+    return list(connection.execute(select(model).where(LIVE).order_by(model.c.name)))
 
 
 def _damage_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:

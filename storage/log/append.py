@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks
-from quercus.storage.clocks import Clock, Moment
+from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound, Stale
 from quercus.storage.log import event_log
 from quercus.storage.log.bulk import insert_instances
@@ -131,7 +131,7 @@ class _Appender:
         committed = self.row.sequence_committed + len(self.ids)
         return Appended(committed, len(ids), len(push.ids) - len(ids), self.row.uid)
 
-    def write(self, now: Moment) -> None:
+    def write(self, now: Timestamps) -> None:
         """Write the rows and count them."""
         if not self.ids:
             return
@@ -182,7 +182,7 @@ def _stored(connection: Connection, row: AnyRow, ids: list[str]) -> dict[str, Co
 def _check_vocabulary(connection: Connection, row: AnyRow, new_values: Sequence[NewValue]) -> None:
     if not new_values:
         return
-    learned = event_log.learned(connection, row.id)
+    learned = event_log.learned_values(connection, row.id)
     for new in new_values:
         if len(new.value) == 0 or new.attribute < 0:
             raise InvalidInput("new_values", f"{new} names no value or no attribute")

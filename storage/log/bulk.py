@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlalchemy import Connection, false, insert, literal_column
 
-from quercus.storage.clocks import Moment
+from quercus.storage.clocks import Timestamps
 from quercus.storage.log.event_log import SOURCE
 from quercus.storage.records import EventKind
 from quercus.storage.schema import log
@@ -44,7 +44,7 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
     ids: Sequence[str],
     values: Sequence[bytes],
     labels: Sequence[bytes],
-    now: Moment,
+    now: Timestamps,
 ) -> None:
     """Insert INSTANCE events `first`, `first` + 1, ...; ``IntegrityError`` when an id is there already.
 
@@ -56,7 +56,7 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
     ids, values, labels : of each row.
     now : when they were pushed.
     """
-    if not _together(connection, ids):
+    if not _find_present(connection, ids):
         columns = zip(range(first, first + len(ids)), ids, values, labels, strict=True)
         rows = [
             {
@@ -72,20 +72,22 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
         ]
         connection.execute(ROW_BY_ROW, rows)
         return
-    for start, end, width, length in _runs(values, labels):
+    for start, end, width, length in _equal_length_runs(values, labels):
         data, said, names = b"".join(values[start:end]), b"".join(labels[start:end]), ids[start:end]
         text = json.dumps(names, ensure_ascii=False)
         row = (model_id, first + start, data, width, width, said, length, length, now.wall, now.clock, text)
         connection.exec_driver_sql(_TOGETHER, row)
 
 
-def _together(connection: Connection, ids: Sequence[str]) -> bool:
+def _find_present(connection: Connection, ids: Sequence[str]) -> bool:
     if connection.dialect.name != "sqlite" or sqlite3.sqlite_version_info < _WITH_JSON:
         return False
     return "\0" not in "".join(ids)  # at which SQLite ends a text of JSON
 
 
-def _runs(values: Sequence[bytes], labels: Sequence[bytes]) -> Iterator[tuple[int, int, int, int]]:
+def _equal_length_runs(
+    values: Sequence[bytes], labels: Sequence[bytes]
+) -> Iterator[tuple[int, int, int, int]]:
     """Stretches of rows with values of one length and labels of one length: start, end, the lengths."""
     start = 0
     for (width, length), same in groupby(zip(map(len, values), map(len, labels), strict=True)):

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Select, bindparam, func, insert, sele
 
 from quercus.storage import checks
 from quercus.storage.errors import NotFound
-from quercus.storage.records import Event, EventKind, Look
+from quercus.storage.records import Event, EventKind, EventSelection
 from quercus.storage.rows import find
 from quercus.storage.schema import AnyRow, log, vocabulary
 
@@ -18,7 +18,7 @@ MAX_SEQUENCE = 2**62
 CHUNK = 500  # bound parameters of one IN (...)
 
 
-def learned(connection: Connection, model_id: int) -> defaultdict[int, list[str]]:
+def learned_values(connection: Connection, model_id: int) -> defaultdict[int, list[str]]:
     """Learned values by attribute; a list to add to for the others."""
     wanted = select(vocabulary.c.attribute, vocabulary.c.value).where(vocabulary.c.model_id == model_id)
     values: defaultdict[int, list[str]] = defaultdict(list)
@@ -31,7 +31,7 @@ def learned(connection: Connection, model_id: int) -> defaultdict[int, list[str]
 
 def read_vocabulary(connection: Connection, name: str) -> dict[int, tuple[str, ...]]:
     """Learned values by attribute, in the order they came."""
-    known = learned(connection, find(connection, name).id)
+    known = learned_values(connection, find(connection, name).id)
     return {attribute: tuple(values) for attribute, values in known.items()}
 
 
@@ -70,10 +70,10 @@ def get_instance(connection: Connection, name: str, identifier: str) -> list[Eve
     sequence = connection.execute(wanted).scalar_one_or_none()
     if sequence is None:
         raise NotFound("instance", f"{name}/{identifier}")
-    return history(connection, name, [sequence])[sequence]
+    return instance_history(connection, name, [sequence])[sequence]
 
 
-def history(connection: Connection, name: str, instances: Sequence[int]) -> dict[int, list[Event]]:
+def instance_history(connection: Connection, name: str, instances: Sequence[int]) -> dict[int, list[Event]]:
     """Everything said about some instances, oldest first, by the sequence of their INSTANCE event."""
     row = find(connection, name)
     found: dict[int, list[Event]] = {instance: [] for instance in instances}
@@ -90,7 +90,7 @@ def history(connection: Connection, name: str, instances: Sequence[int]) -> dict
     return found
 
 
-def opinions(connection: Connection, name: str, limit: int) -> list[Event]:
+def newest_opinions(connection: Connection, name: str, limit: int) -> list[Event]:
     """The newest OPINION and STATEMENT events, oldest first."""
     checks.at_least("limit", limit, 1)
     model_id = find(connection, name).id
@@ -102,7 +102,7 @@ def opinions(connection: Connection, name: str, limit: int) -> list[Event]:
     return sorted(found, key=lambda event: event.sequence)[-limit:]
 
 
-def places(connection: Connection, model_id: int, ids: Sequence[str]) -> dict[str, int]:
+def instance_sequences(connection: Connection, model_id: int, ids: Sequence[str]) -> dict[str, int]:
     """Sequence of the INSTANCE event of each id that is there."""
     found: dict[str, int] = {}
     for start in range(0, len(ids), CHUNK):
@@ -119,8 +119,8 @@ def stated_since(connection: Connection, model_id: int, after: int) -> set[int]:
     return set(connection.execute(select(log.c.instance).where(*mine, *behind)).scalars())
 
 
-def said(connection: Connection, name: str, look: Look) -> list[Event]:
-    """What labellers said, in the order that is asked for."""
+def labeller_events(connection: Connection, name: str, look: EventSelection) -> list[Event]:
+    """Return the events of labellers, in the requested order."""
     checks.at_least("limit", look.limit, 1)
     wanted = _events().where(log.c.model_id == find(connection, name).id, log.c.instance.is_not(None))
     if look.newest_first:

@@ -8,14 +8,14 @@ from sqlalchemy.types import NullType
 
 from quercus.storage import checks
 from quercus.storage.log.event_log import others_between
-from quercus.storage.records import Event, EventKind, Float64, Rows, Stretch
+from quercus.storage.records import Event, EventKind, Float64, InstanceColumns, LogSegment
 from quercus.storage.rows import find
 from quercus.storage.schema import log
 
 PORTION = 500  # rows fetched at once: they are still in the processor's cache when they are looked at
 
 
-def read_log(connection: Connection, name: str, after: int, rows: int, size_bytes: int) -> Stretch:
+def read_log(connection: Connection, name: str, after: int, rows: int, size_bytes: int) -> LogSegment:
     """See `Store.read_log`."""
     checks.at_least("rows", rows, 1)
     checks.at_least("size_bytes", size_bytes, 1)
@@ -24,16 +24,16 @@ def read_log(connection: Connection, name: str, after: int, rows: int, size_byte
     last = after + len(kinds)  # sequence numbers have no gaps
     mixed = kinds.count(int(EventKind.INSTANCE)) < len(kinds)
     others = iter(others_between(connection, row.id, after, last) if mixed else [])
-    parts: list[Rows | Event] = []
+    parts: list[InstanceColumns | Event] = []
     at = 0
     for is_instance, run in groupby(kinds, int(EventKind.INSTANCE).__eq__):
         end = at + sum(1 for _ in run)
         if is_instance:
-            parts.append(Rows(after + 1 + at, _table(values[at:end]), labels[at:end]))
+            parts.append(InstanceColumns(after + 1 + at, _table(values[at:end]), labels[at:end]))
         else:
             parts.extend(islice(others, end - at))
         at = end
-    return Stretch(parts, last)
+    return LogSegment(parts, last)
 
 
 def _columns(

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from sqlalchemy import Connection, insert, select, update
 
 from quercus.storage import checks
-from quercus.storage.clocks import Clock, Moment
+from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
 from quercus.storage.log import event_log
 from quercus.storage.queries import agenda, expiry, policies
@@ -29,7 +29,7 @@ WORDS = frozenset({EventKind.ANSWER, EventKind.OPINION, EventKind.CORRECTION, Ev
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatementRecord:
     """One statement: who says what of which instance (its id); label None takes back what was stated.
 
     `declared` False: the reliability is an estimate, and another one does not make another statement.
@@ -44,7 +44,7 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
-class StatedBatch:
+class StatementBatch:
     """Statements that are stored together or not at all.
 
     Attributes
@@ -56,13 +56,13 @@ class StatedBatch:
     """
 
     request: str
-    statements: Sequence[Stated]
+    statements: Sequence[StatementRecord]
     key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
-    """What all labellers together say of an instance, `author` names them; label None: nobody says anything."""
+class CombinedStatement:
+    """The combined label of all labellers of an instance; `author` names them, label None means that there is none."""
 
     label: bytes | None
     author: str
@@ -70,13 +70,13 @@ class Joint:
     conflict: bool = False
 
 
-Join: TypeAlias = Callable[[Sequence[Event]], Joint]
+Join: TypeAlias = Callable[[Sequence[Event]], CombinedStatement]
 """Takes everything said about an instance, oldest first; some of it was stated."""
 
 
 @dataclass(frozen=True, slots=True)
-class StatedReport:
-    """What became of a batch: newest event of the log, statements stored, and those that were there already."""
+class StatementOutcome:
+    """The outcome of a batch: newest event of the log, statements stored, and those that were there already."""
 
     committed_sequence: int
     stored: int
@@ -84,8 +84,8 @@ class StatedReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a batch comes to, by the log as it stood at an event.
+class StatementPlan:
+    """The effect of a batch, by the log as it stood at an event.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Plan:
         Of which the batch speaks.
     fresh : sequence of Event
         The statements that are to be stored; their numbers and times are given when they are.
-    joints : sequence of (int, Joint)
+    joints : sequence of (int, CombinedStatement)
         What all say together then, by instance.
     """
 
@@ -103,10 +103,10 @@ class Plan:
     as_of: int
     instances: frozenset[int]
     fresh: Sequence[Event]
-    joints: Sequence[tuple[int, Joint]]
+    joints: Sequence[tuple[int, CombinedStatement]]
 
 
-def plan(connection: Connection, name: str, batch: StatedBatch, join: Join) -> Plan | None:
+def plan(connection: Connection, name: str, batch: StatementBatch, join: Join) -> StatementPlan | None:
     """Work out what a batch comes to, which takes long, before the model's row is held.
 
     None where there is nothing to work out: it was acknowledged before, or is of another model.
@@ -121,11 +121,11 @@ def plan(connection: Connection, name: str, batch: StatedBatch, join: Join) -> P
 def state(  # noqa: PLR0917 - one step of one model
     connection: Connection,
     name: str,
-    batch: StatedBatch,
+    batch: StatementBatch,
     join: Join,
     clock: Clock,
-    planned: Plan | None = None,
-) -> StatedReport:
+    planned: StatementPlan | None = None,
+) -> StatementOutcome:
     """Append statements, and what then holds of each instance they speak of.
 
     `planned` is taken unless somebody has said something of one of these instances since.
@@ -144,13 +144,13 @@ def state(  # noqa: PLR0917 - one step of one model
     asked = _live_queries(connection, row, [instance for instance, _ in planned.joints])
     agenda.drop(connection, row, asked, UNASKED, now)
     stored = len(planned.fresh)
-    return StatedReport(last, stored, len(batch.statements) - stored)
+    return StatementOutcome(last, stored, len(batch.statements) - stored)
 
 
-def _plan(connection: Connection, row: AnyRow, batch: StatedBatch, join: Join) -> Plan:
+def _plan(connection: Connection, row: AnyRow, batch: StatementBatch, join: Join) -> StatementPlan:
     places = _places(connection, row, batch.statements)
-    said = event_log.history(connection, row.name, sorted(set(places.values())))
-    allowed = policies.of(connection, row.id).corrections is not Corrections.NOBODY
+    said = event_log.instance_history(connection, row.name, sorted(set(places.values())))
+    allowed = policies.policy_of(connection, row.id).corrections is not Corrections.NOBODY
     fresh: list[Event] = []
     for given in batch.statements:
         instance = places[given.instance]
@@ -167,10 +167,10 @@ def _plan(connection: Connection, row: AnyRow, batch: StatedBatch, join: Join) -
         fresh.append(event)
     touched = dict.fromkeys(event.instance for event in fresh)
     joints = [(instance, join(said[instance])) for instance in touched]
-    return Plan(row.id, int(row.sequence_committed), frozenset(said), fresh, joints)
+    return StatementPlan(row.id, int(row.sequence_committed), frozenset(said), fresh, joints)
 
 
-def _is_overtaken(connection: Connection, row: AnyRow, planned: Plan) -> bool:
+def _is_overtaken(connection: Connection, row: AnyRow, planned: StatementPlan) -> bool:
     """Whether something was said of these instances since, or they are of another model."""
     since = (log_table.c.model_id == row.id, log_table.c.sequence > planned.as_of)
     spoken = select(log_table.c.instance).where(*since, log_table.c.instance.is_not(None)).distinct()
@@ -187,7 +187,7 @@ def is_spoken_of(connection: Connection, model_id: int, instance: int) -> bool:
 
 
 def append_joint(  # noqa: PLR0917 - one event and where it goes
-    connection: Connection, row: AnyRow, instance: int, sequence: int, join: Join | None, now: Moment
+    connection: Connection, row: AnyRow, instance: int, sequence: int, join: Join | None, now: Timestamps
 ) -> tuple[int, bool]:
     """Append what all say together behind an answer to an instance of which something was stated, else nothing.
 
@@ -195,7 +195,7 @@ def append_joint(  # noqa: PLR0917 - one event and where it goes
     """
     if join is None or not is_spoken_of(connection, row.id, instance):
         return sequence, False
-    joint = join(event_log.history(connection, row.name, [instance])[instance])
+    joint = join(event_log.instance_history(connection, row.name, [instance])[instance])
     connection.execute(insert(log_table).values(_joint_row(row, instance, sequence + 1, joint, now)))
     return sequence + 1, joint.conflict
 
@@ -214,15 +214,15 @@ def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
     return (items[start : start + event_log.CHUNK] for start in range(0, len(items), event_log.CHUNK))
 
 
-def _check(batch: StatedBatch) -> None:
-    checks.text("request_id", batch.request)
+def _check(batch: StatementBatch) -> None:
+    checks.name_text("request_id", batch.request)
     for given in batch.statements:
-        checks.text("labeller", given.labeller)
+        checks.name_text("labeller", given.labeller)
         checks.reliability(given.reliability)
         checks.comment(given.comment)
 
 
-def _acknowledge_again(connection: Connection, row: AnyRow, batch: StatedBatch) -> StatedReport | None:
+def _acknowledge_again(connection: Connection, row: AnyRow, batch: StatementBatch) -> StatementOutcome | None:
     mine = (log_table.c.model_id == row.id, log_table.c.request == batch.request)
     origin = log_table.alias("origin")
     same = (origin.c.model_id == log_table.c.model_id) & (origin.c.sequence == log_table.c.instance)
@@ -233,13 +233,13 @@ def _acknowledge_again(connection: Connection, row: AnyRow, batch: StatedBatch) 
     sent = {(given.instance, given.labeller, given.label) for given in batch.statements}
     if not {(each.id, each.author, each.label) for each in found} <= sent:
         raise AlreadyExists("request", batch.request, f"in model {row.name} with other statements")
-    return StatedReport(int(row.sequence_committed), 0, len(batch.statements))
+    return StatementOutcome(int(row.sequence_committed), 0, len(batch.statements))
 
 
-def _places(connection: Connection, row: AnyRow, statements: Sequence[Stated]) -> dict[str, int]:
+def _places(connection: Connection, row: AnyRow, statements: Sequence[StatementRecord]) -> dict[str, int]:
     """Sequence of each instance, by id."""
     wanted = list(dict.fromkeys(given.instance for given in statements))
-    found = event_log.places(connection, row.id, wanted)
+    found = event_log.instance_sequences(connection, row.id, wanted)
     if missing := [identifier for identifier in wanted if identifier not in found]:
         raise _not_there(row.name, missing, len(wanted))
     return found
@@ -261,7 +261,7 @@ def _own(said: Sequence[Event], labeller: str) -> Event | None:
     return next((event for event in mine if event.query or event.kind is EventKind.STATEMENT), None)
 
 
-def _is_known(own: Event | None, given: Stated) -> bool:
+def _is_known(own: Event | None, given: StatementRecord) -> bool:
     if own is None:
         if given.label is None:
             raise FailedPrecondition(
@@ -276,14 +276,14 @@ def _is_known(own: Event | None, given: Stated) -> bool:
     return own.kind is EventKind.STATEMENT and own.label == given.label and same
 
 
-def _event(sequence: int, instance: int, given: Stated) -> Event:
+def _event(sequence: int, instance: int, given: StatementRecord) -> Event:
     return Event(
         sequence, EventKind.STATEMENT, instance, given.instance, None, given.label, given.labeller,
         given.reliability, None, False, None, 0.0, comment=given.comment,
     )  # fmt: skip
 
 
-def _write(connection: Connection, row: AnyRow, request: str, planned: Plan, now: Moment) -> int:
+def _write(connection: Connection, row: AnyRow, request: str, planned: StatementPlan, now: Timestamps) -> int:
     """Append what is planned, numbered from the newest event on; returns the newest event then."""
     if not planned.fresh:
         return int(row.sequence_committed)
@@ -303,7 +303,7 @@ def _write(connection: Connection, row: AnyRow, request: str, planned: Plan, now
     return last
 
 
-def _row(row: AnyRow, request: str, event: Event, sequence: int, now: Moment) -> dict[str, Any]:
+def _row(row: AnyRow, request: str, event: Event, sequence: int, now: Timestamps) -> dict[str, Any]:
     return {
         "model_id": row.id,
         "sequence": sequence,
@@ -320,7 +320,9 @@ def _row(row: AnyRow, request: str, event: Event, sequence: int, now: Moment) ->
     }
 
 
-def _joint_row(row: AnyRow, instance: int, sequence: int, joint: Joint, now: Moment) -> dict[str, Any]:
+def _joint_row(
+    row: AnyRow, instance: int, sequence: int, joint: CombinedStatement, now: Timestamps
+) -> dict[str, Any]:
     event = Event(
         sequence, EventKind.CORRECTION, instance, "", None, joint.label, joint.author, joint.reliability,
         None, joint.conflict, None, now.wall,

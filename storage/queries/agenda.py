@@ -8,17 +8,17 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from quercus.belief.errors import InvalidInput
 from quercus.specification.server import KEEP_TREES
 from quercus.storage import snapshots
-from quercus.storage.clocks import Clock, Moment
+from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.log.event_log import CHUNK, stated_since
 from quercus.storage.queries import expiry, history
-from quercus.storage.queries.history import Note
-from quercus.storage.queries.query_state import life_of, values_of
+from quercus.storage.queries.history import HistoryNote
+from quercus.storage.queries.query_state import lifecycle_of, values_of
 from quercus.storage.queries.records import QueryState, Step
-from quercus.storage.queries.transitions import Drop, Life, step
+from quercus.storage.queries.transitions import NoLongerWanted, QueryLifecycle, step
 from quercus.storage.records import AgendaEntry, EventKind, Snapshot
 from quercus.storage.rows import lock
-from quercus.storage.schema import AnyRow, log, model, query
+from quercus.storage.schema import LIVE, AnyRow, log, model, query
 
 KEPT_WITHDRAWN = 1000
 UNNAMED = "growth does not want this label any more"
@@ -37,7 +37,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """What is asked, as of an event, and the version of the tree that it follows from."""
+    """The queries to ask, as of an event, and the version of the tree that they follow from."""
 
     as_of: int
     entries: Sequence[AgendaEntry]
@@ -79,7 +79,9 @@ def has_queries(connection: Connection, name: str) -> bool:
     """Whether anything is asked: what is open, or is open again if it is given back."""
     live = (query.c.state <= QueryState.LEASED) & (query.c.wanted | (query.c.answers > 0))
     mine = (
-        select(query.c.number).join(model, model.c.id == query.c.model_id).where(model.c.name == name, live)
+        select(query.c.number)
+        .join(model, model.c.id == query.c.model_id)
+        .where(model.c.name == name, LIVE, live)
     )
     return connection.execute(mine.limit(1)).one_or_none() is not None
 
@@ -93,7 +95,7 @@ def _held(connection: Connection, name: str, key: int | None) -> AnyRow | None:
     return row if key in (None, row.id) else None
 
 
-def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Moment) -> None:
+def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Timestamps) -> None:
     version = agenda.version
     wanted = {int(entry.instance): (position, entry) for position, entry in enumerate(agenda.entries)}
     if len(wanted) != len(agenda.entries):
@@ -116,18 +118,18 @@ def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Moment)
     connection.execute(update(model).where(model.c.id == row.id).values(sequence_asked=asked))
 
 
-def drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, now: Moment) -> None:
+def drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, now: Timestamps) -> None:
     """Withdraw what is open; of what is leased, remember that it is not wanted any more."""
-    notes: list[Note] = []
+    notes: list[HistoryNote] = []
     for found in unnamed:
-        before = life_of(found)
-        after = step(before, Drop(), now.clock)
-        if after == before or not isinstance(after, Life):
+        before = lifecycle_of(found)
+        after = step(before, NoLongerWanted(), now.clock)
+        if after == before or not isinstance(after, QueryLifecycle):
             continue
         mine = (query.c.model_id == row.id, query.c.number == found.number)
         connection.execute(update(query).where(*mine).values(values_of(after, found.labeller)))
         if after.state is QueryState.WITHDRAWN:
-            notes.append(Note(found.number, found.instance, Step.WITHDRAWN, after.state, why=why))
+            notes.append(HistoryNote(found.number, found.instance, Step.WITHDRAWN, after.state, why=why))
     history.write(connection, row.id, notes, now)
     if notes:
         _remove_old_withdrawn(connection, row)
@@ -179,7 +181,11 @@ def _update(
 
 
 def _insert(
-    connection: Connection, row: AnyRow, fresh: dict[int, tuple[int, AgendaEntry]], version: int, now: Moment
+    connection: Connection,
+    row: AnyRow,
+    fresh: dict[int, tuple[int, AgendaEntry]],
+    version: int,
+    now: Timestamps,
 ) -> None:
     if not fresh:
         return
@@ -201,7 +207,7 @@ def _insert(
         for number, (instance, (position, entry)) in enumerate(fresh.items(), row.query_count + 1)
     ]
     connection.execute(insert(query), rows)
-    opened = [Note(new["number"], new["instance"], Step.OPENED, QueryState.OPEN) for new in rows]
+    opened = [HistoryNote(new["number"], new["instance"], Step.OPENED, QueryState.OPEN) for new in rows]
     history.write(connection, row.id, opened, now)
     change = {"query_count": row.query_count + len(rows)}
     connection.execute(update(model).where(model.c.id == row.id).values(change))

@@ -1,4 +1,4 @@
-"""Settling queries. A query is settled once; what is said again in the same words is acknowledged again.
+"""Settling queries. A query is settled once; the same answer again is acknowledged again.
 
 Nothing that was said is ever edited. A correction is an event of its own, which stands in the place of all answers to
 the instance; to take an answer back is one without a label.
@@ -10,16 +10,16 @@ from typing import Any
 from sqlalchemy import Connection, select, update
 
 from quercus.storage import checks
-from quercus.storage.clocks import Clock, Moment
+from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.log import event_log
 from quercus.storage.log.statements import Join, append_joint
 from quercus.storage.queries import budgets, claims, expiry, history, policies
-from quercus.storage.queries.claims import Claim, Held
-from quercus.storage.queries.history import Note
-from quercus.storage.queries.query_state import life_of, values_of
+from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
+from quercus.storage.queries.history import HistoryNote
+from quercus.storage.queries.query_state import lifecycle_of, values_of
 from quercus.storage.queries.records import Answered, Corrections, Idle, QueryState, Step
-from quercus.storage.queries.transitions import Correct, Say, TakeBack
+from quercus.storage.queries.transitions import Correct, Reply, UndoReply
 from quercus.storage.records import Event, EventKind
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, model, query
@@ -32,16 +32,16 @@ SPENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
-    """What several answers to a query say together, when it is settled; `author` names who gave them."""
+class CombinedAnswer:
+    """The combination of several answers to a settled query; `author` names who gave them."""
 
     label: bytes
     author: str
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """What the labeller says: a label, or None = "cannot tell".
+class SubmittedAnswer:
+    """The reply of a labeller: a label, or None = "cannot tell".
 
     `took_s` None: since it was leased. `settles` False: the query wants more answers. `combined`: the query wanted
     several answers, and this is the last of them. `declared` False: the reliability is an
@@ -54,12 +54,12 @@ class Statement:
     comment: str = ""
     took_s: float | None = None
     settles: bool = True
-    combined: Combined | None = None
+    combined: CombinedAnswer | None = None
     declared: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Amendment:
+class AnswerChange:
     """A correction of the answer to a query, or (no label) its taking back.
 
     `said` is what the labeller says; `label` is what then holds of the instance, which differs where several answers
@@ -79,7 +79,7 @@ class Amendment:
 
 
 def settle(
-    connection: Connection, claim: Claim, said: Statement, clock: Clock, join: Join | None = None
+    connection: Connection, claim: LeaseClaim, said: SubmittedAnswer, clock: Clock, join: Join | None = None
 ) -> Answered:
     """Append the statement to the log and settle the query, or open it again for the next answer.
 
@@ -87,14 +87,14 @@ def settle(
     """
     checks.reliability(said.reliability)
     checks.comment(said.comment)
-    checks.took(said.took_s)
+    checks.answer_time(said.took_s)
     held = claims.look_up(connection, claim, clock)
     now = held.now
     if held.given.sequence:
         return _acknowledge_again(connection, held, said)
     refused = said.label is None
     settled = QueryState.REFUSED if refused else QueryState.ANSWERED
-    life = held.after(Say(held.lease, settled if said.settles else QueryState.OPEN))
+    life = held.after(Reply(held.lease, settled if said.settles else QueryState.OPEN))
     if not refused and held.life.state is QueryState.OPEN:
         _check_budgets_of_late_answer(connection, held, now)
     sequence = _append(connection, held, said, now)
@@ -102,12 +102,12 @@ def settle(
     _count(connection, held, said, sequence)
     if said.settles and not refused:
         _join(connection, held.model, held.query.instance, sequence, join, now)
-    where = claims.named(query, held.model.id, claim.number)
+    where = claims.is_query(query, held.model.id, claim.number)
     over = life.state is not QueryState.OPEN
     values = values_of(life, held.given.labeller if over else None) | {"sequence": sequence if over else None}
     connection.execute(update(query).where(*where).values(values))
     kind = Step.REFUSED if refused else Step.ANSWERED
-    note = Note(
+    note = HistoryNote(
         claim.number, held.query.instance, kind, life.state, held.given.labeller, claim.token,
         sequence=own, why="" if over else "wants more answers",
     )  # fmt: skip
@@ -119,38 +119,38 @@ def amend(  # noqa: PLR0917 - one step of one query
     connection: Connection,
     name: str,
     number: int,
-    change: Amendment,
+    change: AnswerChange,
     clock: Clock,
     join: Join | None = None,
 ) -> Answered:
-    """Append a correction; who may is said by the policy. The same again is acknowledged again."""
-    checks.text("labeller", change.labeller)
+    """Append a correction; the policy says who may do so. The same again is acknowledged again."""
+    checks.name_text("labeller", change.labeller)
     checks.reliability(change.reliability)
     checks.comment(change.comment)
     row = lock(connection, name)
     now = clock()
     expiry.write_expired(connection, row.id, now)
     found = claims.find_query(connection, row, number)
-    said = event_log.history(connection, name, [found.instance])[found.instance]
+    said = event_log.instance_history(connection, name, [found.instance])[found.instance]
     events = [event for event in said if event.query == number]
     own = _own_words(events, change.labeller)
     if own is not None and (own.label, own.reliability) == (change.said, change.reliability):
         return _done_before(events, own)
     if not change.permitted:
-        _check_may_amend(policies.of(connection, row.id).corrections, change.labeller, events)
+        _check_may_amend(policies.policy_of(connection, row.id).corrections, change.labeller, events)
     settled = found.state in (QueryState.ANSWERED, QueryState.REFUSED)
     if change.pending == settled:
         raise FailedPrecondition(
             "it was settled at this moment: look again" if settled else "it is not answered"
         )
-    life = claims.after(life_of(found), _event(change, own), now)
+    life = claims.lifecycle_after(lifecycle_of(found), _event(change, own), now)
     sequence = _append_amendment(connection, row, found, change, now)
     if not change.pending:
         _join(connection, row, found.instance, sequence, join, now)
-    where = claims.named(query, row.id, number)
+    where = claims.is_query(query, row.id, number)
     connection.execute(update(query).where(*where).values(values_of(life, found.labeller)))
     step = Step.UNDONE if change.said is None else Step.CORRECTED
-    note = Note(
+    note = HistoryNote(
         number, found.instance, step, life.state, change.labeller, sequence=sequence, why=change.comment[:200]
     )
     history.write(connection, row.id, [note], now)
@@ -159,14 +159,14 @@ def amend(  # noqa: PLR0917 - one step of one query
     )
 
 
-def _event(change: Amendment, own: Event | None) -> Correct | TakeBack:
-    """What becomes of the query; `own` is what the labeller said of it last."""
+def _event(change: AnswerChange, own: Event | None) -> Correct | UndoReply:
+    """Return the event for the query; `own` is the labeller's last reply to it."""
     if change.said is not None:
         return Correct(again=own is not None and own.label is None)
-    return TakeBack(every=not change.pending and change.label is None)
+    return UndoReply(every=not change.pending and change.label is None)
 
 
-def _acknowledge_again(connection: Connection, held: Held, said: Statement) -> Answered:
+def _acknowledge_again(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer) -> Answered:
     columns = (log_table.c.label, log_table.c.reliability, log_table.c.conflict)
     sequence = held.given.sequence
     mine = (log_table.c.model_id == held.model.id, log_table.c.sequence == sequence)
@@ -179,10 +179,10 @@ def _acknowledge_again(connection: Connection, held: Held, said: Statement) -> A
     raise FailedPrecondition("already refused" if label is None else "already answered")
 
 
-def _check_budgets_of_late_answer(connection: Connection, held: Held, now: Moment) -> None:
+def _check_budgets_of_late_answer(connection: Connection, held: ClaimedQuery, now: Timestamps) -> None:
     """Its own lease no longer counts, so the budget may have gone to somebody else meanwhile."""
-    policy = policies.of(connection, held.model.id)
-    room = budgets.room(connection, held.model, policy, held.given.labeller, now)
+    policy = policies.policy_of(connection, held.model.id)
+    room = budgets.remaining_budget(connection, held.model, policy, held.given.labeller, now)
     if room.total <= 0:
         raise FailedPrecondition(
             f"{held.expired}, and the budget of {held.model.budget} is used up since: "
@@ -192,7 +192,7 @@ def _check_budgets_of_late_answer(connection: Connection, held: Held, now: Momen
         raise FailedPrecondition(f"{held.expired}, and {SPENT[room.idle]} is used up since")
 
 
-def _append(connection: Connection, held: Held, said: Statement, now: Moment) -> int:
+def _append(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> int:
     """Append the statement, and what is combined behind it; returns the newest event."""
     opinion = not said.settles or said.combined is not None
     kind = EventKind.OPINION if opinion else EventKind.REFUSAL if said.label is None else EventKind.ANSWER
@@ -219,7 +219,7 @@ def _append(connection: Connection, held: Held, said: Statement, now: Moment) ->
     return sequence + 1
 
 
-def _count(connection: Connection, held: Held, said: Statement, sequence: int) -> None:
+def _count(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, sequence: int) -> None:
     row = held.model
     conflict = said.conflict and said.settles
     counts = {"sequence_committed": sequence, "conflicts": row.conflicts + int(conflict)}
@@ -231,7 +231,7 @@ def _count(connection: Connection, held: Held, said: Statement, sequence: int) -
 
 
 def _join(  # noqa: PLR0917 - one event and what follows from it
-    connection: Connection, row: AnyRow, instance: int, sequence: int, join: Join | None, now: Moment
+    connection: Connection, row: AnyRow, instance: int, sequence: int, join: Join | None, now: Timestamps
 ) -> None:
     last, conflict = append_joint(connection, row, instance, sequence, join, now)
     if last > sequence:
@@ -240,7 +240,7 @@ def _join(  # noqa: PLR0917 - one event and what follows from it
 
 
 def _own_words(events: list[Event], labeller: str) -> Event | None:
-    """What a labeller says of a query by now: the newest of its answers and corrections; None where it is a refusal.
+    """Return the newest answer or correction of a labeller to a query; None where it is a refusal.
 
     Where it gave one of several answers these are its opinions; what follows from all of them bears its name too.
     """
@@ -268,7 +268,7 @@ def _check_may_amend(who: Corrections, labeller: str, events: list[Event]) -> No
 
 
 def _append_amendment(
-    connection: Connection, row: AnyRow, found: AnyRow, change: Amendment, now: Moment
+    connection: Connection, row: AnyRow, found: AnyRow, change: AnswerChange, now: Timestamps
 ) -> int:
     about: dict[str, Any] = {
         "instance": found.instance,

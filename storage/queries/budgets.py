@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from quercus.storage.clocks import Moment
+from quercus.storage.clocks import Timestamps
 from quercus.storage.queries import history
 from quercus.storage.queries.expiry import count_leased
 from quercus.storage.queries.records import Idle, Policy
@@ -18,8 +18,8 @@ HOUR_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What is left.
+class RemainingBudget:
+    """The remaining budget.
 
     Attributes
     ----------
@@ -42,8 +42,10 @@ class Room:
     leased: int
 
 
-def room(connection: Connection, row: AnyRow, policy: Policy, labeller: str, now: Moment) -> Room:
-    """What is left of the budgets of a model (its row is locked, expired leases are written down)."""
+def remaining_budget(
+    connection: Connection, row: AnyRow, policy: Policy, labeller: str, now: Timestamps
+) -> RemainingBudget:
+    """Return the remaining budgets of a model (its row is locked, expired leases are written down)."""
     leased = count_leased(connection, row.id, now)
     held = count_leased(connection, row.id, now, labeller)
     total = row.budget - row.queries_answered - leased
@@ -60,4 +62,4 @@ def room(connection: Connection, row: AnyRow, policy: Policy, labeller: str, now
     bounds.append((policy.max_held - held, Idle.HANDS_FULL))
     idle = next((why for left, why in bounds if left <= 0), Idle.NOT_IDLE)
     mine = min(left for left, _ in bounds)
-    return Room(total, mine, idle, again_s if idle is Idle.HOUR_SPENT else None, leased)
+    return RemainingBudget(total, mine, idle, again_s if idle is Idle.HOUR_SPENT else None, leased)

@@ -3,14 +3,14 @@
 from collections.abc import Collection, Sequence
 
 from quercus.storage import checks, rows
-from quercus.storage.clocks import Clocks, Moment
+from quercus.storage.clocks import Clocks, Timestamps
 from quercus.storage.engine import Database
 from quercus.storage.log import event_log, statements
-from quercus.storage.log.statements import Join, Plan, StatedBatch, StatedReport
+from quercus.storage.log.statements import Join, StatementBatch, StatementOutcome, StatementPlan
 from quercus.storage.queries import answers, history, leases, policies, reading
-from quercus.storage.queries.answers import Amendment, Combined, Statement
-from quercus.storage.queries.claims import Claim
-from quercus.storage.queries.leases import Accept, Eviction, Return, Wish
+from quercus.storage.queries.answers import AnswerChange, CombinedAnswer, SubmittedAnswer
+from quercus.storage.queries.claims import LeaseClaim
+from quercus.storage.queries.leases import Accept, Eviction, LeaseRequest, QueryReturn
 from quercus.storage.queries.records import (
     Answered,
     HistoryRow,
@@ -21,17 +21,17 @@ from quercus.storage.queries.records import (
     QueryState,
     Step,
 )
-from quercus.storage.records import Event, Look
+from quercus.storage.records import Event, EventSelection
 
 
 class QueryCalls:
-    """What labellers do; see `Store`."""
+    """The calls of labellers; see `Store`."""
 
     def __init__(self, database: Database, clocks: Clocks) -> None:
         self._database = database
         self._clocks = clocks
 
-    def _now(self) -> Moment:
+    def _now(self) -> Timestamps:
         return self._clocks.now()
 
     # Queries
@@ -60,7 +60,7 @@ class QueryCalls:
         credential : str
             Id of the access token that asks, empty where there is none; see `evict_revoked`.
         """
-        wish = Wish(labeller, limit, duration_s, min_sequence, accept, credential)
+        wish = LeaseRequest(labeller, limit, duration_s, min_sequence, accept, credential)
         with self._database.write() as connection:
             return leases.hand_out(connection, model, wish, self._now)
 
@@ -76,7 +76,7 @@ class QueryCalls:
         comment: str = "",
         took_s: float | None = None,
         settles: bool = True,
-        combined: Combined | None = None,
+        combined: CombinedAnswer | None = None,
         declared: bool = True,
         join: Join | None = None,
     ) -> Answered:
@@ -92,7 +92,7 @@ class QueryCalls:
             Kept with it; took_s None: the time since the lease.
         settles : bool
             False: one of several answers, as an OPINION event; the query is open again, for others.
-        combined : Combined, optional
+        combined : CombinedAnswer, optional
             The last of several: what they say together, as an ANSWER event behind the OPINION.
 
         declared : bool
@@ -105,20 +105,20 @@ class QueryCalls:
         FailedPrecondition
             Otherwise, with the reason in words.
         """
-        said = Statement(label, reliability, conflict, comment, took_s, settles, combined, declared)
+        said = SubmittedAnswer(label, reliability, conflict, comment, took_s, settles, combined, declared)
         with self._database.write() as connection:
-            return answers.settle(connection, Claim(model, number, token), said, self._now, join)
+            return answers.settle(connection, LeaseClaim(model, number, token), said, self._now, join)
 
     def refuse(
         self, model: str, number: int, token: str, *, comment: str = "", took_s: float | None = None
     ) -> Answered:
         """Settle a query without a label, as a REFUSAL event; rules as for `answer`; it spends no budget."""
-        said = Statement(None, comment=comment, took_s=took_s)
+        said = SubmittedAnswer(None, comment=comment, took_s=took_s)
         with self._database.write() as connection:
-            return answers.settle(connection, Claim(model, number, token), said, self._now)
+            return answers.settle(connection, LeaseClaim(model, number, token), said, self._now)
 
-    def amend(self, model: str, number: int, change: Amendment, join: Join | None = None) -> Answered:
-        """Correct the answer to a query, or take it back, as a CORRECTION event; who may is said by the policy.
+    def amend(self, model: str, number: int, change: AnswerChange, join: Join | None = None) -> Answered:
+        """Correct the answer to a query, or take it back, as a CORRECTION event; the policy says who may do so.
 
         The same again succeeds with the same sequence. What is taken back may be asked again, as another query;
         the budget stays spent.
@@ -131,7 +131,7 @@ class QueryCalls:
         with self._database.write() as connection:
             return answers.amend(connection, model, number, change, self._now, join)
 
-    def plan_statements(self, model: str, batch: StatedBatch, join: Join) -> Plan | None:
+    def plan_statements(self, model: str, batch: StatementBatch, join: Join) -> StatementPlan | None:
         """Work out what a batch comes to, for `state`, which then holds up others for a moment only.
 
         None where there is nothing to work out. Raises as `state` does.
@@ -139,7 +139,9 @@ class QueryCalls:
         with self._database.read() as connection:
             return statements.plan(connection, model, batch, join)
 
-    def state(self, model: str, batch: StatedBatch, join: Join, planned: Plan | None = None) -> StatedReport:
+    def state(
+        self, model: str, batch: StatementBatch, join: Join, planned: StatementPlan | None = None
+    ) -> StatementOutcome:
         """Append statements about instances that are there, of labellers who were not asked: all or none.
 
         Behind them stands, for each instance, what all its labellers say together, as `join` makes it of everything
@@ -158,15 +160,15 @@ class QueryCalls:
         with self._database.write() as connection:
             return statements.state(connection, model, batch, join, self._now, planned)
 
-    def said(self, model: str, look: Look) -> list[Event]:
-        """What labellers said of instances: events in order."""
+    def said(self, model: str, look: EventSelection) -> list[Event]:
+        """Return the events of labellers, in order."""
         with self._database.read() as connection:
-            return event_log.said(connection, model, look)
+            return event_log.labeller_events(connection, model, look)
 
     def places(self, model: str, ids: Sequence[str]) -> dict[str, int]:
         """Sequence of the INSTANCE event of each id that is there."""
         with self._database.read() as connection:
-            return event_log.places(connection, rows.find(connection, model).id, ids)
+            return event_log.instance_sequences(connection, rows.find(connection, model).id, ids)
 
     def stated(self, model: str) -> dict[str, int]:
         """How many statements each labeller made."""
@@ -180,7 +182,7 @@ class QueryCalls:
         expired one stays expired.
         """
         with self._database.write() as connection:
-            return leases.extend(connection, Claim(model, number, token), duration_s, self._now)
+            return leases.extend(connection, LeaseClaim(model, number, token), duration_s, self._now)
 
     def evict(self, model: str, number: int, end: Eviction) -> None:
         """End the lease of a query, whoever holds it; the query is open again.
@@ -205,18 +207,18 @@ class QueryCalls:
 
     def release(self, model: str, number: int, token: str) -> None:
         """Give a query back; it is open again. A second call does nothing."""
-        self._give_back(Claim(model, number, token), Return(Step.RELEASED))
+        self._give_back(LeaseClaim(model, number, token), QueryReturn(Step.RELEASED))
 
     def skip(self, model: str, number: int, token: str, why: str = "") -> None:
         """Give a query back for all others: this labeller is not asked about the instance again."""
-        self._give_back(Claim(model, number, token), Return(Step.SKIPPED, why=why))
+        self._give_back(LeaseClaim(model, number, token), QueryReturn(Step.SKIPPED, why=why))
 
     def postpone(self, model: str, number: int, token: str, delay_s: float, why: str = "") -> None:
         """Give a query back; nobody gets it before `delay_s` have passed."""
         checks.duration("delay_s", delay_s)
-        self._give_back(Claim(model, number, token), Return(Step.POSTPONED, delay_s, why))
+        self._give_back(LeaseClaim(model, number, token), QueryReturn(Step.POSTPONED, delay_s, why))
 
-    def _give_back(self, claim: Claim, how: Return) -> None:
+    def _give_back(self, claim: LeaseClaim, how: QueryReturn) -> None:
         checks.comment(how.why)
         with self._database.write() as connection:
             leases.give_back(connection, claim, how, self._now)
@@ -248,9 +250,9 @@ class QueryCalls:
             return history.page(connection, model, number, after, limit)
 
     def labellers(self, model: str) -> list[LabellerCounts]:
-        """What each labeller of a model did, in order of name."""
+        """Return the counts of each labeller of a model, in order of name."""
         with self._database.read() as connection:
-            return history.labellers(connection, model, self._now())
+            return history.labeller_counts(connection, model, self._now())
 
     def last_leased(self, labeller: str) -> dict[int, int]:
         """By `ModelRecord.key`: when this labeller was last given a query of it (larger = later)."""
@@ -260,13 +262,13 @@ class QueryCalls:
     def holder(self, model: str, number: int, token: str) -> str:
         """To whom a lease was given; empty when no such token was given for this query."""
         with self._database.read() as connection:
-            found = history.given(connection, rows.find(connection, model).id, number, token)
+            found = history.granted_lease(connection, rows.find(connection, model).id, number, token)
             return "" if found is None else found.labeller
 
     def opinions(self, model: str, limit: int = 2000) -> list[Event]:
         """The newest of several answers to queries, oldest first; see `Store.answer`."""
         with self._database.read() as connection:
-            return event_log.opinions(connection, model, limit)
+            return event_log.newest_opinions(connection, model, limit)
 
     def policy(self, model: str) -> Policy:
         """How a model is labelled."""

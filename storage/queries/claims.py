@@ -5,19 +5,19 @@ from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, Connection, Table, select
 
-from quercus.storage.clocks import Clock, Moment
+from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.queries import expiry, history, reading
-from quercus.storage.queries.history import Given
-from quercus.storage.queries.query_state import life_of
-from quercus.storage.queries.transitions import Event, Lease, Life, Refusal, step
+from quercus.storage.queries.history import GrantedLease
+from quercus.storage.queries.query_state import lifecycle_of
+from quercus.storage.queries.transitions import Event, Lease, QueryLifecycle, RejectedStep, step
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, query
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """What a labeller shows: query `number` of `model`, and the token its lease came with."""
+class LeaseClaim:
+    """The claim of a labeller: query `number` of `model`, and the token of its lease."""
 
     model: str
     number: int
@@ -25,18 +25,18 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What the store knows of a claim: rows of the model (locked) and the query, and the lease."""
+class ClaimedQuery:
+    """The rows behind a claim: the model (locked), the query, and the lease."""
 
     model: AnyRow
     query: AnyRow
-    given: Given
-    now: Moment
+    given: GrantedLease
+    now: Timestamps
 
     @property
-    def life(self) -> Life:
+    def life(self) -> QueryLifecycle:
         """Where the query stands."""
-        return life_of(self.query)
+        return lifecycle_of(self.query)
 
     @property
     def lease(self) -> Lease:
@@ -51,41 +51,41 @@ class Held:
         end = datetime.fromtimestamp(round(self.now.on_wall(self.lease.ends)), UTC)
         return f"the lease expired at {end.isoformat(timespec='seconds')}"
 
-    def after(self, event: Event) -> Life:
+    def after(self, event: Event) -> QueryLifecycle:
         """The life after a step; `FailedPrecondition` when it may not be."""
-        return after(self.life, event, self.now, self.expired)
+        return lifecycle_after(self.life, event, self.now, self.expired)
 
 
-def look_up(connection: Connection, claim: Claim, clock: Clock) -> Held:
+def look_up(connection: Connection, claim: LeaseClaim, clock: Clock) -> ClaimedQuery:
     """Lock the model, write down what has expired, and find query and lease."""
     row = lock(connection, claim.model)
     now = clock()
     expiry.write_expired(connection, row.id, now)
     found = find_query(connection, row, claim.number)
-    given = history.given(connection, row.id, claim.number, claim.token)
+    given = history.granted_lease(connection, row.id, claim.number, claim.token)
     if given is None:
         raise FailedPrecondition(
             f"the lease token is not one that was given for query {claim.model}/{claim.number}"
         )
-    return Held(row, found, given, now)
+    return ClaimedQuery(row, found, given, now)
 
 
 def find_query(connection: Connection, row: AnyRow, number: int) -> AnyRow:
     """The row of a query of a model, or `NotFound`."""
-    found = connection.execute(select(query).where(*named(query, row.id, number))).one_or_none()
+    found = connection.execute(select(query).where(*is_query(query, row.id, number))).one_or_none()
     if found is None:
-        raise reading.missing(row, number)
+        raise reading.query_not_found(row, number)
     return found
 
 
-def after(life: Life, event: Event, now: Moment, expired: str = "") -> Life:
+def lifecycle_after(life: QueryLifecycle, event: Event, now: Timestamps, expired: str = "") -> QueryLifecycle:
     """The life after a step; `FailedPrecondition` when it may not be."""
     outcome = step(life, event, now.clock)
-    if isinstance(outcome, Refusal):
+    if isinstance(outcome, RejectedStep):
         raise FailedPrecondition(outcome.reason.format(expired=expired))
     return outcome
 
 
-def named(table: Table, model_id: int, number: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+def is_query(table: Table, model_id: int, number: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     """Condition on `query` or its history: rows of one query."""
     return table.c.model_id == model_id, table.c.number == number

@@ -6,29 +6,29 @@ anybody has written that down yet: readers compute it, writers write it first.
 
 from sqlalchemy import Connection, func, select, update
 
-from quercus.storage.clocks import Moment
+from quercus.storage.clocks import Timestamps
 from quercus.storage.queries import history
-from quercus.storage.queries.history import Note
-from quercus.storage.queries.query_state import life_of, values_of
+from quercus.storage.queries.history import HistoryNote
+from quercus.storage.queries.query_state import lifecycle_of, values_of
 from quercus.storage.queries.records import QueryState, Step
 from quercus.storage.queries.transitions import expire
 from quercus.storage.schema import query
 
 
-def write_expired(connection: Connection, model_id: int, now: Moment) -> None:
+def write_expired(connection: Connection, model_id: int, now: Timestamps) -> None:
     """Write down which leases have expired; the caller holds the model."""
     over = (query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.ends <= now.clock)
     notes = []
     for row in connection.execute(select(query).where(*over)).all():
-        after = expire(life_of(row), now.clock)
+        after = expire(lifecycle_of(row), now.clock)
         mine = (query.c.model_id == model_id, query.c.number == row.number)
         connection.execute(update(query).where(*mine).values(values_of(after)))
         who = {"labeller": row.labeller, "token": row.token, "until": row.ends}
-        notes.append(Note(row.number, row.instance, Step.EXPIRED, after.state, **who))
+        notes.append(HistoryNote(row.number, row.instance, Step.EXPIRED, after.state, **who))
     history.write(connection, model_id, notes, now)
 
 
-def count_leased(connection: Connection, model_id: int, now: Moment, labeller: str | None = None) -> int:
+def count_leased(connection: Connection, model_id: int, now: Timestamps, labeller: str | None = None) -> int:
     """Leases that have not expired, of one labeller or of all."""
     live = [query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.ends > now.clock]
     if labeller is not None:

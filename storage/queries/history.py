@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, func, insert, or_, select
 
 from quercus.storage import checks
-from quercus.storage.clocks import Moment
+from quercus.storage.clocks import Timestamps
 from quercus.storage.queries.records import HistoryRow, LabellerCounts, QueryState, Step
 from quercus.storage.queries.transitions import Lease
 from quercus.storage.rows import count_opening, find
@@ -20,7 +20,7 @@ SAID = {Step.ANSWERED, Step.REFUSED}
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class HistoryNote:
     """A step to be written down."""
 
     number: int
@@ -34,7 +34,7 @@ class Note:
     why: str = ""
 
 
-def write(connection: Connection, model_id: int, notes: Iterable[Note], now: Moment) -> None:
+def write(connection: Connection, model_id: int, notes: Iterable[HistoryNote], now: Timestamps) -> None:
     """Add rows, in order; every query that becomes open does so here."""
     rows = [
         {
@@ -60,7 +60,7 @@ def write(connection: Connection, model_id: int, notes: Iterable[Note], now: Mom
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GrantedLease:
     """A lease that was given: to whom, when, and the event of the log that it brought (0: none)."""
 
     lease: Lease
@@ -69,7 +69,7 @@ class Given:
     sequence: int
 
 
-def given(connection: Connection, model_id: int, number: int, token: str) -> Given | None:
+def granted_lease(connection: Connection, model_id: int, number: int, token: str) -> GrantedLease | None:
     """The lease that a token stands for; None when no such token was given for this query."""
     mine = (query_history.c.model_id == model_id, query_history.c.number == number)
     found = select(query_history).where(*mine, query_history.c.token == token).order_by(query_history.c.id)
@@ -89,7 +89,9 @@ def given(connection: Connection, model_id: int, number: int, token: str) -> Giv
     )
     # one who answered by another lease has no second voice
     used = bool(steps & SAID) or connection.execute(other.limit(1)).first() is not None
-    return Given(Lease(token, ends, bool(steps & GIVEN_UP), used), rows[0].labeller, rows[0].clock, said or 0)
+    return GrantedLease(
+        Lease(token, ends, bool(steps & GIVEN_UP), used), rows[0].labeller, rows[0].clock, said or 0
+    )
 
 
 def passed_over(model_id: ColumnElement[int], labeller: ColumnElement[str]) -> ColumnElement[bool]:
@@ -142,8 +144,8 @@ def page(connection: Connection, name: str, number: int | None, after: int, limi
     return [_record(row) for row in connection.execute(wanted.order_by(query_history.c.id).limit(limit))]
 
 
-def labellers(connection: Connection, name: str, now: Moment) -> list[LabellerCounts]:
-    """What each labeller of a model did, in order of name."""
+def labeller_counts(connection: Connection, name: str, now: Timestamps) -> list[LabellerCounts]:
+    """Return the counts of each labeller of a model, in order of name."""
     row = find(connection, name)
     mine = (query_history.c.model_id == row.id, query_history.c.labeller.is_not(None))
     counts = select(query_history.c.labeller, query_history.c.step, func.count()).where(*mine)
@@ -170,7 +172,7 @@ def labellers(connection: Connection, name: str, now: Moment) -> list[LabellerCo
     ]
 
 
-def _held(connection: Connection, row: AnyRow, now: Moment) -> dict[str, int]:
+def _held(connection: Connection, row: AnyRow, now: Timestamps) -> dict[str, int]:
     live = (query.c.model_id == row.id, query.c.state == QueryState.LEASED, query.c.ends > now.clock)
     wanted = select(query.c.labeller, func.count()).where(*live).group_by(query.c.labeller)
     return {str(labeller): int(count) for labeller, count in connection.execute(wanted)}

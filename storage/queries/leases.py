@@ -13,18 +13,18 @@ from typing import Any
 from sqlalchemy import Connection, Double, Integer, Select, String, and_, bindparam, func, or_, select, update
 
 from quercus.storage import checks
-from quercus.storage.clocks import Clock, Moment
+from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import BeyondLog, FailedPrecondition
-from quercus.storage.log.event_log import history as evidence
+from quercus.storage.log.event_log import instance_history as evidence
 from quercus.storage.queries import budgets, claims, expiry, history, policies, reading
-from quercus.storage.queries.claims import Claim
-from quercus.storage.queries.history import Note
-from quercus.storage.queries.query_state import life_of, values_of
+from quercus.storage.queries.claims import LeaseClaim
+from quercus.storage.queries.history import HistoryNote
+from quercus.storage.queries.query_state import lifecycle_of, values_of
 from quercus.storage.queries.records import Idle, Leased, QueryRecord, QueryState, Step
-from quercus.storage.queries.transitions import NEVER, Evict, Extend, GiveBack, Take
+from quercus.storage.queries.transitions import NEVER, Evict, Extend, ReturnLease, Take
 from quercus.storage.records import Event
 from quercus.storage.rows import lock
-from quercus.storage.schema import AnyRow, model, query, token
+from quercus.storage.schema import LIVE, AnyRow, model, query, token
 
 TOKEN_BYTES = 16
 LONGEST_HOLD_S = 14_400.0  # that extensions can make of a lease, from when it was given
@@ -32,7 +32,7 @@ Accept = Callable[[QueryRecord, Sequence[Event]], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LeaseRequest:
     """Who wants how many queries, for how long, of a tree grown up to which event, and which (see `Store.lease`)."""
 
     labeller: str
@@ -52,7 +52,7 @@ class Eviction:
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class QueryReturn:
     """How a query comes back: RELEASED for all, SKIPPED for all others, POSTPONED for later; and why, in words."""
 
     how: Step
@@ -60,16 +60,18 @@ class Return:
     why: str = ""
 
 
-def hand_out(connection: Connection, name: str, wish: Wish, clock: Clock) -> Leased:
+def hand_out(connection: Connection, name: str, wish: LeaseRequest, clock: Clock) -> Leased:
     """Lease open queries in the order of the agenda."""
-    checks.text("labeller", wish.labeller)
+    checks.name_text("labeller", wish.labeller)
     checks.at_least("limit", wish.limit, 1)
     checks.duration("duration_s", wish.duration_s)
     row = lock(connection, name)
     now = clock()
     BeyondLog.check(wish.min_sequence, name, row.sequence_committed)
     expiry.write_expired(connection, row.id, now)
-    room = budgets.room(connection, row, policies.of(connection, row.id), wish.labeller, now)
+    room = budgets.remaining_budget(
+        connection, row, policies.policy_of(connection, row.id), wish.labeller, now
+    )
     if room.idle in (Idle.BUDGET_SPENT, Idle.SHARE_SPENT):
         return Leased([], room.idle, room.total)
     known = max(row.sequence_grown, row.sequence_asked)
@@ -85,7 +87,7 @@ def hand_out(connection: Connection, name: str, wish: Wish, clock: Clock) -> Lea
     return Leased(held, Idle.NOT_IDLE, room.total - len(held))
 
 
-def extend(connection: Connection, claim: Claim, duration_s: float, clock: Clock) -> float:
+def extend(connection: Connection, claim: LeaseClaim, duration_s: float, clock: Clock) -> float:
     """Let a lease that is alive last `duration_s` from now at least; returns its end, by the wall clock.
 
     However often it is extended, it ends `LONGEST_HOLD_S` after it was given, unless it was given for longer.
@@ -94,7 +96,7 @@ def extend(connection: Connection, claim: Claim, duration_s: float, clock: Clock
     held = claims.look_up(connection, claim, clock)
     now = held.now
     life = held.after(Extend(held.lease, min(now.clock + duration_s, held.given.since + LONGEST_HOLD_S)))
-    where = claims.named(query, held.model.id, claim.number)
+    where = claims.is_query(query, held.model.id, claim.number)
     connection.execute(update(query).where(*where).values(ends=life.ends))
     return now.on_wall(life.ends)
 
@@ -129,39 +131,41 @@ def has_revoked(connection: Connection, clock: Clock) -> bool:
     return connection.execute(_of_dead_tokens(clock()).limit(1)).first() is not None
 
 
-def _of_dead_tokens(now: Moment) -> Select[Any]:
+def _of_dead_tokens(now: Timestamps) -> Select[Any]:
     dead = or_(token.c.revoked_at.is_not(None), token.c.expires_at <= now.wall)
-    both = query.join(token, token.c.id == query.c.credential).join(model, model.c.id == query.c.model_id)
+    both = query.join(token, token.c.id == query.c.credential).join(
+        model, (model.c.id == query.c.model_id) & LIVE
+    )
     # Of what has an end there are as many as leases, and an index.
     held = and_(query.c.ends.is_not(None), query.c.state == QueryState.LEASED)
     return select(model.c.name, query.c.number, token.c.revoked_at).select_from(both).where(held, dead)
 
 
-def _evict(connection: Connection, row: AnyRow, held: AnyRow, end: Eviction, now: Moment) -> None:
-    life = claims.after(life_of(held), Evict(), now)
+def _evict(connection: Connection, row: AnyRow, held: AnyRow, end: Eviction, now: Timestamps) -> None:
+    life = claims.lifecycle_after(lifecycle_of(held), Evict(), now)
     if end.labeller not in {"", held.labeller}:
         raise FailedPrecondition(f"it is not leased to {end.labeller}, but to {held.labeller}")
-    where = claims.named(query, row.id, held.number)
+    where = claims.is_query(query, row.id, held.number)
     connection.execute(update(query).where(*where).values(values_of(life)))
     who = (held.labeller, held.token, held.ends)
-    note = Note(held.number, held.instance, Step.EVICTED, life.state, *who, why=end.why)
+    note = HistoryNote(held.number, held.instance, Step.EVICTED, life.state, *who, why=end.why)
     history.write(connection, row.id, [note], now)
 
 
-def give_back(connection: Connection, claim: Claim, back: Return, clock: Clock) -> None:
+def give_back(connection: Connection, claim: LeaseClaim, back: QueryReturn, clock: Clock) -> None:
     """Give a query back. What has ended already needs no giving back; it may still be skipped."""
     how = back.how
     held = claims.look_up(connection, claim, clock)
     now = held.now
     before = held.life
-    life = held.after(GiveBack(held.lease, now.clock + back.delay_s if how is Step.POSTPONED else NEVER))
+    life = held.after(ReturnLease(held.lease, now.clock + back.delay_s if how is Step.POSTPONED else NEVER))
     if life == before and (how is not Step.SKIPPED or held.lease.given_up):
         return
     if life != before:
-        where = claims.named(query, held.model.id, claim.number)
+        where = claims.is_query(query, held.model.id, claim.number)
         connection.execute(update(query).where(*where).values(values_of(life)))
     until = None if life.not_before == NEVER else life.not_before
-    note = Note(
+    note = HistoryNote(
         claim.number,
         held.query.instance,
         how,
@@ -174,16 +178,18 @@ def give_back(connection: Connection, claim: Claim, back: Return, clock: Clock) 
     history.write(connection, held.model.id, [note], now)
 
 
-def _take(connection: Connection, row: AnyRow, free: AnyRow, wish: Wish, now: Moment) -> QueryRecord:
+def _take(
+    connection: Connection, row: AnyRow, free: AnyRow, wish: LeaseRequest, now: Timestamps
+) -> QueryRecord:
     mine = secrets.token_urlsafe(TOKEN_BYTES)
-    life = claims.after(life_of(free), Take(mine, now.clock + wish.duration_s), now)
-    where = claims.named(query, row.id, free.number)
+    life = claims.lifecycle_after(lifecycle_of(free), Take(mine, now.clock + wish.duration_s), now)
+    where = claims.is_query(query, row.id, free.number)
     taken = values_of(life, wish.labeller) | {"credential": wish.credential or None}
     connection.execute(update(query).where(*where).values(taken))
-    note = Note(free.number, free.instance, Step.LEASED, life.state, wish.labeller, mine, life.ends)
+    note = HistoryNote(free.number, free.instance, Step.LEASED, life.state, wish.labeller, mine, life.ends)
     history.write(connection, row.id, [note], now)
     return replace(
-        reading.record(free, now),
+        reading.to_record(free, now),
         state=life.state,
         labeller=wish.labeller,
         token=mine,
@@ -192,7 +198,7 @@ def _take(connection: Connection, row: AnyRow, free: AnyRow, wish: Wish, now: Mo
     )
 
 
-def _why_none(connection: Connection, row: AnyRow, room: budgets.Room) -> Idle:
+def _why_none(connection: Connection, row: AnyRow, room: budgets.RemainingBudget) -> Idle:
     mine = (query.c.model_id == row.id, query.c.state == QueryState.OPEN)
     if connection.execute(select(func.count()).where(*mine)).scalar_one():
         return Idle.NOT_FOR_YOU
@@ -207,14 +213,14 @@ def _last_settled(connection: Connection, model_id: int, labeller: str) -> int:
     return connection.execute(select(func.max(query.c.sequence)).where(*mine)).scalar() or 0
 
 
-def _open(connection: Connection, row: AnyRow, wish: Wish, now: Moment) -> list[AnyRow]:
+def _open(connection: Connection, row: AnyRow, wish: LeaseRequest, now: Timestamps) -> list[AnyRow]:
     """Rows of the queries that this labeller may have; those that have some of their answers come first."""
     asked = {"model": row.id, "now": now.clock, "asking": wish.labeller}
     if wish.accept is None:
         return list(connection.execute(_in_order().limit(wish.limit), asked))
     rows = connection.execute(_in_order(), asked).all()
     said = evidence(connection, row.name, sorted({found.instance for found in rows}))
-    return [found for found in rows if wish.accept(reading.record(found, now), said[found.instance])]
+    return [found for found in rows if wish.accept(reading.to_record(found, now), said[found.instance])]
 
 
 @cache  # to make it takes longer than to run it
@@ -223,4 +229,8 @@ def _in_order() -> Select[Any]:
     ready = or_(query.c.not_before.is_(None), query.c.not_before <= now)
     passed_over = history.passed_over(asked, bindparam("asking", type_=String))
     mine = and_(query.c.model_id == asked, query.c.state == QueryState.OPEN, ready, ~passed_over)
-    return reading.records().where(mine).order_by((query.c.answers == 0), query.c.position, query.c.number)
+    return (
+        reading.select_records()
+        .where(mine)
+        .order_by((query.c.answers == 0), query.c.position, query.c.number)
+    )

@@ -20,10 +20,10 @@ MAX_COUNT = 2**31 - 1
 
 def get(connection: Connection, name: str) -> Policy:
     """The policy of a model."""
-    return of(connection, find(connection, name).id)
+    return policy_of(connection, find(connection, name).id)
 
 
-def of(connection: Connection, model_id: int) -> Policy:
+def policy_of(connection: Connection, model_id: int) -> Policy:
     """The policy of a model that was found already."""
     row = connection.execute(select(policy).where(policy.c.model_id == model_id)).one_or_none()
     return Policy() if row is None else _read(row)
@@ -86,7 +86,7 @@ def check(new: Policy) -> None:
     if len(new.tags) > MAX_TAGS:
         raise InvalidInput("tags", f"are {len(new.tags)}, at most {MAX_TAGS} are allowed")
     for i, tag in enumerate(new.tags):
-        checks.text(f"tags[{i}]", tag)
+        checks.name_text(f"tags[{i}]", tag)
         if not tag.isprintable():
             raise InvalidInput(f"tags[{i}]", f"{tag!r} has an unprintable character")
 

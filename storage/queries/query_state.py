@@ -3,13 +3,13 @@
 from typing import Any
 
 from quercus.storage.queries.records import QueryState
-from quercus.storage.queries.transitions import NEVER, Life
+from quercus.storage.queries.transitions import NEVER, QueryLifecycle
 from quercus.storage.schema import AnyRow
 
 
-def life_of(row: AnyRow) -> Life:
+def lifecycle_of(row: AnyRow) -> QueryLifecycle:
     """The life of a row of `query`."""
-    return Life(
+    return QueryLifecycle(
         QueryState(row.state),
         row.token or "",
         NEVER if row.ends is None else row.ends,
@@ -19,7 +19,7 @@ def life_of(row: AnyRow) -> Life:
     )
 
 
-def values_of(life: Life, labeller: str | None = None) -> dict[str, Any]:
+def values_of(life: QueryLifecycle, labeller: str | None = None) -> dict[str, Any]:
     """Columns of a row of `query`; `labeller` holds or settled it."""
     return {
         "state": int(life.state),

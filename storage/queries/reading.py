@@ -7,44 +7,46 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
 from quercus.storage import checks
-from quercus.storage.clocks import Moment
+from quercus.storage.clocks import Timestamps
 from quercus.storage.errors import NotFound
-from quercus.storage.queries.query_state import life_of
+from quercus.storage.queries.query_state import lifecycle_of
 from quercus.storage.queries.records import QueryRecord, QueryState
 from quercus.storage.queries.transitions import expire
 from quercus.storage.rows import find
 from quercus.storage.schema import AnyRow, log, query
 
 
-def get(connection: Connection, name: str, number: int, now: Moment) -> QueryRecord:
+def get(connection: Connection, name: str, number: int, now: Timestamps) -> QueryRecord:
     """One query."""
     row = find(connection, name)
     mine = (query.c.model_id == row.id, query.c.number == number)
-    found = connection.execute(records().where(*mine)).one_or_none()
+    found = connection.execute(select_records().where(*mine)).one_or_none()
     if found is None:
-        raise missing(row, number)
-    return record(found, now)
+        raise query_not_found(row, number)
+    return to_record(found, now)
 
 
-def missing(row: AnyRow, number: int) -> NotFound:
+def query_not_found(row: AnyRow, number: int) -> NotFound:
     """The error for a query that is not there; of a model's numbers, only withdrawn queries are ever removed."""
     gone = 1 <= number <= row.query_count
     return NotFound("query", f"{row.name}/{number}", "any more: it was withdrawn" if gone else "")
 
 
 def page(  # noqa: PLR0917 - a filter, a page, a time
-    connection: Connection, name: str, states: Collection[QueryState], after: int, limit: int, now: Moment
+    connection: Connection, name: str, states: Collection[QueryState], after: int, limit: int, now: Timestamps
 ) -> list[QueryRecord]:
     """Queries in order of number, behind `after`, in some of the states (none named: all)."""
     checks.at_least("limit", limit, 1)
     row = find(connection, name)
-    wanted = records().where(query.c.model_id == row.id, query.c.number > after)
+    wanted = select_records().where(query.c.model_id == row.id, query.c.number > after)
     if states:
         wanted = wanted.where(_in_states(states, now))
-    return [record(found, now) for found in connection.execute(wanted.order_by(query.c.number).limit(limit))]
+    return [
+        to_record(found, now) for found in connection.execute(wanted.order_by(query.c.number).limit(limit))
+    ]
 
 
-def next_change_s(connection: Connection, name: str | None, now: Moment) -> float | None:
+def next_change_s(connection: Connection, name: str | None, now: Timestamps) -> float | None:
     """Seconds until the first lease that is alive ends, or the first query that was postponed comes back."""
     ends = []
     for column in (query.c.ends, query.c.not_before):
@@ -56,15 +58,15 @@ def next_change_s(connection: Connection, name: str | None, now: Moment) -> floa
 
 
 @cache
-def records() -> Select[Any]:
+def select_records() -> Select[Any]:
     """All columns of queries, with the id of the instance."""
     same = (log.c.model_id == query.c.model_id) & (log.c.sequence == query.c.instance)
     return select(query, log.c.id.label("instance_id")).select_from(query.join(log, same))
 
 
-def record(row: AnyRow, now: Moment) -> QueryRecord:
-    """The record of a row of `records`, as it stands at `now`; the token stays inside."""
-    life = expire(life_of(row), now.clock)
+def to_record(row: AnyRow, now: Timestamps) -> QueryRecord:
+    """The record of a row of `select_records`, as it stands at `now`; the token stays inside."""
+    life = expire(lifecycle_of(row), now.clock)
     held = life.state is QueryState.LEASED
     return QueryRecord(
         number=row.number,
@@ -85,7 +87,7 @@ def record(row: AnyRow, now: Moment) -> QueryRecord:
     )
 
 
-def _in_states(states: Collection[QueryState], now: Moment) -> ColumnElement[bool]:
+def _in_states(states: Collection[QueryState], now: Timestamps) -> ColumnElement[bool]:
     plain = [int(state) for state in states if state is not QueryState.LEASED]
     chosen: ColumnElement[bool] = query.c.state.in_(plain)
     leased, over = query.c.state == QueryState.LEASED, query.c.ends <= now.clock

@@ -23,7 +23,7 @@ class Idle(IntEnum):
     BUDGET_SPENT = 3
     GROWING = 4
     NOT_FOR_YOU = 5
-    """What is open was skipped or answered by this labeller, is postponed, or does not pass the filter."""
+    """The open queries were skipped or answered by this labeller, are postponed, or do not pass the filter."""
     SHARE_SPENT = 6
     """This labeller has given all answers that the policy allows one labeller."""
     HOUR_SPENT = 7
@@ -33,7 +33,7 @@ class Idle(IntEnum):
 
 
 class Step(IntEnum):
-    """What happened to a query: a row of its history. The numbers are the wire's."""
+    """The step of a query, a row of its history. The numbers are the wire's."""
 
     OPENED = 1
     LEASED = 2
@@ -187,7 +187,7 @@ class HistoryRow:
 
 @dataclass(frozen=True, slots=True)
 class LabellerCounts:
-    """What a labeller did for a model.
+    """The counts of a labeller for a model.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """The life of a query: which step may follow which. Pure: no clock, no store.
 
-    step(life, event, now) -> the next life, or a Refusal in words
+    step(life, event, now) -> the next lifecycle, or a RejectedStep in words
 
 Everything that happens to a query goes through `step`; the SQL around it only reads and writes lives. The states:
 
@@ -22,7 +22,7 @@ NEVER = -float("inf")
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class QueryLifecycle:
     """Where a query stands.
 
     Attributes
@@ -76,7 +76,7 @@ class Extend:
 
 
 @dataclass(frozen=True, slots=True)
-class GiveBack:
+class ReturnLease:
     """The holder gives it up: released or skipped; postponed when `not_before` is given."""
 
     lease: Lease
@@ -84,7 +84,7 @@ class GiveBack:
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class Reply:
     """Who holds or held the lease answers or refuses; `into` is the state after: OPEN when more answers are wanted."""
 
     lease: Lease
@@ -92,7 +92,7 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class NoLongerWanted:
     """The newest agenda does not name it."""
 
 
@@ -104,7 +104,7 @@ class Correct:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeBack:
+class UndoReply:
     """One of its answers is taken back, or all that was said (`every`): answers and refusals alike."""
 
     every: bool
@@ -115,87 +115,91 @@ class Evict:
     """The lease is ended by another than its holder."""
 
 
-Event: TypeAlias = Take | Extend | GiveBack | Evict | Say | Drop | Correct | TakeBack
+Event: TypeAlias = Take | Extend | ReturnLease | Evict | Reply | NoLongerWanted | Correct | UndoReply
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RejectedStep:
     """Why the step may not be; ``{expired}`` stands for when the lease ended, in words."""
 
     reason: str
 
 
-def expire(life: Life, now: float) -> Life:
+def expire(life: QueryLifecycle, now: float) -> QueryLifecycle:
     """The life at `now`: a lease whose end has come is over, whether or not anybody wrote that down."""
-    return _back(life) if life.state is LEASED and life.ends <= now else life
+    return _after_return(life) if life.state is LEASED and life.ends <= now else life
 
 
-def step(life: Life, event: Event, now: float) -> Life | Refusal:  # noqa: PLR0911 - a table
+def step(life: QueryLifecycle, event: Event, now: float) -> QueryLifecycle | RejectedStep:  # noqa: PLR0911 - a table
     """The life after `event`, or why it may not be. `now` is of the lease clock, in seconds."""
     life = expire(life, now)
     match event:
         case Take(token, ends):
             if life.state is not OPEN or life.not_before > now:
-                return Refusal("it is not to be had now")
+                return RejectedStep("it is not to be had now")
             return replace(life, state=LEASED, token=token, ends=ends, not_before=NEVER)
-        case Drop():
+        case NoLongerWanted():
             if life.state is LEASED:
                 return replace(
                     life, wanted=False
                 )  # its holder may go on; when it comes back, it is withdrawn
             if life.state is not OPEN:
                 return life
-            return replace(life, wanted=False) if life.answers else Life(WITHDRAWN)
+            return replace(life, wanted=False) if life.answers else QueryLifecycle(WITHDRAWN)
         case Evict():
-            return _back(life) if life.state is LEASED else Refusal("nobody holds it")
+            return _after_return(life) if life.state is LEASED else RejectedStep("nobody holds it")
         case Correct(again):
             return _correct(life, again)
-        case TakeBack(every):
+        case UndoReply(every):
             return _take_back(life, every)
         case _:
             return _by_holder(life, event)
 
 
-def _correct(life: Life, again: bool) -> Life | Refusal:
+def _correct(life: QueryLifecycle, again: bool) -> QueryLifecycle | RejectedStep:
     if life.state is QueryState.REFUSED:
-        return Refusal(
+        return RejectedStep(
             "it was refused, there is no answer to correct: undo the refusal, and it is asked again"
         )
     if not life.answers:
-        return Refusal("it is not answered")
+        return RejectedStep("it is not answered")
     if again and life.state is not QueryState.ANSWERED:
-        return Refusal("that answer was taken back: answer the query again")
+        return RejectedStep("that answer was taken back: answer the query again")
     return replace(life, answers=life.answers + again)
 
 
-def _take_back(life: Life, every: bool) -> Life | Refusal:
+def _take_back(life: QueryLifecycle, every: bool) -> QueryLifecycle | RejectedStep:
     if life.state is not QueryState.REFUSED and not life.answers:
-        return Refusal("it is not answered")
+        return RejectedStep("it is not answered")
     left = 0 if every or life.state is QueryState.REFUSED else life.answers - 1
     if left or life.state is LEASED or (life.state is OPEN and life.wanted):
         return replace(life, answers=left)  # what the others said holds, or may still be asked
-    return Life(WITHDRAWN)
+    return QueryLifecycle(WITHDRAWN)
 
 
-def _by_holder(life: Life, event: Extend | GiveBack | Say) -> Life | Refusal:
+def _by_holder(life: QueryLifecycle, event: Extend | ReturnLease | Reply) -> QueryLifecycle | RejectedStep:
     lost = _why_lost(life, event.lease)
-    if lost is not None and not (isinstance(event, GiveBack) and life.state not in SETTLED):
-        return Refusal(lost)
+    if lost is not None and not (isinstance(event, ReturnLease) and life.state not in SETTLED):
+        return RejectedStep(lost)
     mine = life.state is LEASED and life.token == event.lease.token
     match event:
         case Extend(_, ends):
             if not mine:
-                return Refusal("{expired}; it cannot be extended, but an answer is still welcome")
+                return RejectedStep("{expired}; it cannot be extended, but an answer is still welcome")
             return replace(life, ends=max(life.ends, ends))
-        case GiveBack(_, not_before):
-            return _back(life, not_before) if mine else life  # what ended already needs no giving back
-        case Say(lease, into):
+        case ReturnLease(_, not_before):
+            return (
+                _after_return(life, not_before) if mine else life
+            )  # what ended already needs no giving back
+        case Reply(lease, into):
             if into is OPEN:
-                return Life(OPEN, wanted=life.wanted, answers=life.answers + 1)
-            return Life(into, lease.token, answers=life.answers + 1 if into is QueryState.ANSWERED else 0)
+                return QueryLifecycle(OPEN, wanted=life.wanted, answers=life.answers + 1)
+            return QueryLifecycle(
+                into, lease.token, answers=life.answers + 1 if into is QueryState.ANSWERED else 0
+            )
 
 
-def _why_lost(life: Life, lease: Lease) -> str | None:
+def _why_lost(life: QueryLifecycle, lease: Lease) -> str | None:
     if life.state in SETTLED:
         how = "answered" if life.state is QueryState.ANSWERED else "refused"
         return f"already {how}" + ("" if life.token == lease.token else " by another labeller")
@@ -210,7 +214,7 @@ def _why_lost(life: Life, lease: Lease) -> str | None:
     return None
 
 
-def _back(life: Life, not_before: float = NEVER) -> Life:
+def _after_return(life: QueryLifecycle, not_before: float = NEVER) -> QueryLifecycle:
     if life.wanted or life.answers:
-        return Life(OPEN, not_before=not_before, wanted=life.wanted, answers=life.answers)
-    return Life(WITHDRAWN)
+        return QueryLifecycle(OPEN, not_before=not_before, wanted=life.wanted, answers=life.answers)
+    return QueryLifecycle(WITHDRAWN)

@@ -1,1 +1,1 @@
-"""What only SQLite needs."""
+"""Support for SQLite."""

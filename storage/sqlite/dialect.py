@@ -21,7 +21,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyStore, StoreBusy, StoreError
-from quercus.storage.sqlite.disk_space import NO_SPACE, ROOM_BYTES, Room
+from quercus.storage.sqlite.disk_space import NO_SPACE, ROOM_BYTES, DiskSpace
 from quercus.storage.sqlite.server_lock import ServerLock
 
 WRITE = "quercus_write"  # execution option of a connection that will write
@@ -73,7 +73,7 @@ class SqliteDialect:
 
     def __init__(self, url: URL, busy_timeout_s: float, read_only: bool = False) -> None:
         self.path = _file_of(url)
-        self.room = Room(self.path)
+        self.room = DiskSpace(self.path)
         self.read_only = read_only
         self.busy_timeout_s = busy_timeout_s
         self._url = url
@@ -92,7 +92,7 @@ class SqliteDialect:
 
     @property
     def store_name(self) -> str:
-        """What messages call the store."""
+        """The name of the store in messages."""
         return str(self.path)
 
     def check_reachable(self) -> None:
@@ -188,7 +188,7 @@ class SqliteDialect:
             raw.close()
 
     def faults(self, engine: Engine, seconds: float) -> str:
-        """What a look at the file finds wrong, empty when nothing; it ends when the time is up, however far it came."""
+        """Return the faults of the file, empty when there are none; the check ends when the time is up."""
         deadline = time.monotonic() + seconds
         with self.driver(engine) as driver:
             driver.set_progress_handler(lambda: time.monotonic() > deadline, CHECK_STEPS)
@@ -293,7 +293,7 @@ class SqliteDialect:
                 self._token_connection = None
 
     def translate(self, error: Exception) -> StoreError:
-        """What the user should read instead of a driver's or SQLAlchemy's exception."""
+        """Return the error for the user in place of a driver's or SQLAlchemy's exception."""
         if isinstance(error, PoolTimeout):
             return StoreBusy(
                 f"{self.path}: too many calls at once, none ended within {self.busy_timeout_s:g} s"
@@ -306,7 +306,7 @@ class SqliteDialect:
         return kind(f"{self.path} {says.format(self.path)} ({cause})")
 
     def _trouble_of_disk(self, code: int) -> tuple[type[StoreError], str]:
-        """What stands behind an error that may mean anything, such as a file that could not be written."""
+        """Return the cause behind an unspecific error, such as a file that could not be written."""
         with suppress(OSError):
             if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
                 return ReadOnlyStore, "may not be written: its file system is mounted read-only"
@@ -375,7 +375,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _contents(path: Path) -> tuple[int, int] | None:
-    """What changes when a file is written: its time and size."""
+    """Return time and size of a file: they change when it is written."""
     try:
         found = path.stat()
     except OSError:
@@ -407,7 +407,8 @@ _MEANINGS: dict[int, tuple[type[StoreError], str]] = {
 def _set_up_connection(connection: object, _record: object) -> None:
     driver = cast(sqlite3.Connection, connection)
     driver.isolation_level = None
-    for pragma in ("foreign_keys = ON", "synchronous = FULL"):
+    # Some builds of SQLite overwrite whatever is deleted: to remove a tree then takes as much of the log as to add one.
+    for pragma in ("foreign_keys = ON", "synchronous = FULL", "secure_delete = FAST"):
         driver.execute(f"PRAGMA {pragma}")
 
 

@@ -1,8 +1,8 @@
-"""What is left on the disk of a store, and the file that keeps some of it to delete with.
+"""The free space of a store's disk, and the reserve file that keeps some of it for deletions.
 
-SQLite writes every page that it frees into the write-ahead log first. So on a full disk nothing can be deleted, and the
-store could never help itself. The server therefore keeps a file of some MiB beside the store, and removes it when a
-model cannot be deleted otherwise.
+SQLite writes every page that it changes into the write-ahead log first. So on a full disk nothing can be deleted, and
+the store could never help itself. The server therefore keeps a file of some MiB beside the store, and removes it when a
+model cannot be deleted otherwise; its rows go in parts that are much smaller (see `removal`).
 """
 
 import os
@@ -17,7 +17,7 @@ ROOM_BYTES: Final = 2**20
 """With less than this on the disk, what was refused for want of space is not tried again."""
 
 RESERVE_BYTES: Final = 2**24
-"""What is kept to delete with: about the largest model that can be deleted from a full disk at once."""
+"""What is kept to delete with."""
 
 RESERVE: Final = "-reserve"
 """Behind the store's name."""
@@ -27,7 +27,7 @@ NO_SPACE: Final = (
 )
 
 
-class Room:
+class DiskSpace:
     """The disk of one store.
 
     Parameters
@@ -40,7 +40,7 @@ class Room:
         self.reserve = store.with_name(store.name + RESERVE)
 
     def left_bytes(self) -> int:
-        """What is left on the disk, but for the reserve."""
+        """Free bytes on the disk, without the reserve."""
         disk = os.statvfs(self.store.parent)
         return disk.f_bavail * disk.f_frsize
 

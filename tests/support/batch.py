@@ -11,13 +11,13 @@ import numpy as np
 from quercus.belief.evidence import update
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
-from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.registry import agenda
-from quercus.trees.growth.abc45 import open_desk
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.growth.stream import Answered, Corrected, Event, Observed, Refused, Respecified
 from quercus.trees.tree.encoding import Edges, Encoder, cut_counts, declared_count, edges_in_force
 from quercus.trees.tree.node import Node, Path
+from support.plain_growth import open_desk
 
 Contour = tuple[float, ...]
 
@@ -32,7 +32,7 @@ class Evidence:
     said: list[list[tuple[Contour, float]]] = field(default_factory=list)  # answers in effect, by instance
     closed: set[int] = field(default_factory=set)  # answered or refused: not to be asked again
     answers: int = 0
-    asked: Asked | None = None
+    asked: QueryPosition | None = None
 
     @property
     def size(self) -> int:
@@ -100,9 +100,9 @@ class Evidence:
 class Batch:
     """Tree and agenda of all the evidence at once, by the skeleton every learner stands on."""
 
-    desk: Desk
+    desk: QueryContext
     edges: Edges
-    asked: Asked | None
+    asked: QueryPosition | None
     budget_left: int
     strategy: str
     known: list[Contour]

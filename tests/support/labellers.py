@@ -114,7 +114,7 @@ class Person:
     async def admit(self) -> None:
         """Get a token."""
         self.token, record = await asyncio.to_thread(
-            access.issue, self.trial.store.access, self.name, [self.role]
+            access.issue_token, self.trial.store.access, self.name, [self.role]
         )
         self.token_id = record.id
 

@@ -34,7 +34,7 @@ import numpy as np
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2
 from quercus.server.gate import access
-from quercus.server.wire.instances import known_contour
+from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.models import complete
 from quercus.storage import AgendaEntry, Event, Policy, QueryState, Step, Store
 from quercus.storage.admin.backup import back_up, restore

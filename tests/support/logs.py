@@ -10,7 +10,7 @@ import numpy as np
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import Specification
-from quercus.trees.ask.query import Asked, Query
+from quercus.trees.ask.query import Query, QueryPosition
 from quercus.trees.growth.stream import Answered, Corrected, Event, Observed, Refused, Respecified
 from quercus.trees.tree.encoding import cut_counts
 from quercus.trees.tree.splits import Splits
@@ -141,14 +141,14 @@ def correction(rng: np.random.Generator, instance: int, classes: int, klass: int
     return Corrected(instance, *answer(rng, classes, klass))
 
 
-def elsewhere(rng: np.random.Generator, arities: list[int]) -> Asked:
+def elsewhere(rng: np.random.Generator, arities: list[int]) -> QueryPosition:
     """A place in a round that may or may not be in the tree: answers may come in whatever order."""
     order = rng.permutation(len(arities)).tolist()
     depth = int(rng.integers(0, min(3, len(order))))
     path = tuple((k, int(rng.integers(0, arities[k]))) for k in order[:depth])
     rivals = tuple(sorted(order[depth:][: int(rng.integers(1, 4))]))
     attribute = int(rng.choice(rivals))
-    return Asked(path, attribute, int(rng.integers(0, arities[attribute])), rivals)
+    return QueryPosition(path, attribute, int(rng.integers(0, arities[attribute])), rivals)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,11 @@ import numpy as np
 
 from quercus.trees.ask.query import Query
 from quercus.trees.growth.stream import GrowthState
-from quercus.trees.rules.dominance import TIE, first_largest, largest_mid_value, non_dominated
+from quercus.trees.rules.dominance import TIE, first_largest, largest_mid_value
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Path, Stop
 from support.batch import Batch, Evidence
+from support.plain_rules import non_dominated
 
 CLOSE = 1e-6  # what numbers may differ by
 NEAR = 1e-7  # two numbers nearer to each other than this may be a tie here and none there

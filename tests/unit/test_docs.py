@@ -108,6 +108,7 @@ def test_make_help_lists_every_target() -> None:
         listed
         == {
             "help",
+            "client",
             "demo",
             "test",
             "test-all",

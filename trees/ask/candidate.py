@@ -31,7 +31,7 @@ DENSE = 4  # entries of a table a row, up to which tables of all contours are ch
 TRIVIAL, BOUNDED, REFINED, SOLVED = 0, 1, 2, 3  # what is known of a score
 
 
-class Scores:
+class CandidateScores:
     """The scores of one child's contours, found out as far as it is asked about them.
 
     Parameters
@@ -154,22 +154,22 @@ class Scores:
             self._bound(slice(None))
 
 
-class Memory:
+class ScoreCache:
     """Scores of the children of one solver that were asked about last.
 
     What a child's scores are does not depend on what is remembered; only the work does.
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, Scores] = OrderedDict()
+        self._known: OrderedDict[bytes, CandidateScores] = OrderedDict()
         self._entries = 0
 
-    def scores(self, sample: Sample, solver: IntervalSolver, ids: Ids, counts: Ints) -> Scores:
+    def scores(self, sample: Sample, solver: IntervalSolver, ids: Ids, counts: Ints) -> CandidateScores:
         """Return the scores of a child: (n,) numbers of contours, rising, and how many rows have each."""
         key = ids.tobytes() + counts.tobytes()
         known = self._known.get(key)
         if known is None:
-            known = Scores(solver, sample.table, ids, counts)
+            known = CandidateScores(solver, sample.table, ids, counts)
             self._known[key] = known
             self._entries += OVERHEAD + len(ids)
             while self._entries > ENTRIES and len(self._known) > 1:
@@ -178,7 +178,7 @@ class Memory:
         return known
 
 
-class Child:
+class ChildCandidates:
     """One child of an undecided node: its candidates, which become fewer while it is asked about.
 
     Parameters
@@ -200,7 +200,7 @@ class Child:
     ) -> None:
         ids, counts = _occurring(sample.ids[rows], sample.table.size)
         if solver.scores is None:
-            solver.scores = Memory()
+            solver.scores = ScoreCache()
         self._scores = solver.scores.scores(sample, solver, ids, counts)
         place = _places(sample.ids[candidates], ids, sample.table.size)
         order = np.argsort(place, kind="stable")
@@ -259,7 +259,7 @@ def best_candidate(sample: Sample, solver: IntervalSolver, rows: Rows, candidate
     InvalidInput
         Where no row may be asked about.
     """
-    best = Child(sample, solver, rows, candidates, 1).best(np.ones(len(sample.ids), dtype=bool))
+    best = ChildCandidates(sample, solver, rows, candidates, 1).best(np.ones(len(sample.ids), dtype=bool))
     if best is None:
         raise InvalidInput("candidates", "are none; at least 1 row must be open to be asked about")
     return best

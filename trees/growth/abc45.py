@@ -1,10 +1,10 @@
-"""ABC4.5: active belief decision trees (theory §3; Ma, Destercke, Wang 2016).
+"""ABC4.5 with an oracle at hand: active belief decision trees (theory §3; Ma, Destercke, Wang 2016).
 
-The four pieces of the method, and `induce`, which grows a tree with an oracle at hand. The service
-(`quercus.trees.growth.stream`) uses the same pieces and the same choice of queries.
+`induce` is a loop around the tree that the service grows (`quercus.trees.growth.incremental`): it takes the first query
+of the agenda, asks the oracle, and lets the tree take up the answer.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,167 +16,16 @@ from quercus.belief.evidence import update
 from quercus.belief.frame import check_size
 from quercus.specification.parameters import ALPHA, BUDGET, MAX_DEPTH, MIN_INSTANCES, PREDICTION_LEVEL
 from quercus.specification.strategies import PUBLISHED
-from quercus.trees.ask.query import Desk, Query
+from quercus.trees.ask.query import Query
 from quercus.trees.ask.strategies.registry import agenda
-from quercus.trees.growth.batch import Branch, Growth, Method, Place, Summary, Verdict
-from quercus.trees.growth.incremental.growing import Rules
+from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
-from quercus.trees.growth.sample import ContourTable, Ints, Sample
-from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.dominance import TIE, first_largest, largest_mid_value, non_dominated
-from quercus.trees.rules.gain import best_splits, gain_ratio_interval
-from quercus.trees.tree.node import Node, Stop
-from quercus.trees.tree.splits import BELOW
+from quercus.trees.growth.sample import ContourTable, Sample
+from quercus.trees.tree.node import Node
 
 MAX_CODE = 2**15 - 1
 
 Oracle = Callable[[int], ArrayLike | None]
-
-
-@dataclass(frozen=True, slots=True)
-class GainRatio:
-    """Criterion: gain-ratio intervals, dominance, largest mid-value (theory §3.1, §3.2).
-
-    What it calls attributes are the splits of the sample, see `quercus.trees.tree.splits`; of each attribute with
-    cuts only the one that stands for it is a candidate.
-    """
-
-    sample: Sample
-    solver: IntervalSolver
-
-    def judge(self, place: Place) -> Verdict | None:
-        """Return the choice, or None when every attribute has one populated value."""
-        intervals = self._intervals(place)
-        if not intervals:
-            return None
-        rivals = non_dominated(intervals)
-        return Verdict(
-            attribute=largest_mid_value(intervals, rivals),
-            intervals=intervals,
-            rivals=rivals,
-            undecided=len(rivals) > 1 and self.sample.candidates(place.rows).size > 0,
-        )
-
-    def _intervals(self, place: Place) -> dict[int, tuple[float, float]]:
-        telling = self.sample.telling(place.rows, place.attributes)
-        tables = self.sample.contingency(place.rows, tuple(telling))
-        splits = {k: tables[k][tables[k].any(axis=1)] for k in self._representing(tables)}
-        if not splits:
-            return {}
-        counts = np.concatenate([self.sample.counts(place.rows)[np.newaxis], *splits.values()])
-        lower, upper = self.solver.intervals(counts)
-        parent = (float(lower[0]), float(upper[0]))
-        intervals, start = {}, 1
-        for k, table in splits.items():
-            children = slice(start, start + len(table))
-            intervals[k] = gain_ratio_interval(parent, lower[children], upper[children], table.sum(axis=1))
-            start += len(table)
-        return intervals
-
-    def _representing(self, tables: Mapping[int, Ints]) -> list[int]:
-        """Return the candidate of each attribute: of cuts that of largest gain at level 1 (theory §9)."""
-        candidates = sorted(tables)
-        firsts = np.unique(self.sample.splits.attribute[candidates], return_index=True)[1]
-        if firsts.size == len(candidates):
-            return candidates
-        solver = self.sample.table.solver(1.0)
-        gains, below = np.zeros(len(candidates)), np.zeros(len(candidates))
-        for at, k in enumerate(candidates):
-            sizes = tables[k].sum(axis=1)
-            lower, upper = solver.intervals(tables[k])
-            gains[at], below[at] = -(sizes / sizes.sum()) @ ((lower + upper) / 2), sizes[BELOW]
-        return [candidates[at] for at in best_splits(gains, firsts, below)]
-
-
-@dataclass(frozen=True, slots=True)
-class ByValue:
-    """Branching: a branch for every populated value; the attribute, or the cut, is spent."""
-
-    sample: Sample
-
-    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
-        """Return the populated branches, in order of code."""
-        attribute = verdict.attribute
-        column = self.sample.branch(place.rows, attribute)
-        left = tuple(k for k in place.attributes if k != attribute)
-        return [Branch(attribute, int(code), place.rows[column == code], left) for code in np.unique(column)]
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Stopping: too few rows, too deep, one class for certain, or nothing to gain (theory §3.4)."""
-
-    sample: Sample
-    solver: IntervalSolver
-    min_instances: int
-    max_depth: int | None
-
-    def before(self, place: Place) -> Stop | None:
-        """Return why the node must not be split, whatever the gains."""
-        if self.sample.weight(place.rows) < self.min_instances - TIE:
-            return Stop.FEW_INSTANCES
-        estimate = self.solver.estimate(self.sample.counts(place.rows))
-        if estimate.unique and float(estimate.theta.max()) >= 1 - TIE:
-            return Stop.PURE
-        if self.max_depth is not None and place.depth >= self.max_depth:
-            return Stop.MAX_DEPTH
-        return None
-
-    def after(self, _place: Place, verdict: Verdict) -> Stop | None:
-        """Return `Stop.NO_GAIN` when no attribute can gain anything."""
-        return Stop.NO_GAIN if max(upper for _, upper in verdict.intervals.values()) <= TIE else None
-
-
-@dataclass(frozen=True, slots=True)
-class Likeliest:
-    """Leaf rule: the class of largest likelihood estimate, with bounds over the likelihood cut at a level of their own.
-
-    Where all labels are vacuous every estimate is a likeliest one, and that of the parent is taken, as where there is
-    no row at all (theory §3.4).
-    """
-
-    sample: Sample
-    solver: IntervalSolver
-    prediction_level: float = PREDICTION_LEVEL.default
-
-    def summary(self, place: Place) -> Summary:
-        """Return the prediction; with no row at all, that every class is possible."""
-        size = self.sample.table.contours.shape[1]
-        if not place.rows.size:
-            return Summary(0, (1 / size,) * size, (0.0,) * size, (1.0,) * size, silent=True)
-        counts = self.sample.counts(place.rows)
-        theta = tuple(self.solver.estimate(counts).theta.tolist())
-        belief, plausibility = self.solver.class_bounds(counts, self.prediction_level)
-        bounds = tuple(belief.tolist()), tuple(plausibility.tolist())
-        silent = not (counts[~self.sample.table.vacuous] > 0).any()
-        total = self.sample.weight(place.rows)
-        weight = None if total == place.rows.size else total
-        return Summary(first_largest(theta), theta, *bounds, weight=weight, silent=silent)
-
-
-def open_desk(
-    sample: Sample,
-    alpha: float,
-    min_instances: int,
-    max_depth: int | None,
-    ordered: tuple[int, ...] | None = None,
-    *,
-    prediction_level: float = PREDICTION_LEVEL.default,
-) -> Desk:
-    """Return the tree of `sample`, not yet grown, with all that choosing its queries needs.
-
-    `ordered` is as of `Desk`; without it all codes are names.
-    """
-    solver = sample.table.solver(alpha)
-    method = Method(
-        criterion=GainRatio(sample, solver),
-        branching=ByValue(sample),
-        stopping=Thresholds(sample, solver, min_instances, max_depth),
-        leaf=Likeliest(sample, solver, prediction_level),
-    )
-    root = Place((), np.arange(len(sample.ids)), tuple(range(sample.splits.count)))
-    growth = Growth(root, method)
-    return Desk(sample, solver, growth, ordered or (0,) * len(sample.arities))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +101,7 @@ def induce(
     max_depth = MAX_DEPTH.check(max_depth)
     sample = _sample(codes, arities, contours)
     level = PREDICTION_LEVEL.check(prediction_level)
-    rules = Rules(alpha, min_instances, max_depth, prediction_level=level)
+    rules = TreeRules(alpha, min_instances, max_depth, prediction_level=level)
     live = LiveTree(sample.arities, sample.table.contours.shape[1], rules)
     live.append(sample.codes, sample.table.contours[sample.ids])
     queries: list[Query] = []

@@ -1,8 +1,12 @@
-"""The skeleton that every learner stands on: grow a node, split it, grow its children.
+"""Batch growth: decide a node from its rows, split it, grow its children. The learners of the literature stand on it.
 
-What differs between learners is in four pieces (`Method`): how a split is chosen, which rows go down
+What differs between learners is in four pieces (`GrowthRules`): how a split is chosen, which rows go down
 which branch, when a node is a leaf, and what a node predicts. The skeleton knows rows only by their
 numbers, so labels, codes or raw numbers are the pieces' own affair.
+
+Incremental growth (`quercus.trees.growth.incremental`) keeps one tree of ABC4.5 up to date, and does not use this
+skeleton. The two stay two on purpose, because each is the test of the other. The rules of a split they share
+(`quercus.trees.rules`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +23,7 @@ Rows = NDArray[np.int64]  # numbers of rows, ascending
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class OpenNode:
     """A node before it is decided.
 
     Parameters
@@ -47,8 +51,8 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a criterion found.
+class SplitChoice:
+    """The result of a criterion.
 
     A learner that must tell its branching more returns a subclass.
 
@@ -74,8 +78,8 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """What a node predicts; see `quercus.trees.tree.node.Node`."""
+class NodePrediction:
+    """The prediction of a node; see `quercus.trees.tree.node.Node`."""
 
     klass: int
     theta: tuple[float, ...]
@@ -89,7 +93,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """A child to be: the test it passed, its rows, what is left to test below, and weights as of `Place`."""
+    """A child to be: the test it passed, its rows, what is left to test below, and weights as of `OpenNode`."""
 
     attribute: int
     code: int
@@ -101,36 +105,36 @@ class Branch:
 class Criterion(Protocol):
     """How a split is chosen."""
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no attribute can split the node."""
 
 
 class Branching(Protocol):
     """Which rows go down which branch."""
 
-    def branches(self, place: Place, verdict: Verdict) -> Sequence[Branch]:
+    def branches(self, place: OpenNode, verdict: SplitChoice) -> Sequence[Branch]:
         """Return the populated branches, in order of code."""
 
 
-class Stopping(Protocol):
+class StoppingRule(Protocol):
     """When a node is a leaf."""
 
-    def before(self, place: Place) -> Stop | None:
+    def before(self, place: OpenNode) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
 
-    def after(self, place: Place, verdict: Verdict) -> Stop | None:
+    def after(self, place: OpenNode, verdict: SplitChoice) -> Stop | None:
         """Return why the gains do not justify a split."""
 
 
-class Leaf(Protocol):
-    """What a node predicts."""
+class LeafRule(Protocol):
+    """The rule by which a node predicts."""
 
-    def summary(self, place: Place) -> Summary:
+    def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction of the node, were it a leaf."""
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class GrowthRules:
     """A learner: its four pieces.
 
     Parameters
@@ -144,9 +148,9 @@ class Method:
 
     criterion: Criterion
     branching: Branching
-    stopping: Stopping
-    leaf: Leaf
-    inner: Leaf | None = None
+    stopping: StoppingRule
+    leaf: LeafRule
+    inner: LeafRule | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,20 +169,20 @@ class Decision:
         The children to be, empty for a leaf.
     """
 
-    place: Place
-    verdict: Verdict | None
+    place: OpenNode
+    verdict: SplitChoice | None
     stop: Stop | None
     branches: tuple[Branch, ...] = ()
 
-    def children(self) -> Iterator[Place]:
+    def children(self) -> Iterator[OpenNode]:
         """Yield the places below, in order of code."""
         for branch in self.branches:
             path = (*self.place.path, (branch.attribute, branch.code))
-            yield Place(path, branch.rows, branch.left, branch.weights)
+            yield OpenNode(path, branch.rows, branch.left, branch.weights)
 
 
 @dataclass(slots=True, eq=False)
-class Growth:
+class BatchGrowth:
     """A tree that is decided as far as it is looked at, each node once.
 
     Parameters
@@ -189,18 +193,18 @@ class Growth:
         The learner.
     """
 
-    root: Place
-    method: Method
+    root: OpenNode
+    method: GrowthRules
     _decided: dict[Path, Decision] = field(default_factory=dict)
 
-    def decide(self, place: Place) -> Decision:
+    def decide(self, place: OpenNode) -> Decision:
         """Return whether and how the node at `place` is split."""
         decision = self._decided.get(place.path)
         if decision is None:
             decision = self._decided[place.path] = self._decide(place)
         return decision
 
-    def _decide(self, place: Place) -> Decision:
+    def _decide(self, place: OpenNode) -> Decision:
         stop = self.method.stopping.before(place)
         if stop is not None:
             return Decision(place, None, stop)
@@ -227,7 +231,7 @@ class Growth:
             pending.extend(reversed(below))
             index += 1
 
-    def find(self, path: Path) -> Place | None:
+    def find(self, path: Path) -> OpenNode | None:
         """Return the place at `path`, or None when the tree has no such node."""
         place = self.root
         for step in path:
@@ -238,7 +242,7 @@ class Growth:
             place = found
         return place
 
-    def contested(self) -> Iterator[tuple[Place, tuple[int, ...]]]:
+    def contested(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
         """Yield the split nodes that are undecided, in pre-order, with their rivals; lazy as `preorder`."""
         for decision, _, _ in self.preorder():
             verdict = decision.verdict
@@ -256,7 +260,7 @@ class Growth:
             of[place.rows] = number
         return of, lambda number: ends[number].path
 
-    def gains(self, place: Place) -> Mapping[int, tuple[float, float]]:
+    def gains(self, place: OpenNode) -> Mapping[int, tuple[float, float]]:
         """Return the interval of every candidate at a place, also where the tree did not need them."""
         verdict = self.decide(place).verdict or self.method.criterion.judge(place)
         return {} if verdict is None else verdict.intervals
@@ -264,7 +268,7 @@ class Growth:
     def tree(self) -> Node:
         """Return the whole tree."""
         rows = list(self.preorder())
-        summaries: list[Summary] = []
+        summaries: list[NodePrediction] = []
         for decision, parent, _ in rows:
             summaries.append(self._summary(decision, summaries[parent] if parent >= 0 else None))
         below: list[list[tuple[int, Node]]] = [[] for _ in rows]
@@ -273,7 +277,7 @@ class Growth:
             below[parent].append((code, _node(decision, summaries[index], below[index])))
         return _node(rows[0][0], summaries[0], below[0])
 
-    def _summary(self, decision: Decision, above: Summary | None) -> Summary:
+    def _summary(self, decision: Decision, above: NodePrediction | None) -> NodePrediction:
         split = decision.stop is None
         rule = self.method.inner if split and self.method.inner is not None else self.method.leaf
         summary = rule.summary(decision.place)
@@ -282,12 +286,12 @@ class Growth:
         return summary
 
 
-def grow_tree(root: Place, method: Method) -> Node:
+def grow_tree(root: OpenNode, method: GrowthRules) -> Node:
     """Return the tree that `method` grows from the rows and attributes of `root`."""
-    return Growth(root, method).tree()
+    return BatchGrowth(root, method).tree()
 
 
-def _node(decision: Decision, summary: Summary, below: list[tuple[int, Node]]) -> Node:
+def _node(decision: Decision, summary: NodePrediction, below: list[tuple[int, Node]]) -> Node:
     verdict, split = decision.verdict, decision.stop is None
     return Node(
         attribute=verdict.attribute if verdict is not None and split else None,

@@ -161,7 +161,7 @@ class Sample:
 
     @property
     def splits(self) -> Splits:
-        """What a node can be split by."""
+        """The splits of a node."""
         return _splits(self.arities, self.cuts)
 
     def counts(self, rows: Ints) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.contour import check_contour, check_contours
 from quercus.belief.errors import InvalidInput
-from quercus.belief.evidence import update
+from quercus.belief.evidence import Said, combined, known_after
 from quercus.belief.rules import check_reliability
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
@@ -229,15 +229,14 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
         for event in run:
             match event:
                 case Answered():
-                    known = grown.contour(event.instance)
-                    _learn(grown, event.instance, update(known, event.contour, event.reliability).contour)
+                    _hear(grown, event.instance, Said(event.contour, event.reliability))
                     grown.answers += 1
                     grown.asked = event.asked
                 case Refused():
                     grown._live.learn(event.instance, None)
                     grown.asked = event.asked
                 case Corrected():
-                    _correct(grown, event)
+                    _hear(grown, event.instance, Said(event.contour, event.reliability, replaces=True))
                 case Respecified():
                     grown.specification = event.specification
                     grown._live.follow(_rules(event.specification))
@@ -294,18 +293,14 @@ def _observe(state: GrowthState, events: list[Observed]) -> None:
     live.append(state.encoder.codes(values), np.concatenate([event.contours for event in events]))
 
 
-def _learn(state: GrowthState, instance: int, contour: Floats) -> None:
-    state._pushed.setdefault(instance, state._live.contour_id(instance))
-    state._live.learn(instance, contour)
-
-
-def _correct(state: GrowthState, event: Corrected) -> None:
+def _hear(state: GrowthState, instance: int, said: Said[Floats]) -> None:
+    """Take what is said of an instance; where nothing is said in the place of answers, it may be asked about again."""
     live = state._live
-    pushed = live.table.contours[state._pushed.get(event.instance, live.contour_id(event.instance))]
-    if event.contour is None:
-        live.learn(event.instance, pushed, askable=True)
-    else:
-        _learn(state, event.instance, update(pushed, event.contour, event.reliability).contour)
+    known = live.contour_id(instance)
+    pushed = state._pushed.setdefault(instance, known)
+    contours = live.table.contours
+    contour = known_after(contours[pushed], contours[known], said, combined)
+    live.learn(instance, contour, askable=said.label is None)
 
 
 def _rules(specification: Specification) -> TreeRules:

@@ -9,8 +9,8 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
 from quercus.specification.parameters import MIN_INSTANCES
-from quercus.trees.growth.batch import Method, Place, Summary, grow_tree
-from quercus.trees.learners.predictions import singles
+from quercus.trees.growth.batch import GrowthRules, NodePrediction, OpenNode, grow_tree
+from quercus.trees.learners.predictions import singleton_beliefs
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root
 from quercus.trees.learners.stopping_rules import Limits, UntilPure, Wrap, node_weight, wrapped
 from quercus.trees.learners.table import Table
@@ -63,30 +63,30 @@ def averaging(
     """
     shares = table.pignistic  # BetP is linear: the mean's BetP is the mean of the rows' BetP
     limits = Limits(min_instances, max_depth, stop_without_gain)
-    method = Method(
+    method = GrowthRules(
         criterion=wrapped(LargestGain(table, shares, class_entropy, max_cuts), wrap),
         branching=ByCode(table),
         stopping=UntilPure(table, shares, limits),
-        leaf=Combined(table),
-        inner=Averaged(table),
+        leaf=CombinedMass(table),
+        inner=MeanMass(table),
     )
     return grow_tree(root(table), method)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Averaged:
+class MeanMass:
     """Rule of inner nodes: the mean mass function."""
 
     table: Table
 
-    def summary(self, place: Place) -> Summary:
+    def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction."""
         weights = _weights(self.table, place)
         return mass_summary(mean_mass(weights), place, sum(weights.values()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Combined:
+class CombinedMass:
     """Leaf rule: Dempster's rule over the rows; where they are in total conflict, their mean.
 
     A row is combined as often as its weight says, rounded, and at least once.
@@ -94,18 +94,20 @@ class Combined:
 
     table: Table
 
-    def summary(self, place: Place) -> Summary:
+    def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction."""
         weights = _weights(self.table, place)
         size = sum(weights.values())
         try:
-            mass = reduce(dempster, (power(m, max(1, round(w))) for m, w in weights.items()))
+            mass = reduce(dempster, (combine_times(m, max(1, round(w))) for m, w in weights.items()))
         except TotalConflict:
             return mass_summary(mean_mass(weights), place, size, conflict=True)
         return mass_summary(mass, place, size)
 
 
-def mass_summary(mass: MassFunction, place: Place, size: float, *, conflict: bool = False) -> Summary:
+def mass_summary(
+    mass: MassFunction, place: OpenNode, size: float, *, conflict: bool = False
+) -> NodePrediction:
     """Return what a node with this mass and this weight predicts: its BetP, and its belief and plausibility.
 
     Parameters
@@ -120,10 +122,10 @@ def mass_summary(mass: MassFunction, place: Place, size: float, *, conflict: boo
         See `Node.conflict`.
     """
     theta = tuple(pignistic(mass).tolist())
-    belief = singles(mass)
+    belief = singleton_beliefs(mass)
     plausibility = tuple(mass.contour().tolist())
     weight = node_weight(place, size)
-    return Summary(first_largest(theta), theta, belief, plausibility, mass, conflict, weight)
+    return NodePrediction(first_largest(theta), theta, belief, plausibility, mass, conflict, weight)
 
 
 def mean_mass(weights: Mapping[MassFunction, float]) -> MassFunction:
@@ -143,7 +145,7 @@ def mean_mass(weights: Mapping[MassFunction, float]) -> MassFunction:
     return MassFunction.of(next(iter(weights)).size, {focal: value / total for focal, value in sums.items()})
 
 
-def power(mass: MassFunction, times: int) -> MassFunction:
+def combine_times(mass: MassFunction, times: int) -> MassFunction:
     """Return `mass` combined with itself by Dempster's rule, `times` in all; by squares, as the rule associates.
 
     Raises
@@ -161,11 +163,11 @@ def power(mass: MassFunction, times: int) -> MassFunction:
         square = dempster(square, square)
 
 
-def _weights(table: Table, place: Place) -> dict[MassFunction, float]:
-    return totals((table.masses[row], float(table.weights[row])) for row in place.rows)
+def _weights(table: Table, place: OpenNode) -> dict[MassFunction, float]:
+    return total_weights((table.masses[row], float(table.weights[row])) for row in place.rows)
 
 
-def totals(pairs: Iterable[tuple[MassFunction, float]]) -> dict[MassFunction, float]:
+def total_weights(pairs: Iterable[tuple[MassFunction, float]]) -> dict[MassFunction, float]:
     """Return the weight of each different mass function."""
     totals: dict[MassFunction, float] = {}
     for mass, weight in pairs:

@@ -13,8 +13,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from quercus.specification.parameters import INSTANCES_PER_CLASS, LEAF, MAX_MASS_CLASSES, MIN_WEIGHT
-from quercus.trees.growth.batch import Branch, Criterion, Method, Place, Summary, Verdict, grow_tree
-from quercus.trees.learners.averaging import mass_summary, mean_mass, totals
+from quercus.trees.growth.batch import (
+    Branch,
+    Criterion,
+    GrowthRules,
+    NodePrediction,
+    OpenNode,
+    SplitChoice,
+    grow_tree,
+)
+from quercus.trees.learners.averaging import mass_summary, mean_mass, total_weights
 from quercus.trees.learners.components import Component, branch_of, fit_components
 from quercus.trees.learners.entropy_model import BeliefEntropyModel, Kind, check_size
 from quercus.trees.learners.mixture import column_floor
@@ -35,7 +43,7 @@ from quercus.trees.tree.node import Node, Path, Stop
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen(Verdict):
+class EntropyChoice(SplitChoice):
     """The attribute of smallest entropy, and its densities."""
 
     component: Component | None = None
@@ -51,7 +59,7 @@ class LeastEntropy:
     table: Table
     floor: Floats
 
-    def judge(self, place: Place) -> Chosen | None:
+    def judge(self, place: OpenNode) -> EntropyChoice | None:
         """Return the choice, or None when no attribute is left."""
         if not place.attributes:
             return None
@@ -62,7 +70,7 @@ class LeastEntropy:
         mean = Nested.of(logs).deng_entropy() @ weights / weights.sum()
         at = first_largest((-mean).tolist())
         gains = {k: (-bits, -bits) for k, bits in zip(place.attributes, mean.tolist(), strict=True)}
-        return Chosen(place.attributes[at], gains, (place.attributes[at],), component=components[at])
+        return EntropyChoice(place.attributes[at], gains, (place.attributes[at],), component=components[at])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,9 +84,9 @@ class ByDensestClass:
     components: dict[Path, Component] = field(default_factory=dict)
     log_contours: dict[Path, tuple[Ints, Floats]] = field(default_factory=dict)
 
-    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
         """Return the populated branches, in order of class."""
-        if not isinstance(verdict, Chosen) or verdict.component is None:
+        if not isinstance(verdict, EntropyChoice) or verdict.component is None:
             raise TypeError("the criterion must be LeastEntropy, or stand around it")
         k, component = verdict.attribute, verdict.component
         column = self.table.values[place.rows, k]
@@ -91,12 +99,12 @@ class ByDensestClass:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Stopping:
+class _UntilOneClass:
     table: Table
     min_instances: int
     max_depth: int | None
 
-    def before(self, place: Place) -> Stop | None:
+    def before(self, place: OpenNode) -> Stop | None:
         if self.table.weights[place.rows].sum() < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
         contours = self.table.contours[place.rows] > 0.0
@@ -104,7 +112,7 @@ class _Stopping:
             return Stop.PURE
         return Stop.MAX_DEPTH if self.max_depth is not None and place.depth >= self.max_depth else None
 
-    def after(self, _place: Place, _verdict: Verdict) -> Stop | None:
+    def after(self, _place: OpenNode, _verdict: SplitChoice) -> Stop | None:
         return None
 
 
@@ -131,7 +139,7 @@ class ByLabels:
         alone = np.column_stack([two_class_shares(table, c)[:, 0] for c in range(table.size)])
         return cls(table, possible, alone)
 
-    def summary(self, place: Place) -> Summary:
+    def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction of the node, were it a leaf."""
         weights = self.table.weights[place.rows]
         total = float(weights.sum())
@@ -141,7 +149,7 @@ class ByLabels:
         theta = np.clip(
             share @ self.table.pignistic[place.rows], belief, plausibility
         )  # but for rounding inside
-        return Summary(
+        return NodePrediction(
             first_largest(plausibility.tolist()),
             tuple(theta.tolist()),
             tuple(belief.tolist()),
@@ -162,13 +170,13 @@ class ByPaths:
     branching: ByDensestClass
     commonalities: dict[Path, Floats] = field(default_factory=dict)
 
-    def summary(self, place: Place) -> Summary:
+    def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction of the node, were it a leaf."""
         table = self.labels.table
         weights = table.weights[place.rows]
         if not place.path:
             mean = mean_mass(
-                totals((table.masses[row], w) for row, w in zip(place.rows, weights, strict=True))
+                total_weights((table.masses[row], w) for row, w in zip(place.rows, weights, strict=True))
             )
             self.commonalities[()] = log_commonalities_of(mean)
             return mass_summary(mean, place, float(weights.sum()))
@@ -217,10 +225,10 @@ def fit_belief_entropy(
     criterion: Criterion = LeastEntropy(table, column_floor(table.values, table.contours, table.weights))
     branching, labels = ByDensestClass(table), ByLabels.of(table)
     paths = ByPaths(labels, branching)
-    method = Method(
+    method = GrowthRules(
         criterion=wrapped(criterion, wrap),
         branching=branching,
-        stopping=_Stopping(table, least, max_depth),
+        stopping=_UntilOneClass(table, least, max_depth),
         leaf=paths if leaf == "LBE" else labels,
     )
     tree = grow_tree(root(table), method)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.parameters import CONFIDENCE, MIN_BRANCH, MIN_INSTANCES
-from quercus.trees.growth.batch import Branch, Method, Place, Verdict, grow_tree
+from quercus.trees.growth.batch import Branch, GrowthRules, OpenNode, SplitChoice, grow_tree
 from quercus.trees.learners.pruning import prune_pessimistic
 from quercus.trees.learners.splits import (
     ByCode,
@@ -113,9 +113,9 @@ def c45(
     """
     shares = precise_shares(table)
     admission = Admission(min_branch, min_side, threshold_cost, average_gain)
-    method = Method(
+    method = GrowthRules(
         criterion=wrapped(LargestRatio(table, shares, admission, max_cuts), wrap),
-        branching=InParts(table),
+        branching=FractionalBranching(table),
         stopping=UntilPure(table, shares, Limits(min_instances, max_depth)),
         leaf=MeanShares(table, shares),
     )
@@ -130,7 +130,7 @@ def c45(
 
 
 @dataclass(frozen=True, slots=True)
-class BestTest:
+class AttributeTest:
     """The best test of one attribute: its gain, the gain over the split information, its threshold."""
 
     gain: float
@@ -162,10 +162,10 @@ class LargestRatio:
     admission: Admission
     max_cuts: int | None = None
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no test is admitted."""
         statistics = weighted(self.table, place, self.shares)
-        tests: dict[int, BestTest] = {}
+        tests: dict[int, AttributeTest] = {}
         for found in candidates(self.table, place, statistics, self.max_cuts):
             tests |= self._best(found.take(np.flatnonzero(self._admitted(found))))
         if not tests:
@@ -175,9 +175,9 @@ class LargestRatio:
         able = [k for k, test in tests.items() if test.gain >= bar - TIE]
         attribute = able[first_largest([tests[k].ratio for k in able])]
         intervals = {k: (test.ratio, test.ratio) for k, test in tests.items()}
-        return Verdict(attribute, intervals, (attribute,), threshold=tests[attribute].threshold)
+        return SplitChoice(attribute, intervals, (attribute,), threshold=tests[attribute].threshold)
 
-    def _best(self, found: Candidates) -> dict[int, BestTest]:
+    def _best(self, found: Candidates) -> dict[int, AttributeTest]:
         """Return the best test of each attribute that has any."""
         gains = known_gains(found.sums)
         best = found.lowest_best(gains)
@@ -190,7 +190,9 @@ class LargestRatio:
             )  # of one test, as of a nominal attribute, nothing
         ratio = gain / entropy(found.sizes[best])
         return {
-            int(found.attributes[split]): BestTest(float(gain[i]), float(ratio[i]), found.threshold(split))
+            int(found.attributes[split]): AttributeTest(
+                float(gain[i]), float(ratio[i]), found.threshold(split)
+            )
             for i, split in enumerate(best.tolist())
         }
 
@@ -224,17 +226,17 @@ def known_gains(sums: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InParts:
+class FractionalBranching:
     """Branching: by code, but a row whose value is missing goes down every branch in parts."""
 
     table: Table
 
-    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
         """Return the populated branches, in order of code."""
         column = self.table.values[place.rows, verdict.attribute]
         lost = np.isnan(column)
         weights = self.table.weights[place.rows] if place.weights is None else place.weights
-        known = Place(
+        known = OpenNode(
             place.path, place.rows[~lost], place.attributes, None if place.weights is None else weights[~lost]
         )
         branches = ByCode(self.table).branches(known, verdict)

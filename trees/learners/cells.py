@@ -42,7 +42,7 @@ Range = tuple[float, float]  # both ends included; a number is a range of equal 
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class UncertainValues:
     """The values of n rows.
 
     Parameters
@@ -57,7 +57,7 @@ class Cells:
     parts: Mapping[tuple[int, int], tuple[Range, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of_values(cls, values: ArrayLike, attributes: Sequence[Attribute]) -> "Cells":
+    def of_values(cls, values: ArrayLike, attributes: Sequence[Attribute]) -> "UncertainValues":
         """Return rows of values that are known, or unknown where NaN.
 
         Raises
@@ -76,7 +76,7 @@ class Cells:
         return cls(array)
 
     @classmethod
-    def of_rows(cls, rows: Sequence[Sequence[Value]], attributes: Sequence[Attribute]) -> "Cells":
+    def of_rows(cls, rows: Sequence[Sequence[Value]], attributes: Sequence[Attribute]) -> "UncertainValues":
         """Return rows of values that may be uncertain.
 
         Raises
@@ -108,15 +108,15 @@ class Cells:
         found[[row for row, _ in self.parts]] = True
         return found
 
-    def take(self, rows: NDArray[np.integer]) -> "Cells":
+    def take(self, rows: NDArray[np.integer]) -> "UncertainValues":
         """Return these rows, in this order, each once."""
         if not self.parts:
-            return Cells(self.values[rows])
+            return UncertainValues(self.values[rows])
         place = {int(row): at for at, row in enumerate(rows)}
         kept = {(place[row], k): ranges for (row, k), ranges in self.parts.items() if row in place}
-        return Cells(self.values[rows], kept)
+        return UncertainValues(self.values[rows], kept)
 
-    def chunks(self, size: int) -> Iterator["Cells"]:
+    def chunks(self, size: int) -> Iterator["UncertainValues"]:
         """Yield the rows in pieces of at most `size`; one piece without rows when there are none."""
         for start in range(0, max(len(self), 1), size):
             yield self.take(np.arange(start, min(start + size, len(self))))

@@ -1,4 +1,4 @@
-"""What one attribute says of the class at a node: densities under each class, fitted by E2M (theory §6)."""
+"""Densities of one attribute under each class at a node, fitted by E2M (theory §6)."""
 
 from dataclasses import dataclass
 from typing import Protocol

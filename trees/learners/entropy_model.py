@@ -14,7 +14,7 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
 from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import MAX_MASS_CLASSES
-from quercus.trees.learners.cells import Cells, Floats, Ints, Range
+from quercus.trees.learners.cells import Floats, Ints, Range, UncertainValues
 from quercus.trees.learners.components import Component, Frequencies, branch_of
 from quercus.trees.learners.nested import (
     Nested,
@@ -23,8 +23,8 @@ from quercus.trees.learners.nested import (
     mass_function,
     normalised,
 )
-from quercus.trees.learners.predicting import Learned, common, disjoined, weakened
-from quercus.trees.learners.predictions import Predictions, first
+from quercus.trees.learners.predicting import Learned, disjunction_of_ends, last_common_node, to_mass_function
+from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.tree.flat import FlatTree
 
 Kind = Literal["OBE", "LBE", "IBE"]
@@ -89,7 +89,7 @@ class BeliefEntropyModel(Learned):
         """The tree as arrays."""
         return (self.flat,)
 
-    def say(self, cells: Cells) -> Predictions:
+    def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return what the tree says of rows of cells.
 
         Raises
@@ -99,7 +99,7 @@ class BeliefEntropyModel(Learned):
         """
         return _joined([self._say(part) for part in self._chunks(cells)])
 
-    def log_commonalities(self, cells: Cells) -> Floats:
+    def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
         return np.concatenate([self._log_commonalities(part) for part in self._chunks(cells)])
 
@@ -113,14 +113,18 @@ class BeliefEntropyModel(Learned):
         elif plain and flat.has_masses:
             said = Predictions.of_masses(self.size, flat.masses, nodes)
         elif flat.has_masses:
-            said = Predictions.of_masses(self.size, *disjoined(flat.masses, part.owner, nodes, count))
+            said = Predictions.of_masses(
+                self.size, *disjunction_of_ends(flat.masses, part.owner, nodes, count)
+            )
         else:
             theta, belief, plausibility = (
                 _mean(column[nodes], part.owner, count)
                 for column in (flat.theta, flat.belief, flat.plausibility)
             )
-            said = Predictions(first(plausibility), theta, belief, plausibility, ranking=plausibility)
-        ends = nodes if plain else common(flat, part.owner, nodes, count)
+            said = Predictions(
+                first_most_likely(plausibility), theta, belief, plausibility, ranking=plausibility
+            )
+        ends = nodes if plain else last_common_node(flat, part.owner, nodes, count)
         return Predictions(
             said.klass,
             said.theta,
@@ -138,8 +142,8 @@ class BeliefEntropyModel(Learned):
             nodes = self._nodes(part)
             if plain and len(self.commonalities):
                 return self.commonalities[nodes]
-            masses = self.flat.masses or weakened(self.flat)
-            distinct, index = disjoined(masses, part.owner, nodes, count)
+            masses = self.flat.masses or to_mass_function(self.flat)
+            distinct, index = disjunction_of_ends(masses, part.owner, nodes, count)
             logs = np.array([log_commonalities_of(mass) for mass in distinct])
             return logs.reshape(-1, 1 << self.size)[index]
         found = np.empty((len(part.owner), 1 << self.size))
@@ -148,7 +152,7 @@ class BeliefEntropyModel(Learned):
             if passed:
                 found[rows] = sum((log_commonalities(step) for step in passed), np.zeros(1))
             else:
-                found[rows] = log_commonalities_of(weakened(self.flat)[node])
+                found[rows] = log_commonalities_of(to_mass_function(self.flat)[node])
             on_the_way = self._tested(node)
             for row in rows.tolist() if not plain else ():
                 tested[row] = on_the_way
@@ -213,7 +217,7 @@ class BeliefEntropyModel(Learned):
             if stay.any():
                 yield node, rows[stay], tuple(p[stay] for p in passed)
 
-    def _chunks(self, cells: Cells) -> Iterator[Alternatives]:
+    def _chunks(self, cells: UncertainValues) -> Iterator[Alternatives]:
         if not cells.parts:
             for part in cells.chunks(CHUNK):
                 values = self._known(part.values)
@@ -254,7 +258,7 @@ class BeliefEntropyModel(Learned):
         return limits
 
     def _alternatives(
-        self, cells: Cells, rows: list[int], choices: dict[int, dict[int, tuple[Range, ...]]]
+        self, cells: UncertainValues, rows: list[int], choices: dict[int, dict[int, tuple[Range, ...]]]
     ) -> Alternatives:
         owner: list[int] = []
         combinations: list[tuple[tuple[int, ...], tuple[Range, ...]]] = []

@@ -17,11 +17,11 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import MAX_MASS_CLASSES, TREES, VOTE
-from quercus.trees.growth.batch import Criterion, Place, Verdict
-from quercus.trees.learners.cells import Cells
+from quercus.trees.growth.batch import Criterion, OpenNode, SplitChoice
+from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.nested import log_commonalities_of, normalised
 from quercus.trees.learners.predicting import Learned
-from quercus.trees.learners.predictions import Predictions, first
+from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.learners.stopping_rules import Wrap
 from quercus.trees.learners.table import Floats, Table
 from quercus.trees.tree.flat import FlatTree
@@ -32,7 +32,7 @@ Vote = Literal["label", "mass"]
 MAX_CELLS = 1 << 22  # of rows times sets that are held at once when masses are combined
 
 
-class Learner(Protocol):
+class ModelLearner(Protocol):
     """Grows one model; a `functools.partial` of a function, say. To go to other processes it must pickle."""
 
     def __call__(self, table: Table, *, wrap: Wrap | None) -> Learned:
@@ -81,7 +81,7 @@ class RandomAttributes:
     generator: np.random.Generator
     number: Callable[[int], int] = root_of
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no attribute can split the node."""
         order = [int(k) for k in self.generator.permutation(place.attributes)]
         drawn = max(1, self.number(len(order)))
@@ -93,7 +93,7 @@ class RandomAttributes:
 
 
 @dataclass(frozen=True, eq=False)
-class Forest(Learned):
+class ForestModel(Learned):
     """Models and how they vote.
 
     Parameters
@@ -121,7 +121,7 @@ class Forest(Learned):
         """The trees of all models as arrays, one model's after the other's."""
         return tuple(flat for model in self.models for flat in model.flats)
 
-    def say(self, cells: Cells) -> Predictions:
+    def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return what the forest says of rows of cells.
 
         Raises
@@ -138,22 +138,22 @@ class Forest(Learned):
         masses, conflicts = (np.concatenate(parts) for parts in zip(*done, strict=True))
         return Predictions.of_dense(masses, conflicts)
 
-    def log_commonalities(self, cells: Cells) -> Floats:
+    def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass."""
-        said = self.say(cells)
+        said = self.predict_cells(cells)
         masses = said.masses or [bayesian(theta) for theta in said.theta]
         return np.array([log_commonalities_of(mass) for mass in masses]).reshape(-1, 1 << self.size)
 
-    def _count(self, cells: Cells) -> Predictions:
+    def _count(self, cells: UncertainValues) -> Predictions:
         votes, alone, possible = (np.zeros((len(cells), self.size)) for _ in range(3))
         for model in self.models:
-            said = model.say(cells)
+            said = model.predict_cells(cells)
             classes, likeliest = said.classes, said.likeliest
             votes += likeliest / likeliest.sum(axis=1, keepdims=True)
             possible += classes
             alone += classes & (classes.sum(axis=1, keepdims=True) == 1)
         share, count = votes / len(self.models), float(len(self.models))
-        return Predictions(first(share), share, alone / count, possible / count)
+        return Predictions(first_most_likely(share), share, alone / count, possible / count)
 
 
 def combine(log_commonalities: list[Floats]) -> tuple[Floats, Bools]:
@@ -180,14 +180,14 @@ def combine(log_commonalities: list[Floats]) -> tuple[Floats, Bools]:
 
 def grow_forest(
     table: Table,
-    learner: Learner,
+    learner: ModelLearner,
     seed: int,
     *,
     vote: Vote = VOTE.default,
     trees: int = TREES.default,
     number: Callable[[int], int] = root_of,
     executor: Executor | None = None,
-) -> Forest:
+) -> ForestModel:
     """Grow a forest.
 
     Each tree learns from as many rows as the table has, drawn with replacement (a row drawn twice weighs
@@ -202,7 +202,7 @@ def grow_forest(
     seed
         Of the forest; the trees' seeds are spawned from it.
     vote
-        See `Forest`.
+        See `ForestModel`.
     trees
         How many.
     number
@@ -234,7 +234,7 @@ def grow_forest(
     seeds = np.random.SeedSequence(seed).spawn(trees)
     run = map if executor is None else executor.map
     models = tuple(run(partial(_grow, table, learner, number), seeds))
-    return Forest(table.attributes, table.size, models, vote)
+    return ForestModel(table.attributes, table.size, models, vote)
 
 
 def bayesian(probabilities: Floats) -> MassFunction:
@@ -243,7 +243,7 @@ def bayesian(probabilities: Floats) -> MassFunction:
 
 
 def _grow(
-    table: Table, learner: Learner, number: Callable[[int], int], seed: np.random.SeedSequence
+    table: Table, learner: ModelLearner, number: Callable[[int], int], seed: np.random.SeedSequence
 ) -> Learned:
     generator = np.random.default_rng(seed)
     rows = np.flatnonzero(table.weights)

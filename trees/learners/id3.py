@@ -1,7 +1,7 @@
 """ID3 (theory §7; Quinlan 1986): information gain, a branch a value."""
 
 from quercus.specification.parameters import MIN_INSTANCES
-from quercus.trees.growth.batch import Method, grow_tree
+from quercus.trees.growth.batch import GrowthRules, grow_tree
 from quercus.trees.learners.pruning import prune_chi_square
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root
 from quercus.trees.learners.stopping_rules import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped
@@ -49,7 +49,7 @@ def id3(
     (0, 1, (1.0, 0.0))
     """
     shares = precise_shares(table)
-    method = Method(
+    method = GrowthRules(
         criterion=wrapped(LargestGain(table, shares, class_entropy, max_cuts), wrap),
         branching=ByCode(table),
         stopping=UntilPure(table, shares, Limits(min_instances, max_depth, stop_without_gain)),

@@ -14,15 +14,15 @@ from quercus.belief.errors import InvalidInput
 from quercus.specification.algorithms import LAMBDAS
 from quercus.specification.attributes import Numeric
 from quercus.specification.parameters import COMBINE, FOLDS, MIN_INSTANCES
-from quercus.trees.growth.batch import Branch, Method, Place, Verdict, grow_tree
+from quercus.trees.growth.batch import Branch, GrowthRules, OpenNode, SplitChoice, grow_tree
 from quercus.trees.learners.one_against_rest import Combine, check_combine, pignistic_together
 from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.predictions import Predictions, Shared, first
+from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
 from quercus.trees.learners.splits import ByCode, Candidates, candidates, root, weighted
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.total_uncertainty import (
     NodeMass,
-    Stopping,
+    UntilNoGain,
     check_lambda,
     node_masses,
     two_class_shares,
@@ -49,12 +49,12 @@ class _Lambdas:
     def attribute(self) -> int:
         return len(self.table.attributes)
 
-    def of(self, place: Place) -> tuple[Place, Floats]:
+    def of(self, place: OpenNode) -> tuple[OpenNode, Floats]:
         """Return the place without λ, and its λ."""
         count = self.attribute
         plain = tuple(k for k in place.attributes if k < count)
         numbers = [k - count for k in place.attributes[len(plain) :]]
-        return Place(place.path, place.rows, plain), self.tried[numbers]
+        return OpenNode(place.path, place.rows, plain), self.tried[numbers]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +66,7 @@ class _Choices:
     max_cuts: int | None
     known: dict[bytes, tuple[Candidates, Floats]] = field(default_factory=dict)
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         plain, lam = self.lambdas.of(place)
         key = plain.rows.tobytes()
         if key not in self.known:
@@ -77,7 +77,7 @@ class _Choices:
         gains = np.column_stack([1.0 - lam, lam]) @ gained
         best = found.best(gains)
         values = np.take_along_axis(gains, best, axis=1)
-        at = first(values)
+        at = first_most_likely(values)
         every = np.arange(len(lam))
         split, gain = best[every, at], values[every, at]
         split[gain <= TIE] = NO_SPLIT
@@ -85,13 +85,13 @@ class _Choices:
             return self._verdict(found, int(best[0, at[0]]), float(gain[0]))
         k = self.lambdas.attribute
         other = float(lam[np.argmax(split != split[0])])
-        return Verdict(k, {k: (np.inf, np.inf)}, (k,), threshold=other)  # no reason to stop
+        return SplitChoice(k, {k: (np.inf, np.inf)}, (k,), threshold=other)  # no reason to stop
 
-    def _verdict(self, found: Candidates, split: int, gain: float) -> Verdict:
+    def _verdict(self, found: Candidates, split: int, gain: float) -> SplitChoice:
         k = int(found.attributes[split])
-        return Verdict(k, {k: (gain, gain)}, (k,), threshold=found.threshold(split))
+        return SplitChoice(k, {k: (gain, gain)}, (k,), threshold=found.threshold(split))
 
-    def _gains(self, place: Place) -> tuple[Candidates, Floats]:
+    def _gains(self, place: OpenNode) -> tuple[Candidates, Floats]:
         """Return the splits of a node, and what each gains of nonspecificity and of discord, (2, s)."""
         statistics = weighted(self.lambdas.table, place, self.shares)
         found = Candidates.joined(
@@ -109,7 +109,7 @@ class _Branching:
     lambdas: _Lambdas
     plain: ByCode
 
-    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
         k = verdict.attribute
         if k != self.lambdas.attribute or verdict.threshold is None:
             return self.plain.branches(place, verdict)
@@ -122,15 +122,15 @@ class _Branching:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Stopping:
+class _UntilNoGain:
     lambdas: _Lambdas
-    plain: Stopping
+    plain: UntilNoGain
 
-    def before(self, place: Place) -> Stop | None:
+    def before(self, place: OpenNode) -> Stop | None:
         tests = tuple(step for step in place.path if step[0] != self.lambdas.attribute)
         return self.plain.before(replace(place, path=tests))
 
-    def after(self, place: Place, verdict: Verdict) -> Stop | None:
+    def after(self, place: OpenNode, verdict: SplitChoice) -> Stop | None:
         return self.plain.after(place, verdict)
 
 
@@ -154,10 +154,10 @@ def lambda_path(
     """
     tried = _Lambdas(table, np.array(lambdas))
     shares = two_class_shares(table, klass)
-    method = Method(
+    method = GrowthRules(
         criterion=_Choices(tried, shares, max_cuts),
         branching=_Branching(tried, ByCode(table)),
-        stopping=_Stopping(tried, Stopping(table, min_instances, max_depth)),
+        stopping=_UntilNoGain(tried, UntilNoGain(table, min_instances, max_depth)),
         leaf=NodeMass(table, shares),
     )
     place = replace(root(table), attributes=tuple(range(tried.attribute + len(lambdas))))
@@ -227,13 +227,15 @@ def _decided(paths: Sequence[TreeModel], values: Floats, lambdas: Sequence[float
     if len(said) == 1:
         klass = said[0].klass
     else:
-        klass = first(pignistic_together(np.stack([_masses(one) for one in said], axis=1), combine))
+        klass = first_most_likely(
+            pignistic_together(np.stack([_masses(one) for one in said], axis=1), combine)
+        )
     return klass.reshape(len(lambdas), -1)
 
 
 def _masses(said: Predictions) -> Floats:
     """Return the masses of ``{ω}``, ``{¬ω}`` and both, (n, 3)."""
-    if not isinstance(said.masses, Shared):
+    if not isinstance(said.masses, RepeatedMasses):
         raise TypeError("a tree with masses shares them")
     focal = [dict(mass.focal) for mass in said.masses.distinct]
     return np.array([[f.get(0b01, 0.0), f.get(0b10, 0.0), f.get(0b11, 0.0)] for f in focal])[

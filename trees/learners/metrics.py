@@ -135,7 +135,7 @@ def expected_accuracy(pignistic: ArrayLike, predicted: ArrayLike, weights: Array
 
 @dataclass(frozen=True, slots=True)
 class SetScores:
-    """What is usually told of set-valued predictions.
+    """The usual scores of set-valued predictions.
 
     Parameters
     ----------

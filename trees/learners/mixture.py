@@ -23,13 +23,13 @@ FLOOR_SHARE = 0.01
 """Least deviation of a component, as a share of the deviation of the whole column, when labels are precise."""
 
 FREE_SHARE = 0.2
-"""What is added to it when labels are vacuous."""
+"""The addition to it when labels are vacuous."""
 
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """Floor of a constant column, relative to its largest number: nearer ones may be the same number."""
 
 _LARGEST = 1e100
-"""What larger numbers count as, of either sign: their squares, and sums of these, must have room."""
+"""The bound of numbers: larger ones, of either sign, count as this one, so that sums of squares do not overflow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,7 @@ ROUNDING = 1e-15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nested:
-    """Nested mass functions, one a row (any leading axes may stand for ``n``).
+    """Nested mass functions, one per row (any leading axes may stand for ``n``).
 
     Parameters
     ----------

@@ -13,10 +13,10 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster
 from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import COMBINE, MAX_MASS_CLASSES
-from quercus.trees.learners.cells import Cells
+from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predicting import Learned, TreeModel, distinct_rows, mean
-from quercus.trees.learners.predictions import Predictions, Shared
+from quercus.trees.learners.predictions import Predictions, RepeatedMasses
 from quercus.trees.learners.table import Floats, Ints
 from quercus.trees.tree.flat import FlatTree
 
@@ -51,19 +51,21 @@ class OneAgainstRest(Learned):
         """The trees as arrays."""
         return tuple(model.flat for model in self.models)
 
-    def say(self, cells: Cells) -> Predictions:
+    def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return what the trees together say of rows of cells."""
         return Predictions.of_masses(self.size, *self._masses(cells))
 
-    def log_commonalities(self, cells: Cells) -> Floats:
+    def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
         masses, index = self._masses(cells)
         return np.array([log_commonalities_of(mass) for mass in masses]).reshape(-1, 1 << self.size)[index]
 
-    def _masses(self, cells: Cells) -> tuple[list[MassFunction], Ints]:
+    def _masses(self, cells: UncertainValues) -> tuple[list[MassFunction], Ints]:
         """Return the different masses of rows, and which of them each row has."""
-        parts = [model.say(cells).masses for model in self.models]
-        shared = [part for part in parts if isinstance(part, Shared)]  # all of them: their leaves hold masses
+        parts = [model.predict_cells(cells).masses for model in self.models]
+        shared = [
+            part for part in parts if isinstance(part, RepeatedMasses)
+        ]  # all of them: their leaves hold masses
         together, index = distinct_rows(np.column_stack([part.which for part in shared]))
         extended = [
             [extend(mass, self.size, klass) for mass in part.distinct] for klass, part in enumerate(shared)

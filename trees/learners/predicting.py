@@ -1,4 +1,4 @@
-"""What learned models say of rows, and how (theory §4).
+"""How learned models predict (theory §4).
 
 The row goes down every branch that it may take. The leaves that it reaches are put together by the disjunctive
 rule where they hold mass functions: at least one of them is right; otherwise their probabilities are averaged by
@@ -19,12 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
 from quercus.specification.attributes import Attribute
-from quercus.trees.learners.cells import Cells, Value
+from quercus.trees.learners.cells import UncertainValues, Value
 from quercus.trees.learners.nested import log_commonalities_of
-from quercus.trees.learners.predictions import Predictions, Shared, first
-from quercus.trees.learners.spread import Branches, spread
+from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
+from quercus.trees.learners.spread import BranchValues, row_shares
 from quercus.trees.tree.encoding import Edges, Encoder
-from quercus.trees.tree.flat import FlatTree, heard
+from quercus.trees.tree.flat import FlatTree, nearest_speaking
 from quercus.trees.tree.node import Node
 
 Floats = NDArray[np.float64]
@@ -48,11 +48,11 @@ class Learned(ABC):
         """The trees as arrays."""
 
     @abstractmethod
-    def say(self, cells: Cells) -> Predictions:
+    def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return what the model says of rows of cells."""
 
     @abstractmethod
-    def log_commonalities(self, cells: Cells) -> Floats:
+    def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass, up to a constant in a row.
 
         Where the model has no masses, its probabilities weakened by how few rows they stand on.
@@ -77,7 +77,7 @@ class Learned(ABC):
         InvalidInput
             When `values` has another shape or is no array of numbers.
         """
-        return self.say(Cells.of_values(values, self.attributes))
+        return self.predict_cells(UncertainValues.of_values(values, self.attributes))
 
     def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
         """Return what the model says of rows whose values may be sets, ranges or unknown.
@@ -92,7 +92,7 @@ class Learned(ABC):
         InvalidInput
             When a value is impossible; the field names row and attribute.
         """
-        return self.say(Cells.of_rows(rows, self.attributes))
+        return self.predict_cells(UncertainValues.of_rows(rows, self.attributes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +129,10 @@ class TreeModel(Learned):
 
     @cached_property
     def encoder(self) -> Encoder:
-        """What turns values into codes of branches."""
+        """The encoder of values into codes of branches."""
         return Encoder(self.attributes, self.edges or ((),) * len(self.attributes))
 
-    def say(self, cells: Cells) -> Predictions:
+    def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return what the tree says of rows of cells."""
         flat = self.flat
         nodes, open_rows = self._ends(cells)
@@ -143,34 +143,34 @@ class TreeModel(Learned):
             None,
         )
         if flat.has_masses:
-            masses = Shared(flat.masses, nodes)
+            masses = RepeatedMasses(flat.masses, nodes)
         if open_rows.size:
-            rows, ends, shares = spread(self.branches, cells.take(open_rows))
-            nodes[open_rows] = common(flat, rows, ends, len(open_rows))
+            rows, ends, shares = row_shares(self.branches, cells.take(open_rows))
+            nodes[open_rows] = last_common_node(flat, rows, ends, len(open_rows))
             conflict[open_rows] = np.bincount(rows, flat.conflict[ends], len(open_rows)) > 0
             if masses is None:
                 means = [
                     _averaged(part, rows, ends, shares, len(open_rows))
                     for part in (flat.theta, flat.belief, flat.plausibility)
                 ]
-                of_open = Predictions(first(means[0]), means[0], means[1], means[2])
+                of_open = Predictions(first_most_likely(means[0]), means[0], means[1], means[2])
             else:
                 of_open = Predictions.of_masses(
-                    self.size, *disjoined(flat.masses, rows, ends, len(open_rows))
+                    self.size, *disjunction_of_ends(flat.masses, rows, ends, len(open_rows))
                 )
                 masses = _replaced(masses, open_rows, of_open.masses)
             klass[open_rows], theta[open_rows] = of_open.klass, of_open.theta
             belief[open_rows], plausibility[open_rows] = of_open.belief, of_open.plausibility
         return Predictions(klass, theta, belief, plausibility, masses, nodes, open_rows, conflict)
 
-    def log_commonalities(self, cells: Cells) -> Floats:
+    def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
         if self.flat.has_masses:
-            return _commonalities_of(self.say(cells).masses)
+            return _commonalities_of(self.predict_cells(cells).masses)
         nodes, open_rows = self._ends(cells)
-        found = _commonalities_of(Shared(self._weakened, nodes))
+        found = _commonalities_of(RepeatedMasses(self._weakened, nodes))
         if open_rows.size:
-            rows, ends, shares = spread(self.branches, cells.take(open_rows))
+            rows, ends, shares = row_shares(self.branches, cells.take(open_rows))
             order = np.argsort(rows, kind="stable")
             bounds = np.searchsorted(rows[order], np.arange(len(open_rows) + 1))
             for at, row in enumerate(open_rows.tolist()):
@@ -181,14 +181,14 @@ class TreeModel(Learned):
 
     @cached_property
     def _weakened(self) -> tuple[MassFunction, ...]:
-        return weakened(self.flat)
+        return to_mass_function(self.flat)
 
     @cached_property
-    def branches(self) -> Branches:
-        """What leads to each node."""
-        return Branches.of(self.flat, self.encoder)
+    def branches(self) -> BranchValues:
+        """The values that lead to each node."""
+        return BranchValues.of(self.flat, self.encoder)
 
-    def _ends(self, cells: Cells) -> tuple[Ints, Ints]:
+    def _ends(self, cells: UncertainValues) -> tuple[Ints, Ints]:
         """Return the node where each row ends, (n,), and the rows that may end at several: there it is no matter."""
         values, flat = cells.values, self.flat
         nodes = flat.route(self.encoder.codes(values), values)
@@ -201,7 +201,7 @@ class TreeModel(Learned):
         return nodes, np.flatnonzero(may)
 
 
-def weakened(flat: FlatTree) -> tuple[MassFunction, ...]:
+def to_mass_function(flat: FlatTree) -> tuple[MassFunction, ...]:
     """Return the probabilities of each node as a mass function (theory §5).
 
     ``m({c}) = n θ_c / (n + 1)``, ``m(C) = 1 / (n + 1)`` for a node of weight n: the credal inference that
@@ -209,7 +209,7 @@ def weakened(flat: FlatTree) -> tuple[MassFunction, ...]:
     predicts as its parent does stands on the parent's rows.
     """
     size = flat.theta.shape[1]
-    weight = flat.weight[heard(flat.parent, flat.as_parent)][:, np.newaxis]
+    weight = flat.weight[nearest_speaking(flat.parent, flat.as_parent)][:, np.newaxis]
     known = (flat.theta * weight / (weight + 1.0)).tolist()
     return tuple(
         MassFunction.of(
@@ -231,7 +231,7 @@ def distinct_rows(columns: Ints) -> tuple[Ints, Ints]:
 
 
 def _commonalities_of(masses: Sequence[MassFunction] | None) -> Floats:
-    if not isinstance(masses, Shared):
+    if not isinstance(masses, RepeatedMasses):
         raise TypeError("a model with masses shares them")
     used, index = np.unique(masses.which, return_inverse=True)
     logs = [log_commonalities_of(masses.distinct[i]) for i in used]
@@ -254,7 +254,7 @@ def _averaged(column: Floats, rows: Ints, ends: Ints, shares: Floats, count: int
     return np.stack([np.bincount(rows, part, count) for part in weighted.T], axis=1)
 
 
-def disjoined(
+def disjunction_of_ends(
     masses: Sequence[MassFunction], rows: Ints, ends: Ints, count: int
 ) -> tuple[list[MassFunction], Ints]:
     """Return the disjunction of the masses at the ends of each row: the different ones, and which each row has.
@@ -282,15 +282,15 @@ def disjoined(
     return found, index
 
 
-def _replaced(masses: Shared, rows: Ints, others: Sequence[MassFunction] | None) -> Shared:
-    if not isinstance(others, Shared):
+def _replaced(masses: RepeatedMasses, rows: Ints, others: Sequence[MassFunction] | None) -> RepeatedMasses:
+    if not isinstance(others, RepeatedMasses):
         raise TypeError("a model with masses shares them")
     index = masses.which.copy()
     index[rows] = others.which + len(masses.distinct)
-    return Shared((*masses.distinct, *others.distinct), index)
+    return RepeatedMasses((*masses.distinct, *others.distinct), index)
 
 
-def common(flat: FlatTree, rows: Ints, ends: Ints, count: int) -> Ints:
+def last_common_node(flat: FlatTree, rows: Ints, ends: Ints, count: int) -> Ints:
     """Return the last node that is on the way to all ends of each row, (count,)."""
     low = np.full(count, flat.size)
     high = np.zeros(count, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What learned models say of rows: class, probabilities, bounds, masses, and the classes that none dominates."""
+"""Predictions of learned models: class, probabilities, bounds, masses, and the classes that none dominates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-class Shared(Sequence[MassFunction]):
+class RepeatedMasses(Sequence[MassFunction]):
     """A mass function a row, of which many are the same.
 
     Parameters
@@ -39,14 +39,14 @@ class Shared(Sequence[MassFunction]):
     @overload
     def __getitem__(self, row: int) -> MassFunction: ...
     @overload
-    def __getitem__(self, row: slice) -> "Shared": ...
-    def __getitem__(self, row: int | slice) -> "MassFunction | Shared":
+    def __getitem__(self, row: slice) -> "RepeatedMasses": ...
+    def __getitem__(self, row: int | slice) -> "MassFunction | RepeatedMasses":
         if isinstance(row, slice):
-            return Shared(self.distinct, self.which[row])
+            return RepeatedMasses(self.distinct, self.which[row])
         return self.distinct[int(self.which[row])]
 
 
-class Dense(Sequence[MassFunction]):
+class DenseMasses(Sequence[MassFunction]):
     """A mass function a row, kept as the masses (n, 2^l) of every set by its bit mask."""
 
     def __init__(self, masses: Floats) -> None:
@@ -58,14 +58,14 @@ class Dense(Sequence[MassFunction]):
     @overload
     def __getitem__(self, row: int) -> MassFunction: ...
     @overload
-    def __getitem__(self, row: slice) -> "Dense": ...
-    def __getitem__(self, row: int | slice) -> "MassFunction | Dense":
-        return Dense(self.masses[row]) if isinstance(row, slice) else mass_function(self.masses[row])
+    def __getitem__(self, row: slice) -> "DenseMasses": ...
+    def __getitem__(self, row: int | slice) -> "MassFunction | DenseMasses":
+        return DenseMasses(self.masses[row]) if isinstance(row, slice) else mass_function(self.masses[row])
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a model says of n rows.
+    """The predictions for n rows.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Predictions:
         (n,) node of the tree where the row ends: of several, the last on the way to all of them. None where the
         model has several trees.
     several
-        Rows that may end at several nodes of the only tree; what is said of all others is what the tree says of the
+        Rows that may end at several nodes of the only tree; the others predict what the tree says of the
         node.
     conflict
         (n,) bool: what is put together contradicts itself wholly, so that the mass is a mean.
@@ -114,7 +114,7 @@ class Predictions:
     @property
     def likeliest(self) -> Bools:
         """The classes that tie for the prediction, (n, l): all of them where nothing is known."""
-        return tied(self.theta if self.ranking is None else self.ranking)
+        return tied_for_largest(self.theta if self.ranking is None else self.ranking)
 
     @property
     def classes(self) -> Bools:
@@ -128,14 +128,14 @@ class Predictions:
     def of_masses(cls, size: int, distinct: Sequence[MassFunction], index: Ints) -> "Predictions":
         """Return what the mass functions, on `size` classes, that rows (n,) have among the `distinct` ones say."""
         theta = np.array([pignistic(mass) for mass in distinct]).reshape(-1, size)
-        belief = np.array([singles(mass) for mass in distinct]).reshape(-1, size)
+        belief = np.array([singleton_beliefs(mass) for mass in distinct]).reshape(-1, size)
         plausibility = np.array([mass.contour() for mass in distinct]).reshape(-1, size)
         return cls(
-            first(theta)[index],
+            first_most_likely(theta)[index],
             theta[index],
             belief[index],
             plausibility[index],
-            Shared(distinct, index),
+            RepeatedMasses(distinct, index),
         )
 
     @classmethod
@@ -147,28 +147,28 @@ class Predictions:
         theta = pignistic_of(masses)
         plausibility = np.minimum(masses @ inside.astype(np.float64), 1.0)
         return cls(
-            first(theta),
+            first_most_likely(theta),
             theta,
             masses[:, 1 << np.arange(size)],
             plausibility,
-            Dense(masses),
+            DenseMasses(masses),
             conflict=conflict,
         )
 
 
-def first(theta: Floats) -> Ints:
+def first_most_likely(theta: Floats) -> Ints:
     """Return the first class of each row (n, l) that is tied with the largest, (n,)."""
-    found: Ints = np.argmax(tied(theta), axis=1)
+    found: Ints = np.argmax(tied_for_largest(theta), axis=1)
     return found
 
 
-def tied(theta: Floats) -> Bools:
+def tied_for_largest(theta: Floats) -> Bools:
     """Return which classes of each row (n, l) are tied with the largest (theory §3.5)."""
     leading: Bools = theta >= theta.max(axis=1, keepdims=True, initial=0.0) - TIE
     return leading
 
 
-def singles(mass: MassFunction) -> tuple[float, ...]:
+def singleton_beliefs(mass: MassFunction) -> tuple[float, ...]:
     """Return the belief of each class, (l,): the mass of the set of it alone."""
     known = dict(mass.focal)
     return tuple(known.get(1 << c, 0.0) for c in range(mass.size))

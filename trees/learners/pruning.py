@@ -8,6 +8,7 @@ their rows, whose product is how often each class occurs. `prune_evidential` loo
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,8 @@ from quercus.specification.parameters import CONFIDENCE
 from quercus.trees.learners.table import Floats
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.rules.dominance import TIE
-from quercus.trees.rules.significance import Told, idle
-from quercus.trees.tree.flat import FlatTree
+from quercus.trees.rules.significance import NodeEvidence, collapsible_nodes
+from quercus.trees.tree.flat import PLAIN, FlatTree
 from quercus.trees.tree.node import Node, Stop
 
 ERROR_SLACK = 0.1  # errors; of C4.5's program, which prunes also what is so little worse
@@ -63,7 +64,9 @@ def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: P
     pruning
         Which test, and at what level.
     """
-    return collapse(tree, idle(Told.of_leaves(tree.parent, tree.theta, leaves, contours), pruning))
+    return collapse(
+        tree, collapsible_nodes(NodeEvidence.of_leaves(tree.parent, tree.theta, leaves, contours), pruning)
+    )
 
 
 def collapse(tree: FlatTree, found: NDArray[np.bool_]) -> FlatTree:
@@ -75,21 +78,20 @@ def collapse(tree: FlatTree, found: NDArray[np.bool_]) -> FlatTree:
     index = np.cumsum(kept) - 1
     lengths = np.diff(tree.interval_start)
     intervals = np.repeat(kept, lengths)
-    columns = {
-        name: getattr(tree, name)[kept]
-        for name in ("branch", "klass", "count", "theta", "belief", "plausibility", "weight", "conflict")
+    columns: dict[str, NDArray[Any]] = {name: getattr(tree, name)[kept] for name in PLAIN}
+    columns |= {
+        "attribute": np.where(found, -1, tree.attribute)[kept],
+        "parent": np.where(tree.parent < 0, -1, index[tree.parent])[kept],
+        "undecided": (tree.undecided & ~found)[kept],
+        "stop": np.where(found, Stop.PRUNED.value, tree.stop)[kept].astype(np.int8),
+        "threshold": np.where(found, np.nan, tree.threshold)[kept],
     }
     return FlatTree(
-        attribute=np.where(found, -1, tree.attribute)[kept],
-        parent=np.where(tree.parent < 0, -1, index[tree.parent])[kept],
-        undecided=(tree.undecided & ~found)[kept],
-        stop=np.where(found, Stop.PRUNED.value, tree.stop)[kept].astype(np.int8),
+        **columns,
         interval_start=np.concatenate([[0], np.cumsum(lengths[kept])]),
         interval_attribute=tree.interval_attribute[intervals],
         interval_lower=tree.interval_lower[intervals],
         interval_upper=tree.interval_upper[intervals],
-        threshold=np.where(found, np.nan, tree.threshold)[kept],
-        **columns,
     )
 
 

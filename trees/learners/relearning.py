@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief import evidence
 from quercus.belief.errors import InvalidInput, TotalConflict
-from quercus.belief.evidence import update
+from quercus.belief.evidence import Said, known_after
 from quercus.belief.label import ClassSet, Label, Masses, contour
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster, discount
@@ -50,8 +51,8 @@ class KnownLabel:
 
     def after(self, answer: "KnownLabel", reliability: float) -> "KnownLabel":
         """Return what is known after an answer, see `quercus.belief.evidence.update` and `combined`."""
-        updated = update(self.contour, answer.contour, reliability)
-        return KnownLabel(updated.contour, combined(self.mass, answer.mass, reliability))
+        contour = evidence.combined(self.contour, answer.contour, reliability)
+        return KnownLabel(contour, combined(self.mass, answer.mass, reliability))
 
 
 def combined(known: MassFunction, answer: MassFunction, reliability: float) -> MassFunction:
@@ -115,16 +116,17 @@ class Evidence:
         self._values.append(checked)
         self._which.extend(self._labels[label] for label in labels)
 
-    def answer(self, instance: int, label: Label, reliability: float) -> None:
-        """Take an answer about an instance, by its ordinal."""
-        said = KnownLabel.of(label, self.specification.frame.size)
-        self._known[instance] = self.known(instance).after(said, reliability)
-
-    def correct(self, instance: int, label: Label | None, reliability: float = 1.0) -> None:
-        """Put an answer in the place of all answers about an instance; None takes them back."""
-        self._known.pop(instance, None)
-        if label is not None:
-            self.answer(instance, label, reliability)
+    def hear(self, instance: int, said: Said[Label]) -> None:
+        """Take what is said of an instance, by its ordinal."""
+        known, pushed = self.known(instance), self._said[self._which[instance]]
+        size = self.specification.frame.size
+        now = known_after(
+            pushed, known, said.converted(lambda label: KnownLabel.of(label, size)), KnownLabel.after
+        )
+        if now is pushed:
+            self._known.pop(instance, None)
+        else:
+            self._known[instance] = now
 
     def known(self, instance: int) -> KnownLabel:
         """Return what is known of an instance's class now.

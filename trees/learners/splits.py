@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import Attribute, Nominal
-from quercus.trees.growth.batch import Branch, Place, Verdict
+from quercus.trees.growth.batch import Branch, OpenNode, SplitChoice
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.rules.dominance import TIE, first_largest
 from quercus.trees.rules.gain import best_splits
@@ -135,7 +135,7 @@ class Candidates:
 
 
 def candidates(
-    table: Table, place: Place, statistics: Floats, max_cuts: int | None = None
+    table: Table, place: OpenNode, statistics: Floats, max_cuts: int | None = None
 ) -> Iterator[Candidates]:
     """Yield the splits of a node that have two populated branches, of many attributes at once.
 
@@ -268,7 +268,7 @@ class LargestGain:
     impurity: Impurity
     max_cuts: int | None = None
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no attribute can split the node."""
         statistics = weighted(self.table, place, self.shares)
         parent = float(self.impurity(statistics.sum(axis=0)))
@@ -280,7 +280,7 @@ class LargestGain:
         return chosen(best)
 
 
-def weighted(table: Table, place: Place, shares: Floats) -> Floats:
+def weighted(table: Table, place: OpenNode, shares: Floats) -> Floats:
     """Return the statistics of a node's rows: their weights, and their shares times these; (m, d)."""
     weights = table.weights[place.rows] if place.weights is None else place.weights
     statistics = np.empty((len(weights), 1 + shares.shape[1]))
@@ -294,7 +294,7 @@ def first_best(values: Floats) -> int:
     return int(np.argmax(values >= values.max() - TIE))
 
 
-def chosen(best: dict[int, tuple[float, float | None]]) -> Verdict | None:
+def chosen(best: dict[int, tuple[float, float | None]]) -> SplitChoice | None:
     """Return the verdict for the attribute of largest gain; of tied ones, the first declared.
 
     Parameters
@@ -307,7 +307,7 @@ def chosen(best: dict[int, tuple[float, float | None]]) -> Verdict | None:
     attributes: Sequence[int] = sorted(best)
     attribute = attributes[first_largest([best[k][0] for k in attributes])]
     intervals = {k: (best[k][0], best[k][0]) for k in attributes}
-    return Verdict(attribute, intervals, (attribute,), threshold=best[attribute][1])
+    return SplitChoice(attribute, intervals, (attribute,), threshold=best[attribute][1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -316,7 +316,7 @@ class ByCode:
 
     table: Table
 
-    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
         """Return the populated branches, in order of code."""
         k = verdict.attribute
         declared = self.table.attributes[k]
@@ -330,6 +330,6 @@ class ByCode:
         return found
 
 
-def root(table: Table) -> Place:
+def root(table: Table) -> OpenNode:
     """Return the place of all rows that count, and all attributes."""
-    return Place((), np.flatnonzero(table.weights), tuple(range(len(table.attributes))))
+    return OpenNode((), np.flatnonzero(table.weights), tuple(range(len(table.attributes))))

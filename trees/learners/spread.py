@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.specification.attributes import Nominal
-from quercus.trees.learners.cells import Cells
+from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.tree.encoding import Encoder, declared_count
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.splits import ABOVE, BELOW, NO_NUMBER
@@ -17,7 +17,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Branches:
+class BranchValues:
     """Which values lead to each node from its parent.
 
     Parameters
@@ -37,7 +37,7 @@ class Branches:
     missing: Bools
 
     @classmethod
-    def of(cls, flat: FlatTree, encoder: Encoder) -> "Branches":
+    def of(cls, flat: FlatTree, encoder: Encoder) -> "BranchValues":
         """Return the branches of a tree whose codes the encoder makes, and whose thresholds split raw numbers."""
         low, high = np.full(flat.size, -np.inf), np.full(flat.size, np.inf)
         missing = np.zeros(flat.size, dtype=bool)
@@ -83,7 +83,7 @@ def _narrow(flat: FlatTree, attribute: Ints, low: Floats, high: Floats) -> None:
         above = flat.parent[above]
 
 
-def spread(branches: Branches, cells: Cells) -> tuple[Ints, Ints, Floats]:
+def row_shares(branches: BranchValues, cells: UncertainValues) -> tuple[Ints, Ints, Floats]:
     """Return where rows may end: row, node, and the share of the row, by the weight of the branches on the way.
 
     Returns
@@ -125,7 +125,7 @@ class _Pairs:
     child: Ints
 
 
-def _open(branches: Branches, ranges: tuple[Ints, Floats, Floats], pairs: _Pairs, entries: int) -> Bools:
+def _open(branches: BranchValues, ranges: tuple[Ints, Floats, Floats], pairs: _Pairs, entries: int) -> Bools:
     """Return which children each row may go to."""
     start, low, high = ranges
     counts = start[pairs.cell + 1] - start[pairs.cell]

@@ -7,7 +7,7 @@ import numpy as np
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.parameters import MAX_DEPTH, MIN_INSTANCES
-from quercus.trees.growth.batch import Criterion, Place, Summary, Verdict
+from quercus.trees.growth.batch import Criterion, NodePrediction, OpenNode, SplitChoice
 from quercus.trees.learners.splits import weighted
 from quercus.trees.learners.table import Floats, Table
 from quercus.trees.rules.dominance import TIE, first_largest
@@ -68,7 +68,7 @@ class UntilPure:
     shares: Floats
     limits: Limits
 
-    def before(self, place: Place) -> Stop | None:
+    def before(self, place: OpenNode) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
         sums = weighted(self.table, place, self.shares).sum(axis=0)
         if sums[0] < self.limits.min_instances - TIE:
@@ -79,7 +79,7 @@ class UntilPure:
             return Stop.MAX_DEPTH
         return None
 
-    def after(self, _place: Place, verdict: Verdict) -> Stop | None:
+    def after(self, _place: OpenNode, verdict: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no attribute gains anything, and that matters."""
         idle = max(upper for _, upper in verdict.intervals.values()) <= TIE
         return Stop.NO_GAIN if idle and self.limits.stop_without_gain else None
@@ -100,14 +100,16 @@ class MeanShares:
     table: Table
     shares: Floats
 
-    def summary(self, place: Place) -> Summary:
+    def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction; belief and plausibility are the probability itself."""
         sums = weighted(self.table, place, self.shares).sum(axis=0)
         theta = tuple((sums[1:] / sums[1:].sum()).tolist())
-        return Summary(first_largest(theta), theta, theta, theta, weight=node_weight(place, float(sums[0])))
+        return NodePrediction(
+            first_largest(theta), theta, theta, theta, weight=node_weight(place, float(sums[0]))
+        )
 
 
-def node_weight(place: Place, total: float) -> float | None:
+def node_weight(place: OpenNode, total: float) -> float | None:
     """Return the weight of a node, None when it is the number of its rows."""
     return None if total == place.rows.size else total
 

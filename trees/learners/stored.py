@@ -1,12 +1,12 @@
 """Learned models as columns of numbers and back: for snapshots, and for processes that only predict.
 
 A model is its trees (`quercus.trees.tree.flat.FlatTree`), how they make one prediction (`StoredForm`), and what
-belief-entropy trees fitted at their nodes or a forest has as members (`fitted_columns`). All trees of a model stand in one set
-of columns, one after the other.
+belief-entropy trees fitted at their nodes (`fitted_columns`). All trees of a model stand in one set of columns,
+one after the other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -23,15 +23,16 @@ from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.memory_forest.served import ServedForest
 from quercus.trees.memory_forest.stored import columns_of, voices_of
 from quercus.trees.tree.encoding import Edges
-from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.flat import PLAIN, RAGGED, FlatTree
 
 Columns = Mapping[str, NDArray[Any]]
 Kind = Literal["tree", "one-against-rest", "belief-entropy", "active-forest"]
 
-NODE_COLUMNS = tuple(
-    each.name for each in fields(FlatTree) if each.init and not each.name.startswith("mass_")
+PEOPLE_READ = (
+    *(name for name, plain in PLAIN.items() if plain.people_read),
+    *(name for each in RAGGED.values() if each.people_read for name in (each.count, *each.columns)),
 )
-INTERVALS = ("interval_attribute", "interval_lower", "interval_upper")
+"""Columns of `join_trees` that no prediction needs."""
 _NOTHING, _GAUSSIANS, _FREQUENCIES = 0, 1, 2  # at a node
 
 
@@ -115,50 +116,42 @@ def join_trees(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
 
     Starts (of intervals and focal sets) become counts a node. Each tree begins where the parent is -1.
     """
-    names = [name for name in NODE_COLUMNS if name not in (*INTERVALS, "interval_start")]
-    found = {name: _together(flats, name) for name in (*names, *INTERVALS)}
-    found["interval_count"] = np.concatenate([np.diff(flat.interval_start) for flat in flats])
-    if np.isnan(found["threshold"]).all():
-        del found["threshold"]
-    if (found["weight"] == found["count"]).all():
-        del found["weight"]
-    if not found["conflict"].any():
-        del found["conflict"]
-    if any(flat.has_masses for flat in flats):
-        found["mass_count"] = np.concatenate([np.diff(flat.mass_start) for flat in flats])
-        found |= {name: _together(flats, name) for name in ("mass_set", "mass_value")}
+    found = {name: _together(flats, name) for name in PLAIN}
+    for name, plain in PLAIN.items():
+        if plain.absent is not None:
+            absent = plain.absent(found["count"])
+            if np.array_equal(found[name], absent, equal_nan=absent.dtype.kind == "f"):
+                del found[name]
+    for start, each in RAGGED.items():
+        count = np.concatenate([np.diff(getattr(flat, start)) for flat in flats])
+        if count.any() or not each.optional:
+            found |= {each.count: count, **{name: _together(flats, name) for name in each.columns}}
     return found
 
 
 def part_trees(columns: Columns) -> tuple[FlatTree, ...]:
-    """Return the trees of `join_trees` columns; what is not there of intervals and stops counts as none."""
+    """Return the trees of `join_trees` columns; what is not there of those that only people read counts as none."""
     parent = columns["parent"]
     nodes = len(parent)
     bounds = [*np.flatnonzero(parent < 0).tolist(), nodes]
+    none = np.zeros(nodes, dtype=np.int64)
     starts = {
-        name: np.concatenate([[0], np.cumsum(columns.get(count, np.zeros(nodes, dtype=np.int64)))])
-        for name, count in (("interval_start", "interval_count"), ("mass_start", "mass_count"))
+        start: np.concatenate([[0], np.cumsum(columns.get(each.count, none))])
+        for start, each in RAGGED.items()
     }
-    nothing: Columns = {
-        "undecided": np.zeros(nodes, dtype=bool),
-        "stop": np.zeros(nodes, dtype=np.int8),
-        "interval_attribute": np.zeros(0, dtype=np.int64),
-        "interval_lower": np.zeros(0),
-        "interval_upper": np.zeros(0),
-    }
-    whole = {**nothing, **columns}
+    unread = {name: np.zeros(nodes, plain.dtype) for name, plain in PLAIN.items() if plain.people_read}
+    for each in RAGGED.values():
+        unread |= {name: np.zeros(0, dtype) for name, dtype in each.columns.items()}
+    whole = {**unread, **columns}
     return tuple(_part(whole, starts, a, b) for a, b in pairwise(bounds))
 
 
 def _part(columns: Columns, starts: Columns, a: int, b: int) -> FlatTree:
-    found: dict[str, Any] = {}
-    for name in NODE_COLUMNS:
-        if name in columns and name not in INTERVALS:
-            found[name] = columns[name][a:b]
-    for start, names in (("interval_start", INTERVALS), ("mass_start", ("mass_set", "mass_value"))):
+    found = {name: columns[name][a:b] for name in PLAIN if name in columns}
+    for start, each in RAGGED.items():
         here = starts[start][a : b + 1]
         found[start] = here - here[0]
-        found |= {name: columns[name][here[0] : here[-1]] for name in names if name in columns}
+        found |= {name: columns[name][here[0] : here[-1]] for name in each.columns}
     return FlatTree(**found)
 
 

@@ -9,14 +9,14 @@ raised keeps its tests, and gets all rows of the node that it replaces.
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
-from quercus.trees.growth.batch import Branching, Leaf, Method, Place, Verdict, grow_tree
+from quercus.trees.growth.batch import Branching, GrowthRules, LeafRule, OpenNode, SplitChoice, grow_tree
 from quercus.trees.learners.pruning import ERROR_SLACK, check_level, leaf, leaf_errors, prune, subtree_errors
 from quercus.trees.rules.dominance import TIE
 from quercus.trees.tree.node import Node, Stop
 
 COLLAPSE_SLACK = 1e-3  # errors; of C4.5's program
 
-Task = tuple[Node, Place]
+Task = tuple[Node, OpenNode]
 
 
 def collapse_errors(tree: Node) -> Node:
@@ -24,7 +24,9 @@ def collapse_errors(tree: Node) -> Node:
     return prune(tree, lambda node: _errors_below(node) >= _errors(node) - COLLAPSE_SLACK)
 
 
-def prune_and_raise(tree: Node, place: Place, branching: Branching, rule: Leaf, confidence: float) -> Node:
+def prune_and_raise(
+    tree: Node, place: OpenNode, branching: Branching, rule: LeafRule, confidence: float
+) -> Node:
     """Return a tree pruned by pessimistic errors, subtrees replaced and raised.
 
     Parameters
@@ -48,16 +50,16 @@ def prune_and_raise(tree: Node, place: Place, branching: Branching, rule: Leaf, 
 @dataclass(frozen=True, slots=True)
 class _Pruner:
     branching: Branching
-    rule: Leaf
+    rule: LeafRule
     confidence: float
 
-    def pruned(self, node: Node, place: Place) -> Generator[Task, Node, Node]:
+    def pruned(self, node: Node, place: OpenNode) -> Generator[Task, Node, Node]:
         """Return what becomes of a node; what becomes of another one is what a yield returns."""
         if node.is_leaf:
             return node
         verdict = _verdict(node)
         places = {
-            branch.code: Place(
+            branch.code: OpenNode(
                 (*place.path, (branch.attribute, branch.code)), branch.rows, branch.left, branch.weights
             )
             for branch in self.branching.branches(place, verdict)
@@ -97,39 +99,39 @@ def _run(pruner: _Pruner, task: Task) -> Node:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Replay:
+class _ReplayedTree:
     """Criterion and stopping of a tree that is there, for other rows."""
 
     tree: Node
     depth: int  # of the place where it is put
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         node = self._at(place)
         return None if node is None or node.is_leaf else _verdict(node)
 
-    def before(self, place: Place) -> Stop | None:
+    def before(self, place: OpenNode) -> Stop | None:
         node = self._at(place)
         return Stop.PRUNED if node is None else node.stop  # none: no row took this branch so far
 
-    def after(self, _place: Place, _verdict: Verdict) -> Stop | None:
+    def after(self, _place: OpenNode, _verdict: SplitChoice) -> Stop | None:
         return None
 
-    def _at(self, place: Place) -> Node | None:
+    def _at(self, place: OpenNode) -> Node | None:
         node: Node | None = self.tree
         for _, code in place.path[self.depth :]:
             node = None if node is None else node.children.get(code)
         return node
 
 
-def _method(tree: Node, depth: int, branching: Branching, rule: Leaf) -> Method:
-    replay = _Replay(tree, depth)
-    return Method(criterion=replay, branching=branching, stopping=replay, leaf=rule)
+def _method(tree: Node, depth: int, branching: Branching, rule: LeafRule) -> GrowthRules:
+    replay = _ReplayedTree(tree, depth)
+    return GrowthRules(criterion=replay, branching=branching, stopping=replay, leaf=rule)
 
 
-def _verdict(node: Node) -> Verdict:
+def _verdict(node: Node) -> SplitChoice:
     if node.attribute is None:
         raise ValueError("a leaf has no split")
-    return Verdict(node.attribute, node.intervals, (node.attribute,), threshold=node.threshold)
+    return SplitChoice(node.attribute, node.intervals, (node.attribute,), threshold=node.threshold)
 
 
 def _errors(node: Node) -> float:

@@ -1,4 +1,4 @@
-"""What the learners learn from: raw values and labels that may be uncertain."""
+"""The training table of the learners: raw values, and labels that may be uncertain."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class Table:
         object.__setattr__(self, "values", _check_values(self.values, self.attributes))
         rows = len(self.values)
         if len(self.contours) != rows:
-            raise InvalidInput("labels", f"are {len(self.contours)}, must be {rows}, one a row")
+            raise InvalidInput("labels", f"are {len(self.contours)}, must be {rows}, one per row")
         object.__setattr__(self, "weights", _check_weights(self.weights, rows))
 
     @classmethod
@@ -90,7 +90,7 @@ class Table:
         check_size(size, "size")
         numbers = np.asarray(classes)
         if numbers.ndim != 1 or not (np.issubdtype(numbers.dtype, np.integer) or not numbers.size):
-            raise InvalidInput("classes", f"must be whole numbers, one a row, have {numbers.dtype}")
+            raise InvalidInput("classes", f"must be whole numbers, one per row, have {numbers.dtype}")
         wrong = (numbers < 0) | (numbers >= size)
         if wrong.any():
             row = int(wrong.argmax())
@@ -278,7 +278,7 @@ def _refuse(wrong: NDArray[np.bool_], column: Floats, name: str, rule: str) -> N
 def _check_weights(weights: ArrayLike, rows: int) -> Floats:
     array = _numbers(weights, "weights")
     if array.shape != (rows,):
-        raise InvalidInput("weights", f"have shape {array.shape}, must be ({rows},), one a row")
+        raise InvalidInput("weights", f"have shape {array.shape}, must be ({rows},), one per row")
     fine = (array >= 0) & (array <= MAX_WEIGHT)
     if not fine.all():
         row = int(np.argmin(fine))

@@ -10,7 +10,14 @@ import numpy as np
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.specification.parameters import COMBINE, LAM, MIN_INSTANCES
-from quercus.trees.growth.batch import Criterion, Method, Place, Summary, Verdict, grow_tree
+from quercus.trees.growth.batch import (
+    Criterion,
+    GrowthRules,
+    NodePrediction,
+    OpenNode,
+    SplitChoice,
+    grow_tree,
+)
 from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest, check_combine
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import ByCode, LargestGain, root
@@ -71,20 +78,20 @@ class _Impurity:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stopping:
+class UntilNoGain:
     """Stop where nothing is gained: the nonspecificity of small nodes is what prunes the tree."""
 
     table: Table
     min_instances: int
     max_depth: int | None
 
-    def before(self, place: Place) -> Stop | None:
+    def before(self, place: OpenNode) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
         if self.table.weights[place.rows].sum() < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
         return Stop.MAX_DEPTH if self.max_depth is not None and place.depth >= self.max_depth else None
 
-    def after(self, _place: Place, verdict: Verdict) -> Stop | None:
+    def after(self, _place: OpenNode, verdict: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no split gains anything."""
         return Stop.NO_GAIN if verdict.intervals[verdict.attribute][1] <= TIE else None
 
@@ -96,7 +103,7 @@ class NodeMass:
     table: Table
     shares: Floats
 
-    def summary(self, place: Place) -> Summary:
+    def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction."""
         weights = self.table.weights[place.rows]
         total = float(weights.sum())
@@ -105,7 +112,7 @@ class NodeMass:
         mass = MassFunction(2, ((0b01, for_it), (0b10, against), (0b11, both)))
         theta = for_it + both / 2.0, against + both / 2.0
         weight = node_weight(place, total)
-        return Summary(
+        return NodePrediction(
             first_largest(theta),
             theta,
             (for_it, against),
@@ -169,10 +176,10 @@ def total_uncertainty_tree(
     MIN_INSTANCES.check(min_instances)
     shares = two_class_shares(table, klass)
     criterion: Criterion = LargestGain(table, shares, _Impurity(float(lam)), max_cuts)
-    method = Method(
+    method = GrowthRules(
         criterion=wrapped(criterion, wrap),
         branching=ByCode(table),
-        stopping=Stopping(table, min_instances, max_depth),
+        stopping=UntilNoGain(table, min_instances, max_depth),
         leaf=NodeMass(table, shares),
     )
     return grow_tree(root(table), method)

@@ -9,7 +9,7 @@ from quercus.trees.learners.table import Table
 MAX_COUNTED = 10_000_000  # rows that weighted ones may count as
 
 
-def counted(table: Table) -> Table:
+def repeat_rows(table: Table) -> Table:
     """Return the table with every row as often as it weighs, without mass functions.
 
     Raises
@@ -17,7 +17,7 @@ def counted(table: Table) -> Table:
     InvalidInput
         When a weight is no whole number, or they sum to more than 10,000,000.
     """
-    wrong = ~whole(table)
+    wrong = ~are_whole(table)
     if wrong.any():
         row = int(wrong.argmax())
         raise InvalidInput(
@@ -33,7 +33,7 @@ def counted(table: Table) -> Table:
     return Table(repeated.values, table.attributes, repeated.contours, np.ones(len(repeated)))
 
 
-def whole(table: Table) -> NDArray[np.bool_]:
+def are_whole(table: Table) -> NDArray[np.bool_]:
     """Tell which weights are whole numbers, (n,)."""
     found: NDArray[np.bool_] = table.weights == np.floor(table.weights)
     return found
@@ -44,7 +44,7 @@ def counted_or_weighed(table: Table) -> tuple[Table, NDArray[np.float64] | None]
 
     The likelihood of a row of weight w is that of the row to the power w (theory §2), so both say the same.
     """
-    if whole(table).all():
-        return counted(table), None
+    if are_whole(table).all():
+        return repeat_rows(table), None
     rows = table.take(table.weights > 0)
     return rows, rows.weights

@@ -1,4 +1,4 @@
-"""What was computed of cells, found again by the cell: bounded in memory, compiled look-up (theory §2)."""
+"""A cache of results by cell: bounded in memory, with a compiled look-up (theory §2)."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -19,7 +19,7 @@ CELLS = 40_000  # remembered at the most, and
 ENTRIES = 800_000  # entries of theirs (12 bytes each); then all is forgotten
 
 
-class Memo:
+class CellCache:
     """Cells over a table of contours, each once, and rows of numbers computed of each."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Memo:
         self._make_room(len(start) - 1, len(columns))
         numbers = np.empty(len(start) - 1, np.int64)
         table = self._slots, self._hashes, *self.cells, self._size
-        self._size = sparse.enter(start, columns, counts, *table, numbers)
+        self._size = sparse.enter_cells(start, columns, counts, *table, numbers)
         return numbers
 
     def recall(self, numbers: Ints, name: str, width: int, compute: Callable[[Ints], Array]) -> Array:
@@ -69,14 +69,14 @@ class Memo:
             used = 0
         if used + entries > len(self._columns):
             room = max(used + entries, min(2 * (used + entries), ENTRIES))
-            self._columns = grown(self._columns, room)
-            self._counts = grown(self._counts, room)
+            self._columns = enlarged(self._columns, room)
+            self._counts = enlarged(self._counts, room)
         if self._size + cells > len(self._hashes):
             room = max(self._size + cells, min(2 * (self._size + cells), CELLS))
-            self._start = grown(self._start, room + 1)
-            self._hashes = grown(self._hashes, room)
+            self._start = enlarged(self._start, room + 1)
+            self._hashes = enlarged(self._hashes, room)
             self._slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
-            sparse.place(self._hashes[: self._size], self._slots)
+            sparse.place_hashes(self._hashes[: self._size], self._slots)
 
     def _rows(self, name: str, width: int) -> tuple[Array, NDArray[np.bool_]]:
         room = len(self._hashes)
@@ -92,7 +92,7 @@ class Memo:
         return self._values[name], self._known[name]
 
 
-def grown(array: NDArray[T], room: int) -> NDArray[T]:
+def enlarged(array: NDArray[T], room: int) -> NDArray[T]:
     """Copy of an array, with room for more."""
     larger: NDArray[T] = np.empty(room, array.dtype)
     larger[: len(array)] = array

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.likelihood import maximiser
-from quercus.trees.likelihood.cell_cache import Memo
+from quercus.trees.likelihood.cell_cache import CellCache
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.maximiser import Array, Estimate
 from quercus.trees.likelihood.solver import cells as cells_kernel
@@ -129,7 +129,7 @@ def entropy_intervals(
         raise InvalidInput("effort", f"is {effort}; at least 1 box must be examined")
     ends = np.zeros((len(problems), 4))
     sizes = np.full(len(problems), 2)
-    for chosen, contours, weights, first in maximiser.stack(problems):
+    for chosen, contours, weights, first in maximiser.stack_problems(problems):
         table, totals = np.empty_like(contours), np.empty_like(weights)
         start, empty = np.empty_like(first), np.empty(len(chosen), np.bool_)
         sparse.reduce_rows(contours, weights, first, table, totals, start, empty)
@@ -187,7 +187,7 @@ class IntervalSolver:
         self._numbers: dict[bytes, int] = {}
         self._column = np.empty(0, np.int32)  # (d,) number in the table, -1 for constant contours
         self._klass = np.empty(0, np.int8)  # (d,) the class that a precise contour leaves; see `solver.cells`
-        self._memo = Memo()
+        self._memo = CellCache()
         l = checked.shape[1]
         recent = 1 << (RECENT // (l + 3)).bit_length()
         self._recent_counts, self._recent_ends = np.zeros((recent, l)), np.empty((recent, 3))
@@ -325,14 +325,14 @@ class IntervalSolver:
             start = np.empty(chosen.size + 1, np.int64)
             columns, counts = np.empty(room, np.int32), np.empty(room)
             arrays = cells.start, cells.ids, cells.counts
-            sparse.merge(*arrays, chosen, self._column, start, columns, counts)
+            sparse.merge_cells(*arrays, chosen, self._column, start, columns, counts)
             yield chosen, self._memo.enter(start, columns[: start[-1]], counts[: start[-1]])
 
     def _estimate(self, wanted: Ints) -> Array:
         l = self.contours.shape[1]
         found = stages.estimate(self._table, self._memo.cells, wanted)
         for row in np.flatnonzero(found[:, l + 1] == 0.0):
-            P, w = problem.take(self._table, *self._memo.cells, wanted[row])
+            P, w = problem.take_problem(self._table, *self._memo.cells, wanted[row])
             found[row, l + 1] = maximiser.is_unique(P, w, found[row, :l])
         return found
 

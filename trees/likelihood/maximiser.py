@@ -57,20 +57,20 @@ def estimate(contours: Array, weights: Array | None = None) -> Estimate:
     [0.666667, 0.333333]
     """
     contours, weights = check_problem(contours, weights)
-    P, w = distinct(contours, weights)
+    P, w = distinct_contours(contours, weights)
     l = contours.shape[1]
     if len(w) == 0:
-        return Estimate(np.full(l, 1.0 / l), shift(contours, weights), 0.0, unique=False)
+        return Estimate(np.full(l, 1.0 / l), likelihood_shift(contours, weights), 0.0, unique=False)
     theta, _ = kernels.maximise(P, w)
     return certify(contours, weights, theta, is_unique(P, w, theta))
 
 
 def certify(contours: Array, weights: Array, theta: Array, unique: bool) -> Estimate:
     """Complete an estimate, of checked arguments, by its likelihood and the proof of how good it is."""
-    P, w = distinct(contours, weights)
+    P, w = distinct_contours(contours, weights)
     if len(w) == 0:
-        return Estimate(theta, shift(contours, weights), 0.0, unique)
-    value = kernels.loglik(P, w, theta) + shift(contours, weights)
+        return Estimate(theta, likelihood_shift(contours, weights), 0.0, unique)
+    value = kernels.loglik(P, w, theta) + likelihood_shift(contours, weights)
     gap = float(w.sum() * kernels.excess(P, w, theta, np.empty_like(theta)))
     return Estimate(theta, value, gap, unique)
 
@@ -95,7 +95,7 @@ def check_problem(contours: Array, weights: Array | None) -> tuple[Array, Array]
         return P, np.ones(len(P))
     w = np.asarray(weights, dtype=np.float64)
     if w.shape != (len(P),):
-        raise InvalidInput("weights", f"has shape {w.shape}; it must be ({len(P)},), one a row of contours")
+        raise InvalidInput("weights", f"has shape {w.shape}; it must be ({len(P)},), one per row of contours")
     bad = ~((w >= 0.0) & np.isfinite(w))
     if bad.any():
         i = int(np.argmax(bad))
@@ -103,7 +103,7 @@ def check_problem(contours: Array, weights: Array | None) -> tuple[Array, Array]
     return P, w
 
 
-def stack(
+def stack_problems(
     problems: Sequence[tuple[Array, Array | None]],
 ) -> Iterator[tuple[NDArray[np.intp], Array, Array, NDArray[np.int64]]]:
     """Validate problems as `check_problem`, all at once, and lay them one below the other, by number of classes.
@@ -140,7 +140,7 @@ def stack(
             check_problem(given, given_weights)
 
 
-def distinct(contours: Array, weights: Array) -> tuple[Array, Array]:
+def distinct_contours(contours: Array, weights: Array) -> tuple[Array, Array]:
     """Reduce to what the likelihood depends on: distinct informative contours, scaled to maximum 1, with total weights.
 
     A constant factor in a row adds a constant to ``l``; a constant row says nothing. Sorted, so that the result, and
@@ -157,8 +157,8 @@ def distinct(contours: Array, weights: Array) -> tuple[Array, Array]:
     return np.ascontiguousarray(rows), totals
 
 
-def shift(contours: Array, weights: Array) -> float:
-    """``l`` of the contours minus ``l`` of the rows that `distinct` returns."""
+def likelihood_shift(contours: Array, weights: Array) -> float:
+    """``l`` of the contours minus ``l`` of the rows that `distinct_contours` returns."""
     return float(weights @ np.log(contours.max(axis=1))) if len(contours) else 0.0
 
 
@@ -168,10 +168,10 @@ def is_unique(P: Array, w: Array, theta: Array) -> bool:
     ``v = P theta`` is the same for all maximisers (``l`` is strictly concave in it), and they are zero off the active
     classes: they are unique iff the columns of the active classes are affinely independent.
     """
-    return nullity(P, active(P, w, theta)) == 0
+    return nullity(P, active_classes(P, w, theta)) == 0
 
 
-def active(P: Array, w: Array, theta: Array) -> NDArray[np.intp]:
+def active_classes(P: Array, w: Array, theta: Array) -> NDArray[np.intp]:
     """Classes that may carry probability in some maximiser: those with ``g_j = 1``."""
     g = (w / (P @ theta)) @ P / w.sum()
     return np.flatnonzero(g >= 1.0 - ACTIVE)

@@ -224,7 +224,7 @@ class ServedForest(Learned):
         """The tree beside the forest as arrays."""
         return self.tree.flats
 
-    def say(self, cells: UncertainValues) -> Predictions:
+    def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return what the forest says of rows of cells, and where they end in the tree beside it.
 
         Of a row with a set of values it says the mean over them; a range stands for nine points of it, evenly spaced.
@@ -234,7 +234,7 @@ class ServedForest(Learned):
         InvalidInput
             When a row has more than 4,096 combinations of values.
         """
-        said, read = self.voices.say(cells.values), self.tree.say(cells)
+        said, read = self.voices.say(cells.values), self.tree.predict_cells(cells)
         for row in sorted({row for row, _ in cells.parts}):
             of_row = self.voices.say(self._combinations(cells, row))
             for mine, other in ((said.theta, of_row.theta), (said.belief, of_row.belief)):
@@ -266,7 +266,7 @@ class ServedForest(Learned):
 
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
-        logs = [log_commonalities_of(mass) for mass in self._masses(self.say(cells).theta)]
+        logs = [log_commonalities_of(mass) for mass in self._masses(self.predict_cells(cells).theta)]
         return np.array(logs).reshape(-1, 1 << self.size)
 
     def _masses(self, theta: Floats) -> Iterator[MassFunction]:

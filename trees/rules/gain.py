@@ -1,7 +1,7 @@
-"""Gain ratio of a split, as an interval (theory §3.1), and which cut of a number stands for it (§9).
+"""Split information (theory §3.1), and which cut of a number stands for it where gains are single numbers (§9).
 
-Notation: ``f_h = |T_h| / |T|`` is the share of child ``h``; ``lo`` and ``hi`` are the ends of an entropy
-interval, in bits.
+`quercus.trees.rules.choice` has the rule for intervals: compiled, over cells. Learners with precise gains use this one,
+which needs no Numba; a test compares the two.
 """
 
 import numpy as np
@@ -30,33 +30,6 @@ def split_information(sizes: NDArray[np.int64]) -> float:
         return 0.0
     share = populated / populated.sum()
     return float(-(share * np.log2(share)).sum())
-
-
-def gain_ratio_interval(
-    parent: tuple[float, float], lower: Floats, upper: Floats, sizes: NDArray[np.int64]
-) -> tuple[float, float]:
-    """Return the ends of the gain ratio of a split.
-
-    ``[(lo(T) - Σ f_h hi(T_h)) / SI, (hi(T) - Σ f_h lo(T_h)) / SI]``
-
-    Parameters
-    ----------
-    parent
-        Ends of the node's entropy.
-    lower, upper
-        Ends of each child's entropy.
-    sizes
-        Number of instances of each child, two or more of them populated.
-
-    Examples
-    --------
-    >>> gain_ratio_interval((0.5, 1.0), np.array([0.0, 0.0]), np.array([0.5, 0.0]), np.array([4, 4]))
-    (0.25, 1.0)
-    """
-    information = split_information(sizes)
-    share = sizes / sizes.sum()
-    lo, hi = parent
-    return float((lo - share @ upper) / information), float((hi - share @ lower) / information)
 
 
 def best_splits(gains: Floats, first: NDArray[np.int64], below: NDArray[np.number]) -> NDArray[np.int64]:

@@ -36,7 +36,7 @@ OCCURS = 1e-6  # probability from which a class counts as one that occurs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class NodeEvidence:
     """A tree, and what the labels of each of its nodes say.
 
     Parameters
@@ -57,7 +57,7 @@ class Told:
     contours: Floats
 
     @classmethod
-    def of_leaves(cls, parent: Ints, theta: Floats, leaves: Cells, contours: Floats) -> "Told":
+    def of_leaves(cls, parent: Ints, theta: Floats, leaves: Cells, contours: Floats) -> "NodeEvidence":
         """Return the tree whose leaves, in pre-order, have these cells: those of inner nodes are sums of them."""
         inner = np.bincount(parent[1:], minlength=parent.size) > 0
         d = max(1, len(contours))
@@ -97,7 +97,7 @@ class Told:
         return node[says], contours[self.cells.ids[says]], self.cells.counts[says].astype(np.float64)
 
 
-def idle(tree: Told, pruning: Pruning) -> Bools:
+def collapsible_nodes(tree: NodeEvidence, pruning: Pruning) -> Bools:
     """Tell which inner nodes are to be leaves, (m,), found from the leaves up.
 
     A node below such a one falls with it, whatever is told of it.
@@ -107,14 +107,14 @@ def idle(tree: Told, pruning: Pruning) -> Bools:
     return _by_chance(tree, pruning.level)
 
 
-def log_likelihoods(tree: Told) -> Floats:
-    """Return ``ℓ(θ̂)`` of every node, (m,), in nats, of the labels that say something, as `Told.telling` scales them."""
+def log_likelihoods(tree: NodeEvidence) -> Floats:
+    """Return ``ℓ(θ̂)`` of every node, (m,), in nats, of informative labels as `NodeEvidence.telling` scales them."""
     node, contours, times = tree.telling()
     values = times * np.log((contours * tree.theta[node]).sum(axis=1))
     return _sums(node, values, tree.parent.size)
 
 
-def _needless(tree: Told, level: float) -> Bools:
+def _needless(tree: NodeEvidence, level: float) -> Bools:
     own, inner, parent = log_likelihoods(tree), tree.inner, tree.parent
     told = np.bincount(tree.telling()[0], minlength=parent.size) > 0
     occurs = (tree.theta > OCCURS) & told[:, np.newaxis]
@@ -136,7 +136,7 @@ def _needless(tree: Told, level: float) -> Bools:
     return found
 
 
-def expected_counts(tree: Told) -> Floats:
+def expected_counts(tree: NodeEvidence) -> Floats:
     """Return how many rows of each class every node is expected to have, given ``θ̂`` of its parent, (m, l).
 
     Those of the root, which has no parent, are by its own. Vacuous labels are left out.
@@ -148,7 +148,7 @@ def expected_counts(tree: Told) -> Floats:
     return np.stack([_sums(node, column, tree.parent.size) for column in shares.T], axis=1)
 
 
-def _by_chance(tree: Told, level: float) -> Bools:
+def _by_chance(tree: NodeEvidence, level: float) -> Bools:
     counts, inner, parent = expected_counts(tree), tree.inner, tree.parent
     above = parent[1:]
     totals = np.zeros_like(counts)

@@ -4,22 +4,25 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.mass import MassFunction
+from quercus.trees.tree.columns import Column, Ragged, declared, or_none, rows
 from quercus.trees.tree.node import Node, Stop
 from quercus.trees.tree.splits import NO_NUMBER
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 NOT_STOPPED = 0  # in `FlatTree.stop`: an inner node
 
 
 @dataclass(frozen=True, eq=False)
 class FlatTree:
-    """The nodes of a tree in pre-order, column by column.
+    """The nodes of a tree in pre-order, column by column; `quercus.trees.tree.columns` says what a field declares.
 
     Parameters
     ----------
@@ -57,24 +60,67 @@ class FlatTree:
         (focal sets,) bit mask and mass.
     """
 
-    attribute: Ints
-    parent: Ints
-    branch: Ints
-    klass: Ints
-    count: Ints
-    theta: Floats
-    belief: Floats
-    plausibility: Floats
-    undecided: NDArray[np.bool_]
-    stop: NDArray[np.int8]
-    interval_start: Ints
+    attribute: Annotated[
+        Ints,
+        Column(
+            "i8",
+            lambda node: -1 if node.attribute is None else node.attribute,
+            values=or_none(lambda k: bool(k < 0)),
+        ),
+    ]
+    parent: Annotated[Ints, Column("i8")]
+    branch: Annotated[Ints, Column("i8")]
+    klass: Annotated[Ints, Column("i8", lambda node: node.klass)]
+    count: Annotated[Ints, Column("i8", lambda node: node.count)]
+    theta: Annotated[Floats, Column("f8", lambda node: node.theta, values=rows)]
+    belief: Annotated[Floats, Column("f8", lambda node: node.belief, values=rows)]
+    plausibility: Annotated[Floats, Column("f8", lambda node: node.plausibility, values=rows)]
+    undecided: Annotated[Bools, Column("?", lambda node: node.undecided, people_read=True)]
+    stop: Annotated[
+        NDArray[np.int8],
+        Column(
+            "i1",
+            lambda node: NOT_STOPPED if node.stop is None else node.stop.value,
+            values=lambda stops: [Stop(stop) if stop else None for stop in stops.tolist()],
+            people_read=True,
+        ),
+    ]
+    interval_start: Annotated[
+        Ints,
+        Ragged(
+            "interval_count",
+            {"interval_attribute": "i8", "interval_lower": "f8", "interval_upper": "f8"},
+            lambda node: [(k, *ends) for k, ends in sorted(node.intervals.items())],
+            people_read=True,
+        ),
+    ]
     interval_attribute: Ints
     interval_lower: Floats
     interval_upper: Floats
-    threshold: Floats = field(default_factory=lambda: np.zeros(0))
-    weight: Floats = field(default_factory=lambda: np.zeros(0))
-    conflict: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
-    mass_start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    threshold: Annotated[
+        Floats,
+        Column(
+            "f8",
+            lambda node: np.nan if node.threshold is None else node.threshold,
+            values=or_none(math.isnan),
+            absent=lambda count: np.full(count.size, np.nan),
+        ),
+    ] = field(default_factory=lambda: np.zeros(0))
+    weight: Annotated[
+        Floats, Column("f8", lambda node: node.size, absent=lambda count: count.astype(np.float64))
+    ] = field(default_factory=lambda: np.zeros(0))
+    conflict: Annotated[
+        Bools, Column("?", lambda node: node.conflict, absent=lambda count: np.zeros(count.size, dtype=bool))
+    ] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    mass_start: Annotated[
+        Ints,
+        Ragged(
+            "mass_count",
+            {"mass_set": "u8", "mass_value": "f8"},
+            lambda node: () if node.mass is None else node.mass.focal,
+            optional=True,
+        ),
+    ] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     mass_set: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     mass_value: Floats = field(default_factory=lambda: np.zeros(0))
     _column: NDArray[np.intp] = field(init=False, repr=False)  # that a row is asked for at a node
@@ -83,14 +129,11 @@ class FlatTree:
     _target: NDArray[np.int32] = field(init=False, repr=False)  # node that follows each code
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("threshold", np.full(self.size, np.nan)),
-            ("weight", self.count.astype(np.float64)),
-            ("conflict", np.zeros(self.size, dtype=bool)),
-            ("mass_start", np.zeros(self.size + 1, dtype=np.int64)),
-        ):
-            if not getattr(self, name).size:
-                object.__setattr__(self, name, value)
+        for name, each in PLAIN.items():
+            if each.absent is not None and not getattr(self, name).size:
+                object.__setattr__(self, name, each.absent(self.count))
+        if not self.mass_start.size:
+            object.__setattr__(self, "mass_start", np.zeros(self.size + 1, dtype=np.int64))
         # A node's block has an entry for each code up to its last child's, and one more for all other codes;
         # where no child is, the node itself stands: there a row stays, as it does in a leaf, whose block is
         # that one entry. So a step is the same few gathers for every row.
@@ -108,65 +151,39 @@ class FlatTree:
     @classmethod
     def of(cls, root: Node) -> "FlatTree":
         """Return the arrays of the tree at `root`."""
-        rows = list(root.preorder())
-        nodes = [node for node, _, _ in rows]
-        found = [(k, *ends) for node in nodes for k, ends in sorted(node.intervals.items())]
-
-        def ints(values: list[int]) -> Ints:
-            return np.array(values, dtype=np.int64)
-
-        def floats(values: list[tuple[float, ...]]) -> Floats:
-            return np.array(values, dtype=np.float64)
-
-        return cls(
-            attribute=ints([-1 if node.attribute is None else node.attribute for node in nodes]),
-            parent=ints([parent for _, parent, _ in rows]),
-            branch=ints([branch for _, _, branch in rows]),
-            klass=ints([node.klass for node in nodes]),
-            count=ints([node.count for node in nodes]),
-            theta=floats([node.theta for node in nodes]),
-            belief=floats([node.belief for node in nodes]),
-            plausibility=floats([node.plausibility for node in nodes]),
-            undecided=np.array([node.undecided for node in nodes], dtype=bool),
-            stop=np.array(
-                [NOT_STOPPED if node.stop is None else node.stop.value for node in nodes], dtype=np.int8
-            ),
-            interval_start=np.cumsum(ints([0] + [len(node.intervals) for node in nodes])),
-            interval_attribute=ints([k for k, _, _ in found]),
-            interval_lower=np.array([lower for _, lower, _ in found], dtype=np.float64),
-            interval_upper=np.array([upper for _, _, upper in found], dtype=np.float64),
-            threshold=np.array([np.nan if node.threshold is None else node.threshold for node in nodes]),
-            weight=np.array([node.size for node in nodes], dtype=np.float64),
-            conflict=np.array([node.conflict for node in nodes], dtype=bool),
-            mass_start=np.cumsum(ints([0] + [len(_focal(node)) for node in nodes])),
-            mass_set=np.array([mask for node in nodes for mask, _ in _focal(node)], dtype=np.uint64),
-            mass_value=np.array([mass for node in nodes for _, mass in _focal(node)], dtype=np.float64),
-        )
+        preorder = list(root.preorder())
+        nodes = [node for node, _, _ in preorder]
+        found = {
+            "parent": np.array([parent for _, parent, _ in preorder], "i8"),
+            "branch": np.array([branch for _, _, branch in preorder], "i8"),
+        }
+        for name, plain in PLAIN.items():
+            if plain.of is not None:
+                found[name] = np.array([plain.of(node) for node in nodes], plain.dtype)
+        for start, stretches in RAGGED.items():
+            parts = [stretches.of(node) for node in nodes]
+            found[start] = np.cumsum(np.array([0, *map(len, parts)], "i8"))
+            for at, (name, dtype) in enumerate(stretches.columns.items()):
+                found[name] = np.array([entry[at] for part in parts for entry in part], dtype)
+        return cls(**found)
 
     def tree(self) -> Node:
         """Return the tree as a value."""
+        values = {
+            name: plain.values(getattr(self, name)) for name, plain in PLAIN.items() if plain.of is not None
+        }
+        values["weight"] = [
+            None if weight == count else weight
+            for weight, count in zip(values["weight"], values["count"], strict=True)
+        ]
         children: list[dict[int, Node]] = [{} for _ in range(self.size)]
         root = None
-        for index in range(
-            self.size - 1, -1, -1
-        ):  # children before their parents, and the last before the first
-            attribute, stop = int(self.attribute[index]), int(self.stop[index])
-            threshold, weight = float(self.threshold[index]), float(self.weight[index])
+        for index in range(self.size - 1, -1, -1):  # children before their parents, the last before the first
             root = Node(
-                attribute=attribute if attribute >= 0 else None,
-                klass=int(self.klass[index]),
-                theta=tuple(self.theta[index].tolist()),
-                count=int(self.count[index]),
+                **{name: column[index] for name, column in values.items()},
                 intervals={k: (lower, upper) for k, lower, upper in self.intervals(index)},
                 children=dict(reversed(children[index].items())),
-                undecided=bool(self.undecided[index]),
-                stop=Stop(stop) if stop else None,
-                belief=tuple(self.belief[index].tolist()),
-                plausibility=tuple(self.plausibility[index].tolist()),
-                threshold=None if np.isnan(threshold) else threshold,
                 mass=self.masses[index] if self.has_masses else None,
-                conflict=bool(self.conflict[index]),
-                weight=None if weight == self.count[index] else weight,
             )
             if index:
                 children[self.parent[index]][int(self.branch[index])] = root
@@ -320,7 +337,10 @@ class FlatTree:
         return depth
 
 
-def heard(parent: Ints, silent: NDArray[np.bool_]) -> Ints:
+PLAIN, RAGGED = declared(FlatTree)
+
+
+def nearest_speaking(parent: Ints, silent: NDArray[np.bool_]) -> Ints:
     """Return for each node the nearest one at or above it that is not `silent`, the root where all are: (nodes,).
 
     That is the one whose estimate the node predicts with: no label of a silent node says anything, so that every
@@ -335,7 +355,3 @@ def heard(parent: Ints, silent: NDArray[np.bool_]) -> Ints:
     while not np.array_equal(further := at[at], at):
         at = further
     return at
-
-
-def _focal(node: Node) -> tuple[tuple[int, float], ...]:
-    return () if node.mass is None else node.mass.focal

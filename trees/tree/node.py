@@ -1,7 +1,7 @@
 """The tree as a value, whatever learner grew it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 
 from quercus.belief.mass import MassFunction
@@ -109,18 +109,9 @@ class Node:
 
 
 def _values(node: Node) -> tuple[object, ...]:
-    return (
-        node.attribute,
-        node.klass,
-        node.theta,
-        node.count,
-        dict(node.intervals),
-        node.undecided,
-        node.stop,
-        node.belief,
-        node.plausibility,
-        node.threshold,
-        node.mass,
-        node.conflict,
-        node.weight,
-    )
+    """Return all that a node says, without its children."""
+    own = (getattr(node, name) for name in VALUES)
+    return dict(node.intervals), *own
+
+
+VALUES = tuple(each.name for each in fields(Node) if each.name not in {"intervals", "children"})

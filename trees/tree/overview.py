@@ -16,7 +16,7 @@ BAR_PIXELS = 240.0
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TreeSummary:
     """A tree: its nodes, leaves and depth, the attribute of its root, and what it tells apart."""
 
     nodes: int
@@ -28,7 +28,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What several trees have in common.
+    """An overview of several trees.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Overview:
         and their rows; most first.
     """
 
-    trees: tuple[Line, ...]
+    trees: tuple[TreeSummary, ...]
     tests: tuple[tuple[str, float], ...]
 
     @classmethod
@@ -55,7 +55,7 @@ class Overview:
             use += np.bincount(flat.attribute[inner], share, len(attributes))
             root = int(flat.attribute[0])
             first = "" if root < 0 else attributes[root]
-            lines.append(Line(flat.size, flat.leaf_count, flat.depth, first, told))
+            lines.append(TreeSummary(flat.size, flat.leaf_count, flat.depth, first, told))
         order = [k for k in np.argsort(-use, kind="stable").tolist() if use[k] > 0]
         return cls(tuple(lines), tuple((attributes[k], float(use[k]) / len(flats)) for k in order))
 

@@ -1,4 +1,4 @@
-"""What a node of a growing tree can be split by, numbered.
+"""The numbered splits of a growing tree.
 
 An attribute is either split by its codes, a branch each, or at one of its *cuts*. Then its codes count the bins
 between neighbouring cuts: bin ``b`` holds the values with ``b`` cuts at or below them, and a split at cut ``c`` has

@@ -19,7 +19,7 @@ _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the numbers in a tree mean.
+    """Names for the numbers in a tree.
 
     Parameters
     ----------

@@ -1,5 +1,7 @@
 """Every store keeps this contract. Another database joins by a line in BACKENDS."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 
 from quercus.storage import AgendaEntry, Appended, Store
 
+WORKERS = Path(__file__).with_name("workers.py")
 BACKENDS: dict[str, Callable[[Path], str]] = {"sqlite": lambda folder: f"sqlite:///{folder / 'store.db'}"}
 
 
@@ -58,3 +61,23 @@ class Helper:
 @pytest.fixture
 def helper(store: Store) -> Helper:
     return Helper(store)
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """Start a worker; none outlives the test."""
+    running: list[subprocess.Popen[str]] = []
+
+    def run(*arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, str(WORKERS), *arguments]
+        worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        running.append(worker)
+        return worker
+
+    yield run
+    for worker in running:
+        worker.kill()
+        worker.wait()
+        for pipe in (worker.stdin, worker.stdout):
+            if pipe is not None:
+                pipe.close()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import CorruptStore, Questionable, Store, StoreBusy, StoreError, file_url
+from quercus.storage import CorruptStore, InconsistentHistory, Store, StoreBusy, StoreError, file_url
 from quercus.storage.admin.backup import back_up, restore
 from quercus.storage.admin.verify import verify
 
@@ -197,7 +197,9 @@ def test_damage_is_told_from_remarks_and_only_these_may_be_overridden(path: Path
         raw.execute("UPDATE model SET queries_answered = 4 WHERE name = 'c'")
     raw.close()
     assert [(fault.is_damage, "budget" in fault.text) for fault in verify(file_url(copy))] == [(False, True)]
-    with pytest.raises(Questionable, match=r"not damaged.*1 remark.*its budget is 3; say --despite-remarks"):
+    with pytest.raises(
+        InconsistentHistory, match=r"not damaged.*1 remark.*its budget is 3; say --despite-remarks"
+    ):
         restore(copy, url, force=True)
     assert not (tmp_path / "new.db").exists()
     restore(copy, url, despite_remarks=True)

@@ -16,7 +16,7 @@ from sqlalchemy import event
 from quercus.storage import (
     AgendaEntry,
     AlreadyExists,
-    Amendment,
+    AnswerChange,
     EventKind,
     FailedPrecondition,
     NotFound,
@@ -69,7 +69,7 @@ class Busy:
                 continue
             self.store.answer(model, query.number, query.token, b"!", 1.0, False)
             if self.chance.random() < 0.2:
-                self.store.amend(model, query.number, Amendment(self.name, None, None))
+                self.store.amend(model, query.number, AnswerChange(self.name, None, None))
 
     def push(self, model: str) -> None:
         ids = [f"{self.name}-{self.chance.random()}" for _ in range(2)]
@@ -195,6 +195,11 @@ def test_of_several_who_create_a_model_at_once_one_does(store_url: str) -> None:
     assert Counter(outcomes) == {"made": 20, "AlreadyExists": 60}
 
 
+def holds(statement: str) -> bool:
+    """Whether it takes a model's row, as `rows.lock` does."""
+    return statement.startswith("SELECT model.") and "WHERE model.name = ? AND" in statement
+
+
 def test_the_clock_is_asked_when_the_model_is_held(store_url: str) -> None:
     """Else who waits for a model writes, behind what the one before it did, that it was earlier."""
     from support.statements import statements_noted  # the processes above run this file without it
@@ -206,8 +211,7 @@ def test_the_clock_is_asked_when_the_model_is_held(store_url: str) -> None:
         return 1000.0
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        held = statement.startswith("SELECT model.") and statement.endswith("WHERE model.name = ?")
-        order.extend(["held"] if held else [])
+        order.extend(["held"] if holds(statement) else [])
 
     with Store.open(store_url, clock=steady, steady=steady) as store:
         begin(store)
@@ -220,7 +224,7 @@ def test_the_clock_is_asked_when_the_model_is_held(store_url: str) -> None:
             lambda: store.release("a", 1, taken[0].token),
             lambda: taken.append(store.lease("a", "ann", 1, 60.0).queries[0]),
             lambda: store.answer("a", 1, taken[1].token, b"!", 1.0, False),
-            lambda: store.amend("a", 1, Amendment("ann", None, None)),
+            lambda: store.amend("a", 1, AnswerChange("ann", None, None)),
             lambda: store.respecify("a", b"", budget=9),
         ]
         taken: list[Any] = []
@@ -239,7 +243,7 @@ def test_models_are_held_in_one_order(store_url: str) -> None:
     held: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        if statement.startswith("SELECT model.") and statement.endswith("WHERE model.name = ?"):
+        if holds(statement):
             held.extend(parameters)
 
     with Store.open(store_url) as store, statements_noted(note):

@@ -5,8 +5,8 @@ from support.histories import check_history
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
-    Amendment,
-    Combined,
+    AnswerChange,
+    CombinedAnswer,
     Corrections,
     EventKind,
     FailedPrecondition,
@@ -168,7 +168,7 @@ def test_the_history_of_what_somebody_held_is_kept_for_ever(asking, helper, monk
 def test_a_correction_is_an_event_that_supersedes(asking):
     (query,) = take(asking)
     answer(asking, query)
-    change = Amendment("ann", b"?", b"?", 0.5, comment="wrong key")
+    change = AnswerChange("ann", b"?", b"?", 0.5, comment="wrong key")
     done = asking.amend("m", query.number, change)
     assert (done.sequence, done.repeated) == (7, False)
     assert asking.amend("m", query.number, change).repeated
@@ -183,7 +183,7 @@ def test_a_correction_is_an_event_that_supersedes(asking):
 def test_an_answer_taken_back_may_be_asked_again(asking, helper):
     (query,) = take(asking)
     answer(asking, query)
-    undo = Amendment("ann", None, None)
+    undo = AnswerChange("ann", None, None)
     done = asking.amend("m", query.number, undo)
     assert asking.amend("m", query.number, undo) == type(done)(done.sequence, repeated=True)
     assert asking.get_query("m", query.number).state is QueryState.WITHDRAWN
@@ -192,15 +192,15 @@ def test_an_answer_taken_back_may_be_asked_again(asking, helper):
     (again,) = take(asking)
     assert (again.instance, again.number) == (4, 5)
     with pytest.raises(FailedPrecondition, match="not answered"):
-        asking.amend("m", query.number, Amendment("ann", b"?", b"?"))
+        asking.amend("m", query.number, AnswerChange("ann", b"?", b"?"))
 
 
 def test_a_refusal_can_be_taken_back_and_not_turned_into_an_answer(asking):
     (query,) = take(asking)
     asking.refuse("m", query.number, query.token)
     with pytest.raises(FailedPrecondition, match="undo the refusal"):
-        asking.amend("m", query.number, Amendment("ann", b"?", b"?"))
-    assert asking.amend("m", query.number, Amendment("ann", None, None)).sequence == 7
+        asking.amend("m", query.number, AnswerChange("ann", b"?", b"?"))
+    assert asking.amend("m", query.number, AnswerChange("ann", None, None)).sequence == 7
     assert asking.read_events("m", after=6)[0].kind is EventKind.CORRECTION
 
 
@@ -216,7 +216,7 @@ def test_who_may_correct_is_said_by_the_policy(asking, who, labeller, words):
     asking.set_policy("m", Policy(corrections=who))
     (query,) = take(asking)
     answer(asking, query)
-    change = Amendment(labeller, b"?", b"?")
+    change = AnswerChange(labeller, b"?", b"?")
     if words is None:
         assert asking.amend("m", query.number, change).sequence == 7
         return
@@ -227,9 +227,9 @@ def test_who_may_correct_is_said_by_the_policy(asking, who, labeller, words):
 
 def test_what_is_not_answered_cannot_be_corrected(asking):
     with pytest.raises(FailedPrecondition, match="did not answer"):
-        asking.amend("m", 1, Amendment("ann", b"?", b"?"))
+        asking.amend("m", 1, AnswerChange("ann", b"?", b"?"))
     with pytest.raises(NotFound, match="query m/99"):
-        asking.amend("m", 99, Amendment("ann", b"?", b"?"))
+        asking.amend("m", 99, AnswerChange("ann", b"?", b"?"))
 
 
 # Several answers
@@ -246,7 +246,7 @@ def test_several_answers_settle_with_what_they_say_together(asking):
     assert numbers(asking) == [2, 3, 4]  # not the same once more
     (theirs,) = take(asking, "bob")
     assert (theirs.number, theirs.answers) == (1, 1)
-    last = answer(asking, theirs, b"?", combined=Combined(b"both", "ann + bob"))
+    last = answer(asking, theirs, b"?", combined=CombinedAnswer(b"both", "ann + bob"))
     assert (last.sequence, last.settled) == (7, True)
     events = asking.read_events("m", after=5)
     assert [(e.kind, e.label, e.author, e.query) for e in events] == [
@@ -257,7 +257,7 @@ def test_several_answers_settle_with_what_they_say_together(asking):
     assert [e.asked for e in events] == [None, None, b"asked 4"]
     assert asking.opinions("m") == events[:2]
     assert asking.get_model("m").queries_answered == 2  # both were asked for
-    assert answer(asking, theirs, b"?", combined=Combined(b"other", "x")).repeated
+    assert answer(asking, theirs, b"?", combined=CombinedAnswer(b"other", "x")).repeated
 
 
 def test_what_has_some_of_its_answers_comes_first_and_is_not_withdrawn(asking, helper):
@@ -273,12 +273,12 @@ def test_an_opinion_can_be_corrected_before_there_is_an_answer(asking):
     asking.set_policy("m", Policy(answers_per_query=2))
     (mine,) = take(asking)
     answer(asking, mine, settles=False)
-    done = asking.amend("m", 1, Amendment("ann", b"?", None, pending=True))
+    done = asking.amend("m", 1, AnswerChange("ann", b"?", None, pending=True))
     assert (done.sequence, asking.read_events("m", after=6)[0].kind) == (7, EventKind.OPINION)
-    asking.amend("m", 1, Amendment("ann", None, None, pending=True))
+    asking.amend("m", 1, AnswerChange("ann", None, None, pending=True))
     assert asking.get_query("m", 1).answers == 0
     with pytest.raises(FailedPrecondition, match="not answered"):
-        asking.amend("m", 1, Amendment("ann", b"x", b"x"))
+        asking.amend("m", 1, AnswerChange("ann", b"x", b"x"))
 
 
 # Policies and budgets

@@ -5,7 +5,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.storage import (
     AgendaEntry,
     AlreadyExists,
-    Amendment,
+    AnswerChange,
     EventKind,
     FailedPrecondition,
     NewValue,
@@ -128,7 +128,7 @@ def test_everything_of_an_unknown_model_is_not_found(store):
         lambda: store.next_change_s("no"),
         lambda: store.skip("no", 1, "t"),
         lambda: store.postpone("no", 1, "t", 60),
-        lambda: store.amend("no", 1, Amendment("ann", None, None)),
+        lambda: store.amend("no", 1, AnswerChange("ann", None, None)),
         lambda: store.query_history("no"),
         lambda: store.labellers("no"),
         lambda: store.opinions("no"),

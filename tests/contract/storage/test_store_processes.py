@@ -3,39 +3,16 @@
 import itertools
 import json
 import subprocess
-import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from quercus.storage import EventKind, QueryState, Store
 
-WORKERS = Path(__file__).with_name("workers.py")
 Start = Callable[..., "subprocess.Popen[str]"]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Start a worker; none outlives the test."""
-    running: list[subprocess.Popen[str]] = []
-
-    def run(*arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, str(WORKERS), *arguments]
-        worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        running.append(worker)
-        return worker
-
-    yield run
-    for worker in running:
-        worker.kill()
-        worker.wait()
-        for pipe in (worker.stdin, worker.stdout):
-            if pipe is not None:
-                pipe.close()
 
 
 def test_what_was_acknowledged_survives_a_kill(store_url: str, start: Start) -> None:

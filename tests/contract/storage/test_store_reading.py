@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import Event, EventKind, NotFound, Rows, Store, Stretch
+from quercus.storage import Event, EventKind, InstanceColumns, LogSegment, NotFound, Store
 
 
-def as_events(stretch: Stretch) -> list[tuple[int, EventKind, bytes | None, bytes | None]]:
+def as_events(stretch: LogSegment) -> list[tuple[int, EventKind, bytes | None, bytes | None]]:
     found: list[tuple[int, EventKind, bytes | None, bytes | None]] = []
     for part in stretch.parts:
         if isinstance(part, Event):
@@ -57,7 +57,7 @@ def test_it_is_what_the_events_say_however_it_is_cut(store, helper, rows):
 
 def test_instances_that_follow_each_other_are_one_table(store, helper):
     mixed_log(store, helper)
-    parts = [part for part in store.read_log("m").parts if isinstance(part, Rows)]
+    parts = [part for part in store.read_log("m").parts if isinstance(part, InstanceColumns)]
     assert [(part.first, part.values.shape) for part in parts] == [(1, (3, 2)), (6, (1, 2)), (8, (2, 2))]
     assert [part.labels for part in parts] == [[b"1"] * 3, [b""], [b"333"] * 2]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from quercus.storage import Event, EventKind
-from quercus.storage.log.statements import Joint, Stated, StatedBatch
+from quercus.storage.log.statements import CombinedStatement, StatementBatch, StatementRecord
 
 
 @pytest.fixture
@@ -14,9 +14,9 @@ def said(store, helper):
     return store
 
 
-def join(history: list[Event]) -> Joint:
+def join(history: list[Event]) -> CombinedStatement:
     """All words in their order: whoever reads them sees what they were made of."""
-    return Joint(
+    return CombinedStatement(
         b"".join(
             event.label or b"" for event in history[1:] if event.query or event.kind is EventKind.STATEMENT
         ),
@@ -24,8 +24,8 @@ def join(history: list[Event]) -> Joint:
     )
 
 
-def batch(request: str, *statements: tuple[str, str, bytes]) -> StatedBatch:
-    return StatedBatch(request, [Stated(*each) for each in statements])
+def batch(request: str, *statements: tuple[str, str, bytes]) -> StatementBatch:
+    return StatementBatch(request, [StatementRecord(*each) for each in statements])
 
 
 def last(store, instance: int) -> bytes | None:

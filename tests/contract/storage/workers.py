@@ -1,6 +1,6 @@
 """Processes that use a store as servers and growers do; started by `test_store_processes`.
 
-Usage: python workers.py append|label|grow URL NAME [...]; each prints lines, flushed, that the test reads.
+Usage: python workers.py append|label|grow|remove URL NAME [...]; each prints lines, flushed, that the test reads.
 """
 
 import json
@@ -64,6 +64,15 @@ def grow(url: str, name: str) -> None:
                 return
 
 
+def remove(url: str, name: str) -> None:
+    """Delete a model, a row at a time."""
+    with Store.open(url) as store:
+        store.delete_model(name)
+        while store.remove_deleted(1):
+            say(more=True)
+            time.sleep(0.01)  # whoever is killed is killed in between
+
+
 def create(url: str, name: str) -> None:
     """Open at the same moment as others, when the parent says go."""
     say(ready=True)
@@ -77,4 +86,6 @@ def create(url: str, name: str) -> None:
 
 
 if __name__ == "__main__":
-    {"append": append, "label": label, "grow": grow, "create": create}[sys.argv[1]](*sys.argv[2:])
+    {"append": append, "label": label, "grow": grow, "create": create, "remove": remove}[sys.argv[1]](
+        *sys.argv[2:]
+    )

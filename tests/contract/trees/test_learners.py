@@ -23,7 +23,7 @@ from quercus.specification.algorithms import (
 )
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.cells import Between, Value
-from quercus.trees.learners.model import Learned, Predictions, fit, ignorant
+from quercus.trees.learners.model import Learned, Predictions, fit, vacuous_model
 from quercus.trees.learners.table import Table
 
 BASES: dict[str, Algorithm] = {
@@ -203,7 +203,7 @@ def test_a_weight_of_two_is_a_row_twice(algorithm: Algorithm) -> None:
 
 @every
 def test_the_model_without_rows_says_that_all_is_possible(algorithm: Algorithm) -> None:
-    said = ignorant(algorithm, ATTRIBUTES, CLASSES).predict_rows(uncertain())
+    said = vacuous_model(algorithm, ATTRIBUTES, CLASSES).predict_rows(uncertain())
     check(said, 6)
     assert said.belief.max() == 0.0
     assert said.plausibility.min() == 1.0

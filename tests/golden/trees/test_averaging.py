@@ -5,7 +5,7 @@ import pytest
 
 from quercus.belief.mass import MassFunction
 from quercus.specification.attributes import Nominal
-from quercus.trees.growth.batch import Place
+from quercus.trees.growth.batch import OpenNode
 from quercus.trees.learners.averaging import averaging, mean_mass
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import LargestGain, class_entropy
@@ -66,7 +66,7 @@ def test_the_gains_at_the_root():
 
 
 def test_the_gains_among_dark_hair():
-    place = Place(((HAIR, DARK),), np.array([0, 1, 3, 4]), (EYES, HEIGHT))
+    place = OpenNode(((HAIR, DARK),), np.array([0, 1, 3, 4]), (EYES, HEIGHT))
     verdict = LargestGain(TABLE, TABLE.pignistic, class_entropy).judge(place)
     assert verdict is not None
     assert verdict.attribute == EYES

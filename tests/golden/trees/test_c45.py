@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees.growth.batch import Verdict
-from quercus.trees.learners.c45 import Admission, InParts, LargestRatio, c45
+from quercus.trees.growth.batch import SplitChoice
+from quercus.trees.learners.c45 import Admission, FractionalBranching, LargestRatio, c45
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import root
 from quercus.trees.learners.stopping_rules import precise_shares
@@ -81,7 +81,7 @@ def test_a_missing_outlook_lowers_gain_and_raises_split_information():
 
 def test_a_row_without_outlook_goes_down_every_branch_in_parts():
     table = golf(lost=True)
-    below = InParts(table).branches(root(table), Verdict(OUTLOOK, {}, (OUTLOOK,)))
+    below = FractionalBranching(table).branches(root(table), SplitChoice(OUTLOOK, {}, (OUTLOOK,)))
     parts = {b.code: dict(zip(b.rows.tolist(), b.weights.tolist(), strict=True)) for b in below}
     shares = {SUNNY: 5 / 13, OVERCAST: 3 / 13, RAIN: 5 / 13}
     assert {code: part[FIRST_OVERCAST] for code, part in parts.items()} == pytest.approx(shares)

@@ -58,7 +58,8 @@ def test_pushes_and_streams_of_queries_end_well(served: tuple[Serving, int]) -> 
     assert handled(port, "PushInstances") == {"OK": 10}
     with Client(serving.address) as client:
         for _ in range(3):
-            client.stream_queries("m0", "ann").close()
+            with client.stream_queries("m0", "ann"):
+                pass
     assert handled(port, "StreamQueries") == {"OK": 3}
 
 

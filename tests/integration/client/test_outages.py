@@ -241,8 +241,6 @@ def test_a_file_outlives_the_process_and_stores_nothing_twice(machine: Machine, 
             rest, _ = process.communicate(timeout=30)
             told = max([told, last, *(int(line) for line in rest.split("\n")[:-1])])
         machine.on()
-        with path.open("ab") as file:  # a write that the crash cut off
-            file.write(b"\x40\x00\x00\x00halfa")
         with client.outbox("m", path) as outbox:
             outbox.flush(60)
         ids = [instance.id for instance in client.instances("m")]
@@ -273,11 +271,11 @@ def test_a_file_belongs_to_one_model_and_one_process(machine: Machine, tmp_path:
 
 def test_a_file_that_is_no_buffer_is_left_as_it_is(machine: Machine, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    for content in (b"X,class\na,o\n", b"\x00" * 100, b"quercus-outbox"):
+    for content in (b"X,class\na,o\n", b"\x00" * 100, b""):
         path.write_bytes(content)
         with Client(machine.address) as client:
             client_knows = {"specification": SPECIFICATION}
-            if content.startswith(b"quercus"):  # a crash cut off what we write first
+            if not content:  # a crash came before the first write
                 Outbox(client, "m", path, **client_knows).close()
                 assert not path.exists()
                 continue

@@ -54,7 +54,7 @@ class Guarded:
         self.operator = Client(self.address, token=self.issued["operator"])
 
     def issue(self, name: str, *roles: str, **fields: Any) -> str:
-        token, _ = access.issue(self.tokens, name, roles, **fields)
+        token, _ = access.issue_token(self.tokens, name, roles, **fields)
         return token
 
     def call(self, method: str, token: str | None, request: Any = None) -> grpc.StatusCode:

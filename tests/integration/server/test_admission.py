@@ -44,7 +44,7 @@ def child(start_child: Callable[..., Any], tmp_path: Path) -> Any:
 @pytest.fixture
 def token(child: Any, tmp_path: Path) -> Iterator[str]:
     with Store.open(file_url(tmp_path / "store.db")) as store:
-        yield access.issue(store.access, "reader", ["reader"])[0]
+        yield access.issue_token(store.access, "reader", ["reader"])[0]
 
 
 def classify(child: Any, token: str | None = None) -> grpc.RpcError:

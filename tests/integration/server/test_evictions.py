@@ -111,7 +111,7 @@ def test_a_revoked_token_gives_back_what_it_held(
     path = tmp_path / "store.db"
     live = start_live(path, access="tokens")
     store: Store = live.server.core.store
-    issued = {name: access.issue(store.access, name, [role]) for name, role in ROLES.items()}
+    issued = {name: access.issue_token(store.access, name, [role]) for name, role in ROLES.items()}
     with Client(live.server.address, token=issued["olga"][0]) as olga:
         attributes = [Nominal("X", ("a", "b", "c")), Nominal("Y", ("d", "e"))]
         olga.create_model(

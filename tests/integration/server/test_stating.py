@@ -14,7 +14,7 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.client import Client
 from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
-from quercus.server.transfer.importing import Meaning
+from quercus.server.transfer.importing import LogChecker
 from quercus.specification import algorithms
 from quercus.specification.attributes import Nominal
 from quercus.storage import Store, file_url
@@ -402,12 +402,12 @@ def test_a_crash_and_an_export_change_nothing(
     assert not verify(file_url(store))
     with Store.open(file_url(store)) as opened:
         lines = list(opened.dump("m"))
-        opened.load(lines, "again", Meaning())
+        opened.load(lines, "again", LogChecker())
         assert list(opened.dump("again"))[1:] == lines[1:]  # of which the tree is a function
         apart = [line for line in lines if '"kind":5' not in line]
         apart[0] = apart[0].replace(f'"events":{len(lines) - 1}', f'"events":{len(apart) - 1}')
         with pytest.raises(InvalidInput, match="line"):
-            opened.load(apart, "apart", Meaning())
+            opened.load(apart, "apart", LogChecker())
     assert not verify(file_url(store))
     with sqlite3.connect(store) as raw:  # a statement that nothing follows is noticed
         raw.execute("DELETE FROM log WHERE kind = 5 AND query IS NULL")

@@ -96,10 +96,10 @@ def test_a_token_never_crosses_a_network_in_the_clear() -> None:
 
 
 def test_tokens_cross_with_tls(start_live: Callable[..., Any], tmp_path: Path, papers: Papers) -> None:
-    from quercus.server.gate.access import issue
+    from quercus.server.gate.access import issue_token
 
     server = start_live(tmp_path / "store.db", **papers.server, access="tokens")
-    token, _ = issue(server.server.core.store.access, "ann", ["reader"])
+    token, _ = issue_token(server.server.core.store.access, "ann", ["reader"])
     with Client(f"tls://{server.server.address}", ca=papers.ca, token=token) as client:
         assert list(client.models()) == []
 
@@ -134,7 +134,7 @@ def test_a_hangup_renews_certificates_and_tokens(
 ) -> None:
     child = start_child(tmp_path / "store.db", access="tokens", grower=False, **papers.server)
     with Store.open(file_url(tmp_path / "store.db")) as store:
-        token, _ = access.issue(store.access, "op", ["operator"])
+        token, _ = access.issue_token(store.access, "op", ["operator"])
     address = f"tls://{child.api.address}"
     before = Client(address, ca=papers.ca, token=token)
     assert list(before.models()) == []

@@ -23,9 +23,9 @@ from support.ledger import Ledger, Voice, conflict
 from quercus.belief.codec import encode_contours
 from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 from quercus.server.config import Config
-from quercus.server.core.service_core import Core
+from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling import answering, stating
-from quercus.server.wire.instances import known_contour
+from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.models import complete
 from quercus.storage import (
     AgendaEntry,
@@ -273,8 +273,8 @@ class Evidence(RuleBasedStateMachine):
             np.testing.assert_allclose(known, self.ledgers[instance].contour(pushed), atol=1e-9)
 
 
-async def _started(store: Store) -> Core:
-    core = Core(store, Config())
+async def _started(store: Store) -> ServiceCore:
+    core = ServiceCore(store, Config())
     core.start()
     return core
 

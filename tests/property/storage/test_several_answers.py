@@ -18,8 +18,8 @@ from support.histories import check_history
 
 from quercus.storage import (
     AgendaEntry,
-    Amendment,
-    Combined,
+    AnswerChange,
+    CombinedAnswer,
     FailedPrecondition,
     Policy,
     QueryRecord,
@@ -108,7 +108,7 @@ class SeveralAnswers(RuleBasedStateMachine):
         labeller, query = self.leases[-1 - place % len(self.leases)]
         mine = self.queries[query.number]
         settles = len(mine.voices.keys() | {labeller}) >= self.answers
-        combined = Combined(b"all", "all") if settles else None
+        combined = CombinedAnswer(b"all", "all") if settles else None
         try:
             done = self.store.answer(
                 "m", query.number, query.token, label, reliability, False, settles=settles, combined=combined
@@ -163,7 +163,7 @@ class SeveralAnswers(RuleBasedStateMachine):
         if label is not None:
             after[labeller] = label
         holds = (b"all" if after else None) if among else label
-        change = Amendment(
+        change = AnswerChange(
             labeller,
             label,
             None if pending else holds,

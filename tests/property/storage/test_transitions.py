@@ -7,16 +7,16 @@ from quercus.storage import QueryState
 from quercus.storage.queries.transitions import (
     NEVER,
     Correct,
-    Drop,
     Evict,
     Extend,
-    GiveBack,
     Lease,
-    Life,
-    Refusal,
-    Say,
+    NoLongerWanted,
+    QueryLifecycle,
+    RejectedStep,
+    Reply,
+    ReturnLease,
     Take,
-    TakeBack,
+    UndoReply,
     expire,
     step,
 )
@@ -29,20 +29,20 @@ leases = st.builds(Lease, TOKENS, TIMES, st.booleans(), st.booleans())
 events = st.one_of(
     st.builds(Take, TOKENS, st.sampled_from((15.0, 30.0))),
     st.builds(Extend, leases, st.sampled_from((15.0, 30.0))),
-    st.builds(GiveBack, leases, st.sampled_from((NEVER, 25.0))),
-    st.builds(Say, leases, st.sampled_from((OPEN, ANSWERED, REFUSED))),
-    st.just(Drop()),
+    st.builds(ReturnLease, leases, st.sampled_from((NEVER, 25.0))),
+    st.builds(Reply, leases, st.sampled_from((OPEN, ANSWERED, REFUSED))),
+    st.just(NoLongerWanted()),
     st.just(Evict()),
     st.builds(Correct, st.booleans()),
-    st.builds(TakeBack, st.booleans()),
+    st.builds(UndoReply, st.booleans()),
 )
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> Life:
+def lives(draw: st.DrawFn) -> QueryLifecycle:
     state = draw(st.sampled_from(list(QueryState)))
     held = state in {LEASED, *SETTLED}
-    return Life(
+    return QueryLifecycle(
         state,
         draw(TOKENS) if held else "",
         draw(TIMES) if state is LEASED else NEVER,
@@ -54,12 +54,12 @@ def lives(draw: st.DrawFn) -> Life:
 
 @settings(max_examples=2000)  # what is rare is a combination of five things
 @given(lives(), events, TIMES)
-def test_a_step_follows_the_rules(before: Life, event: object, now: float) -> None:
+def test_a_step_follows_the_rules(before: QueryLifecycle, event: object, now: float) -> None:
     life = expire(before, now)
     after = step(before, event, now)  # type: ignore[arg-type]
     allowed = may(life, event, now)
-    assert isinstance(after, Life) == allowed, after
-    if isinstance(after, Refusal):
+    assert isinstance(after, QueryLifecycle) == allowed, after
+    if isinstance(after, RejectedStep):
         assert after.reason
         return
     # what holds of every life
@@ -68,44 +68,44 @@ def test_a_step_follows_the_rules(before: Life, event: object, now: float) -> No
     assert after.not_before == NEVER or after.state is OPEN
     # nobody loses a live lease but by the own word
     if life.state is LEASED and after.token != life.token:
-        assert isinstance(event, GiveBack | Say | Evict)
+        assert isinstance(event, ReturnLease | Reply | Evict)
         assert isinstance(event, Evict) or event.lease.token == life.token
     # what is settled stays so, but for being taken back
     if life.state in SETTLED and after != life:
-        assert isinstance(event, Correct | TakeBack)
+        assert isinstance(event, Correct | UndoReply)
         assert after.state in {life.state, WITHDRAWN}
     # answers are counted one by one; what is answered has one at least, what is refused or withdrawn none
     assert after.answers - life.answers in counts(event, life)
     assert (after.answers > 0) >= (after.state is ANSWERED)
     assert (after.answers == 0) >= (after.state in {REFUSED, WITHDRAWN})
     # what nobody wants and nobody answered is not open after anything was taken back
-    if isinstance(event, TakeBack) and after.state is OPEN:
+    if isinstance(event, UndoReply) and after.state is OPEN:
         assert after.wanted or after.answers
 
 
-def counts(event: object, life: Life) -> set[int]:
+def counts(event: object, life: QueryLifecycle) -> set[int]:
     """By how many answers a life may have more after a step."""
     match event:
-        case Say(_, into):
+        case Reply(_, into):
             return {int(into is not REFUSED)} if into is not REFUSED else {-life.answers}
         case Correct(again):
             return {int(again)}
-        case TakeBack(every):
+        case UndoReply(every):
             return {-life.answers} if every or life.state is REFUSED else {-1}
-        case Drop() | GiveBack() | Evict():
+        case NoLongerWanted() | ReturnLease() | Evict():
             return {0, -life.answers}
     return {0}
 
 
-def may(life: Life, event: object, now: float) -> bool:  # noqa: PLR0911 - a table
+def may(life: QueryLifecycle, event: object, now: float) -> bool:  # noqa: PLR0911 - a table
     match event:
         case Take():
             return life.state is OPEN and life.not_before <= now
-        case Drop():
+        case NoLongerWanted():
             return True
         case Evict():
             return life.state is LEASED
-        case TakeBack():
+        case UndoReply():
             return life.state is REFUSED or life.answers > 0
         case Correct(again):
             return life.answers > 0 and (life.state is ANSWERED or not again)
@@ -113,16 +113,16 @@ def may(life: Life, event: object, now: float) -> bool:  # noqa: PLR0911 - a tab
             return (
                 life.state is LEASED and life.token == lease.token and not lease.given_up and not lease.used
             )
-        case GiveBack():
+        case ReturnLease():
             return life.state not in SETTLED
-        case Say(lease, _):
+        case Reply(lease, _):
             mine = life.state is OPEN or (life.state is LEASED and life.token == lease.token)
             return mine and not lease.given_up and not lease.used
     raise AssertionError(event)
 
 
 @given(lives(), TIMES, TIMES)
-def test_expiry_is_final_and_time_only_goes_on(life: Life, now: float, later: float) -> None:
+def test_expiry_is_final_and_time_only_goes_on(life: QueryLifecycle, now: float, later: float) -> None:
     now, later = min(now, later), max(now, later)
     assert expire(expire(life, now), later) == expire(life, later)
     if life.state is LEASED and life.ends > now:
@@ -132,14 +132,16 @@ def test_expiry_is_final_and_time_only_goes_on(life: Life, now: float, later: fl
 
 
 @given(lives(), TIMES)
-def test_what_growth_does_not_want_is_withdrawn_when_it_comes_back(life: Life, now: float) -> None:
-    after = step(life, Drop(), now)
-    assert isinstance(after, Life)
+def test_what_growth_does_not_want_is_withdrawn_when_it_comes_back(life: QueryLifecycle, now: float) -> None:
+    after = step(life, NoLongerWanted(), now)
+    assert isinstance(after, QueryLifecycle)
     life = expire(life, now)
     if life.state is LEASED:
         assert after.state is LEASED
-        assert step(after, GiveBack(Lease(life.token, life.ends)), now) == (
-            Life(OPEN, wanted=False, answers=life.answers) if life.answers else Life(WITHDRAWN)
+        assert step(after, ReturnLease(Lease(life.token, life.ends)), now) == (
+            QueryLifecycle(OPEN, wanted=False, answers=life.answers)
+            if life.answers
+            else QueryLifecycle(WITHDRAWN)
         )
     elif life.state is OPEN:
         assert after.state is (OPEN if life.answers else WITHDRAWN)

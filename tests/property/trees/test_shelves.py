@@ -93,19 +93,19 @@ def audit(tree: GrowingTree, rows: int) -> None:
 def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts what the shelves do."""
     counter: Counter[str] = Counter()
-    take, remove = shelves.Shelves.take, shelves.Shelves._remove
+    take, remove = shelves.SubtreeShelves.take, shelves.SubtreeShelves._remove
 
-    def taking(self: shelves.Shelves, node: int, attribute: int) -> int | None:
+    def taking(self: shelves.SubtreeShelves, node: int, attribute: int) -> int | None:
         found = take(self, node, attribute)
         counter["first time" if found is None else "back"] += 1
         return found
 
-    def removing(self: shelves.Shelves, node: int, attribute: int) -> shelves.Shelved:
+    def removing(self: shelves.SubtreeShelves, node: int, attribute: int) -> shelves.ShelvedSubtree:
         counter["off the shelf"] += 1
         return remove(self, node, attribute)
 
-    monkeypatch.setattr(shelves.Shelves, "take", taking)
-    monkeypatch.setattr(shelves.Shelves, "_remove", removing)
+    monkeypatch.setattr(shelves.SubtreeShelves, "take", taking)
+    monkeypatch.setattr(shelves.SubtreeShelves, "_remove", removing)
     return counter
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from property.trees.problems import Problem, problem
 from sklearn.datasets import load_iris, load_wine
+from support.plain_rules import non_dominated
 
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal, Numeric
@@ -14,7 +15,6 @@ from quercus.specification.model import Specification
 from quercus.trees.ask.query import Query
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
-from quercus.trees.rules.dominance import non_dominated
 from quercus.trees.tree.encoding import Encoder, edges_in_force
 from quercus.trees.tree.node import Node
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.belief.given import Reader
+from quercus.belief.given import LabelReader
 from quercus.belief.label import ClassSet, Label, Masses, Plausibilities
 from quercus.belief.mass import MassFunction
 
@@ -34,11 +34,11 @@ MASS = MassFunction.of(3, {0b001: 0.25, 0b110: 0.75})
     ],
 )
 def test_forms(given: Any, label: Label) -> None:
-    assert Reader(("o", "s", "x")).label(given) == label
+    assert LabelReader(("o", "s", "x")).label(given) == label
 
 
 def test_classes_need_not_be_text() -> None:
-    reader = Reader([10, 20])
+    reader = LabelReader([10, 20])
     assert reader.label(np.int64(20)) == ClassSet(0b10)
     assert reader.label({10, 20}) == ClassSet(0b11)
     assert reader.label({10: 1.0, 20: 0.5}) == Plausibilities((1.0, 0.5))
@@ -66,10 +66,10 @@ def test_classes_need_not_be_text() -> None:
 )
 def test_what_is_no_label(given: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        Reader(("o", "s", "x")).label(given, "labels[7]")
+        LabelReader(("o", "s", "x")).label(given, "labels[7]")
 
 
 @pytest.mark.parametrize("classes", [(), ("a",), ("a", "a")])
 def test_frames_that_are_none(classes: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInput, match="classes: are"):
-        Reader(classes)
+        LabelReader(classes)

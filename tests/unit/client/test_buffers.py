@@ -1,20 +1,29 @@
 """A buffer in a file: what a crash cuts off, and what a failing disk spoils."""
 
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from quercus.client import InvalidArgument
-from quercus.client.buffers import HEAD, MAGIC, File
+from quercus.client.buffers import File
 from quercus.client.pushing import Batch
 from quercus.proto.v1 import instance_pb2, model_pb2
 
 SPECIFICATION = model_pb2.Specification(classes=["o", "s"])
 COUNT = 5
+FILLING = "x" * 3000  # two pages a batch
 
 
 def batch(number: int) -> Batch:
-    request = instance_pb2.PushInstancesRequest(model="models/m", ids=[f"{number}", f"again-{number}"])
+    request = instance_pb2.PushInstancesRequest(
+        model="models/m", ids=[f"{number}", f"again-{number}{FILLING}"]
+    )
     return Batch(request, rows=2)
 
 
@@ -36,63 +45,193 @@ def numbers(path: Path) -> list[int]:
     return found
 
 
-def places(data: bytes) -> list[int]:
-    """Where each batch begins, and the end."""
-    at = [len(MAGIC) + HEAD.size + HEAD.unpack_from(data, len(MAGIC))[0]]
-    while at[-1] < len(data):
-        at.append(at[-1] + HEAD.size + HEAD.unpack_from(data, at[-1])[0])
-    return at
+def test_a_buffer_is_one_file_for_its_user_alone(path: Path) -> None:
+    assert numbers(path) == list(range(COUNT))
+    assert list(path.parent.iterdir()) == [path]
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_cut_off_is_left_out(path: Path) -> None:
+def test_what_is_acknowledged_is_gone_and_what_comes_later_stands_behind(path: Path) -> None:
+    file = File(path, "m")
+    file.drop(2)
+    file.close()
+    file = File(path, "m")
+    file.add([batch(7)])
+    file.drop(1)
+    file.close()
+    assert numbers(path) == [3, 4, 7]
+    file = File(path, "m")
+    file.drop(3)
+    file.close()
+    assert not path.exists()
+
+
+def test_the_space_of_acknowledged_rows_is_given_back(path: Path) -> None:
+    file = File(path, "m")
+    file.begin(SPECIFICATION)
+    for _ in range(200):
+        file.add([batch(number) for number in range(COUNT)])
+    full = path.stat().st_size
+    file.drop(len(file.batches))
+    file.add([batch(8)])
+    file.close()
+    assert path.stat().st_size < full / 20
+    assert numbers(path) == [8]
+
+
+def test_what_a_crash_cuts_off_is_left_out(path: Path, tmp_path: Path) -> None:
+    """Wherever the log of a put ends, the put is in as a whole or not at all."""
+    file = File(path, "m")
+    file.add([batch(7), batch(8)])
+    crash = tmp_path / "crash"
+    log = path.with_name(f"{path.name}-wal").read_bytes()
     data = path.read_bytes()
-    start, *ends = places(data)
-    for length in range(start, len(data)):
-        path.write_bytes(data[:length])
-        assert numbers(path) == list(range(sum(end <= length for end in ends)))
-        path.write_bytes(data[:length] + bytes(100))  # grown, and never written
-        assert numbers(path) == list(range(sum(end <= length for end in ends)))
+    file.close()
+    seen = set()
+    for length in range(0, len(log) + 1, 499):
+        shutil.rmtree(crash, ignore_errors=True)
+        crash.mkdir()
+        (crash / "rows.buffer").write_bytes(data)
+        (crash / "rows.buffer-wal").write_bytes(log[:length])
+        found = numbers(crash / "rows.buffer")
+        assert found in ([*range(COUNT)], [*range(COUNT), 7, 8])
+        seen.add(len(found))
+    assert COUNT in seen
+
+
+@pytest.mark.parametrize("number", range(1, COUNT + 1))
+def test_a_batch_with_a_wrong_bit_is_left_out_and_said(path: Path, number: int) -> None:
+    data = path.read_bytes()
+    at = data.index(b"again-%d" % (number - 1))
+    path.write_bytes(data[: at + 20] + b"y" + data[at + 21 :])
+    spoilt = path.read_bytes()
+    with pytest.raises(InvalidArgument, match=r"was damaged: 4 batches with 8 rows are whole"):
+        File(path, "m")
+    (kept,) = path.parent.glob("rows.buffer.damaged-*")
+    assert kept.read_bytes() == spoilt
+    assert kept.stat().st_mode & 0o777 == 0o600
+    kept.unlink()
+    assert numbers(path) == [n for n in range(COUNT) if n != number - 1]
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_is_whole_behind_damage_stays(path: Path) -> None:
-    """Whatever byte of a batch is spoilt, its length and checksum too, only that batch is lost, and it is said."""
+def test_whatever_page_is_spoilt_the_rest_stays_or_the_file_is_left_as_it_is(path: Path) -> None:
     data = path.read_bytes()
-    at = places(data)
-    for place in range(at[0], at[-2]):
-        spoilt = bytearray(data)
-        spoilt[place] ^= 0xFF
+    size = 4096
+    for start in range(0, len(data), size):
+        spoilt = data[:start] + bytes([0xA5]) * size + data[start + size :]
         path.write_bytes(spoilt)
-        hit = sum(begin <= place for begin in at) - 1
-        with pytest.raises(InvalidArgument, match=r"was damaged: 4 batches with 8 rows are whole"):
+        says = "no buffer of quercus" if start == 0 else r"was damaged: \d batches"
+        with pytest.raises(InvalidArgument, match=says):
             File(path, "m")
-        (kept,) = path.parent.glob("rows.buffer.damaged-*")
-        assert kept.read_bytes() == spoilt
-        assert kept.stat().st_mode & 0o777 == 0o600
-        kept.unlink()
-        assert numbers(path) == [number for number in range(COUNT) if number != hit]
+        kept = list(path.parent.glob("rows.buffer.damaged-*"))
+        assert [each.read_bytes() for each in (kept or [path])] == [spoilt]
+        for each in kept:
+            each.unlink()
+            assert set(numbers(path)) <= set(range(COUNT))
+            path.unlink(missing_ok=True)
+
+
+def test_a_truncated_file_is_said_and_left_as_it_is(path: Path) -> None:
+    data = path.read_bytes()
+    for length in range(4096, len(data), 4096):
+        path.write_bytes(data[:length])
+        with pytest.raises(InvalidArgument, match=r"is damaged, and is left as it is .*\.recover"):
+            File(path, "m")
+        assert path.read_bytes() == data[:length]
 
 
 def test_where_the_specification_is_spoilt_the_batches_stay(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(MAGIC) + HEAD.size + 2] ^= 0xFF
-    path.write_bytes(data)
+    base = sqlite3.connect(path)
+    base.execute("UPDATE messages SET checksum = 1 WHERE number = 0")
+    base.commit()
+    base.close()
     with pytest.raises(InvalidArgument, match=r"was damaged: 5 batches with 10 rows are whole"):
         File(path, "m")
     file = File(path, "m")
     assert (len(file.batches), file.specification) == (COUNT, None)
-    file.close()
-
-
-def test_a_buffer_is_mended_on_the_disk_before_it_is_said(path: Path) -> None:
-    """Batches that are added after the damage was told stand behind those that were whole."""
-    data = bytearray(path.read_bytes())
-    data[places(data)[1] + HEAD.size] ^= 0xFF
-    path.write_bytes(data)
-    with pytest.raises(InvalidArgument, match="Open it again"):
-        File(path, "m")
-    file = File(path, "m")
     file.begin(SPECIFICATION)
     file.add([batch(7)])
     file.close()
-    assert numbers(path) == [0, 2, 3, 4, 7]
+    file = File(path, "m")
+    assert (len(file.batches), file.specification) == (COUNT + 1, SPECIFICATION)
+    file.close()
+
+
+def test_a_file_of_the_earlier_format_and_another_database_are_left_as_they_are(tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier.buffer"
+    earlier.write_bytes(b"quercus-outbox-2\n\x05\x00\x00\x00 and rows")
+    with pytest.raises(
+        InvalidArgument, match=r"is a buffer of an earlier version of quercus.*let that version send"
+    ):
+        File(earlier, "m")
+    assert earlier.read_bytes() == b"quercus-outbox-2\n\x05\x00\x00\x00 and rows"
+    other = tmp_path / "other.db"
+    base = sqlite3.connect(other)
+    base.execute("CREATE TABLE messages (number INTEGER)")
+    base.close()
+    before = other.read_bytes()
+    with pytest.raises(InvalidArgument, match=r"other\.db is no buffer of quercus"):
+        File(other, "m")
+    assert other.read_bytes() == before
+
+
+LIMITED = """
+import resource, signal, sys
+from pathlib import Path
+from quercus.client import BufferFull
+from unit.client.test_buffers import File, SPECIFICATION, batch
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # what a full disk does
+file = File(Path(sys.argv[1]), "m")
+file.begin(SPECIFICATION)
+try:
+    for number in range(1000):
+        file.add([batch(number), batch(number)])
+except BufferFull as error:
+    print(len(file.batches), error)
+file.drop(2)
+file.close()
+"""
+
+
+def test_a_full_disk_takes_all_of_a_put_or_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "rows.buffer"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{Path(__file__).parents[2]}",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    count, _, says = done.stdout.partition(" ")
+    assert says.startswith(f"path: cannot write to {path}: ")
+    assert int(count) > 10
+    assert numbers(path)[-2:] == [int(count) // 2 - 1] * 2
+
+
+HOLDING = """
+import sys
+from pathlib import Path
+from quercus.client.buffers import File
+file = File(Path(sys.argv[1]), "m")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_another_process_is_kept_out_until_the_first_one_is_gone(path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(InvalidArgument, match="is the buffer of another process"):
+        File(path, "m")
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.communicate(timeout=60)
+    assert numbers(path) == list(range(COUNT))

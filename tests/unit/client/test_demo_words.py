@@ -10,9 +10,9 @@ from rich.console import Console
 
 from quercus.client import Model, Numeric, Specification, Tree, TreeNode
 from quercus.client.convert import moment
-from quercus.demo.classifier import Reading
+from quercus.demo.classifier import ClassifierState
 from quercus.demo.curve import Curves, caution, verdict
-from quercus.demo.screen import Scene, Screen
+from quercus.demo.screen import DemoState, Screen
 
 RANDOM = np.array([[0.3, 0.5], [0.3, 0.6], [0.3, 0.7]])
 
@@ -42,12 +42,12 @@ def test_the_other_splits_are_counted() -> None:
     assert "better on 1, worse on 2, about the same on 1" in said
 
 
-def scene() -> Scene:
+def scene() -> DemoState:
     now = moment(Timestamp())
     model = Model("wine", Specification([Numeric("ash")], "ab", budget=31), now, 9, 7, 3, 100, 4, 0, 0, 5, 0)
     node = TreeNode(0, None, 0, None, None, "a", 9, (1.0, 0.0), (1.0, 0.0), (1.0, 0.0), {}, False, None, ())
-    reading = Reading(3, 7, 4, 100, 0.75, 50, 6.0, 60.0)
-    return Scene(
+    reading = ClassifierState(3, 7, 4, 100, 0.75, 50, 6.0, 60.0)
+    return DemoState(
         seconds=1.0,
         model=model,
         tree=Tree("wine", 3, 7, ("a", "b"), (), (node,), now),

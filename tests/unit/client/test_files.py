@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from quercus.files import FileError, Table, open_table
+from quercus.files import FileError, FileTable, open_table
 from quercus.files.table import MAX_LINE_BYTES
 
 ARFF = "@relation t\n@attribute a {x, y}\n@attribute b real\n@data\n"
 
 
-def table(tmp_path: Path, name: str, content: str | bytes) -> Table:
+def table(tmp_path: Path, name: str, content: str | bytes) -> FileTable:
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return open_table(path)
 
 
-def cells(opened: Table) -> list[tuple[int, list[str | None]]]:
+def cells(opened: FileTable) -> list[tuple[int, list[str | None]]]:
     return [(record.line, list(record.cells)) for record in opened]
 
 

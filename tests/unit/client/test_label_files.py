@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quercus.belief.given import Reader
+from quercus.belief.given import LabelReader
 from quercus.belief.label import contour
 from quercus.client import Nominal, Numeric
-from quercus.files import Data, FileError, Table, open_labels, open_table, read
+from quercus.files import FileData, FileError, FileTable, open_labels, open_table, read
 from quercus.files.schema import class_column, infer
 
 MASSES = "A,B,C,A|B,A|B|C,hard_label,class\n.5,0,0,.3,.2,A,B\n0,0,1,0,0,C,C\n.333,0,0,.333,.333,A,A\n"
@@ -17,7 +17,7 @@ DATA = "x,colour,class\n1,red,a\n?,blue,a|b\n2.5,?,?\n"
 A, B, C = "ABC"
 
 
-def table(tmp_path: Path, content: str, name: str = "l.csv") -> Table:
+def table(tmp_path: Path, content: str, name: str = "l.csv") -> FileTable:
     path = tmp_path / name
     path.write_text(content)
     return open_table(path)
@@ -31,7 +31,7 @@ def test_masses(tmp_path: Path, frame: tuple[str, ...] | None) -> None:
     assert first == {frozenset(A): 0.5, frozenset("AB"): 0.3, frozenset("ABC"): 0.2}
     assert second == {frozenset(C): 1.0}
     assert third == pytest.approx({frozenset(A): 1 / 3, frozenset("AB"): 1 / 3, frozenset("ABC"): 1 / 3})
-    told = [contour(Reader(source.classes).label(label), 3) for label in (first, second)]
+    told = [contour(LabelReader(source.classes).label(label), 3) for label in (first, second)]
     expected = {A: (1.0, 0), B: (0.5, 0), C: (0.2, 1)}
     np.testing.assert_allclose(np.transpose(told), [expected[name] for name in source.classes])
 
@@ -97,7 +97,7 @@ def test_a_label_column_that_is_not_there(tmp_path: Path) -> None:
         open_labels(table(tmp_path, "a,b\n1,1\n"), column="said")
 
 
-def data(tmp_path: Path, content: str = DATA, name: str = "d.csv", **options: Any) -> Data:
+def data(tmp_path: Path, content: str = DATA, name: str = "d.csv", **options: Any) -> FileData:
     return read(table(tmp_path, content, name).path, **options)
 
 

@@ -5,13 +5,13 @@ import io
 import pytest
 from rich.table import Table
 
-from quercus.cli.common import Paper
+from quercus.cli.common import PlainConsole
 from quercus.client.transport import is_loopback
 from quercus.client.unreachable import explain, is_transport
 
 
 def printed(*things: object, **style: object) -> str:
-    paper = Paper()
+    paper = PlainConsole()
     paper.file = io.StringIO()
     for thing in things:
         paper.print(thing, **style)  # type: ignore[arg-type]

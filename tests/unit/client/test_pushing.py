@@ -16,7 +16,7 @@ from quercus.client import (
     Specification,
     Unavailable,
 )
-from quercus.client.pushing import Batcher, Ledger, batch_size, check_sizes
+from quercus.client.pushing import Batcher, PushState, batch_size, check_sizes
 from quercus.client.rows import chunks
 from quercus.client.transport import MAX_BACKOFF_S, MAX_SEND_BYTES
 from quercus.proto.v1 import instance_pb2
@@ -74,7 +74,7 @@ def test_new_values_ask_for_a_renewal_once_they_may_be_known() -> None:
     assert batcher.batch(chunk).request.rows.packed.values == [2.0, 1.0]
 
 
-def acknowledge(ledger: Ledger, batch_id: str, sequence: int, stored: int, known: int = 0) -> None:
+def acknowledge(ledger: PushState, batch_id: str, sequence: int, stored: int, known: int = 0) -> None:
     ledger.acknowledged(
         instance_pb2.PushInstancesResponse(
             batch_id=batch_id, committed_sequence=sequence, rows_stored=stored, rows_known=known
@@ -84,7 +84,7 @@ def acknowledge(ledger: Ledger, batch_id: str, sequence: int, stored: int, known
 
 def test_the_ledger_counts_each_batch_once() -> None:
     seen: list[PushReport] = []
-    ledger = Ledger(2, seen.append)
+    ledger = PushState(2, seen.append)
     batcher = Batcher("m", SPECIFICATION, None, None)
     batches = [batcher.batch(chunk) for chunk in chunks(ROWS, 2)]
     for batch in batches:
@@ -108,7 +108,7 @@ def test_the_ledger_counts_each_batch_once() -> None:
 def test_a_broken_stream_is_tried_again_for_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    ledger = Ledger(2, None, outage_s=10.0)
+    ledger = PushState(2, None, outage_s=10.0)
     for _ in range(100):
         pause_s = ledger.broken(Unavailable("gone"))
         assert 0 < pause_s <= MAX_BACKOFF_S
@@ -125,7 +125,7 @@ def test_a_broken_stream_is_tried_again_for_a_bounded_time(monkeypatch: pytest.M
 def test_progress_makes_time_free_again_and_other_errors_get_none(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    ledger = Ledger(2, None, outage_s=1.0)
+    ledger = PushState(2, None, outage_s=1.0)
     batch = Batcher("m", SPECIFICATION, None, None).batch(next(chunks(ROWS, 3)))
     ledger.sent(batch)
     ledger.broken(Unavailable("gone"))
@@ -139,8 +139,8 @@ def test_progress_makes_time_free_again_and_other_errors_get_none(monkeypatch: p
 
 
 def test_an_error_of_the_caller_gets_a_note() -> None:
-    assert Ledger(1, None).failed(KeyError("theirs")).__notes__ == ["0 rows had been acknowledged"]
-    assert isinstance(Ledger(1, None).failed(QuercusError("ours")), QuercusError)
+    assert PushState(1, None).failed(KeyError("theirs")).__notes__ == ["0 rows had been acknowledged"]
+    assert isinstance(PushState(1, None).failed(QuercusError("ours")), QuercusError)
 
 
 @pytest.mark.parametrize(("batch_rows", "window"), [(0, 1), (10_001, 1), (1, 0)])
@@ -168,9 +168,9 @@ def test_a_frame_of_plausibilities_is_taken_by_class() -> None:
 @pytest.mark.parametrize(
     ("labels", "ids", "words"),
     [
-        ("oso", None, "labels: expected one a row, got one str"),
-        ({"o": 1.0, "s": 0.5}, None, "labels: expected one a row, got one dict"),
-        (None, "pqr", "ids: expected one a row, got one str"),
+        ("oso", None, "labels: expected one per row, got one str"),
+        ({"o": 1.0, "s": 0.5}, None, "labels: expected one per row, got one dict"),
+        (None, "pqr", "ids: expected one per row, got one str"),
         (None, ["p", None, "q"], r"ids\[1\]: None is no id"),
         (None, ["p", "q", math.nan], r"ids\[2\]: nan is no id"),
         (pd.DataFrame({"o": [1.0], "q": [1.0]}), None, "are o, q; they must be the classes o, s"),

@@ -8,14 +8,14 @@ import pytest
 
 from quercus.cli.specfile import from_dict, read_specification, to_dict
 from quercus.client import Nominal, Numeric, Specification
-from quercus.files import FileError, Table, open_table
+from quercus.files import FileError, FileTable, open_table
 from quercus.files.labels import open_labels, truth
 from quercus.files.schema import Binding, class_column, infer, number
 
 DATA = "colour,size,grade,class\nred,1,1,no\nblue,?,2,yes\n,2.5e1,1,no\n"
 
 
-def table(tmp_path: Path, content: str, name: str = "t.csv") -> Table:
+def table(tmp_path: Path, content: str, name: str = "t.csv") -> FileTable:
     path = tmp_path / name
     path.write_text(content)
     return open_table(path)

@@ -25,15 +25,15 @@ def idle(reason: str) -> Lease:
 
 
 def test_patience_ends_at_once_without_any_and_never_with_none_given() -> None:
-    assert requests.Patience(0.0).ended(idle("nothing_to_ask"), None)
-    assert not requests.Patience(None).ended(idle("nothing_to_ask"), None)
-    assert not requests.Patience(3600.0).ended(idle("all_leased"), None)
+    assert requests.WaitPolicy(0.0).ended(idle("nothing_to_ask"), None)
+    assert not requests.WaitPolicy(None).ended(idle("nothing_to_ask"), None)
+    assert not requests.WaitPolicy(3600.0).ended(idle("all_leased"), None)
 
 
 def test_growing_does_not_count_as_idle_but_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    patience = requests.Patience(0.0)
+    patience = requests.WaitPolicy(0.0)
     assert not patience.ended(idle("growing"), None)
     assert patience.wait_s >= 1.0  # never a loop that asks without waiting
     monkeypatch.setattr(requests, "LONGEST_GROWTH_S", 0.0)
@@ -43,7 +43,7 @@ def test_growing_does_not_count_as_idle_but_is_not_waited_for_for_ever(
 
 @pytest.mark.parametrize(("idle_s", "longest_s"), [(0.0, 0.0), (2.0, 2.0), (None, requests.LONGEST_POLL_S)])
 def test_a_poll_is_never_longer_than_the_patience_left(idle_s: float | None, longest_s: float) -> None:
-    patience = requests.Patience(idle_s)
+    patience = requests.WaitPolicy(idle_s)
     assert patience.wait_s == 0.0  # the first look: the budget may be spent already
     patience.ended(idle("nothing_to_ask"), None)
     assert longest_s - 1.0 <= patience.wait_s <= longest_s
@@ -84,7 +84,7 @@ def test_backoff_grows_and_is_bounded() -> None:
 
 
 def test_the_newest_sequence_wins() -> None:
-    sequences = transport.Sequences()
+    sequences = transport.SeenSequences()
     sequences.saw("m", "uid", 5)
     sequences.saw("m", "uid", 3)
     assert sequences.newest("m") == 5
@@ -92,7 +92,7 @@ def test_the_newest_sequence_wins() -> None:
 
 
 def test_a_number_is_of_one_model_and_goes_with_it() -> None:
-    sequences = transport.Sequences()
+    sequences = transport.SeenSequences()
     sequences.saw("m", "first", 500)
     sequences.met("m", "first")
     assert sequences.newest("m") == 500

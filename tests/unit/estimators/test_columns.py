@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.estimators.columns import Columns, as_array, distinct_names
+from quercus.estimators.columns import FittedColumns, as_array, distinct_names
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.cells import Between
 
@@ -27,12 +27,12 @@ FRAME = pd.DataFrame(
 )
 
 
-def kinds(columns: Columns) -> list[tuple[str, tuple[str, ...] | None]]:
+def kinds(columns: FittedColumns) -> list[tuple[str, tuple[str, ...] | None]]:
     return [(a.name, a.values if isinstance(a, Nominal) else None) for a in columns.attributes]
 
 
 def test_kinds_by_dtype() -> None:
-    assert kinds(Columns.of(FRAME)) == [
+    assert kinds(FittedColumns.of(FRAME)) == [
         ("float", None),
         ("int", None),
         ("nullable", None),
@@ -50,11 +50,11 @@ def test_values() -> None:
         [NAN, 2, NAN, 0, NAN, 1, NAN, 1.5],
         [3, 3, 3, 1, 1, NAN, 0, NAN],
     ]
-    np.testing.assert_array_equal(Columns.of(FRAME).values(FRAME), expected)
+    np.testing.assert_array_equal(FittedColumns.of(FRAME).values(FRAME), expected)
 
 
 def test_unseen_names_are_unknown() -> None:
-    columns = Columns.of(pd.DataFrame({"c": ["a", "b"]}))
+    columns = FittedColumns.of(pd.DataFrame({"c": ["a", "b"]}))
     found = columns.values(pd.DataFrame({"c": pd.Categorical(["b", "new", None])}))
     np.testing.assert_array_equal(found, [[1], [NAN], [NAN]])
 
@@ -64,50 +64,50 @@ def test_unseen_names_are_unknown() -> None:
 )
 def test_mixed_rows(rows: Any) -> None:
     array = as_array(rows)
-    columns = Columns.of(array)
+    columns = FittedColumns.of(array)
     assert kinds(columns) == [("x0", ("a", "b")), ("x1", None)]
     np.testing.assert_array_equal(columns.values(array), [[0, 1], [1, 2.5]])
 
 
 def test_text_arrays_are_names() -> None:
     array = np.array([["1", "b"], ["2", "b"]])
-    assert kinds(Columns.of(array)) == [("x0", ("1", "2")), ("x1", ("b",))]
+    assert kinds(FittedColumns.of(array)) == [("x0", ("1", "2")), ("x1", ("b",))]
 
 
 @pytest.mark.parametrize("nominal", [[1], ["int"], [False, True, False]])
 def test_numbers_that_are_names(nominal: Any) -> None:
     frame = FRAME[["float", "int", "nullable"]]
-    columns = Columns.of(frame, nominal)
+    columns = FittedColumns.of(frame, nominal)
     assert columns.attributes == (Numeric("float"), Nominal("int", ("1", "2", "3")), Numeric("nullable"))
     np.testing.assert_array_equal(columns.values(frame)[:, 1], [0, 1, 2])
 
 
 def test_no_column_of_names() -> None:
-    assert Columns.of(FRAME[["int"]], None).attributes == (Numeric("int"),)
+    assert FittedColumns.of(FRAME[["int"]], None).attributes == (Numeric("int"),)
     with pytest.raises(ValueError, match="column 'text' holds numbers: could not convert"):
-        Columns.of(FRAME[["text"]], None).values(FRAME[["text"]])
+        FittedColumns.of(FRAME[["text"]], None).values(FRAME[["text"]])
 
 
 @pytest.mark.parametrize("nominal", [["nowhere"], [7], [True]])
 def test_columns_that_are_not_there(nominal: Any) -> None:
     with pytest.raises(InvalidInput, match="categorical_features"):
-        Columns.of(FRAME[["int", "float"]], nominal)
+        FittedColumns.of(FRAME[["int", "float"]], nominal)
 
 
 def test_what_is_neither_name_nor_number() -> None:
     with pytest.raises(TypeError, match=r"column 'd' is of dtype datetime64.*must be a string or a number"):
-        Columns.of(pd.DataFrame({"d": pd.to_datetime(["2020-01-01"])}))
+        FittedColumns.of(pd.DataFrame({"d": pd.to_datetime(["2020-01-01"])}))
     with pytest.raises(TypeError, match="column 'x0': the argument must be a string or a number, not 'dict'"):
-        Columns.of(np.array([[{}], ["a"]], dtype=object))
+        FittedColumns.of(np.array([[{}], ["a"]], dtype=object))
 
 
 def test_a_column_with_too_many_names_is_named() -> None:
     with pytest.raises(InvalidInput, match="column 'town', values: are 1001, at most 1000"):
-        Columns.of(pd.DataFrame({"size": 1.0, "town": [f"v{i}" for i in range(1001)]}))
+        FittedColumns.of(pd.DataFrame({"size": 1.0, "town": [f"v{i}" for i in range(1001)]}))
 
 
 def test_text_in_a_column_of_numbers() -> None:
-    columns = Columns.of(FRAME[["float"]])
+    columns = FittedColumns.of(FRAME[["float"]])
     with pytest.raises(
         ValueError, match="column 'float' holds numbers: could not convert string to float: 'x'"
     ):
@@ -115,7 +115,7 @@ def test_text_in_a_column_of_numbers() -> None:
 
 
 def test_sets_and_ranges() -> None:
-    columns = Columns.of(pd.DataFrame({"c": ["a", "b", "d"], "n": [1.0, 2.0, 3.0]}))
+    columns = FittedColumns.of(pd.DataFrame({"c": ["a", "b", "d"], "n": [1.0, 2.0, 3.0]}))
     rows = pd.DataFrame({"c": [{"a", "d"}, "b", {"new"}], "n": [Between(1, 2), {1, 3}, None]}, dtype=object)
     assert columns.uncertain(rows) == [
         [frozenset({0, 2}), Between(1, 2)],

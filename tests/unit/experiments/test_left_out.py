@@ -5,7 +5,7 @@ import sys
 import pytest
 import typer.testing
 
-from quercus.cli.common import Failure
+from quercus.cli.common import CommandFailure
 from quercus.cli.main import app
 
 
@@ -21,7 +21,7 @@ def test_methods_whose_package_is_absent_are_left_out(tmp_path, monkeypatch):
     assert "pip install 'quercus[experiment]'" in said
     assert "activeml" not in (tmp_path / "results.csv").read_text()
     nothing = run(app, [*given, "--methods", "activeml-margin,activeml-committee"])
-    assert isinstance(nothing.exception, Failure)
+    assert isinstance(nothing.exception, CommandFailure)
     assert "no method is left" in str(nothing.exception)
 
 

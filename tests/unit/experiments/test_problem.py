@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quercus.experiments.baselines import ek_nn, forest_hard, forest_pignistic, forest_precise
-from quercus.experiments.problem import Said, problem_of
+from quercus.experiments.problem import Prediction, problem_of
 from quercus.experiments.scores import score
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.table import Table
@@ -36,13 +36,13 @@ def test_numbers_stay_one_column_and_nominal_values_become_one_each(bins):
 
 
 def test_what_is_said_of_ties_is_the_first_class():
-    said = Said.of_probabilities(np.array([[0.25, 0.25, 0.25, 0.25], [0.1, 0.2, 0.7, 0.0]]))
+    said = Prediction.of_probabilities(np.array([[0.25, 0.25, 0.25, 0.25], [0.1, 0.2, 0.7, 0.0]]))
     assert said.classes.tolist() == [0, 2]
     assert said.possible.sum(axis=1).tolist() == [1, 1]
 
 
 def test_scores_of_a_cautious_prediction():
-    both = Said(np.array([0]), np.array([[0.5, 0.5]]), np.array([[True, True]]))
+    both = Prediction(np.array([0]), np.array([[0.5, 0.5]]), np.array([[True, True]]))
     scores = score(both, np.array([1]))
     assert (scores.accuracy, scores.u65, scores.u80, scores.brier) == pytest.approx((0, 0.65, 0.8, 0.5))
 
@@ -62,16 +62,16 @@ def test_baselines_learn_and_do_not_need_every_label(fit):
         return np.where(np.arange(40)[:, np.newaxis] < 30, np.eye(2)[targets], 1.0)
 
     given = clouds(some)
-    assert fit(given).say(given.test).classes.tolist() == [0, 1]
+    assert fit(given).predict(given.test).classes.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("fit", [forest_pignistic, forest_hard, ek_nn])
 def test_baselines_that_take_plausibilities_learn_from_them(fit):
     given = clouds(lambda targets: np.where(np.eye(2)[targets] == 1, 1.0, 0.6))
-    assert fit(given).say(given.test).classes.tolist() == [0, 1]
+    assert fit(given).predict(given.test).classes.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("fit", [forest_precise, forest_hard, ek_nn])
 def test_without_any_label_every_class_is_as_likely(fit):
     given = clouds(lambda targets: np.ones((len(targets), 2)))
-    assert (fit(given).say(given.test).probabilities == 0.5).all()
+    assert (fit(given).predict(given.test).probabilities == 0.5).all()

@@ -6,7 +6,7 @@ from quercus.experiments.results import (
     COLUMNS,
     RESULTS,
     SETTINGS,
-    Cell,
+    Job,
     Key,
     Results,
     Row,
@@ -22,7 +22,7 @@ def row(fold, level=0.5, accuracy=0.9):
 
 
 def cell(fold, *levels):
-    return Cell("iris", "c45", "V", levels or (0.5,), 0, fold)
+    return Job("iris", "c45", "V", levels or (0.5,), 0, fold)
 
 
 def test_rows_come_back_sorted(tmp_path):

@@ -5,7 +5,7 @@ import multiprocessing
 import pytest
 
 from quercus.experiments.datasets import built_in
-from quercus.experiments.protocols import Labels, Queries
+from quercus.experiments.protocols import LabelProtocol, QueryProtocol
 from quercus.experiments.results import RESULTS, Results
 from quercus.experiments.running import run
 
@@ -14,13 +14,13 @@ def labels(**changes):
     (iris,) = built_in(["iris"])
     settings = {"data": {"iris": iris}, "methods": ("c45", "ek-nn"), "seed": 7, "repeats": 1}
     settings |= {"folds": 3, "sweeps": {"V": (0.0, 0.8), "N": (0.5,)}}
-    return Labels(**settings | changes)
+    return LabelProtocol(**settings | changes)
 
 
 def queries():
     (iris,) = built_in(["iris"])
     methods = ("published", "random")
-    return Queries({"iris": iris}, methods, 7, 1, folds=3, levels=(0.0, 4.0))
+    return QueryProtocol({"iris": iris}, methods, 7, 1, folds=3, levels=(0.0, 4.0))
 
 
 def worked(work, folder, jobs=1, stop_after=None):

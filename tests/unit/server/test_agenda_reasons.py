@@ -7,7 +7,7 @@ from quercus.proto.v1 import query_pb2
 from quercus.server.wire.agenda import MAX_RIVALS, decode_asked, encode_asked, encode_reason
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
-from quercus.trees.ask.query import Asked, Query
+from quercus.trees.ask.query import Query, QueryPosition
 from quercus.trees.growth.stream import GrowthState, Observed, grow
 from quercus.trees.tree.encoding import split_names
 
@@ -56,7 +56,7 @@ def test_tests_are_named_by_attribute_and_threshold() -> None:
 
 def test_of_many_rivals_the_most_promising_are_named() -> None:
     rivals = tuple((k, -1.0, float(k % 150)) for k in range(300))
-    query = Query(0, (), 0, 0, 1.0, rivals, Asked((), 0, 0, tuple(range(300))), 9)
+    query = Query(0, (), 0, 0, 1.0, rivals, QueryPosition((), 0, 0, tuple(range(300))), 9)
     many = tuple(Nominal(f"a{k}", ("x",)) for k in range(300))
     reason = query_pb2.Reason.FromString(
         encode_reason(query, split_names(many, ((),) * 300, (("x", "?"),) * 300), "published")

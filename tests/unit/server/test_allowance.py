@@ -3,7 +3,7 @@
 import pytest
 
 from quercus.server.growth import time_budget
-from quercus.server.growth.time_budget import Allowance
+from quercus.server.growth.time_budget import TimeBudget
 
 
 class Clock:
@@ -23,7 +23,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_what_is_saved_is_spent_at_once_and_then_a_share_of_the_time(clock: Clock) -> None:
-    allowed = Allowance(0.25, 5.0)
+    allowed = TimeBudget(0.25, 5.0)
     for cost_s in (3.0, 2.0):
         assert allowed.ready_at <= clock.now
         allowed.spend(cost_s)
@@ -33,7 +33,7 @@ def test_what_is_saved_is_spent_at_once_and_then_a_share_of_the_time(clock: Cloc
 
 
 def test_no_more_than_the_bound_is_saved_or_overdrawn(clock: Clock) -> None:
-    allowed = Allowance(0.5, 2.0)
+    allowed = TimeBudget(0.5, 2.0)
     clock.now += 1e6
     allowed.spend(2.5)
     assert allowed.ready_at == pytest.approx(clock.now + 1.0)
@@ -42,7 +42,7 @@ def test_no_more_than_the_bound_is_saved_or_overdrawn(clock: Clock) -> None:
 
 
 def test_in_the_long_run_the_share_is_kept(clock: Clock) -> None:
-    allowed, spent, began = Allowance(0.1, 5.0), 0.0, clock.now
+    allowed, spent, began = TimeBudget(0.1, 5.0), 0.0, clock.now
     for _ in range(1000):
         clock.now = max(clock.now, allowed.ready_at)
         allowed.spend(0.3)

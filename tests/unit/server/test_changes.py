@@ -8,7 +8,7 @@ import pytest
 from support.said import said
 
 from quercus.server.core import changes as changes_module
-from quercus.server.core.changes import Changes
+from quercus.server.core.changes import ChangeSignal
 from quercus.storage.changes import Change
 
 
@@ -32,8 +32,8 @@ class Commits:
         return [change for change in self.made if change.number > seen]
 
 
-async def started(commits: Commits) -> Changes:
-    changes = Changes(commits, 0.001)
+async def started(commits: Commits) -> ChangeSignal:
+    changes = ChangeSignal(commits, 0.001)
     before = changes.seen("m")
     changes.start()
     assert await changes.wait("m", before, 20)  # at the first look everything has changed
@@ -111,7 +111,7 @@ def test_what_is_remembered_of_models_is_bounded(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(changes_module, "MAX_REMEMBERED_CHANGES", 3)
 
     async def run() -> None:
-        changes = Changes(Commits(), 1.0)  # not started: told by hand
+        changes = ChangeSignal(Commits(), 1.0)  # not started: told by hand
         wait = asyncio.create_task(changes.wait("x", changes.seen("x"), 20))
         await asyncio.sleep(0)
         changes.notify([Change(1, 1, name, 0) for name in "abc"])
@@ -149,7 +149,7 @@ def test_trouble_is_told_once_and_taken_back(
     commits.change_token = fail  # type: ignore[method-assign]
 
     async def run() -> list[str]:
-        changes = Changes(commits, 0.001)
+        changes = ChangeSignal(commits, 0.001)
         seen = changes.seen("")
         changes.start()
         said = []

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from quercus.belief.errors import InvalidInput
-from quercus.server.wire.errors import Unavailable, to_failure, within
+from quercus.server.wire.errors import Unavailable, field_prefix, to_failure
 from quercus.storage import errors as storage
 
 CASES = [
@@ -24,7 +24,7 @@ CASES = [
     (storage.StoreBusy("busy"), grpc.StatusCode.UNAVAILABLE),
     (storage.ReadOnlyStore("read-only"), grpc.StatusCode.FAILED_PRECONDITION),
     (storage.ReadOnlyUntilRestart("opened read-only"), grpc.StatusCode.FAILED_PRECONDITION),
-    (storage.Questionable("remarks"), grpc.StatusCode.UNAVAILABLE),
+    (storage.InconsistentHistory("remarks"), grpc.StatusCode.UNAVAILABLE),
     (storage.NewerSchema("q.db", "9", "1"), grpc.StatusCode.FAILED_PRECONDITION),
     (storage.NoSpace("disk full"), grpc.StatusCode.RESOURCE_EXHAUSTED),
     (storage.StoreError("disk gone"), grpc.StatusCode.UNAVAILABLE),
@@ -125,5 +125,5 @@ def test_messages_stay_below_the_limit_of_metadata(letter: str) -> None:
 
 
 def test_prefix() -> None:
-    with pytest.raises(InvalidInput, match=r"^a\.b: c$"), within("a"):
+    with pytest.raises(InvalidInput, match=r"^a\.b: c$"), field_prefix("a"):
         raise InvalidInput("b", "c")

@@ -16,9 +16,9 @@ from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
 from quercus.server.growth import folding
 from quercus.server.growth.grower import Grower
-from quercus.server.growth.learner_pool import Learners
+from quercus.server.growth.learner_pool import LearnerPool
 from quercus.server.wire import snapshots
-from quercus.server.wire.instances import known_contour
+from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.limits import (
     AGENDA_SAVED_S,
     GROWTH_ROWS,
@@ -29,8 +29,8 @@ from quercus.server.wire.limits import (
 )
 from quercus.server.wire.models import complete
 from quercus.specification.server import AGENDA_SHARE
-from quercus.storage import Amendment, Combined, QueryState
-from quercus.storage.records import Rows, Snapshot, Stretch
+from quercus.storage import AnswerChange, CombinedAnswer, QueryState
+from quercus.storage.records import InstanceColumns, LogSegment, Snapshot
 from quercus.storage.store import Store
 
 INTERVAL_S = 0.25
@@ -50,10 +50,10 @@ class Clock:
 class Watched(Store):
     """A store that remembers what was read, and whose publications take a while."""
 
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[LogSegment, ...] = ()
     publishing: Callable[[], None] = staticmethod(lambda: None)
 
-    def read_log(self, model: str, after: int = 0, **bounds: int) -> Stretch:
+    def read_log(self, model: str, after: int = 0, **bounds: int) -> LogSegment:
         found = super().read_log(model, after, **bounds)
         self.stretches = (*self.stretches, found)
         return found
@@ -199,13 +199,13 @@ def test_a_correction_takes_the_place_of_the_answer(grower: Grower, store: Watch
     rounds(grower)
     first = store.snapshot("m").data
     wrong, right = encode(ClassSet(1)), encode(ClassSet(2))
-    store.amend("m", query.number, Amendment("ann", right, right))
+    store.amend("m", query.number, AnswerChange("ann", right, right))
     rounds(grower)
     second = store.snapshot("m").data
-    store.amend("m", query.number, Amendment("ann", wrong, wrong))
+    store.amend("m", query.number, AnswerChange("ann", wrong, wrong))
     rounds(grower)
     assert store.snapshot("m").data == first != second
-    store.amend("m", query.number, Amendment("ann", None, None))
+    store.amend("m", query.number, AnswerChange("ann", None, None))
     rounds(grower)
     assert store.snapshot("m").data == alone
     assert [q.instance for q in store.list_queries("m", [QueryState.OPEN])].count(query.instance) == 1
@@ -226,7 +226,7 @@ def test_an_opinion_changes_no_tree(grower: Grower, store: Watched, clock: Clock
     assert store.snapshot("m").data == before
     (again,) = store.lease("m", "bob", 1, 60.0).queries
     assert again.number == query.number
-    said = Combined(encode(ClassSet(2)), "ann + bob")
+    said = CombinedAnswer(encode(ClassSet(2)), "ann + bob")
     store.answer("m", again.number, again.token, encode(ClassSet(2)), 1.0, False, combined=said)
     rounds(grower)
     assert store.snapshot("m").data != before
@@ -235,8 +235,8 @@ def test_an_opinion_changes_no_tree(grower: Grower, store: Watched, clock: Clock
 
 
 @pytest.fixture
-def learners(store: Watched) -> Iterator[Learners]:
-    made = Learners(store.url)
+def learners(store: Watched) -> Iterator[LearnerPool]:
+    made = LearnerPool(store.url)
     yield made
     made.close()
 
@@ -254,7 +254,7 @@ def learns_again(rows: model_pb2.C45Tree) -> bytes:
 
 
 def test_a_model_that_learns_again_keeps_to_its_share_of_time(
-    store: Watched, clock: Clock, learners: Learners, caplog: pytest.LogCaptureFixture
+    store: Watched, clock: Clock, learners: LearnerPool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing else is to do, and yet rows that trickle in do not have it learn without a pause."""
     caplog.set_level(logging.DEBUG, "quercus.server.growth.folding")
@@ -314,7 +314,8 @@ def test_a_backlog_is_folded_in_bounded_pieces_between_publications(
     rounds(grower)
     assert grown(store) == (3, 95)
     sizes = [
-        [len(part.labels) for part in stretch.parts if isinstance(part, Rows)] for stretch in store.stretches
+        [len(part.labels) for part in stretch.parts if isinstance(part, InstanceColumns)]
+        for stretch in store.stretches
     ]
     assert sizes == [[10]] * 9 + [[5]]
 

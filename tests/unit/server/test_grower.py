@@ -18,7 +18,7 @@ from quercus.server.growth import grower
 from quercus.server.growth.grower import Grower
 from quercus.server.wire.models import complete
 from quercus.storage.errors import StoreError
-from quercus.storage.records import ModelRecord, Stretch
+from quercus.storage.records import LogSegment, ModelRecord
 from quercus.storage.store import Store
 
 POISON = b"\xff\xff\xff"
@@ -44,7 +44,7 @@ class Unlucky(Store):
     after_reading: Any = None
     publishes_that_fail = 0
     records_read = 0
-    reads: tuple[tuple[int, Stretch], ...] = ()
+    reads: tuple[tuple[int, LogSegment], ...] = ()
 
     def models_of(self, keys: Sequence[int]) -> list[ModelRecord]:
         found = super().models_of(keys)
@@ -54,7 +54,7 @@ class Unlucky(Store):
             then()
         return found
 
-    def read_log(self, model: str, after: int = 0, **bounds: int) -> Stretch:
+    def read_log(self, model: str, after: int = 0, **bounds: int) -> LogSegment:
         found = super().read_log(model, after, **bounds)
         self.reads = (*self.reads, (after, found))
         return found

@@ -16,9 +16,9 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
 from quercus.server.growth.grower import Grower
-from quercus.server.transfer.importing import Meaning
+from quercus.server.transfer.importing import LogChecker
 from quercus.server.wire.models import complete
-from quercus.storage import Amendment, NewValue, NotFound
+from quercus.storage import AnswerChange, NewValue, NotFound
 from quercus.storage.admin import transfer_lines
 from quercus.storage.store import Store
 
@@ -58,7 +58,7 @@ def lines(store: Store) -> Lines:
     store.answer("m", first.number, first.token, encode(ClassSet(1)), 0.9, False, comment="sure")
     store.refuse("m", second.number, second.token)
     store.answer("m", third.number, third.token, encode(ClassSet(2)), 1.0, False, settles=False)
-    store.amend("m", first.number, Amendment("ann", encode(ClassSet(2)), encode(ClassSet(2))))
+    store.amend("m", first.number, AnswerChange("ann", encode(ClassSet(2)), encode(ClassSet(2))))
     later = model_pb2.Specification()
     later.CopyFrom(SPECIFICATION)
     later.alpha = 0.5
@@ -83,7 +83,7 @@ def grown(store: Store, model: str) -> bytes:
 
 
 def test_what_is_right_comes_in_and_grows_the_same_tree(store: Store, lines: Lines) -> None:
-    assert store.load(lines, "copy", Meaning()) == ROWS + 5
+    assert store.load(lines, "copy", LogChecker()) == ROWS + 5
     assert grown(store, "copy") == grown(store, "m")
 
 
@@ -181,7 +181,7 @@ SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
 def test_what_is_wrong_is_named_and_nothing_is_stored(store: Store, lines: Lines, what: str) -> None:
     spoil, said = SPOILT[what]
     with pytest.raises(InvalidInput, match=said):
-        store.load(spoil(lines), "copy", Meaning())
+        store.load(spoil(lines), "copy", LogChecker())
     with pytest.raises(NotFound):
         store.get_model("copy")
 
@@ -225,7 +225,7 @@ def test_whatever_comes_in_can_be_grown(store: Store, lines: Lines) -> None:
             content[name] = value
             spoilt[place] = json.dumps(content)
         try:
-            store.load(spoilt, f"m{number}", Meaning())
+            store.load(spoilt, f"m{number}", LogChecker())
         except InvalidInput:
             continue
         else:

@@ -10,8 +10,8 @@ import pytest
 
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2
-from quercus.server.growth.learner_pool import Learners, Learning, LearningFailedError
-from quercus.server.growth.relearning import Task
+from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError, RunningTask
+from quercus.server.growth.relearning import LearningTask
 from quercus.server.wire import snapshots
 from quercus.server.wire.models import complete
 from quercus.storage.store import Store
@@ -33,14 +33,14 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def learners(store: Store) -> Iterator[Learners]:
-    made = Learners(store.url, most=1)
+def learners(store: Store) -> Iterator[LearnerPool]:
+    made = LearnerPool(store.url, most=1)
     yield made
     made.close()
     assert not any(Path(f"/proc/{pid}").exists() for pid in made.pids)
 
 
-def task(store: Store, model: str, algorithm: model_pb2.Algorithm) -> Task:
+def task(store: Store, model: str, algorithm: model_pb2.Algorithm) -> LearningTask:
     """Make a model, with rows; the task to learn all but the last of them."""
     attributes = [model_pb2.Attribute(name=f"x{k}", numeric=model_pb2.NumericAttribute()) for k in range(3)]
     message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=algorithm)
@@ -48,17 +48,17 @@ def task(store: Store, model: str, algorithm: model_pb2.Algorithm) -> Task:
     values = np.random.default_rng(1).normal(size=(ROWS, 3))
     labels = encode_sets((1 << (values[:, 0] > 0)).astype(np.uint64))
     store.append_instances(model, [f"{i}" for i in range(ROWS)], values, labels)
-    return Task(model, store.get_model(model).key, ROWS - 1)
+    return LearningTask(model, store.get_model(model).key, ROWS - 1)
 
 
-def end(learners: Learners, learning: Learning) -> None:
+def end(learners: LearnerPool, learning: RunningTask) -> None:
     """Wait until a learning has ended."""
     while learning.outcome is None:
         assert learners.wait(WAIT_S)
         learners.ended()
 
 
-def test_what_is_learned_is_that_of_the_log_up_to_the_event(store: Store, learners: Learners) -> None:
+def test_what_is_learned_is_that_of_the_log_up_to_the_event(store: Store, learners: LearnerPool) -> None:
     quick = task(store, "quick", QUICK)
     learning = learners.begin(quick)
     end(learners, learning)
@@ -69,7 +69,7 @@ def test_what_is_learned_is_that_of_the_log_up_to_the_event(store: Store, learne
     assert learnt.cost_s > 0
 
 
-def test_one_that_is_killed_says_so_and_another_takes_its_place(store: Store, learners: Learners) -> None:
+def test_one_that_is_killed_says_so_and_another_takes_its_place(store: Store, learners: LearnerPool) -> None:
     slow, quick = (task(store, name, each) for name, each in (("slow", SLOW), ("quick", QUICK)))
     killed, waiting = learners.begin(slow), learners.begin(quick)
     (pid,) = learners.pids  # one at a time
@@ -82,7 +82,7 @@ def test_one_that_is_killed_says_so_and_another_takes_its_place(store: Store, le
     assert pid not in learners.pids
 
 
-def test_one_that_nobody_wants_any_more_ends_at_once(store: Store, learners: Learners) -> None:
+def test_one_that_nobody_wants_any_more_ends_at_once(store: Store, learners: LearnerPool) -> None:
     slow, quick = (task(store, name, each) for name, each in (("slow", SLOW), ("quick", QUICK)))
     learning, waiting = learners.begin(slow), learners.begin(quick)
     learners.cancel(learning)
@@ -91,7 +91,7 @@ def test_one_that_nobody_wants_any_more_ends_at_once(store: Store, learners: Lea
     assert learning.outcome is None
 
 
-def test_one_that_waits_and_is_not_wanted_any_more_never_begins(store: Store, learners: Learners) -> None:
+def test_one_that_waits_and_is_not_wanted_any_more_never_begins(store: Store, learners: LearnerPool) -> None:
     quick = task(store, "quick", QUICK)
     first, second, third = (learners.begin(quick) for _ in range(3))
     learners.cancel(second)
@@ -99,7 +99,7 @@ def test_one_that_waits_and_is_not_wanted_any_more_never_begins(store: Store, le
     assert (first.outcome is None, second.outcome, third.result().nodes) == (False, None, 3)
 
 
-def test_a_model_that_is_gone_or_replaced(store: Store, learners: Learners) -> None:
+def test_a_model_that_is_gone_or_replaced(store: Store, learners: LearnerPool) -> None:
     quick = task(store, "quick", QUICK)
     store.delete_model("quick")
     for replaced in (False, True):
@@ -112,10 +112,10 @@ def test_a_model_that_is_gone_or_replaced(store: Store, learners: Learners) -> N
 
 
 def test_what_cannot_be_learned_is_told(
-    store: Store, learners: Learners, capfd: pytest.CaptureFixture[str]
+    store: Store, learners: LearnerPool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     store.create_model("poisoned", b"\xff\xff\xff", budget=0)
-    learning = learners.begin(Task("poisoned", store.get_model("poisoned").key, 0))
+    learning = learners.begin(LearningTask("poisoned", store.get_model("poisoned").key, 0))
     end(learners, learning)
     with pytest.raises(LearningFailedError, match="DecodeError"):
         learning.result()

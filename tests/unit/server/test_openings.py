@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from quercus.server.core import leasable_models as openings_module
-from quercus.server.core.changes import Changes
-from quercus.server.core.leasable_models import Openings
+from quercus.server.core.changes import ChangeSignal
+from quercus.server.core.leasable_models import LeasableModels
 from quercus.storage import AgendaEntry, Policy, Store
 from quercus.storage.records import ModelRecord
 
@@ -48,11 +48,11 @@ def ask(store: Store, model: str) -> None:
     store.publish(model, as_of=2, snapshot=b"", agenda=[AgendaEntry(1, b"", b"")])
 
 
-def names(found: Sequence[openings_module.Opening]) -> list[str]:
+def names(found: Sequence[openings_module.LeasableModel]) -> list[str]:
     return sorted(each.record.name for each in found)
 
 
-def tell(store: Store, changes: Changes, seen: int) -> int:
+def tell(store: Store, changes: ChangeSignal, seen: int) -> int:
     found = store.changes(seen)
     changes.notify(found)
     return found[-1].number
@@ -60,7 +60,7 @@ def tell(store: Store, changes: Changes, seen: int) -> int:
 
 def test_what_may_be_leased_is_found_and_lost(store: Counting) -> None:
     async def run() -> None:
-        openings = Openings(store, read, Changes(store, 1.0))
+        openings = LeasableModels(store, read, ChangeSignal(store, 1.0))
         assert await openings.look(fresh=True) == []
         ask(store, "m3")
         ask(store, "m5")
@@ -77,8 +77,8 @@ def test_what_may_be_leased_is_found_and_lost(store: Counting) -> None:
 
 def test_a_push_wakes_nobody_and_reads_its_model_alone(store: Counting) -> None:
     async def run() -> None:
-        changes = Changes(store, 1.0)  # not started: told by hand
-        openings = Openings(store, read, changes)
+        changes = ChangeSignal(store, 1.0)  # not started: told by hand
+        openings = LeasableModels(store, read, changes)
         await openings.look(fresh=True)
         seen, store.records_read = store.newest_change(), 0
         waits = [asyncio.create_task(openings.wait(openings.stamp, 20)) for _ in range(20)]
@@ -105,7 +105,7 @@ def test_a_lease_that_ends_is_found_by_looking_again(
     async def run() -> None:
         ask(store, "m1")
         store.lease("m1", "ann", 1, 1.0)
-        openings = Openings(store, read, Changes(store, 1.0))
+        openings = LeasableModels(store, read, ChangeSignal(store, 1.0))
         assert await openings.look(fresh=True) == []
         monkeypatch.setattr(openings_module, "LOOK_AGAIN_S", 0.0)
         for _ in range(1000):

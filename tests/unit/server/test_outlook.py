@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quercus.server.core.changes import Changes
-from quercus.server.core.model_status import Outlooks
+from quercus.server.core.changes import ChangeSignal
+from quercus.server.core.model_status import ModelStatusCache
 from quercus.storage.changes import Change
 from quercus.storage.errors import NotFound
 from quercus.storage.records import AgendaEntry
@@ -36,8 +36,8 @@ class Reads:
 def test_one_read_for_all(store: Store) -> None:
     async def run() -> None:
         reads = Reads()
-        changes = Changes(store, 1.0)  # not started: it changes when it is told
-        outlooks = Outlooks(store, reads, changes)
+        changes = ChangeSignal(store, 1.0)  # not started: it changes when it is told
+        outlooks = ModelStatusCache(store, reads, changes)
         many = await asyncio.gather(*(outlooks.of("m") for _ in range(1000)))
         assert ({each.record.instance_count for each in many}, reads.count) == ({0}, 1)
         await outlooks.of("m")
@@ -64,7 +64,7 @@ def test_a_lease_that_ends_is_seen_without_a_commit(store: Store) -> None:
     store.lease("m", "ann", 1, 1.0)
 
     async def run() -> None:
-        outlooks = Outlooks(store, Reads(), Changes(store, 1.0))
+        outlooks = ModelStatusCache(store, Reads(), ChangeSignal(store, 1.0))
         before = await outlooks.of("m")
         assert before.record.queries_leased == 1
         assert before.patience_s <= 1.01

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import pytest
 
 from quercus.server.growth import heartbeat
-from quercus.server.growth.heartbeat import Beat, Pulse
+from quercus.server.growth.heartbeat import Heartbeat, HeartbeatWriter
 
 
 class Reader:
     def __init__(self) -> None:
         self.read_end, self.write_end = os.pipe()
 
-    def beats(self) -> list[Beat]:
-        return [Beat.decode(line) for line in os.read(self.read_end, 1 << 20).splitlines()]
+    def beats(self) -> list[Heartbeat]:
+        return [Heartbeat.decode(line) for line in os.read(self.read_end, 1 << 20).splitlines()]
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_what_is_begun_is_told_at_once_and_rest_once_a_second(
 ) -> None:
     now = [100.0]
     monkeypatch.setattr(heartbeat.time, "monotonic", lambda: now[0])
-    beating = Pulse(reader.write_end)
+    beating = HeartbeatWriter(reader.write_end)
     for model in ("", "", "wine", "wine", "", "iris"):
         beating.at(model)
     assert [beat.at for beat in reader.beats()] == ["", "wine", "iris"]
@@ -38,27 +38,27 @@ def test_what_is_begun_is_told_at_once_and_rest_once_a_second(
     beating.at("iris")
     beating.at("iris")
     beating.at("")
-    assert reader.beats() == [Beat("iris")]
+    assert reader.beats() == [Heartbeat("iris")]
     now[0] += heartbeat.BEAT_S
     beating.at("")
     beating.at("")
-    assert reader.beats() == [Beat()]
+    assert reader.beats() == [Heartbeat()]
     beating.at("iris")
-    assert reader.beats() == [Beat("iris")]
+    assert reader.beats() == [Heartbeat("iris")]
     beating.compiling(2, 11, trees=False)
     beating.at("wine")
     beating.compiling(3, 11, trees=True)
     beating.compiling(0, 0, trees=True)
     assert reader.beats() == [
-        Beat("iris", True, 2, 11),
-        Beat("wine", True, 2, 11),
-        Beat("wine", False, 3, 11),
-        Beat("wine"),
+        Heartbeat("iris", True, 2, 11),
+        Heartbeat("wine", True, 2, 11),
+        Heartbeat("wine", False, 3, 11),
+        Heartbeat("wine"),
     ]
 
 
 def test_a_reader_that_does_not_read_delays_nothing(reader: Reader) -> None:
-    beating = Pulse(reader.write_end)
+    beating = HeartbeatWriter(reader.write_end)
     for number in range(20_000):  # more than a pipe holds
         beating.at(f"model-{number}")
-    assert reader.beats()[0] == Beat("model-0")
+    assert reader.beats()[0] == Heartbeat("model-0")

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import instance_pb2, query_pb2
-from quercus.server.gate.message_reading import Reader
+from quercus.server.gate.message_reading import MessageReader
 from quercus.server.wire import message_size
 from quercus.server.wire.limits import INLINE_BYTES, MAX_ENTRIES
 
 Push = instance_pb2.PushInstancesRequest
-SHAPE = message_size.Shape.of(Push.DESCRIPTOR)
+SHAPE = message_size.MessageShape.of(Push.DESCRIPTOR)
 
 
 def part(number: int, data: bytes) -> bytes:
@@ -91,7 +91,7 @@ def test_right_messages_pass() -> None:
     request.labels.sets.masks.extend([2**63] * MAX_ENTRIES)
     message_size.check_parts(request.SerializeToString(), SHAPE)
     states = query_pb2.ListQueriesRequest(states=[1, 2, 3])
-    message_size.check_parts(states.SerializeToString(), message_size.Shape.of(states.DESCRIPTOR))
+    message_size.check_parts(states.SerializeToString(), message_size.MessageShape.of(states.DESCRIPTOR))
 
 
 def read(data: bytes, deserialize: Any = Push.FromString) -> tuple[Any, int]:
@@ -103,7 +103,7 @@ def read(data: bytes, deserialize: Any = Push.FromString) -> tuple[Any, int]:
         threads += 1
         return await asyncio.to_thread(function, *arguments)
 
-    return asyncio.run(Reader(deserialize, in_thread).read(data)), threads
+    return asyncio.run(MessageReader(deserialize, in_thread).read(data)), threads
 
 
 def test_large_messages_are_read_in_a_thread() -> None:

@@ -13,7 +13,7 @@ from support.said import said
 from quercus.proto.v1 import admin_pb2
 from quercus.server.config import Config
 from quercus.server.growth import supervisor as module
-from quercus.server.growth.heartbeat import Beat
+from quercus.server.growth.heartbeat import Heartbeat
 from quercus.server.growth.supervisor import Supervisor
 
 
@@ -55,7 +55,7 @@ def test_a_server_that_stood_still_does_not_take_its_grower_for_silent(
 
     async def run() -> None:
         running = Supervisor(Config(store=str(tmp_path / "store.db")))
-        beat = Beat("m").encode().decode().strip()
+        beat = Heartbeat("m").encode().decode().strip()
         running._command = ["sh", "-c", f"while :; do echo '{beat}'; sleep .05; done"]
         await running.start()
         try:
@@ -64,7 +64,7 @@ def test_a_server_that_stood_still_does_not_take_its_grower_for_silent(
                     await asyncio.sleep(0.001)
                 time.sleep(2.5)
                 assert not running.is_silent
-                running._beat = Beat()
+                running._beat = Heartbeat()
                 while not running._beat.at:
                     await asyncio.sleep(0.001)
                     assert not running.is_silent

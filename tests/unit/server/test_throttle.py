@@ -5,9 +5,9 @@ import pytest
 from quercus.server.gate.throttle import (
     BURST_S,
     MAX_CALLERS,
-    Memory,
-    Rates,
-    Streams,
+    CallRates,
+    MemoryWatch,
+    OpenStreams,
     memory_of_machine,
     resident_bytes,
 )
@@ -21,7 +21,7 @@ class Clock:
         return self.now
 
 
-def passed(rates: Rates, caller: str = "ann", tries: int = 1000) -> int:
+def passed(rates: CallRates, caller: str = "ann", tries: int = 1000) -> int:
     """How many calls pass before one does not."""
     for count in range(tries):
         try:
@@ -33,7 +33,7 @@ def passed(rates: Rates, caller: str = "ann", tries: int = 1000) -> int:
 
 def test_a_caller_gets_its_rate_and_no_more_over_any_time() -> None:
     clock = Clock()
-    rates = Rates(10.0, clock)
+    rates = CallRates(10.0, clock)
     assert passed(rates) == 10 * BURST_S
     total = 0
     for _ in range(1000):
@@ -46,7 +46,7 @@ def test_a_caller_gets_its_rate_and_no_more_over_any_time() -> None:
 
 def test_the_time_that_is_named_is_when_it_passes() -> None:
     clock = Clock()
-    rates = Rates(0.5, clock)
+    rates = CallRates(0.5, clock)
     assert passed(rates) == 1
     with pytest.raises(ResourceExhausted, match=r"ann makes more than 0\.5 calls a second") as caught:
         rates.take("ann")
@@ -59,7 +59,7 @@ def test_the_time_that_is_named_is_when_it_passes() -> None:
 
 def test_callers_do_not_pay_for_each_other_and_are_forgotten_in_time() -> None:
     clock = Clock()
-    rates = Rates(1.0, clock)
+    rates = CallRates(1.0, clock)
     assert (passed(rates, "ann"), passed(rates, "bob")) == (2, 2)
     for i in range(MAX_CALLERS):
         rates.take(f"caller {i}")
@@ -68,11 +68,11 @@ def test_callers_do_not_pay_for_each_other_and_are_forgotten_in_time() -> None:
 
 
 def test_no_rate_means_no_bound() -> None:
-    assert passed(Rates(0.0)) == 1000
+    assert passed(CallRates(0.0)) == 1000
 
 
 def test_streams_are_counted_while_they_are_open() -> None:
-    streams = Streams(2)
+    streams = OpenStreams(2)
     three = [streams.opened(name) for name in ("ann", "ann", "bob")]
     for each in three:
         each.__enter__()
@@ -87,7 +87,7 @@ def test_streams_are_counted_while_they_are_open() -> None:
 
 def test_memory_is_refused_above_the_bound_and_given_again_well_below_it() -> None:
     used = 0
-    memory = Memory(1000, lambda: used)
+    memory = MemoryWatch(1000, lambda: used)
     for used, full in ((999, False), (1001, True), (950, True), (899, False), (950, False)):
         memory.look()
         assert memory.is_full is full, used

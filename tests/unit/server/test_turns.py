@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from quercus.server.core.fair_queue import Turns, share
+from quercus.server.core.fair_queue import FairQueue, fair_share
 
 
 def test_who_was_served_longest_ago_comes_first() -> None:
     async def run() -> list[str]:
-        turns, order = Turns(), []
+        turns, order = FairQueue(), []
 
         async def take(labeller: str) -> None:
             async with turns.turn("m", labeller):
@@ -30,7 +30,7 @@ def test_who_was_served_longest_ago_comes_first() -> None:
 
 def test_one_at_a_time_of_a_model_and_others_beside_it() -> None:
     async def run() -> None:
-        turns = Turns()
+        turns = FairQueue()
         inside = asyncio.Event()
         leave = asyncio.Event()
 
@@ -55,7 +55,7 @@ def test_one_at_a_time_of_a_model_and_others_beside_it() -> None:
 
 def test_who_gives_up_while_waiting_blocks_nobody() -> None:
     async def run() -> None:
-        turns = Turns()
+        turns = FairQueue()
         async with turns.turn("m", "ann"):
             gone = asyncio.create_task(turns.turn("m", "bob").__aenter__())
             await asyncio.sleep(0)
@@ -72,4 +72,4 @@ def test_who_gives_up_while_waiting_blocks_nobody() -> None:
     [(9, 10, 0, 9), (9, 10, 4, 2), (9, 1, 4, 1), (1, 100, 1, 1), (9, 7, 1, 4)],
 )
 def test_a_share_leaves_something(limit: int, there: int, others: int, taken: int) -> None:
-    assert share(limit, there, others) == taken
+    assert fair_share(limit, there, others) == taken

@@ -11,7 +11,7 @@ import pytest
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.config import Config
-from quercus.server.core.service_core import Core
+from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.query_stream import QueryStream
 from quercus.server.services.queries import QueryService
 from quercus.server.wire.models import complete
@@ -44,14 +44,14 @@ class Quiet(Store):
         return leased
 
 
-async def unary(core: Core, model: str) -> query_pb2.Query:
+async def unary(core: ServiceCore, model: str) -> query_pb2.Query:
     request = query_pb2.LeaseQueriesRequest(model=f"models/{model}", labeller="bob")
     request.wait.FromSeconds(DEADLINE_S)
     (query,) = (await QueryService(core).LeaseQueries(request, None)).queries
     return query
 
 
-async def stream(core: Core, model: str) -> query_pb2.Query:
+async def stream(core: ServiceCore, model: str) -> query_pb2.Query:
     over = asyncio.Event()
 
     async def requests() -> AsyncIterator[query_pb2.StreamQueriesRequest]:
@@ -90,7 +90,7 @@ def wait(store: Quiet, way: Any, model: str) -> query_pb2.Query:
     """What bob gets, who first gets nothing."""
 
     async def run() -> query_pb2.Query:
-        core = Core(store, Config(store="unused", poll_ms=1))
+        core = ServiceCore(store, Config(store="unused", poll_ms=1))
         core.start()
         try:
             async with asyncio.timeout(DEADLINE_S + 5):

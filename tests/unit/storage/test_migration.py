@@ -10,12 +10,12 @@ from support.histories import check_history
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
-from quercus.server.growth.folding import Folding
+from quercus.server.growth.folding import LogFolder
 from quercus.server.wire.models import decode_specification
 from quercus.storage import (
     AgendaEntry,
-    Amendment,
-    Combined,
+    AnswerChange,
+    CombinedAnswer,
     EventKind,
     FailedPrecondition,
     Policy,
@@ -104,14 +104,14 @@ def test_what_is_new_works_on_it(store):
     assert store.policy("wine") == Policy()
     store.set_policy("wine", Policy(per_hour=100))
     store.skip("wine", *CLEO)
-    assert store.amend("wine", 1, Amendment("ann", b"y", b"y")).sequence == 27
+    assert store.amend("wine", 1, AnswerChange("ann", b"y", b"y")).sequence == 27
     (ann, *_) = store.labellers("wine")
     assert (ann.labeller, ann.answered, ann.refused, ann.corrected, ann.held) == ("ann", 1, 1, 1, 1)
 
 
 def test_growth_goes_on_from_it(store):
     store.answer("wine", *ANN, encode(ClassSet(1)), 1.0, False)
-    folding = Folding(store, store.get_model("wine"), keep=10, interval_s=0.0, agenda_share=1.0)
+    folding = LogFolder(store, store.get_model("wine"), keep=10, interval_s=0.0, agenda_share=1.0)
     while folding.step(store.get_model("wine")):
         pass
     model = store.get_model("wine")
@@ -135,9 +135,12 @@ def test_answers_that_were_taken_back_count_no_more(tmp_path):
         store.publish("m", as_of=2, snapshot=b"", agenda=[AgendaEntry(i, b"", b"") for i in (1, 2)])
         for labeller, settles in (("ann", False), ("bob", True)):
             (query,) = store.lease("m", labeller, 1, 60.0).queries
-            words = {"settles": settles, "combined": Combined(b"both", "ann + bob") if settles else None}
+            words = {
+                "settles": settles,
+                "combined": CombinedAnswer(b"both", "ann + bob") if settles else None,
+            }
             store.answer("m", query.number, query.token, labeller.encode(), 1.0, False, **words)
-        store.amend("m", 1, Amendment("ann", None, b"bob", among=True))
+        store.amend("m", 1, AnswerChange("ann", None, b"bob", among=True))
         (query,) = store.lease("m", "cleo", 1, 60.0).queries
         store.refuse("m", query.number, query.token)
     assert verify(url) == []

@@ -14,7 +14,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect
 from support.statements import statements_noted
 
-from quercus.storage import AgendaEntry, Amendment, Policy, Store
+from quercus.storage import AgendaEntry, AnswerChange, Policy, Store
 from quercus.storage.migrate import SCRIPTS
 from quercus.storage.schema import HEAD, REVISION_TABLE, metadata
 
@@ -97,7 +97,7 @@ def test_connections_are_set_up_as_promised(url):
     found = []
 
     def note(_connection, cursor, *_):
-        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "secure_delete")
         found.append([cursor.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names])
 
     with Store.open(url, busy_timeout_s=3) as store:
@@ -105,9 +105,9 @@ def test_connections_are_set_up_as_promised(url):
             found.clear()
             with statements_noted(note):
                 call()
-            full = 2
+            full, fast = 2, 2
             assert found
-            assert all(each == ["wal", full, 1, 3000] for each in found), found
+            assert all(each == ["wal", full, 1, 3000, fast] for each in found), found
 
 
 def test_every_lookup_uses_its_index(url):
@@ -145,7 +145,7 @@ def _use_everything(store: Store) -> None:
     (fourth,) = store.lease("m", "bob", 1, 60, accept=lambda query, history: len(history) == 1).queries
     store.postpone("m", fourth.number, fourth.token, 60)
     store.skip("m", second.number, second.token)
-    store.amend("m", first.number, Amendment("ann", b"x", b"x"))
+    store.amend("m", first.number, AnswerChange("ann", b"x", b"x"))
     store.query_history("m", first.number, 1, 5)
     store.labellers("m")
     store.opinions("m", 5)

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.plain_growth import open_desk
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.ask import candidate
-from quercus.trees.ask.candidate import Child, Memory, best_candidate
+from quercus.trees.ask.candidate import ChildCandidates, ScoreCache, best_candidate
 from quercus.trees.ask.strategies import published
 from quercus.trees.ask.strategies.registry import agenda
-from quercus.trees.growth.abc45 import open_desk
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import POINT, EntropyIntervals, IntervalSolver, entropy_interval
@@ -147,7 +147,7 @@ def test_the_choice_among_some_rows_is_that_of_scoring_these() -> None:
     solver = rows.table.solver(0.8)
     every = np.arange(30)
     left = rows.candidates(every)
-    child, free = Child(rows, solver, every, left, 30), np.ones(30, dtype=bool)
+    child, free = ChildCandidates(rows, solver, every, left, 30), np.ones(30, dtype=bool)
     while left.size:
         alone = IntervalSolver(rows.table.contours, 0.8)  # which remembers nothing
         found = child.best(free)
@@ -240,7 +240,7 @@ def test_what_is_remembered_is_bounded_however_few_contours_a_child_has(
     rng = np.random.default_rng(19)
     rows = sample(mixed(rng, contours, 3))
     ids, counts = np.unique(rows.ids, return_counts=True)
-    solver, memories = rows.table.solver(0.8), [Memory()]
+    solver, memories = rows.table.solver(0.8), [ScoreCache()]
     totals, first = rows.table.contours[ids].sum(axis=1), np.arange(ids.size)
     tracemalloc.start()
     try:

@@ -1,7 +1,13 @@
+from dataclasses import fields, replace
+
 import numpy as np
 import pytest
 
-from quercus.trees.tree.flat import FlatTree
+from quercus.belief.mass import MassFunction
+from quercus.proto.v1 import tree_pb2
+from quercus.server.wire.trees import encode_nodes
+from quercus.trees.learners.stored import join_trees, part_trees
+from quercus.trees.tree.flat import PLAIN, RAGGED, FlatTree
 from quercus.trees.tree.node import Node, Stop
 
 
@@ -79,3 +85,52 @@ def test_equality_looks_at_every_node() -> None:
     assert tree((1.0, 0.0)) != tree((1.0, 0.0), code=1)
     assert tree((1.0, 0.0)) != node(None)
     assert tree((1.0, 0.0)) != "tree"
+
+
+def eloquent() -> Node:
+    """A tree that says something in every column."""
+    mass = MassFunction.of(2, {1: 0.25, 3: 0.75})
+    more = {"undecided": True, "intervals": {0: (0.1, 0.2)}, "threshold": 1.5, "mass": mass, "conflict": True}
+    leaf_ = node(None, stop=Stop.PURE, mass=mass)
+    return node(0, klass=1, count=3, weight=2.5, children={0: leaf_, 2: leaf_}, **more)
+
+
+def test_every_field_of_a_node_is_a_column_that_is_kept_stored_and_sent() -> None:
+    root, children = eloquent(), {"children"}
+    own = {each.name for each in fields(Node)} - children
+    assert {name for name, plain in PLAIN.items() if plain.of is not None} == own - {"intervals", "mass"}
+    assert set(RAGGED) == {"interval_start", "mass_start"}
+    flat = FlatTree.of(root)
+    assert flat.tree() == root
+    (again,) = part_trees(join_trees([flat]))
+    assert again.tree() == root
+    stored = {*PLAIN, *(name for each in RAGGED.values() for name in (each.count, *each.columns))}
+    assert set(join_trees([flat])) == stored
+    sent = encode_nodes(flat)
+    assert [each.name for each, _ in sent.ListFields()] == [
+        each.name for each in tree_pb2.Nodes.DESCRIPTOR.fields
+    ]
+    assert len(tree_pb2.Nodes.DESCRIPTOR.fields) == len(stored)
+
+
+def test_a_column_that_says_nothing_is_not_stored() -> None:
+    flat = FlatTree.of(node(0, children={0: node(None), 1: node(None)}))
+    silent = {"threshold", "weight", "conflict", "mass_count", "mass_set", "mass_value"}
+    assert not silent & set(join_trees([flat]))
+    assert part_trees(join_trees([flat]))[0].tree() == flat.tree()
+
+
+def test_equality_looks_at_every_field() -> None:
+    root = eloquent()
+    for each in fields(Node):
+        if each.name not in {"children", "belief", "plausibility", "theta"}:
+            other = {
+                "attribute": 1,
+                "klass": 0,
+                "count": 4,
+                "intervals": {},
+                "undecided": False,
+                "stop": Stop.PURE,
+            }
+            other |= {"threshold": 2.5, "mass": None, "conflict": False, "weight": None}
+            assert replace(root, **{each.name: other[each.name]}) != root

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from quercus.trees.growth.batch import Branch, Growth, Method, Place, Summary, Verdict, grow_tree
+from quercus.trees.growth.batch import (
+    BatchGrowth,
+    Branch,
+    GrowthRules,
+    NodePrediction,
+    OpenNode,
+    SplitChoice,
+    grow_tree,
+)
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Stop
 from quercus.trees.tree.text_drawing import Names, to_dot, to_text
@@ -16,20 +24,20 @@ from quercus.trees.tree.text_drawing import Names, to_dot, to_text
 class Majority:
     labels: np.ndarray
 
-    def summary(self, place: Place) -> Summary:
+    def summary(self, place: OpenNode) -> NodePrediction:
         theta = np.bincount(self.labels[place.rows], minlength=self.labels.max() + 1) / place.rows.size
         exact = tuple(theta.tolist())
-        return Summary(int(theta.argmax()), exact, exact, exact)
+        return NodePrediction(int(theta.argmax()), exact, exact, exact)
 
-    def before(self, place: Place) -> Stop | None:
+    def before(self, place: OpenNode) -> Stop | None:
         return Stop.PURE if len(set(self.labels[place.rows])) == 1 else None
 
-    def after(self, place: Place, verdict: Verdict) -> Stop | None:
+    def after(self, place: OpenNode, verdict: SplitChoice) -> Stop | None:
         return Stop.NO_GAIN if max(high for _, high in verdict.intervals.values()) <= 0 else None
 
 
 @dataclass(frozen=True, slots=True)
-class Cut(Verdict):
+class Cut(SplitChoice):
     threshold: float = 0.0
 
 
@@ -40,7 +48,7 @@ class Thresholds:
     values: np.ndarray
     labels: np.ndarray
 
-    def judge(self, place: Place) -> Cut | None:
+    def judge(self, place: OpenNode) -> Cut | None:
         cuts = [
             (self._gain(place.rows, k, t), -k, t) for k in place.attributes for t in self._between(place, k)
         ]
@@ -49,7 +57,7 @@ class Thresholds:
         gain, k, threshold = max(cuts)
         return Cut(-k, {-k: (gain, gain)}, (-k,), threshold=threshold)
 
-    def _between(self, place: Place, k: int) -> list[float]:
+    def _between(self, place: OpenNode, k: int) -> list[float]:
         seen = np.unique(self.values[place.rows, k])
         return ((seen[1:] + seen[:-1]) / 2).tolist()
 
@@ -62,7 +70,7 @@ class Thresholds:
         share = np.unique(self.labels[rows], return_counts=True)[1] / len(rows)
         return float(-(share * np.log2(share)).sum())
 
-    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
         assert isinstance(verdict, Cut)
         above = self.values[place.rows, verdict.attribute] >= verdict.threshold
         return [
@@ -78,13 +86,13 @@ class OneBranchAClass:
     values: np.ndarray
     labels: np.ndarray
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         if not place.attributes:
             return None
         k = place.attributes[0]
-        return Verdict(k, {k: (1.0, 1.0)}, (k,))
+        return SplitChoice(k, {k: (1.0, 1.0)}, (k,))
 
-    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
         k = verdict.attribute
         classes = np.unique(self.labels[place.rows])
         column = self.values[place.rows, k]
@@ -94,15 +102,15 @@ class OneBranchAClass:
         return [Branch(k, int(c), place.rows[nearest == c], left) for c in np.unique(nearest)]
 
 
-def everything(values: np.ndarray) -> Place:
-    return Place((), np.arange(len(values)), tuple(range(values.shape[1])))
+def everything(values: np.ndarray) -> OpenNode:
+    return OpenNode((), np.arange(len(values)), tuple(range(values.shape[1])))
 
 
 def test_binary_thresholds() -> None:
     data = load_iris()
     rule = Majority(data.target)
     learner = Thresholds(data.data, data.target)
-    tree = grow_tree(everything(data.data), Method(learner, learner, rule, rule))
+    tree = grow_tree(everything(data.data), GrowthRules(learner, learner, rule, rule))
     assert (tree.attribute, tree.count) == (
         2,
         150,
@@ -117,7 +125,7 @@ def test_one_branch_a_class() -> None:
     data = load_iris()
     rule = Majority(data.target)
     learner = OneBranchAClass(data.data, data.target)
-    tree = grow_tree(everything(data.data), Method(learner, learner, rule, rule))
+    tree = grow_tree(everything(data.data), GrowthRules(learner, learner, rule, rule))
     assert list(tree.children) == [0, 1, 2]
     assert {node.stop for node, _, _ in tree.preorder()} == {None, Stop.PURE, Stop.NO_ATTRIBUTE}
     depths = [len(FlatTree.of(tree).path(index)) for index in range(FlatTree.of(tree).size)]
@@ -128,33 +136,35 @@ def test_one_branch_a_class() -> None:
 class Peel:
     """Splits off one row a level."""
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         return (
-            Verdict(place.depth, {place.depth: (1.0, 1.0)}, (place.depth,)) if place.rows.size > 1 else None
+            SplitChoice(place.depth, {place.depth: (1.0, 1.0)}, (place.depth,))
+            if place.rows.size > 1
+            else None
         )
 
-    def branches(self, place: Place, verdict: Verdict) -> list[Branch]:
+    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
         k = verdict.attribute
         return [
             Branch(k, 0, place.rows[:1], place.attributes),
             Branch(k, 1, place.rows[1:], place.attributes),
         ]
 
-    def before(self, place: Place) -> Stop | None:
+    def before(self, place: OpenNode) -> Stop | None:
         return Stop.FEW_INSTANCES if place.rows.size < 2 else None
 
-    def after(self, place: Place, verdict: Verdict) -> Stop | None:
+    def after(self, place: OpenNode, verdict: SplitChoice) -> Stop | None:
         return None
 
-    def summary(self, place: Place) -> Summary:
-        return Summary(0, (1.0, 0.0), (1.0, 0.0), (1.0, 0.0))
+    def summary(self, place: OpenNode) -> NodePrediction:
+        return NodePrediction(0, (1.0, 0.0), (1.0, 0.0), (1.0, 0.0))
 
 
 @pytest.fixture(scope="module")
 def deep() -> Node:
     peel = Peel()
     rows = np.zeros((3000, 1))
-    return grow_tree(everything(rows), Method(peel, peel, peel, peel))
+    return grow_tree(everything(rows), GrowthRules(peel, peel, peel, peel))
 
 
 def test_trees_of_any_depth(deep: Node) -> None:
@@ -162,7 +172,7 @@ def test_trees_of_any_depth(deep: Node) -> None:
     assert (flat.size, flat.leaf_count) == (5999, 3000)
     assert len(flat.path(flat.size - 1)) == 2999
     peel = Peel()
-    assert deep == grow_tree(everything(np.zeros((3000, 1))), Method(peel, peel, peel, peel))
+    assert deep == grow_tree(everything(np.zeros((3000, 1))), GrowthRules(peel, peel, peel, peel))
     names = Names(("a", "b"), tuple(f"x{k}" for k in range(3000)), (("no", "yes"),) * 3000)
     assert to_text(deep, names).count("\n") == 5998
     assert to_dot(deep, names).count("->") == 5998
@@ -173,12 +183,12 @@ def test_nodes_are_decided_once_and_only_as_far_as_looked_at() -> None:
     looked: list[tuple] = []
 
     class Watched(Peel):
-        def judge(self, place: Place) -> Verdict | None:
+        def judge(self, place: OpenNode) -> SplitChoice | None:
             looked.append(place.path)
             return super().judge(place)
 
     peel = Watched()
-    growth = Growth(everything(np.zeros((5, 1))), Method(peel, peel, peel, peel))
+    growth = BatchGrowth(everything(np.zeros((5, 1))), GrowthRules(peel, peel, peel, peel))
     next(growth.preorder())
     assert looked == [()]
     growth.tree()
@@ -188,7 +198,7 @@ def test_nodes_are_decided_once_and_only_as_far_as_looked_at() -> None:
 
 def test_find() -> None:
     peel = Peel()
-    growth = Growth(everything(np.zeros((4, 1))), Method(peel, peel, peel, peel))
+    growth = BatchGrowth(everything(np.zeros((4, 1))), GrowthRules(peel, peel, peel, peel))
     place = growth.find(((0, 1), (1, 0)))
     assert place is not None
     assert place.rows.tolist() == [1]

@@ -161,7 +161,7 @@ def test_the_excess_of_an_estimate_is_never_understated(rows: int) -> None:
             sum(a * p / x for a, p, x in zip(exact_w, column, v, strict=True)) / total - 1
             for column in zip(*exact_P, strict=True)
         ]
-        scaled = problem.rescale(P, theta)
+        scaled = problem.rescale_rows(P, theta)
         for level in (-1e-15, -0.2):
             sure = rounding_bounds.sure_excess(scaled, w, theta, worst, level)
             assert max(slopes) <= Decimal(sure) <= max(slopes) + Decimal(5e-15 if rows == 5 else 1e-13)

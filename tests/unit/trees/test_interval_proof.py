@@ -111,7 +111,7 @@ def test_few_boxes_prove_a_minimum_that_is_small_in_a_class(seed):
     rng = np.random.default_rng(seed)
     P, w, c = rng.random((50, 7)), rng.integers(1, 10, 50).astype(float), float(np.log(0.8))
     theta, worst = kernels.maximise(P, w)
-    P = problem.rescale(P, theta)
+    P = problem.rescale_rows(P, theta)
     bound, reached, examined = search.least_entropy(P, w, c, c, theta, worst, 1e-9, 500)
     assert reached - bound <= 1e-8
     assert examined < 200
@@ -174,7 +174,7 @@ def test_families_of_equal_minima(seed, alpha):
 def test_no_effort_is_spent_below_rounding(weight, alpha):
     P = np.random.default_rng(8).random((50, 3))
     theta, worst = kernels.maximise(P, np.full(50, weight))
-    scaled, w = problem.rescale(P, theta), np.full(50, weight)
+    scaled, w = problem.rescale_rows(P, theta), np.full(50, weight)
     c = float(np.log(alpha))
     outer, inner = c - w.sum() * rounding(P.shape[1]), c + w.sum() * (worst + rounding(P.shape[1]))
     bound, reached, examined = search.least_entropy(

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
+from support.plain_growth import open_desk
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.ask.query import Asked
+from quercus.trees.ask.query import QueryPosition
 from quercus.trees.ask.strategies.registry import agenda
-from quercus.trees.growth.abc45 import induce, open_desk
+from quercus.trees.growth.abc45 import induce
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.tree.node import Stop
 
@@ -33,19 +34,19 @@ def test_a_round_visits_every_child_of_every_rival() -> None:
 
 def test_a_round_goes_on_where_the_log_left_it() -> None:
     desk = open_desk(overlapping(), 0.8, 2, None)
-    last = Asked((), 0, 1, (0, 1))
+    last = QueryPosition((), 0, 1, (0, 1))
     assert [(q.attribute, q.code) for q in agenda(desk, last, 3)] == [(1, 0), (1, 1), (0, 0)]
 
 
 def test_a_round_keeps_the_rivals_it_began_with() -> None:
     desk = open_desk(overlapping(), 0.8, 2, None)
-    queries = agenda(desk, Asked((), 0, 0, (0,)), 2)
-    assert [q.asked for q in queries] == [Asked((), 0, 1, (0,)), Asked((), 0, 0, (0, 1))]
+    queries = agenda(desk, QueryPosition((), 0, 0, (0,)), 2)
+    assert [q.asked for q in queries] == [QueryPosition((), 0, 1, (0,)), QueryPosition((), 0, 0, (0, 1))]
 
 
 def test_a_round_ends_when_its_node_is_gone() -> None:
     desk = open_desk(overlapping(), 0.8, 2, None)
-    gone = Asked(((0, 7), (1, 0)), 0, 0, (0, 1))
+    gone = QueryPosition(((0, 7), (1, 0)), 0, 0, (0, 1))
     assert agenda(desk, gone, 3) == agenda(desk, None, 3)
 
 
@@ -55,7 +56,7 @@ def test_a_round_outlives_the_split_of_its_node() -> None:
     desk = open_desk(rows, 1.0, 2, None)
     assert desk.growth.tree().stop is Stop.PURE
     assert agenda(desk, None, 1) == ()
-    (left,) = agenda(desk, Asked((), 0, 0, (0,)), 5)
+    (left,) = agenda(desk, QueryPosition((), 0, 0, (0,)), 5)
     assert (left.instance, left.code, left.node_count) == (1, 1, 3)
     assert left.rivals == ((0, 0.0, 0.0),)
 
@@ -79,7 +80,7 @@ def test_induce_without_an_oracle_asks_nobody() -> None:
 
 def test_a_query_stands_for_a_child_of_a_rival() -> None:
     with pytest.raises(InvalidInput, match="rivals: are \\(0, 1\\), must contain the attribute 2"):
-        Asked((), 2, 0, (0, 1))
+        QueryPosition((), 2, 0, (0, 1))
 
 
 GOOD = {"codes": [[0], [1]], "arities": [2], "contours": [[1, 0.5], [0, 1]]}

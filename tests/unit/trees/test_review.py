@@ -12,7 +12,7 @@ from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
 from quercus.trees.ask import candidate
-from quercus.trees.ask.query import Asked
+from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth import abc45
 from quercus.trees.growth.incremental.tally import in_order
 from quercus.trees.growth.sample import ContourTable
@@ -34,13 +34,15 @@ def test_the_search_does_not_shave_thin_sides_for_ever() -> None:
 
 def test_solvers_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[weakref.ref[IntervalSolver]] = []
-    plain = candidate.Child.__init__
+    plain = candidate.ChildCandidates.__init__
 
-    def watched(self: candidate.Child, sample: object, solver: IntervalSolver, *rest: object) -> None:
+    def watched(
+        self: candidate.ChildCandidates, sample: object, solver: IntervalSolver, *rest: object
+    ) -> None:
         kept.append(weakref.ref(solver))
         plain(self, sample, solver, *rest)
 
-    monkeypatch.setattr(candidate.Child, "__init__", watched)
+    monkeypatch.setattr(candidate.ChildCandidates, "__init__", watched)
     labels = np.maximum(np.eye(2)[[0, 1, 0, 1]], 0.4)
     abc45.induce([[0], [0], [1], [1]], [2], labels, alpha=0.3, budget=2, oracle=lambda _: None)
     candidate.best_candidate(
@@ -87,8 +89,8 @@ def test_trees_of_many_contours_do_not_depend_on_how_rows_came() -> None:
     assert one_by_one.tree == at_once.tree
 
 
-@pytest.mark.parametrize("asked", [Asked((), 5, 0, (0, 5)), Asked(((9, 0),), 0, 0, (0,))])
-def test_a_query_of_attributes_that_do_not_exist_is_refused(asked: Asked) -> None:
+@pytest.mark.parametrize("asked", [QueryPosition((), 5, 0, (0, 5)), QueryPosition(((9, 0),), 0, 0, (0,))])
+def test_a_query_of_attributes_that_do_not_exist_is_refused(asked: QueryPosition) -> None:
     spec = Specification((Nominal("a", ("0", "1")),), Frame(("x", "y")))
     state = grow(GrowthState.initial(spec), [Observed(np.zeros((1, 1)), np.ones((1, 2)))])
     with pytest.raises(InvalidInput, match=r"asked: names attribute \d, there are 1"):

@@ -14,7 +14,7 @@ from quercus.trees.learners.pruning import prune_chi_square
 from quercus.trees.learners.table import Table
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.maximiser import estimate
-from quercus.trees.rules.significance import Told, expected_counts, idle, log_likelihoods
+from quercus.trees.rules.significance import NodeEvidence, collapsible_nodes, expected_counts, log_likelihoods
 from quercus.trees.tree.node import Node, Stop
 
 A, B, AB, NOTHING = 0, 1, 2, 3
@@ -22,18 +22,20 @@ CONTOURS = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.
 KINDS = ("chi-square", "likelihood")
 
 
-def split(*children: list[int]) -> Told:
+def split(*children: list[int]) -> NodeEvidence:
     """A node and its leaves, each given as how often A, B, {A, B} and the whole frame were said."""
     counts = np.array([np.sum(children, axis=0), *children])
     theta = []
     for row in counts:
         found = estimate(CONTOURS, row)
         theta.append(found.theta)
-    return Told(np.array([-1] + [0] * len(children)), np.array(theta), Cells.of_dense(counts), CONTOURS)
+    return NodeEvidence(
+        np.array([-1] + [0] * len(children)), np.array(theta), Cells.of_dense(counts), CONTOURS
+    )
 
 
-def is_idle(tree: Told, kind: str, level: float = 0.05) -> bool:
-    found = idle(tree, Pruning(kind, level))
+def is_idle(tree: NodeEvidence, kind: str, level: float = 0.05) -> bool:
+    found = collapsible_nodes(tree, Pruning(kind, level))
     assert not found[1:].any()
     return bool(found[0])
 
@@ -95,16 +97,16 @@ def test_pruning_goes_from_the_leaves_up():
     """Below the root a needless split, whose two leaves count as one for the root."""
     counts = np.array([[24, 20, 0, 0], [20, 2, 0, 0], [4, 18, 0, 0], [2, 9, 0, 0], [2, 9, 0, 0]])
     theta = counts[:, :2] / counts.sum(axis=1, keepdims=True)
-    tree = Told(
+    tree = NodeEvidence(
         np.array([-1, 0, 0, 2, 2]), np.column_stack([theta, np.zeros(5)]), Cells.of_dense(counts), CONTOURS
     )
     own = log_likelihoods(tree)
     p = stats.chi2.sf(2 * (own[1] + own[2] - own[0]), 1)
     assert p < stats.chi2.sf(2 * (own[1] + own[2] - own[0]), 2)  # what three leaves would need
     for kind in KINDS:
-        assert idle(tree, Pruning(kind, 0.01)).tolist() == [False, False, True, False, False]
-    assert idle(tree, Pruning("likelihood", p / 2)).tolist()[0]
-    assert not idle(tree, Pruning("likelihood", p * 1.01)).tolist()[0]
+        assert collapsible_nodes(tree, Pruning(kind, 0.01)).tolist() == [False, False, True, False, False]
+    assert collapsible_nodes(tree, Pruning("likelihood", p / 2)).tolist()[0]
+    assert not collapsible_nodes(tree, Pruning("likelihood", p * 1.01)).tolist()[0]
 
 
 # whole trees

@@ -7,14 +7,14 @@ from quercus.belief.frame import Frame
 from quercus.specification.algorithms import Abc45, E2m, Forest, Pruning
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
-from quercus.trees.ask.query import Asked
+from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.cells import Value
 from quercus.trees.learners.evidential import abc45, e2m
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
-from quercus.trees.tree.flat import FlatTree, heard
+from quercus.trees.tree.flat import FlatTree, nearest_speaking
 from quercus.trees.tree.node import Node
 from quercus.trees.tree.svg_drawing import to_svg
 from quercus.trees.tree.text_drawing import Names, to_dot, to_text
@@ -68,9 +68,8 @@ def test_the_e2m_tree_is_abc45_at_level_one_there_too() -> None:
 
 
 def test_silence_is_passed_on_through_silent_nodes() -> None:
-    assert heard(np.array([-1, 0, 1, 2, 3, 0]), np.array([True, True, True, False, True, True])).tolist() == [
-        0, 0, 0, 3, 3, 0,
-    ]  # fmt: skip
+    parent, is_silent = np.array([-1, 0, 1, 2, 3, 0]), np.array([True, True, True, False, True, True])
+    assert nearest_speaking(parent, is_silent).tolist() == [0, 0, 0, 3, 3, 0]
     two = Nominal("hat", ("a", "b")), Nominal("coat", ("a", "b"))
     values = [[0, 0], [0, 1]] * 4 + [[1, 0], [1, 1]] * 2
     rows = Table.of_contours(values, two, [YES] * 6 + [NO] * 2 + [ANY] * 4)
@@ -106,7 +105,7 @@ def test_an_answer_elsewhere_changes_what_a_silent_branch_predicts() -> None:
     grown = state(0.9, codes, labels)
     assert grown.flat.klass[grown.flat.route(np.array([[2]]))].tolist() == [1]
     for instance in (10, 11, 12):
-        told = Answered(instance, np.array(NO), 1.0, Asked((), 0, 0, (0,)))
+        told = Answered(instance, np.array(NO), 1.0, QueryPosition((), 0, 0, (0,)))
         grown = grow(grown, [told])
     assert grown.tree.children[2].theta == pytest.approx((0.6, 0.4))
     assert grown.flat.klass[grown.flat.route(np.array([[2]]))].tolist() == [0]

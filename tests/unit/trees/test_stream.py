@@ -7,7 +7,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
-from quercus.trees.ask.query import Asked
+from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.incremental.growing import GrowingTree
 from quercus.trees.growth.stream import (
     Answered,
@@ -25,7 +25,7 @@ NAN = float("nan")
 SPEC = Specification(
     (Numeric("size"), Nominal("colour", ("red", "blue"))), Frame(("yes", "no")), budget=3, warmup_rows=4
 )
-ASKED = Asked((), 1, 0, (0, 1))
+ASKED = QueryPosition((), 1, 0, (0, 1))
 
 
 def observed(*rows: tuple[float, float], contour: tuple[float, float] = (1.0, 1.0)) -> Observed:

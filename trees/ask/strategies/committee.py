@@ -10,7 +10,7 @@ Doubt says nothing where nothing is known, and little where members were taught 
 also worth what it covers: by how much it brings the other rows nearer to one that was asked about or is known, summed
 over them, as a share of the most that a row can bring (greedy k-medoids). A row's score is the doubt, in [0,
 1], plus `cover` times that share; one query in `explore`, the first among them, goes by the share alone. Of equal
-ones the row with the least lot (`sketch.lots`) is asked about, for files are often sorted by class.
+ones the row with the least lot (`sample_rows.lots`) is asked about, for files are often sorted by class.
 
 At most 1,000 rows are looked at as candidates, as many that are known, and as many to be covered (`row_sample`); up to
 4,000 that cover. So an agenda costs the same for a million rows as for a few thousand.
@@ -23,10 +23,10 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies import covering, members
-from quercus.trees.ask.strategies.leaf_queries import Leaves
-from quercus.trees.ask.strategies.row_sample import lots, room, sketch
+from quercus.trees.ask.strategies.leaf_queries import LeafRows
+from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.rules.dominance import TIE
 
 Floats = NDArray[np.float64]
@@ -54,17 +54,17 @@ class Committee:
     cover: float
     explore: int = 0
 
-    def queries(self, desk: Desk, _last: Asked | None, limit: int) -> Iterator[Query]:
+    def queries(self, desk: QueryContext, _last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
         sample = desk.sample
-        most = room(len(sample.arities))
-        pool = sketch(sample.candidates(np.arange(len(sample.ids))), most)
+        most = sample_size(len(sample.arities))
+        pool = sample_rows(sample.candidates(np.arange(len(sample.ids))), most)
         if not pool.size:
             return
-        pool = pool[np.argsort(lots(pool))]
-        leaves = Leaves(desk)
-        worth = doubt(desk, pool, most)
-        covered = _Cover(desk, pool, most) if self.cover > 0 else None
+        pool = pool[np.argsort(row_hashes(pool))]
+        leaves = LeafRows(desk)
+        worth = member_disagreement(desk, pool, most)
+        covered = _Coverage(desk, pool, most) if self.cover > 0 else None
         free = np.ones(pool.size, dtype=bool)
         for _ in range(min(limit, pool.size)):
             score = worth
@@ -80,7 +80,7 @@ class Committee:
                 covered.take(chosen)
 
 
-def doubt(desk: Desk, pool: Ints, most: int) -> Floats:
+def member_disagreement(desk: QueryContext, pool: Ints, most: int) -> Floats:
     """Return how much the members together doubt the class of each row of `pool` (p,), in [0, 1].
 
     It is 0 while nothing is known.
@@ -96,13 +96,13 @@ def doubt(desk: Desk, pool: Ints, most: int) -> Floats:
     """
     sample = desk.sample
     contours = sample.table.contours
-    told = sketch(np.flatnonzero(~sample.table.vacuous[sample.ids]), most)
+    told = sample_rows(np.flatnonzero(~sample.table.vacuous[sample.ids]), most)
     if not told.size:
         return np.zeros(pool.size)
     drawn = np.random.default_rng((SEED, told.size)).integers(told.size, size=(MEMBERS, told.size))
     weights = np.stack([np.bincount(draw, minlength=told.size) for draw in drawn]).astype(float)
     attributes = len(sample.arities)
-    share = members.opinions(
+    share = members.mean_probabilities(
         sample.codes[told],
         contours[sample.ids[told]],
         weights,
@@ -116,22 +116,22 @@ def doubt(desk: Desk, pool: Ints, most: int) -> Floats:
     return np.asarray(bits / np.log2(contours.shape[1]))
 
 
-class _Cover:
+class _Coverage:
     """How near rows are to what is known or asked about, and what each candidate would bring."""
 
-    def __init__(self, desk: Desk, pool: Ints, most: int) -> None:
+    def __init__(self, desk: QueryContext, pool: Ints, most: int) -> None:
         sample, ordered = desk.sample, np.array(desk.ordered)
         known = np.flatnonzero(~sample.askable | ~sample.table.vacuous[sample.ids])
         self.asked = (
             len(sample.ids) - sample.candidates(np.arange(len(sample.ids))).size
         )  # or known for certain
-        rows = sample.codes[sketch(np.arange(len(sample.ids)), most)]
+        rows = sample.codes[sample_rows(np.arange(len(sample.ids)), most)]
         self._far = covering.distances(sample.codes[pool], rows, ordered)
-        self._near = covering.nearest(rows, sample.codes[sketch(known, COVERING * most)], ordered)
+        self._near = covering.nearest(rows, sample.codes[sample_rows(known, COVERING * most)], ordered)
 
     def shares(self, free: NDArray[np.bool_]) -> Floats:
         """Return what each candidate (n,) brings, as a share of the most that a `free` one can bring."""
-        gains = covering.gains(self._far, self._near)
+        gains = covering.covering_gains(self._far, self._near)
         return np.asarray(gains / max(1, int(gains[free].max())))
 
     def take(self, candidate: int) -> None:

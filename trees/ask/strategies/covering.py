@@ -16,7 +16,7 @@ UNIT = 840  # distance of the ends of an order, and of two names; many orders di
 
 
 @compiled
-def measure(row: Codes, columns: Codes, ordered: Ints, far: Steps) -> None:
+def distances_from(row: Codes, columns: Codes, ordered: Ints, far: Steps) -> None:
     """Write the distances of a row (K,) from those of `columns` (K, m), codes from 0 on, into `far` (m,).
 
     Codes in order are apart by their difference, names by whether they differ. A missing value, the code that comes
@@ -45,7 +45,7 @@ def distances(rows: Codes, others: Codes, ordered: Ints) -> Ints:
     far, columns = np.empty((rows.shape[0], others.shape[0]), np.int64), np.ascontiguousarray(others.T)
     line = np.empty(others.shape[0], np.int32)
     for i in range(rows.shape[0]):
-        measure(rows[i], columns, ordered, line)
+        distances_from(rows[i], columns, ordered, line)
         far[i] = line
     return far
 
@@ -56,14 +56,14 @@ def nearest(rows: Codes, others: Codes, ordered: Ints) -> Ints:
     near, columns = np.full(rows.shape[0], UNIT * rows.shape[1]), np.ascontiguousarray(others.T)
     line = np.empty(others.shape[0], np.int32)
     for i in range(rows.shape[0]):
-        measure(rows[i], columns, ordered, line)
+        distances_from(rows[i], columns, ordered, line)
         for j in range(others.shape[0]):
             near[i] = min(near[i], line[j])
     return near
 
 
 @compiled
-def gains(far: Ints, near: Ints) -> Ints:
+def covering_gains(far: Ints, near: Ints) -> Ints:
     """How much nearer each candidate would bring rows to something known: ``Σ_j max(near_j - far_ij, 0)``, (n,)."""
     gain = np.zeros(far.shape[0], np.int64)
     for i in range(far.shape[0]):

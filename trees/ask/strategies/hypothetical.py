@@ -1,15 +1,15 @@
-"""What a node would say if the label of one of its rows were known."""
+"""The effect of a hypothetical answer on a node."""
 
 import numpy as np
 
-from quercus.trees.ask.query import Desk
-from quercus.trees.ask.strategies.row_sample import lots
+from quercus.trees.ask.query import QueryContext
+from quercus.trees.ask.strategies.row_sample import row_hashes
 from quercus.trees.growth.sample import Floats, Ints
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 
 
-class Trial:
+class HypotheticalAnswers:
     """Answers that are tried out; neither the evidence nor its solver learns of them.
 
     Parameters
@@ -23,7 +23,7 @@ class Trial:
     classes : size of the frame, l
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: QueryContext) -> None:
         contours = desk.sample.table.contours
         self._known, self.classes = contours.shape
         self._contours = contours
@@ -70,17 +70,17 @@ class Trial:
         return np.pad(counts, ((0, 0), (0, self.classes)))
 
 
-def distinct(desk: Desk, rows: Ints, most: int) -> Ints:
+def frequent_contours(desk: QueryContext, rows: Ints, most: int) -> Ints:
     """Return the numbers (k,) of at most so many contours of rows, those with the largest sums of plausibilities."""
     contours = np.unique(desk.sample.ids[rows]).astype(np.int64)
     totals = desk.sample.table.contours[contours].sum(axis=1)
     return np.sort(contours[np.argsort(-totals, kind="stable")[:most]])
 
 
-def in_order(desk: Desk, rows: Ints, scores: Floats) -> Ints:
+def in_order(desk: QueryContext, rows: Ints, scores: Floats) -> Ints:
     """Return places of rows by falling score; of equal ones by falling sum of plausibilities, then by lot.
 
     Scores that differ by less than half of 1e-9 count as equal (theory §3.5).
     """
     totals = desk.sample.table.contours[desk.sample.ids[rows]].sum(axis=1)
-    return np.lexsort((lots(rows), -totals, -np.round(scores, 9)))
+    return np.lexsort((row_hashes(rows), -totals, -np.round(scores, 9)))

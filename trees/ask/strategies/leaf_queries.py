@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from quercus.trees.ask.query import Asked, Desk, Query
-from quercus.trees.ask.strategies.row_sample import lots
-from quercus.trees.growth.batch import Place
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.strategies.row_sample import row_hashes
+from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Bools, Ints
 
 
-def by_lot(desk: Desk, rows: Ints, free: Bools, best: int) -> int:
+def by_lot(desk: QueryContext, rows: Ints, free: Bools, best: int) -> int:
     """Return, of those of `rows` that are `free` (n,) and say what row `best` says, the one with the least lot.
 
     The published score leaves the choice among rows that say the same to their order (theory §3.5), and files are
@@ -16,10 +16,10 @@ def by_lot(desk: Desk, rows: Ints, free: Bools, best: int) -> int:
     """
     ids = desk.sample.ids
     same = rows[free[rows] & (ids[rows] == ids[best])]
-    return int(same[lots(same).argmin()])
+    return int(same[row_hashes(same).argmin()])
 
 
-class Leaves:
+class LeafRows:
     """The leaves of the tree, numbered in pre-order, and who stands in them.
 
     Parameters
@@ -33,7 +33,7 @@ class Leaves:
     count : (leaves,) rows of each leaf
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: QueryContext) -> None:
         self.of, self._path = desk.growth.leaves()
         self.count: Ints = np.bincount(self.of, minlength=1)
         self._order = np.argsort(self.of, kind="stable")
@@ -56,13 +56,17 @@ class Leaves:
             code=None,
             score=score,
             rivals=(),
-            asked=Asked(path, None, None, ()),
+            asked=QueryPosition(path, None, None, ()),
             node_count=int(self.count[leaf]),
         )
 
 
 def query_of_child(
-    desk: Desk, node: tuple[Place, tuple[int, ...]], child: tuple[int, int], instance: int, score: float
+    desk: QueryContext,
+    node: tuple[OpenNode, tuple[int, ...]],
+    child: tuple[int, int],
+    instance: int,
+    score: float,
 ) -> Query:
     """Return the query about `instance`, which stands for a `child` (attribute, code) of an undecided node.
 
@@ -77,6 +81,6 @@ def query_of_child(
         code=child[1],
         score=score,
         rivals=tuple((k, *gains[k]) for k in rivals if k in gains),
-        asked=Asked(place.path, None, None, ()),
+        asked=QueryPosition(place.path, None, None, ()),
         node_count=int(place.rows.size),
     )

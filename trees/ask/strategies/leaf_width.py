@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from quercus.trees.ask.candidate import Child
-from quercus.trees.ask.query import Asked, Desk, Query
-from quercus.trees.ask.strategies.leaf_queries import Leaves, by_lot
+from quercus.trees.ask.candidate import ChildCandidates
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.strategies.leaf_queries import LeafRows, by_lot
 from quercus.trees.growth.sample import Floats, Ints
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.rules.dominance import TIE
@@ -23,19 +23,19 @@ AT_ONCE = 64  # leaves whose intervals are solved together
 class LeafWidth:
     """See the module."""
 
-    def queries(self, desk: Desk, _last: Asked | None, limit: int) -> Iterator[Query]:
+    def queries(self, desk: QueryContext, _last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
-        sample, leaves = desk.sample, Leaves(desk)
+        sample, leaves = desk.sample, LeafRows(desk)
         free = np.zeros(len(sample.ids), dtype=bool)
         free[sample.candidates(np.arange(len(sample.ids)))] = True
         unlabelled = np.bincount(leaves.of[free], minlength=leaves.count.size)
         widths = np.full(leaves.count.size, np.nan)
-        children: dict[int, Child] = {}
+        children: dict[int, ChildCandidates] = {}
         while (unlabelled > 0).any():
             leaf, score = _widest(desk, leaves, unlabelled, widths)
             if leaf not in children:
                 rows = leaves.rows(leaf)
-                children[leaf] = Child(sample, desk.solver, rows, rows[free[rows]], limit)
+                children[leaf] = ChildCandidates(sample, desk.solver, rows, rows[free[rows]], limit)
             best = children[leaf].best(free)
             if best is None:  # as many were taken as will be asked
                 return
@@ -45,7 +45,7 @@ class LeafWidth:
             yield leaves.query(row, score)
 
 
-def _widest(desk: Desk, leaves: Leaves, unlabelled: Ints, widths: Floats) -> tuple[int, float]:
+def _widest(desk: QueryContext, leaves: LeafRows, unlabelled: Ints, widths: Floats) -> tuple[int, float]:
     """Return the leaf of largest score, and the score; only widths that may matter are solved."""
     most = np.log2(desk.sample.table.contours.shape[1])
     while True:
@@ -62,7 +62,7 @@ def _widest(desk: Desk, leaves: Leaves, unlabelled: Ints, widths: Floats) -> tup
         widths[unknown] = found.upper - found.lower
 
 
-def leaf_cells(desk: Desk, leaves: Leaves, chosen: Ints) -> Cells:
+def leaf_cells(desk: QueryContext, leaves: LeafRows, chosen: Ints) -> Cells:
     """Return the labels of the chosen leaves as cells."""
     ids, counts, start = [], [], [0]
     for leaf in chosen.tolist():

@@ -25,7 +25,7 @@ LITTLE = (
 
 
 @compiled
-def draw(state: NDArray[np.uint64], below: int) -> int:
+def random_below(state: NDArray[np.uint64], below: int) -> int:
     """Return a number in [0, `below`) and move the generator's `state` (1,) on: splitmix64."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
@@ -36,7 +36,7 @@ def draw(state: NDArray[np.uint64], below: int) -> int:
 
 
 @compiled
-def shares(rows: Ints, weights: Floats, labels: Floats, share: Floats) -> Floats:
+def estimate_shares(rows: Ints, weights: Floats, labels: Floats, share: Floats) -> Floats:
     """Estimate the classes of rows by E2M (theory §2): return ``θ`` (l,), and write each row's `share` (n, l)."""
     l = labels.shape[1]
     theta = np.full(l, 1.0 / l)
@@ -59,7 +59,7 @@ def shares(rows: Ints, weights: Floats, labels: Floats, share: Floats) -> Floats
 
 
 @compiled
-def entropy(counts: Floats, total: float) -> float:
+def entropy_of_counts(counts: Floats, total: float) -> float:
     """Shannon entropy in bits of `counts` (l,) that sum to `total`."""
     bits = 0.0
     for count in counts:
@@ -76,7 +76,7 @@ def best_code(table: Floats, is_ordered: bool) -> tuple[float, int]:
     """
     whole = table.sum(axis=0)
     total = whole.sum()
-    before = entropy(whole, total)
+    before = entropy_of_counts(whole, total)
     best, code = -np.inf, -1
     left = np.zeros(table.shape[1])
     for a in range(table.shape[0]):
@@ -87,15 +87,15 @@ def best_code(table: Floats, is_ordered: bool) -> tuple[float, int]:
         inside = left.sum()
         if inside <= 0.0 or total - inside <= 1e-9:
             continue
-        gain = before - (inside * entropy(left, inside)) / total
-        gain -= (total - inside) * entropy(np.maximum(whole - left, 0.0), total - inside) / total
+        gain = before - (inside * entropy_of_counts(left, inside)) / total
+        gain -= (total - inside) * entropy_of_counts(np.maximum(whole - left, 0.0), total - inside) / total
         if gain > best + TIE:
             best, code = gain, a
     return best, code
 
 
 @compiled
-def choose(
+def choose_test(
     rows: Ints,
     codes: Codes,
     share: Floats,
@@ -110,7 +110,7 @@ def choose(
     best, attribute, code, tried = -np.inf, -1, -1, 0
     tables = np.empty((arities.max(), l))
     for j in range(K):
-        other = j + draw(state, K - j)
+        other = j + random_below(state, K - j)
         k = order[other]
         order[other], order[j] = order[j], k
         table = tables[: arities[k]]
@@ -130,7 +130,7 @@ def choose(
 
 
 @compiled
-def grow(
+def grow_member(
     codes: Codes, labels: Floats, weights: Floats, ordered: Ints, arities: Ints, tries: int, seed: int
 ) -> tuple[Ints, Ints, Ints, Floats]:
     """Grow one tree from the rows with a weight above 0.
@@ -160,10 +160,10 @@ def grow(
     count, at = 1, 0
     while at < count:
         here = rows[start[at] : end[at]].copy()
-        theta[at] = shares(here, weights, labels, share)
+        theta[at] = estimate_shares(here, weights, labels, share)
         k, a = -1, -1
         if here.shape[0] > 1 and theta[at].max() < SURE:
-            k, a = choose(here, codes, share, ordered, arities, tries, state)
+            k, a = choose_test(here, codes, share, ordered, arities, tries, state)
         if k >= 0:
             inside = codes[here, k] <= a if ordered[k] > 0 else codes[here, k] == a
             middle = start[at] + inside.sum()
@@ -178,7 +178,7 @@ def grow(
 
 
 @compiled
-def opinions(
+def mean_probabilities(
     codes: Codes,
     labels: Floats,
     weights: Floats,
@@ -195,7 +195,7 @@ def opinions(
 
     Parameters
     ----------
-    codes, labels, ordered, arities, tries : as of `grow`
+    codes, labels, ordered, arities, tries : as of `grow_member`
     weights : (members, m) how often each member drew each row
     pool : (p, K) codes of the rows voted on
     known : (p, l) what is known of them: a member thinks them of class c with a chance in proportion to ``θ_c pl_c``
@@ -208,7 +208,7 @@ def opinions(
     mean = np.zeros((pool.shape[0], l))
     worth = np.empty(l)
     for b in range(weights.shape[0]):
-        attribute, code, first, theta = grow(codes, labels, weights[b], ordered, arities, tries, b)
+        attribute, code, first, theta = grow_member(codes, labels, weights[b], ordered, arities, tries, b)
         for i in range(pool.shape[0]):
             at = 0
             while attribute[at] >= 0:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from quercus.trees.ask.query import Asked, Desk, Query
-from quercus.trees.ask.strategies.hypothetical import Trial, distinct, in_order
-from quercus.trees.ask.strategies.leaf_queries import Leaves
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.strategies.hypothetical import HypotheticalAnswers, frequent_contours, in_order
+from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.growth.sample import Floats, Ints
 from quercus.trees.rules.dominance import TIE
 
@@ -24,9 +24,9 @@ CONTOURS = 16
 class PredictionChange:
     """See the module."""
 
-    def queries(self, desk: Desk, _last: Asked | None, _limit: int) -> Iterator[Query]:
+    def queries(self, desk: QueryContext, _last: QueryPosition | None, _limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
-        sample, leaves, trial = desk.sample, Leaves(desk), Trial(desk)
+        sample, leaves, trial = desk.sample, LeafRows(desk), HypotheticalAnswers(desk)
         candidates = sample.candidates(np.arange(len(sample.ids)))
         waiting = np.bincount(leaves.of[candidates], minlength=leaves.count.size)
         bound = np.where(waiting > 0, leaves.count.astype(float), -1.0)
@@ -43,11 +43,13 @@ class PredictionChange:
             bound[leaf] = best[leaf][-1][1] if best[leaf] else -1.0
 
 
-def _scores(desk: Desk, trial: Trial, rows: Ints, candidates: Ints) -> tuple[Ints, Floats]:
+def _scores(
+    desk: QueryContext, trial: HypotheticalAnswers, rows: Ints, candidates: Ints
+) -> tuple[Ints, Floats]:
     """Return the candidates of a leaf with these rows, the best first, and their scores."""
     sample = desk.sample
     counts = sample.counts(rows)
-    contours = distinct(desk, candidates, CONTOURS)
+    contours = frequent_contours(desk, candidates, CONTOURS)
     (now,), _ = trial.solver.estimate_cells(trial.before(counts))
     then, _ = trial.solver.estimate_cells(trial.after(counts, contours))
     moved = np.abs(then.reshape(contours.size, trial.classes, -1) - now).sum(axis=2) / 2

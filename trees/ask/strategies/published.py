@@ -10,9 +10,9 @@ Notes ----- Where every label is vacuous all candidates score 1 and ties decide;
 
 from collections.abc import Iterable, Iterator
 
-from quercus.trees.ask.candidate import Child
-from quercus.trees.ask.query import Asked, Desk, Query
-from quercus.trees.growth.batch import Place
+from quercus.trees.ask.candidate import ChildCandidates
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Sample
 from quercus.trees.tree.node import Path
 
@@ -24,25 +24,25 @@ ENTRIES = (
 class Published:
     """See the module."""
 
-    def queries(self, desk: Desk, last: Asked | None, limit: int) -> Iterator[Query]:
+    def queries(self, desk: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
-        return _Agenda(desk, limit).queries(last)
+        return _RoundRobin(desk, limit).queries(last)
 
 
-class _Agenda:
+class _RoundRobin:
     """One agenda in the making. Whoever is listed is being asked; nothing else changes meanwhile.
 
     Hence the scores of a child are found once, and a node without candidates stays so.
     """
 
-    def __init__(self, desk: Desk, limit: int) -> None:
+    def __init__(self, desk: QueryContext, limit: int) -> None:
         self._desk = desk
         self._limit = limit
         self._free = desk.sample.askable.copy()
-        self._children: dict[tuple[Path, int, int], Child | None] = {}
+        self._children: dict[tuple[Path, int, int], ChildCandidates | None] = {}
         self._entries = 0
 
-    def queries(self, last: Asked | None) -> Iterator[Query]:
+    def queries(self, last: QueryPosition | None) -> Iterator[Query]:
         """Yield the queries in order."""
         sample, growth = self._desk.sample, self._desk.growth
         if last is not None:
@@ -52,17 +52,17 @@ class _Agenda:
         for place, rivals in growth.contested():
             yield from self._rounds(place, rivals)
 
-    def _rounds(self, place: Place, rivals: tuple[int, ...]) -> Iterator[Query]:
+    def _rounds(self, place: OpenNode, rivals: tuple[int, ...]) -> Iterator[Query]:
         """Yield the queries of round after round at a node, until it has no candidate left."""
         asked = bool(self._desk.sample.candidates(place.rows).size)
         while asked:
             asked = False
-            for query in self._round(place, rivals, children(self._desk.sample, rivals)):
+            for query in self._round(place, rivals, children_in_order(self._desk.sample, rivals)):
                 asked = True
                 yield query
 
     def _round(
-        self, place: Place, rivals: tuple[int, ...], children: Iterable[tuple[int, int]]
+        self, place: OpenNode, rivals: tuple[int, ...], children: Iterable[tuple[int, int]]
     ) -> Iterator[Query]:
         """Yield a query for each of the children that has a candidate."""
         intervals = None
@@ -83,11 +83,11 @@ class _Agenda:
                 code=code,
                 score=score,
                 rivals=intervals,
-                asked=Asked(place.path, attribute, code, rivals),
+                asked=QueryPosition(place.path, attribute, code, rivals),
                 node_count=int(place.rows.size),
             )
 
-    def _child(self, place: Place, attribute: int, code: int) -> Child | None:
+    def _child(self, place: OpenNode, attribute: int, code: int) -> ChildCandidates | None:
         """Return the child, or None when it had no candidate when first looked at."""
         key = (place.path, attribute, code)
         if key not in self._children:
@@ -96,7 +96,9 @@ class _Agenda:
             candidates = sample.candidates(rows)
             candidates = candidates[self._free[candidates]]
             child = (
-                Child(sample, self._desk.solver, rows, candidates, self._limit) if candidates.size else None
+                ChildCandidates(sample, self._desk.solver, rows, candidates, self._limit)
+                if candidates.size
+                else None
             )
             self._entries += 0 if child is None else len(child)
             if self._entries > ENTRIES:  # they can be made again
@@ -106,17 +108,17 @@ class _Agenda:
         return self._children[key]
 
 
-def children(sample: Sample, rivals: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+def children_in_order(sample: Sample, rivals: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     """Yield the children that a round at a node visits, in order: attribute and code."""
     return ((attribute, code) for attribute in rivals for code in range(sample.splits.branches[attribute]))
 
 
-def _rest(sample: Sample, last: Asked) -> Iterator[tuple[int, int]]:
+def _rest(sample: Sample, last: QueryPosition) -> Iterator[tuple[int, int]]:
     if last.attribute is None or last.code is None:  # no part of a round
         return iter(())
     here = (last.rivals.index(last.attribute), last.code)
     return (
         (attribute, code)
-        for attribute, code in children(sample, last.rivals)
+        for attribute, code in children_in_order(sample, last.rivals)
         if (last.rivals.index(attribute), code) > here
     )

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.strategies import PUBLISHED, RECOMMENDED
-from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.committee import Committee
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
 from quercus.trees.ask.strategies.prediction_change import PredictionChange
@@ -45,7 +45,9 @@ def strategy(name: str) -> Strategy:
     return _STRATEGIES[name]
 
 
-def agenda(desk: Desk, last: Asked | None, limit: int, name: str = PUBLISHED) -> tuple[Query, ...]:
+def agenda(
+    desk: QueryContext, last: QueryPosition | None, limit: int, name: str = PUBLISHED
+) -> tuple[Query, ...]:
     """Return up to `limit` queries of a strategy, in order; see `Strategy.queries`.
 
     Raises

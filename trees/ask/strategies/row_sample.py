@@ -9,7 +9,7 @@ ROWS = 1_000  # looked at in each role: as candidates, as what is known, as what
 ENTRIES = 30_000_000  # differences of codes between rows that are counted for one agenda
 
 
-def room(attributes: int) -> int:
+def sample_size(attributes: int) -> int:
     """Return how many rows are looked at: 1,000, fewer where rows have more than 30 attributes.
 
     Examples
@@ -20,7 +20,7 @@ def room(attributes: int) -> int:
     return min(ROWS, int((ENTRIES / max(attributes, 1)) ** 0.5))
 
 
-def sketch(rows: Ints, most: int) -> Ints:
+def sample_rows(rows: Ints, most: int) -> Ints:
     """Return `most` of `rows` (n,), ascending as they are; all of them where they are no more.
 
     Every row has a lot, a number that looks random; those with the least are taken. So it depends on the rows alone,
@@ -33,12 +33,12 @@ def sketch(rows: Ints, most: int) -> Ints:
     """
     if rows.size <= most:
         return rows
-    chosen = np.argpartition(lots(rows), most - 1)[:most]
+    chosen = np.argpartition(row_hashes(rows), most - 1)[:most]
     chosen.sort()
     return rows[chosen]
 
 
-def lots(rows: Ints) -> NDArray[np.uint64]:
+def row_hashes(rows: Ints) -> NDArray[np.uint64]:
     """Return the number of each of `rows` (n,) that looks random: splitmix64 of its ordinal."""
     with np.errstate(over="ignore"):  # wraps around: that is the point
         z = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)

@@ -9,12 +9,12 @@ its node.
 An undecided node that is found deeper down has had fewer queries for its rows than those above it, which take its
 queries as their own; so the root does not spend all.
 
-With `regret` a node weighs ``|T| R``, and is left alone once ``R``, the regret of its split, is not above it: how
+With `gain_regret` a node weighs ``|T| R``, and is left alone once ``R``, the regret of its split, is not above it: how
 much better in gain ratio a rival can still be than the attribute that splits the node, ``max_k hi_k - lo``. So
 queries stop when no split can be much regretted.
 
 Where no node is undecided (all that is known so far may be of one class, so that the root is pure), leaves ask by their
-width (`leaf_width`), or nobody would ever ask again; with `regret` only while the tree is a single leaf.
+width (`leaf_width`), or nobody would ever ask again; with `gain_regret` only while the tree is a single leaf.
 
 Looked at are the first 200 undecided nodes in pre-order.
 """
@@ -25,11 +25,11 @@ from itertools import islice
 
 import numpy as np
 
-from quercus.trees.ask.candidate import Child
-from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.candidate import ChildCandidates
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.leaf_queries import by_lot, query_of_child
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
-from quercus.trees.growth.batch import Place
+from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Bools, Floats, Ints
 from quercus.trees.rules.dominance import TIE, Interval, largest_mid_value
 
@@ -48,7 +48,7 @@ class Shared:
 
     regret: float | None = None
 
-    def queries(self, desk: Desk, last: Asked | None, limit: int) -> Iterator[Query]:
+    def queries(self, desk: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
         if next(desk.growth.contested(), None) is None:
             if self.regret is None or not int(desk.growth.leaves()[0].max(initial=0)):
@@ -78,15 +78,15 @@ class Shared:
                 if quotients[other] >= 0 and node.holds(row):
                     quotients[other] = node.quotient(asked)
 
-    def _weight(self, desk: Desk, place: Place, rivals: tuple[int, ...]) -> float:
+    def _weight(self, desk: QueryContext, place: OpenNode, rivals: tuple[int, ...]) -> float:
         if self.regret is None:
             return float(place.rows.size)
         gains = desk.growth.gains(place)
-        found = regret({k: gains[k] for k in rivals})
+        found = gain_regret({k: gains[k] for k in rivals})
         return place.rows.size * found if found > self.regret else 0.0
 
 
-def regret(gains: dict[int, Interval]) -> float:
+def gain_regret(gains: dict[int, Interval]) -> float:
     """Return how much better a rival can be than the attribute chosen, that of largest mid-value, in gain ratio.
 
     Examples
@@ -102,14 +102,16 @@ def regret(gains: dict[int, Interval]) -> float:
 class _Node:
     """An undecided node and the children of its rivals."""
 
-    def __init__(self, desk: Desk, place: Place, rivals: tuple[int, ...], weight: float, limit: int) -> None:
+    def __init__(
+        self, desk: QueryContext, place: OpenNode, rivals: tuple[int, ...], weight: float, limit: int
+    ) -> None:
         self.place, self.rivals = place, rivals
         self._desk, self._weight, self._limit = desk, weight, limit
         tables = {k: desk.sample.contingency(place.rows, (k,))[k].sum(axis=1) for k in rivals}
         self._children = [(k, code) for k in rivals for code in np.flatnonzero(tables[k]).tolist()]
         self._sizes: Floats = np.array([tables[k][code] for k, code in self._children], dtype=float)
         self._rows: dict[int, Ints] = {}
-        self._made: dict[int, Child] = {}
+        self._made: dict[int, ChildCandidates] = {}
 
     def holds(self, row: int) -> bool:
         """Whether a row is of the node."""
@@ -131,7 +133,7 @@ class _Node:
         if at not in self._made:
             rows = self._of(at)
             sample, solver = self._desk.sample, self._desk.solver
-            self._made[at] = Child(sample, solver, rows, rows[open_rows[rows]], self._limit)
+            self._made[at] = ChildCandidates(sample, solver, rows, rows[open_rows[rows]], self._limit)
         best = self._made[at].best(open_rows)
         if best is None:
             return None

@@ -5,7 +5,7 @@ the mid-value of an entropy interval (theory §3.1). When row ``i`` turns out to
 intervals move that hold it: of ``T``, and of the value of ``k`` that the row has. With ``Δ_k`` the movement of
 ``k``'s mid-value, the score is ``|T| Σ_c p_c (max_k Δ_k - min_k Δ_k)``, over rivals: what does not move them against
 each other settles nothing. The chances ``p_c`` are those of `replacing.Trial.chances`. Of equal ones the larger sum
-of plausibilities, then lots decide (`sketch.lots`); of a row in several nodes the largest score
+of plausibilities, then lots decide (`sample_rows.lots`); of a row in several nodes the largest score
 counts.
 
 Where no node is undecided, leaves ask by their width (`leaf_width`).
@@ -19,12 +19,12 @@ from itertools import islice
 
 import numpy as np
 
-from quercus.trees.ask.query import Asked, Desk, Query
-from quercus.trees.ask.strategies.hypothetical import Trial, distinct, in_order
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.strategies.hypothetical import HypotheticalAnswers, frequent_contours, in_order
 from quercus.trees.ask.strategies.leaf_queries import query_of_child
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
-from quercus.trees.ask.strategies.row_sample import ROWS, sketch
-from quercus.trees.growth.batch import Place
+from quercus.trees.ask.strategies.row_sample import ROWS, sample_rows
+from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Bools, Floats, Ints
 from quercus.trees.rules.gain import split_information
 
@@ -34,13 +34,13 @@ LOOKED_AT, NODES, CONTOURS, RIVALS = 200, 8, 8, 16
 class SplitChange:
     """See the module."""
 
-    def queries(self, desk: Desk, last: Asked | None, limit: int) -> Iterator[Query]:
+    def queries(self, desk: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
         contested = sorted(islice(desk.growth.contested(), LOOKED_AT), key=lambda node: -node[0].rows.size)
         if not contested:  # all that is known may be of one class: without this nobody would ever ask again
             yield from LeafWidth().queries(desk, last, limit)
             return
-        trial = Trial(desk)
+        trial = HypotheticalAnswers(desk)
         found = [_scores(desk, trial, *node) for node in contested[:NODES]]
         rows = np.concatenate([of_node for of_node, _, _ in found])
         scores = np.concatenate([of_node for _, of_node, _ in found])
@@ -54,13 +54,15 @@ class SplitChange:
                 yield _query(desk, contested[node[place]], row, int(apart[place]), float(scores[place]))
 
 
-def _scores(desk: Desk, trial: Trial, place: Place, rivals: tuple[int, ...]) -> tuple[Ints, Floats, Ints]:
+def _scores(
+    desk: QueryContext, trial: HypotheticalAnswers, place: OpenNode, rivals: tuple[int, ...]
+) -> tuple[Ints, Floats, Ints]:
     """Return candidates of a node, their scores, and the rival that each one is expected to move most."""
     sample = desk.sample
     gains = desk.growth.gains(place)
     rivals = tuple(sorted(sorted(rivals, key=lambda k: -sum(gains[k]))[:RIVALS]))
-    candidates = sketch(sample.candidates(place.rows), ROWS)
-    contours = distinct(desk, candidates, CONTOURS)
+    candidates = sample_rows(sample.candidates(place.rows), ROWS)
+    contours = frequent_contours(desk, candidates, CONTOURS)
     candidates = candidates[np.isin(sample.ids[candidates], contours)]
     known = np.searchsorted(contours, sample.ids[candidates])
     counts = sample.counts(place.rows)
@@ -84,7 +86,7 @@ def _scores(desk: Desk, trial: Trial, place: Place, rivals: tuple[int, ...]) -> 
     return candidates, place.rows.size * expected, np.array(rivals)[most]
 
 
-def _moves(trial: Trial, counts: Ints, contours: Ints, there: Bools | None = None) -> Floats:
+def _moves(trial: HypotheticalAnswers, counts: Ints, contours: Ints, there: Bools | None = None) -> Floats:
     """Return how far the mid-value of a cell's interval moves with each answer: (k, l), 0 for contours not there."""
     moves = np.zeros((contours.size, trial.classes))
     tried = contours if there is None else contours[there]
@@ -95,7 +97,9 @@ def _moves(trial: Trial, counts: Ints, contours: Ints, there: Bools | None = Non
     return moves
 
 
-def _query(desk: Desk, node: tuple[Place, tuple[int, ...]], row: int, attribute: int, score: float) -> Query:
+def _query(
+    desk: QueryContext, node: tuple[OpenNode, tuple[int, ...]], row: int, attribute: int, score: float
+) -> Query:
     """Return the query about a row of a node, which stands for the child of the rival that it moves most."""
     code = int(desk.sample.contingency(np.array([row]), (attribute,))[attribute].any(axis=1).argmax())
     return query_of_child(desk, node, (attribute, code), row, score)

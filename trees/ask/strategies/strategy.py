@@ -1,8 +1,8 @@
-"""What a query strategy is.
+"""The interface of a query strategy.
 
-A strategy chooses which labels to ask for. It is given the evidence and the tree that follows from it (`Desk`), so
-what it chooses is a function of the log: it keeps nothing between calls, and what it draws at random it draws from a
-seed that the evidence sets.
+A strategy chooses which labels to ask for. It is given the evidence and the tree that follows from it
+(`QueryContext`), so what it chooses is a function of the log: it keeps nothing between calls, and what it draws at
+random it draws from a seed that the evidence sets.
 
 The service asks the strategy that a specification names through `quercus.trees.growth.stream.GrowthState.agenda`.
 An offline loop does the same, with the same objects::
@@ -20,13 +20,13 @@ With one labeller who answers one query at a time the service asks exactly these
 from collections.abc import Iterator
 from typing import Protocol
 
-from quercus.trees.ask.query import Asked, Desk, Query
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 
 
 class Strategy(Protocol):
     """A query strategy; a value without state."""
 
-    def queries(self, desk: Desk, last: Asked | None, limit: int) -> Iterator[Query]:
+    def queries(self, desk: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """Yield queries in the order in which they would be asked if none were answered meanwhile.
 
         Parameters

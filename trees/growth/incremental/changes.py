@@ -1,4 +1,4 @@
-"""What changed on one level of the tree."""
+"""The changes on one level of the tree."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from quercus.trees.likelihood.solver.compiled import compiled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Changes:
-    """What changed below the nodes of one level: rows, group by group.
+class RowChanges:
+    """The changes below the nodes of one level: rows, group by group.
 
     Attributes
     ----------
@@ -40,19 +40,19 @@ class Changes:
         rows = np.where(self.was < 0, self.rows, np.iinfo(np.int32).max)
         return np.minimum.reduceat(rows, self.start[:-1])
 
-    def of(self, chosen: Bools) -> "Changes":
+    def of(self, chosen: Bools) -> "RowChanges":
         """Return the changes of the chosen groups (g,)."""
         if chosen.all():
             return self
         sizes = np.diff(self.start)
         mask = np.repeat(chosen, sizes)
         start = np.concatenate([[0], np.cumsum(sizes[chosen])])
-        return Changes(self.nodes[chosen], start, self.rows[mask], self.was[mask], self.opened[mask])
+        return RowChanges(self.nodes[chosen], start, self.rows[mask], self.was[mask], self.opened[mask])
 
 
 @compiled
 def _summed(was: Ids, opened: Deltas, start: Ints) -> tuple[Ids, Ids, Bools]:
-    """See `Changes.summed`."""
+    """See `RowChanges.summed`."""
     groups = start.shape[0] - 1
     arriving, opening = np.zeros(groups, np.int32), np.zeros(groups, np.int32)
     altered = np.zeros(groups, np.bool_)

@@ -64,7 +64,7 @@ def new_columns(
 
 
 @compiled
-def unspent(node: int, parent: Ids, split: Ids, spent: Ints, free: Ids) -> int:
+def unspent_attributes(node: int, parent: Ids, split: Ids, spent: Ints, free: Ids) -> int:
     """Write the attributes of which the splits above leave something into `free`, and return how many they are."""
     K = free.shape[0]
     for k in range(K):
@@ -83,7 +83,7 @@ def unspent(node: int, parent: Ids, split: Ids, spent: Ints, free: Ids) -> int:
 
 
 @compiled
-def add(
+def count_rows(
     codes: Codes,
     offsets: Ints,
     ids: Ids,
@@ -130,7 +130,7 @@ def add(
         w = width[b]
         held = pool[at[b] :]
         counts = pool[at[b] + w :]
-        left = unspent(nodes[g], parent, split, spent, free) if slots > 1 else 0
+        left = unspent_attributes(nodes[g], parent, split, spent, free) if slots > 1 else 0
         column_of(column, held, used[b])
         for i in range(start[g], start[g + 1]):
             fetch(ids, rows[min(i + AHEAD, last)])
@@ -171,7 +171,7 @@ def add(
 
 
 @compiled
-def relocate(
+def copy_blocks(
     pool: Ids, old: Ints, old_width: Ids, to: Ids, new: Ints, new_width: Ids, used: Ids, slots: int
 ) -> None:
     """Copy blocks within or between pools: from `pool` at `old` into `to` at `new`, each with its own widths."""

@@ -8,7 +8,7 @@ from quercus.trees.growth.incremental.arrays import NONE, Codes
 FIRST_ROOM = 1024
 
 
-class Evidence:
+class RowEvidence:
     """Columns of the rows that arrived.
 
     Parameters

@@ -6,6 +6,9 @@ If its split stays, the rows go on to its children; if not, its subtree falls, a
 from scratch is a sweep in which every row is new. A subtree that fell is put by (`shelves`): when its split wins again
 it is put back, and only the rows that came since go on to it.
 
+Batch growth (`quercus.trees.growth.batch`) is the other way to the same tree: node by node, from all rows. The two stay
+two on purpose, because each is the test of the other. The rules of a split they share (`quercus.trees.rules`).
+
 Large nodes keep their counts and intervals (`tally`). Small ones keep nothing and are grown again, with all below
 them, whenever a row of theirs changes: counting their rows costs no more than looking after their counts would.
 Nodes at the greatest depth keep their own counts alone, whatever their size.
@@ -18,18 +21,18 @@ import numpy as np
 from quercus.specification.parameters import PREDICTION_LEVEL
 from quercus.trees.growth.incremental import routing
 from quercus.trees.growth.incremental.arrays import NONE, Bools, Deltas, Floats, Ids, Ints
-from quercus.trees.growth.incremental.changes import Changes
-from quercus.trees.growth.incremental.evidence import Evidence
-from quercus.trees.growth.incremental.interval_bounds import CountedEnds, KeptEnds, verdicts
+from quercus.trees.growth.incremental.changes import RowChanges
+from quercus.trees.growth.incremental.evidence import RowEvidence
+from quercus.trees.growth.incremental.interval_bounds import CachedBounds, TransientBounds
 from quercus.trees.growth.incremental.layout import Layout
-from quercus.trees.growth.incremental.nodes import Nodes
-from quercus.trees.growth.incremental.shelves import Shelves
-from quercus.trees.growth.incremental.split_decisions import Verdicts
-from quercus.trees.growth.incremental.tally import Tally
+from quercus.trees.growth.incremental.nodes import NodeColumns
+from quercus.trees.growth.incremental.shelves import SubtreeShelves
+from quercus.trees.growth.incremental.tally import ContourCounts
 from quercus.trees.growth.sample import ContourTable
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.choice import Choices, choose
+from quercus.trees.rules.stopping import GOES_ON, stops_after, stops_before
 from quercus.trees.tree.node import Stop
 
 SMALL = 128  # rows; nodes with fewer keep no counts,
@@ -41,7 +44,7 @@ MAX_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class TreeRules:
     """How a tree is grown.
 
     Parameters
@@ -78,9 +81,14 @@ class GrowingTree:
     """
 
     def __init__(
-        self, evidence: Evidence, table: ContourTable, layout: Layout, rules: Rules, small: int | None = None
+        self,
+        evidence: RowEvidence,
+        table: ContourTable,
+        layout: Layout,
+        rules: TreeRules,
+        small: int | None = None,
     ) -> None:
-        self.nodes = Nodes(layout.splits, table.contours.shape[1])
+        self.nodes = NodeColumns(layout.splits, table.contours.shape[1])
         self.layout = layout
         self._evidence = evidence
         self._table = table
@@ -91,9 +99,9 @@ class GrowingTree:
         estimates = (
             any(layout.cuts) and rules.alpha < 1
         )  # by which cuts are chosen; at level 1 they are the ends
-        self._tally = Tally(layout, evidence, table, estimates=estimates)
-        self._deep_tally = Tally(Layout(()), evidence, table)
-        self._shelves = Shelves(self.nodes, self._let_go)
+        self._tally = ContourCounts(layout, evidence, table, estimates=estimates)
+        self._deep_tally = ContourCounts(Layout(()), evidence, table)
+        self._shelves = SubtreeShelves(self.nodes, self._let_go)
         none = np.array([NONE], np.int32)
         self.root = int(self.nodes.add(none, none, np.zeros(1, np.int32))[0])
         size = table.contours.shape[1]
@@ -112,10 +120,10 @@ class GrowingTree:
         return self.solver, self._table.solver(1.0) if any(self.layout.cuts) else self.solver
 
     def take_up(self, rows: Ids, was: Ids, opened: Deltas) -> None:
-        """Bring the tree up to date with rows that are new or changed, see `Changes`."""
-        changes = Changes(np.array([self.root], np.int32), np.array([0, rows.size]), rows, was, opened)
+        """Bring the tree up to date with rows that are new or changed, see `RowChanges`."""
+        changes = RowChanges(np.array([self.root], np.int32), np.array([0, rows.size]), rows, was, opened)
         while changes.rows.size:
-            changes = self._down(changes)
+            changes = self._decide_level(changes)
         self._shelves.shrink(SHELVED * (self.nodes.taken - self._shelves.size))
 
     def rows(self, node: int) -> Ids:
@@ -145,16 +153,16 @@ class GrowingTree:
         here = np.array([node], np.int32)
         blocks = self.nodes.block[here]
         if blocks[0] >= 0 and self.nodes.depth[node] < self._deepest:
-            ends = KeptEnds(*self._solvers, self._tally, blocks)
-            found = verdicts(self.layout, ends.size, ends, frugal=False)
+            ends = CachedBounds(*self._solvers, self._tally, blocks)
+            found = choose(self.layout.split_cells, ends.size, ends, frugal=False)
         else:
             rows = self.rows(node)
             unchanged = np.full(rows.size, NONE, np.int32), np.zeros(rows.size, np.int8)
-            changes = Changes(here, np.array([0, rows.size]), rows, *unchanged)
-            found = self._counted_verdicts(changes, frugal=False)
+            changes = RowChanges(here, np.array([0, rows.size]), rows, *unchanged)
+            found = self._counted_choices(changes, frugal=False)
         return found.lower[0], found.upper[0]
 
-    def _down(self, changes: Changes) -> Changes:
+    def _decide_level(self, changes: RowChanges) -> RowChanges:
         """Decide the nodes of a level; return what changed on the next one."""
         nodes = self.nodes
         arriving, opening, altered = changes.summed()
@@ -162,7 +170,7 @@ class GrowingTree:
         fresh = nodes.block[changes.nodes] < 0
         falling = fresh & (nodes.count[changes.nodes] > 0)
         if falling.any():
-            changes = self._fold(changes, falling)
+            changes = self._collapse(changes, falling)
             arriving, opening, altered = changes.summed()
         nodes.count[changes.nodes] = np.where(fresh, 0, nodes.count[changes.nodes]) + arriving
         nodes.open[changes.nodes] = np.where(fresh, 0, nodes.open[changes.nodes]) + opening
@@ -172,10 +180,10 @@ class GrowingTree:
         split[~large] = self._decide_small(changes.of(~large))
         turning = ~fresh & (split != nodes.attribute[changes.nodes])
         if turning.any():
-            changes = self._turn(changes, turning, altered, split)
+            changes = self._exchange_subtrees(changes, turning, altered, split)
         return self._apply(changes, split)
 
-    def _fold(self, changes: Changes, chosen: Bools) -> Changes:
+    def _collapse(self, changes: RowChanges, chosen: Bools) -> RowChanges:
         """Let what is below the chosen nodes fall: all their rows become new to them."""
         folded = changes.nodes[chosen]
         inner, leaves, owner, _ = self.nodes.below(folded)
@@ -184,7 +192,9 @@ class GrowingTree:
         self.nodes.fold(folded)
         return self._with_rows(changes, chosen, *listed)
 
-    def _turn(self, changes: Changes, chosen: Bools, altered: Bools, split: Ids) -> Changes:
+    def _exchange_subtrees(
+        self, changes: RowChanges, chosen: Bools, altered: Bools, split: Ids
+    ) -> RowChanges:
         """Exchange what is below the chosen nodes for the subtree of their new split, if there is one on a shelf.
 
         The rows that such a subtree knows go into the lists of its leaves; all others become new to the nodes.
@@ -203,7 +213,7 @@ class GrowingTree:
                     self._shelves.clear(turned[i : i + 1])
             if attribute >= 0:
                 known[i] = self._shelves.take(node, attribute) or 0
-        unknown = routing.relist(
+        unknown = routing.relist_rows(
             self._evidence.codes, *self.layout.ways, *listed, turned, known,
             nodes.attribute, nodes.kids, nodes.kid, nodes.first, self._evidence.after,
         )  # fmt: skip
@@ -213,7 +223,7 @@ class GrowingTree:
         """Return the rows in the lists of leaves, and the owner of each one's leaf."""
         nodes = self.nodes
         most = int(nodes.count[leaves].sum())
-        return routing.listed(leaves, owner, nodes.first, self._evidence.after, most)
+        return routing.list_rows(leaves, owner, nodes.first, self._evidence.after, most)
 
     def _let_go(self, nodes: Ids) -> None:
         """Give nodes back, with their counts and shelves."""
@@ -224,20 +234,20 @@ class GrowingTree:
         self._deep_tally.close(self.nodes.block[counted[deep]])
         self.nodes.drop(nodes)
 
-    def _with_rows(self, changes: Changes, chosen: Bools, rows: Ids, whose: Ids) -> Changes:
+    def _with_rows(self, changes: RowChanges, chosen: Bools, rows: Ids, whose: Ids) -> RowChanges:
         """Add rows that were in the lists of the chosen nodes and are new to them now; `whose` counts these nodes.
 
         What was carried of rows in these lists falls: it is new with all the others.
         """
         group = np.flatnonzero(chosen).astype(np.int32)[whose]
         evidence = self._evidence
-        start, rows, was, opened = routing.regroup(
+        start, rows, was, opened = routing.merge_changes(
             changes.rows, changes.was, changes.opened, changes.start, chosen, rows, group,
             evidence.ids, evidence.askable, self._table.precise,
         )  # fmt: skip
-        return Changes(changes.nodes, start, rows, was, opened)
+        return RowChanges(changes.nodes, start, rows, was, opened)
 
-    def _decide_large(self, changes: Changes) -> Ids:
+    def _decide_large(self, changes: RowChanges) -> Ids:
         """Count changes into the cells of nodes that keep counts, and decide these: split or -1 (g,)."""
         split = np.full(changes.nodes.size, NONE, np.int32)
         deep = self.nodes.depth[changes.nodes] >= self._deepest
@@ -248,47 +258,49 @@ class GrowingTree:
         changes = changes.of(~deep)
         blocks, going = self._count(self._tally, changes)
         blocks = blocks[going]
-        ends = KeptEnds(*self._solvers, self._tally, blocks)
-        found = verdicts(self.layout, ends.size, ends, frugal=self._rules.frugal)
-        split[np.flatnonzero(~deep)[going]] = self._settle(changes.nodes[going], found)
+        ends = CachedBounds(*self._solvers, self._tally, blocks)
+        found = choose(self.layout.split_cells, ends.size, ends, frugal=self._rules.frugal)
+        split[np.flatnonzero(~deep)[going]] = self._keep_decisions(changes.nodes[going], found)
         return split
 
-    def _count(self, tally: Tally, changes: Changes) -> tuple[Ids, Bools]:
+    def _count(self, tally: ContourCounts, changes: RowChanges) -> tuple[Ids, Bools]:
         """Count changes into cells; return the block of each node, and which nodes go on to be judged."""
         nodes, here = self.nodes, changes.nodes
         new = here[nodes.block[here] < 0]
         nodes.block[new] = tally.open(new.size)
         blocks = nodes.block[here]
         tally.add(changes.rows, changes.was, changes.start, here, blocks, nodes.parent, nodes.attribute)
-        return blocks, self._weigh(here, tally.cells(blocks, np.zeros_like(blocks)))
+        return blocks, self._predict_nodes(here, tally.cells(blocks, np.zeros_like(blocks)))
 
-    def _decide_small(self, changes: Changes) -> Ids:
+    def _decide_small(self, changes: RowChanges) -> Ids:
         """Decide nodes that keep no counts, from all their rows: split or -1 (g,)."""
         split = np.full(changes.nodes.size, NONE, np.int32)
         if not split.size:
             return split
         cells = self._tally.nodes(changes.rows, changes.start)
-        going = self._weigh(changes.nodes, cells)
+        going = self._predict_nodes(changes.nodes, cells)
         counted = self.layout.entries(np.diff(changes.start))
         chunk = np.cumsum(counted * going) // MAX_CELLS
         for number in range(int(chunk[-1]) + 1):
             chosen = going & (chunk == number)
             few = changes.of(chosen)
-            split[chosen] = self._settle(few.nodes, self._counted_verdicts(few, frugal=self._rules.frugal))
+            split[chosen] = self._keep_decisions(
+                few.nodes, self._counted_choices(few, frugal=self._rules.frugal)
+            )
         return split
 
-    def _counted_verdicts(self, changes: Changes, *, frugal: bool) -> Verdicts:
-        """Judge nodes from all their rows."""
+    def _counted_choices(self, changes: RowChanges, *, frugal: bool) -> Choices:
+        """Choose the splits of nodes from all their rows."""
         nodes = self.nodes
         group, cell, rows, cells = self._tally.count(
             changes.rows, changes.start, changes.nodes, nodes.parent, nodes.attribute
         )
         size = np.zeros((changes.nodes.size, self.layout.cells), np.int32)
         size[group, cell] = rows
-        ends = CountedEnds(*self._solvers, group, cell, cells, size.shape)
-        return verdicts(self.layout, size, ends, frugal=frugal)
+        ends = TransientBounds(*self._solvers, group, cell, cells, size.shape)
+        return choose(self.layout.split_cells, size, ends, frugal=frugal)
 
-    def _weigh(self, nodes: Ids, cells: Cells) -> Bools:
+    def _predict_nodes(self, nodes: Ids, cells: Cells) -> Bools:
         """Set what nodes predict, given their own cells, and tell which go on to be judged (g,)."""
         columns = self.nodes
         theta, unique = self.solver.estimate_cells(cells)
@@ -296,45 +308,41 @@ class GrowingTree:
         columns.silent[nodes] = cells.only(self._table.vacuous)
         bounds = self.solver.bound_classes_cells(cells, self._rules.prediction_level)
         columns.belief[nodes], columns.plausibility[nodes] = bounds
-        few = columns.count[nodes] < self._rules.min_instances
-        pure = unique & (theta.max(axis=1) >= 1 - TIE)
-        deep = columns.depth[nodes] >= self._deepest
-        reasons = (Stop.FEW_INSTANCES.value, Stop.PURE.value, Stop.MAX_DEPTH.value)
-        stop = np.select([few, pure, deep], reasons, 0)
+        counts, depths, rules = columns.count[nodes], columns.depth[nodes], self._rules
+        stop = stops_before(counts, (theta, unique), depths, rules.min_instances, rules.max_depth)
         columns.stop[nodes] = stop
         columns.judged[nodes] = False
         columns.contested[nodes] = False
-        going: Bools = stop == 0
+        going: Bools = stop == GOES_ON
         return going
 
-    def _settle(self, nodes: Ids, found: Verdicts) -> Ids:
+    def _keep_decisions(self, nodes: Ids, found: Choices) -> Ids:
         """Keep what was found at nodes; return the split of each, or -1."""
         columns, first = self.nodes, self.layout.splits.first
-        stop = np.where(found.gainless, Stop.NO_GAIN.value, 0)
-        stop[found.split < 0] = Stop.NO_ATTRIBUTE.value
-        columns.stop[nodes] = stop
         columns.judged[nodes] = found.split >= 0
         lower, upper = found.lower, found.upper
         if first.size < lower.shape[1]:  # of an attribute's cuts that which stands for it: the others are NaN
             lower, upper = np.fmax.reduceat(lower, first, axis=1), np.fmax.reduceat(upper, first, axis=1)
+        stop = stops_after(found.split, upper)
+        columns.stop[nodes] = stop
         columns.gain_lower[nodes], columns.gain_upper[nodes] = lower, upper
         columns.rivals[nodes] = np.packbits(found.rivals, axis=1)
         columns.contested[nodes] = np.count_nonzero(found.rivals, axis=1) > 1
-        return np.where(stop == 0, found.split, NONE).astype(np.int32)
+        return np.where(stop == GOES_ON, found.split, NONE).astype(np.int32)
 
-    def _apply(self, changes: Changes, split: Ids) -> Changes:
+    def _apply(self, changes: RowChanges, split: Ids) -> RowChanges:
         """Split nodes anew or let them stand, list the rows that reached a leaf, and send the others down."""
         nodes = self.nodes
         anew = (split >= 0) & (split != nodes.attribute[changes.nodes])
         nodes.split(changes.nodes[anew], split[anew])
         codes, after = self._evidence.codes, self._evidence.after
         rows, was, start, at = changes.rows, changes.was, changes.start, changes.nodes
-        routing.link(rows, was, start, at, split, nodes.first, after)
-        place, group, sent = routing.send(
+        routing.link_rows(rows, was, start, at, split, nodes.first, after)
+        place, group, sent = routing.send_changes(
             codes, *self.layout.ways, nodes.width, rows, was, changes.opened, start, at, split, nodes.kids
         )
         born = nodes.kid[place] < 0
         parent = at[group[born]]
         code = (place[born] - nodes.kids[parent]).astype(np.int32)
         nodes.kid[place[born]] = nodes.add(parent, code, nodes.depth[parent] + 1)
-        return Changes(nodes.kid[place], *sent)
+        return RowChanges(nodes.kid[place], *sent)

@@ -1,85 +1,18 @@
-"""Ends of the entropy of many cells: enclosed cheaply first, solved exactly where that does not settle a decision."""
+"""Entropies of many cells, counted for this once or kept: what `quercus.trees.rules.choice` decides by."""
 
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 
 from quercus.trees.growth.incremental.arrays import Bools, Floats, Ids
-from quercus.trees.growth.incremental.layout import Layout
-from quercus.trees.growth.incremental.split_decisions import Verdicts, judge, populated, representing
-from quercus.trees.growth.incremental.tally import Tally
+from quercus.trees.growth.incremental.tally import ContourCounts
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 
 BATCH = 4_000_000  # entries of kept cells that are read at a time
 
 
-class Ends(Protocol):
-    """The cells of m nodes; masks are (m, C)."""
-
-    def enclose(self, wanted: Bools) -> None:
-        """Enclose the wanted cells in outer bounds, those that are not yet."""
-
-    def solve(self, wanted: Bools) -> None:
-        """Solve the wanted cells, those that are not yet."""
-
-    def estimate(self, wanted: Bools) -> Floats:
-        """Return the mid-values of the wanted cells' entropies at level 1; what is said of others means nothing."""
-
-    def read(self, solved: Bools) -> tuple[Floats, Floats]:
-        """Return lower and upper ends (m, C): the exact ones of `solved` cells, of the others the outer bounds."""
-
-
-def verdicts(layout: Layout, size: Ids, ends: Ends, *, frugal: bool) -> Verdicts:
-    """Judge m nodes, solving no more cells than it takes.
-
-    Of an attribute with cuts one is a candidate (`representing`). An attribute that is dominated by its outer bounds is
-    dominated; its interval stays as these bounds give it. So the verdict is a function of the cells alone, and its
-    choice and rivals are those of exact intervals throughout.
-
-    Parameters
-    ----------
-    layout
-        The cells.
-    size
-        (m, C) rows in each cell of a candidate, see `quercus.trees.growth.incremental.splitting`.
-    ends
-        Their entropies.
-    frugal
-        Begin with outer bounds; without it every interval is exact.
-    """
-    own = np.zeros(size.shape, bool)
-    own[:, 0] = True
-    candidates = contested = _candidates(layout, size, ends)
-    if frugal:
-        ends.solve(own)
-        ends.enclose(_cells(layout, contested) & (size > 0))
-        contested = judge(layout, size, *ends.read(own), candidates).rivals
-    exact = own | (_cells(layout, contested) & (size > 0))
-    ends.solve(exact)
-    return judge(layout, size, *ends.read(exact), candidates)
-
-
-def _candidates(layout: Layout, size: Ids, ends: Ends) -> Bools:
-    """Tell which splits are compared (m, T): those by code with two populated branches, and a cut an attribute."""
-    candidates = populated(layout, size)
-    if not any(layout.splits.cuts):
-        return candidates
-    first = layout.splits.first
-    cuts = np.add.reduceat(candidates, first, axis=1, dtype=np.int64)[:, layout.splits.attribute]
-    entropy = ends.estimate(_cells(layout, candidates & (cuts > 1)) & (size > 0))
-    return representing(layout, size, entropy, candidates)
-
-
-def _cells(layout: Layout, splits: Bools) -> Bools:
-    """Mark the cells (m, C) of splits (m, T); cell 0 belongs to none."""
-    cells = np.zeros((len(splits), layout.cells), bool)
-    cells[:, 1:] = splits[:, layout.split_of]
-    return cells
-
-
-class CountedEnds:
+class TransientBounds:
     """Ends of cells that were counted and are not kept.
 
     Parameters
@@ -109,13 +42,13 @@ class CountedEnds:
         self._solved = np.zeros(shape, bool)
 
     def enclose(self, wanted: Bools) -> None:
-        """See `Ends`."""
+        """See `Entropies`."""
         chosen = wanted[self._group, self._cell]
         at = self._group[chosen], self._cell[chosen]
         self._outer[0][at], self._outer[1][at] = self._solver.enclose_cells(self._cells.of(chosen))
 
     def solve(self, wanted: Bools) -> None:
-        """See `Ends`."""
+        """See `Entropies`."""
         chosen = (wanted & ~self._solved)[self._group, self._cell]
         at = self._group[chosen], self._cell[chosen]
         found = self._solver.solve_cells(self._cells.of(chosen))
@@ -123,7 +56,7 @@ class CountedEnds:
         self._solved[at] = True
 
     def estimate(self, wanted: Bools) -> Floats:
-        """See `Ends`."""
+        """See `Entropies`."""
         if self._estimator is self._solver:
             self.solve(wanted)
             return (self._exact[0] + self._exact[1]) / 2
@@ -134,13 +67,13 @@ class CountedEnds:
         return entropy
 
     def read(self, solved: Bools) -> tuple[Floats, Floats]:
-        """See `Ends`."""
+        """See `Entropies`."""
         return np.where(solved, self._exact[0], self._outer[0]), np.where(
             solved, self._exact[1], self._outer[1]
         )
 
 
-class KeptEnds:
+class CachedBounds:
     """Ends of the cells of blocks, which are kept until the counts change.
 
     Parameters
@@ -155,7 +88,9 @@ class KeptEnds:
     size : (m, C) rows in each cell of a candidate
     """
 
-    def __init__(self, solver: IntervalSolver, estimator: IntervalSolver, tally: Tally, blocks: Ids) -> None:
+    def __init__(
+        self, solver: IntervalSolver, estimator: IntervalSolver, tally: ContourCounts, blocks: Ids
+    ) -> None:
         self._solver = solver
         self._estimator = estimator
         self._tally = tally
@@ -175,14 +110,14 @@ class KeptEnds:
         yield from zip(np.split(blocks, parts), np.split(cell.astype(np.int32), parts), strict=True)
 
     def enclose(self, wanted: Bools) -> None:
-        """See `Ends`."""
+        """See `Entropies`."""
         tally = self._tally
         for at in self._missing(wanted, tally.enclosed):
             tally.outer_lower[at], tally.outer_upper[at] = self._solver.enclose_cells(tally.cells(*at))
             tally.enclosed[at] = True
 
     def solve(self, wanted: Bools) -> None:
-        """See `Ends`."""
+        """See `Entropies`."""
         tally = self._tally
         for at in self._missing(wanted, tally.solved):
             found = self._solver.solve_cells(tally.cells(*at))
@@ -190,7 +125,7 @@ class KeptEnds:
             tally.solved[at] = True
 
     def estimate(self, wanted: Bools) -> Floats:
-        """See `Ends`."""
+        """See `Entropies`."""
         tally, blocks = self._tally, self._blocks
         if self._estimator is self._solver:
             self.solve(wanted)
@@ -202,7 +137,7 @@ class KeptEnds:
         return tally.entropy[blocks]
 
     def read(self, solved: Bools) -> tuple[Floats, Floats]:
-        """See `Ends`."""
+        """See `Entropies`."""
         tally, blocks = self._tally, self._blocks
         return (
             np.where(solved, tally.lower[blocks], tally.outer_lower[blocks]),

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.trees.rules.choice import SplitCells
 from quercus.trees.tree.splits import ABOVE, BELOW, Splits
 
 Ints = NDArray[np.int64]
@@ -58,9 +59,9 @@ class Layout:
         return 1 + int(self.splits.branches.sum())
 
     @cached_property
-    def split_of(self) -> Ints:
-        """Split of each cell but the first: (C - 1,)."""
-        return np.repeat(np.arange(self.splits.count), self.splits.branches)
+    def split_cells(self) -> SplitCells:
+        """Which cells the splits have, for `quercus.trees.rules.choice`."""
+        return SplitCells(self.first_cells, np.append(self.splits.first, self.splits.count), self.cells)
 
     @cached_property
     def sheet(self) -> tuple[Ints, Ints, Ints, Ints]:
@@ -73,7 +74,7 @@ class Layout:
     def sources(self) -> tuple[Ints, Ints, Ints, Ints]:
         """For the kernels, of each cell: its slot, or `SUMMED`, and then its attribute, cut and branch; (C,) each."""
         splits = self.splits
-        split = self.split_of
+        split = self.split_cells.split_of
         attribute, cut = splits.attribute[split], splits.cut[split]
         branch = np.arange(1, self.cells) - self.first_cells[split]
         lost = self.offsets[attribute] + cut_counts(splits)[attribute] + 1

@@ -4,12 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.specification.algorithms import Pruning
-from quercus.trees.ask.query import Desk
+from quercus.trees.ask.query import QueryContext
 from quercus.trees.growth.incremental.arrays import NONE, Floats
-from quercus.trees.growth.incremental.evidence import Evidence
-from quercus.trees.growth.incremental.growing import GrowingTree, Rules
+from quercus.trees.growth.incremental.evidence import RowEvidence
+from quercus.trees.growth.incremental.growing import GrowingTree, TreeRules
 from quercus.trees.growth.incremental.layout import Layout
-from quercus.trees.growth.incremental.reading import Standing, flat_tree
+from quercus.trees.growth.incremental.reading import TreeView, flat_tree
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.learners.pruning import prune_evidential
 from quercus.trees.tree.encoding import Edges
@@ -39,7 +39,7 @@ class LiveTree:
         self,
         arities: tuple[int, ...],
         classes: int,
-        rules: Rules,
+        rules: TreeRules,
         small: int | None = None,
         cuts: tuple[int, ...] = (),
         edges: Edges = (),
@@ -51,7 +51,7 @@ class LiveTree:
         self._small = small
         self._cuts = cuts
         self._edges = edges
-        self._rows = Evidence(len(arities))
+        self._rows = RowEvidence(len(arities))
         self._before: dict[int, tuple[int, bool]] = {}  # contour and openness that the tree still counts
         self._taken = 0  # rows that the tree has taken up
         self._tree: GrowingTree | None = None
@@ -95,7 +95,7 @@ class LiveTree:
             rows.ids[row] = self.table.intern(contour[np.newaxis])[0]
         self._flat = None
 
-    def follow(self, rules: Rules) -> None:
+    def follow(self, rules: TreeRules) -> None:
         """Grow by other rules from now on."""
         self._rules = rules
         self._fell()
@@ -111,10 +111,10 @@ class LiveTree:
         """Return the tree as arrays without the splits that its labels do not need; the tree itself stays whole."""
         return prune_evidential(self.flat, self._grown().leaf_cells(), self.table.contours, pruning)
 
-    def desk(self, ordered: tuple[int, ...]) -> Desk:
-        """Return all that choosing queries needs, see `Desk`; good until the next change."""
+    def desk(self, ordered: tuple[int, ...]) -> QueryContext:
+        """Return all that choosing queries needs, see `QueryContext`; good until the next change."""
         tree = self._grown()
-        return Desk(self.sample, tree.solver, Standing(tree), ordered)
+        return QueryContext(self.sample, tree.solver, TreeView(tree), ordered)
 
     def _grown(self) -> GrowingTree:
         """Return the tree, brought up to date."""

@@ -8,7 +8,7 @@ from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.tree.splits import Splits
 
 
-class Nodes:
+class NodeColumns:
     """Nodes of a tree, column by column.
 
     Parameters
@@ -35,8 +35,9 @@ class Nodes:
     rivals : (T,) splits that may be the best, in bits
     contested : whether these are two or more
     silent : whether all labels are vacuous, so that the node predicts as its parent, see
-    `quercus.trees.tree.flat.heard` kid : child at each place, -1 for none theta, belief, plausibility : (l,) see
-    `quercus.trees.tree.node.Node`
+        `quercus.trees.tree.flat.nearest_speaking`
+    kid : child at each place, -1 for none
+    theta, belief, plausibility : (l,) see `quercus.trees.tree.node.Node`
     """
 
     def __init__(self, splits: Splits, classes: int) -> None:
@@ -219,7 +220,7 @@ class Nodes:
 
 @compiled
 def preorder(root: int, split: Ids, width: Ints, kids: Ints, kid: Ids) -> tuple[Ids, Ints]:
-    """See `Nodes.preorder`."""
+    """See `NodeColumns.preorder`."""
     order, above = np.empty(split.shape[0], np.int32), np.empty(split.shape[0], np.int64)
     waiting, parents = np.empty(split.shape[0], np.int32), np.empty(split.shape[0], np.int64)
     waiting[0], parents[0] = root, NONE

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from quercus.trees.growth.batch import Place
+from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.incremental.arrays import NONE, Floats, Ints
 from quercus.trees.growth.incremental.growing import GrowingTree
 from quercus.trees.rules.dominance import TIE, Interval
-from quercus.trees.tree.flat import FlatTree, heard
+from quercus.trees.tree.flat import FlatTree, nearest_speaking
 from quercus.trees.tree.node import Path
 from quercus.trees.tree.splits import Splits
 
@@ -26,7 +26,7 @@ def flat_tree(tree: GrowingTree, edges: Sequence[Sequence[float]]) -> FlatTree:
     nodes, splits = tree.nodes, tree.layout.splits
     order, parent = nodes.preorder(tree.root)
     split = nodes.attribute[order].astype(np.int64)
-    theta = nodes.theta[order[heard(parent, nodes.silent[order])]]
+    theta = nodes.theta[order[nearest_speaking(parent, nodes.silent[order])]]
     judged = nodes.judged[order]
     lower, upper = nodes.gain_lower[order], nodes.gain_upper[order]
     known = judged[:, np.newaxis] & ~np.isnan(lower)
@@ -58,7 +58,7 @@ def _thresholds(splits: Splits, split: Ints, edges: Sequence[Sequence[float]]) -
     return np.where(split >= 0, cuts[split], np.nan)
 
 
-class Standing:
+class TreeView:
     """The tree as it stands, for `quercus.trees.ask.query`: places are made when they are asked for.
 
     Good until the tree takes up the next change.
@@ -73,12 +73,12 @@ class Standing:
         self._tree = tree
         self._gains: dict[int, Mapping[int, Interval]] = {}
 
-    def find(self, path: Path) -> Place | None:
+    def find(self, path: Path) -> OpenNode | None:
         """Return the place at `path`, or None when the tree has no such node."""
         node = self._node(path)
         return None if node == NONE else self._place(node, path)
 
-    def contested(self) -> Iterator[tuple[Place, tuple[int, ...]]]:
+    def contested(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
         """Yield the split nodes with more than one rival and a row to ask about, in pre-order, with the rivals."""
         nodes = self._tree.nodes
         order, _ = nodes.preorder(self._tree.root)
@@ -98,7 +98,7 @@ class Standing:
         of[rows] = leaf
         return of, lambda number: self._path(int(ends[number]))
 
-    def gains(self, place: Place) -> Mapping[int, Interval]:
+    def gains(self, place: OpenNode) -> Mapping[int, Interval]:
         """Return the exact gain-ratio interval of every candidate at a place, whether the tree needed it or not."""
         node = self._node(place.path)
         if node not in self._gains:
@@ -125,7 +125,7 @@ class Standing:
             node = parent
         return tuple(reversed(steps))
 
-    def _place(self, node: int, path: Path) -> Place:
+    def _place(self, node: int, path: Path) -> OpenNode:
         spent = {split for split, _ in path}
         left = tuple(k for k in range(self._tree.layout.splits.count) if k not in spent)
-        return Place(path, self._tree.rows(node).astype(np.int64), left)
+        return OpenNode(path, self._tree.rows(node).astype(np.int64), left)

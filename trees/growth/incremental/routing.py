@@ -12,7 +12,7 @@ TOGETHER = 256  # rows that go down a tree at a time
 
 
 @compiled
-def regroup(
+def merge_changes(
     rows: Ids,
     was: Ids,
     opened: Deltas,
@@ -70,7 +70,7 @@ def regroup(
 
 
 @compiled
-def link(rows: Ids, was: Ids, start: Ints, nodes: Ids, split: Ids, first: Ids, after: Ids) -> None:
+def link_rows(rows: Ids, was: Ids, start: Ints, nodes: Ids, split: Ids, first: Ids, after: Ids) -> None:
     """Put the rows that arrived at a leaf at the front of its list."""
     for g in range(nodes.shape[0]):
         if split[g] < 0:
@@ -81,7 +81,7 @@ def link(rows: Ids, was: Ids, start: Ints, nodes: Ids, split: Ids, first: Ids, a
 
 
 @compiled
-def branch(codes: Codes, row: int, split: int, attribute: Ints, cut: Ints, bins: Ints) -> int:
+def branch_of(codes: Codes, row: int, split: int, attribute: Ints, cut: Ints, bins: Ints) -> int:
     """Return the branch of a row at a split; the last three are as in `layout.Layout.ways`."""
     code: int = np.int64(codes[row, attribute[split]])  # type: ignore[assignment]
     if cut[split] < 0:
@@ -92,7 +92,7 @@ def branch(codes: Codes, row: int, split: int, attribute: Ints, cut: Ints, bins:
 
 
 @compiled
-def send(
+def send_changes(
     codes: Codes,
     attribute: Ints,
     cut: Ints,
@@ -111,7 +111,7 @@ def send(
     Parameters
     ----------
     codes : (n, K)
-    attribute, cut, bins, branches : of all splits, see `branch`; the last is how many there are
+    attribute, cut, bins, branches : of all splits, see `branch_of`; the last is how many there are
     rows, was, opened, start, nodes : the changes, node by node
     split : (g,) split of each node, -1 for a leaf
     kids : where the children of each node stand
@@ -142,7 +142,7 @@ def send(
         else:
             for i in range(start[g], start[g + 1]):
                 fetch(codes, rows[min(i + AHEAD, last)])
-                way[i] = branch(codes, rows[i], split[g], attribute, cut, bins)
+                way[i] = branch_of(codes, rows[i], split[g], attribute, cut, bins)
                 here[way[i]] += 1
     count = np.count_nonzero(to)
     place, group, below = np.empty(count, np.int64), np.empty(count, np.int32), np.zeros(count + 1, np.int64)
@@ -176,7 +176,7 @@ def send(
 
 
 @compiled
-def listed(leaves: Ids, owner: Ints, first: Ids, after: Ids, most: int) -> tuple[Ids, Ids]:
+def list_rows(leaves: Ids, owner: Ints, first: Ids, after: Ids, most: int) -> tuple[Ids, Ids]:
     """Return the rows in the lists of the leaves, `most` at most, and the owner of each one's leaf.
 
     Several lists are followed at a time, so that their links come from memory together.
@@ -206,7 +206,7 @@ def listed(leaves: Ids, owner: Ints, first: Ids, after: Ids, most: int) -> tuple
 
 
 @compiled
-def relist(
+def relist_rows(
     codes: Codes,
     attribute: Ints,
     cut: Ints,
@@ -228,7 +228,7 @@ def relist(
     Parameters
     ----------
     codes : (n, K)
-    attribute, cut, bins : see `branch`
+    attribute, cut, bins : see `branch_of`
     rows, whose : (m,) rows, and which of `roots` each stands below
     roots, known : (r,) and the first row that its subtree does not know
     split, kids : of all nodes
@@ -257,7 +257,7 @@ def relist(
             going = False
             for i in range(here.shape[0]):
                 if at[i] >= 0 and split[at[i]] >= 0:
-                    at[i] = kid[kids[at[i]] + branch(codes, here[i], split[at[i]], attribute, cut, bins)]
+                    at[i] = kid[kids[at[i]] + branch_of(codes, here[i], split[at[i]], attribute, cut, bins)]
                     going = True
         for i in range(here.shape[0]):
             if at[i] >= 0:

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from quercus.trees.growth.incremental.arrays import Ids
-from quercus.trees.growth.incremental.nodes import Nodes
+from quercus.trees.growth.incremental.nodes import NodeColumns
 
 LEAST_ROOM = 4096  # nodes on all shelves together, however small the tree
 
 
 @dataclass(frozen=True, slots=True)
-class Shelved:
+class ShelvedSubtree:
     """A subtree without its root.
 
     Parameters
     ----------
     place
-        Where the root's children stand in `Nodes.kid`.
+        Where the root's children stand in `NodeColumns.kid`.
     since
         It knows the rows with smaller numbers than this, all of them.
     size
@@ -38,7 +38,7 @@ class Shelved:
     size: int
 
 
-class Shelves:
+class SubtreeShelves:
     """The shelves of all nodes, and a bound on what stands on them.
 
     Parameters
@@ -49,10 +49,10 @@ class Shelves:
         Gives nodes back, with all that they hold.
     """
 
-    def __init__(self, nodes: Nodes, let_go: Callable[[Ids], None]) -> None:
+    def __init__(self, nodes: NodeColumns, let_go: Callable[[Ids], None]) -> None:
         self._nodes = nodes
         self._let_go = let_go
-        self._of: dict[int, dict[int, Shelved]] = {}
+        self._of: dict[int, dict[int, ShelvedSubtree]] = {}
         self._age: dict[tuple[int, int], None] = {}  # the longest unused come first
         self.size = 0
 
@@ -60,7 +60,7 @@ class Shelves:
         """Put by what stands below an inner node, and make it a leaf; its rows are the caller's to take."""
         nodes = self._nodes
         attribute = int(nodes.attribute[node])
-        self._of.setdefault(node, {})[attribute] = Shelved(int(nodes.kids[node]), since, size)
+        self._of.setdefault(node, {})[attribute] = ShelvedSubtree(int(nodes.kids[node]), since, size)
         self._age[node, attribute] = None
         self.size += size
         nodes.shelf[node] = True
@@ -106,7 +106,7 @@ class Shelves:
         inner, leaves, _, _ = nodes.below(roots)
         self._let_go(np.concatenate([roots[nodes.attribute[roots] >= 0], inner, leaves]))
 
-    def _remove(self, node: int, attribute: int) -> Shelved:
+    def _remove(self, node: int, attribute: int) -> ShelvedSubtree:
         shelf = self._of[node]
         found = shelf.pop(attribute)
         del self._age[node, attribute]

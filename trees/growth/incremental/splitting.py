@@ -7,7 +7,7 @@ above it are what is left of the rows with a value.
 import numpy as np
 
 from quercus.trees.growth.incremental.arrays import NONE, Bools, Codes, Ids, Ints
-from quercus.trees.growth.incremental.counting import sorted_columns, unspent
+from quercus.trees.growth.incremental.counting import sorted_columns, unspent_attributes
 from quercus.trees.growth.incremental.prefetch import fetch
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.tree.splits import ABOVE, BELOW, NO_NUMBER
@@ -16,7 +16,7 @@ Book = tuple[Ids, Ids, Ids, Ints, Ids, Ints, Ints]  # cells in the making, see `
 
 
 @compiled
-def spread(
+def cell_sizes(
     size: Ids, dirty: Bools, offsets: Ints, widths: Ints, cuts: Ints, first: Ints, to: Ids, changed: Bools
 ) -> None:
     """Find the sizes of cells, and which changed, from those of slots.
@@ -66,7 +66,7 @@ def spread(
 
 
 @compiled
-def rising(held: Ids, used: int, order: Ids) -> None:
+def columns_by_contour(held: Ids, used: int, order: Ids) -> None:
     """List the columns of a block in order of their contours."""
     if used > 32:
         order[:used] = np.argsort(held[:used])
@@ -88,7 +88,7 @@ def sum_up(rows: Ids, width: int, begin: int, end: int, sums: Ints) -> None:
 
 
 @compiled
-def gather(
+def gather_cells(
     blocks: Ids,
     cells: Ids,
     pool: Ids,
@@ -124,7 +124,7 @@ def gather(
         b, cell = blocks[c], cells[c]
         held, rows, w, u = pool[at[b] :], pool[at[b] + width[b] :], width[b], used[b]
         if b != last:
-            rising(held, u, order)
+            columns_by_contour(held, u, order)
             last, summed = b, NONE
         if slot[cell] >= 0:
             for j in range(u):
@@ -154,7 +154,7 @@ def gather(
 
 
 @compiled
-def enter(book: Book, group: int, cell: int, size: int, counts: Ids, held: Ids, d: int) -> None:
+def enter_cell(book: Book, group: int, cell: int, size: int, counts: Ids, held: Ids, d: int) -> None:
     """Enter a cell, with the contours that occur in it and how often."""
     groups, cells, sizes, start, ids, totals, used = book
     n, out = used
@@ -185,7 +185,7 @@ def enter_cuts(
 
     Parameters
     ----------
-    book, group : see `enter`
+    book, group : see `enter_cell`
     cell : first of the attribute
     bins, branches : how many bins it has, and branches a split at a cut
     table, total : counts (slots of the attribute, d) and their sums
@@ -204,8 +204,8 @@ def enter_cuts(
     if known > 0 and total[top] == known:  # one bin: the lowest cut tells those with a value from the others
         side = BELOW if top == 0 else ABOVE
         if missing > 0:
-            enter(book, group, cell + side, known, sides[ABOVE], held, d)
-            enter(book, group, cell + NO_NUMBER, missing, sides[NO_NUMBER], held, d)
+            enter_cell(book, group, cell + side, known, sides[ABOVE], held, d)
+            enter_cell(book, group, cell + NO_NUMBER, missing, sides[NO_NUMBER], held, d)
         return
     below = 0
     for cut in range(top):
@@ -216,14 +216,14 @@ def enter_cuts(
             sides[BELOW, j] += table[cut * d + j]
             sides[ABOVE, j] -= table[cut * d + j]
         at = cell + cut * branches
-        enter(book, group, at + BELOW, below, sides[BELOW], held, d)
-        enter(book, group, at + ABOVE, known - below, sides[ABOVE], held, d)
+        enter_cell(book, group, at + BELOW, below, sides[BELOW], held, d)
+        enter_cell(book, group, at + ABOVE, known - below, sides[ABOVE], held, d)
         if missing > 0:
-            enter(book, group, at + NO_NUMBER, missing, sides[NO_NUMBER], held, d)
+            enter_cell(book, group, at + NO_NUMBER, missing, sides[NO_NUMBER], held, d)
 
 
 @compiled
-def blank(start: Ints, widths: Ints, cuts: Ints) -> Book:
+def empty_book(start: Ints, widths: Ints, cuts: Ints) -> Book:
     """Return a book with room for the cells of nodes, whose numbers of rows `start` tells."""
     cells, entries = 0, 0
     for g in range(start.shape[0] - 1):
@@ -280,7 +280,7 @@ def count_cells(
     start, ids, counts : the cells in sparse form
     used : how many cells and entries there are; what the arrays have beyond them means nothing
     """
-    book = blank(start, widths, cuts)
+    book = empty_book(start, widths, cuts)
     widest = 1
     for g in range(nodes.shape[0]):
         widest = max(widest, min(start[g + 1] - start[g], column.shape[0]))
@@ -293,7 +293,7 @@ def count_cells(
                 fetch(ids, row)
                 fetch(codes, row)
         d = sorted_columns(ids, here, column, held)
-        left = unspent(nodes[g], parent, split, spent, free)
+        left = unspent_attributes(nodes[g], parent, split, spent, free)
         table[: slots * d] = 0
         total[:] = 0
         for row in here:
@@ -304,7 +304,7 @@ def count_cells(
                 table[slot * d + j] += 1
                 if cuts[free[f]] > 0:  # the bins are many; few slots are summed up afterwards
                     total[slot] += 1
-        enter(book, g, 0, here.shape[0], table, held, d)
+        enter_cell(book, g, 0, here.shape[0], table, held, d)
         for f in range(left):
             k = free[f]
             at = offsets[k]
@@ -314,7 +314,7 @@ def count_cells(
                     for j in range(slot * d, (slot + 1) * d):
                         size += table[j]
                     if size > 0:
-                        enter(book, g, first[k] + slot - at, size, table[slot * d :], held, d)
+                        enter_cell(book, g, first[k] + slot - at, size, table[slot * d :], held, d)
             else:
                 bins = cuts[k] + 1
                 branches = 2 + (widths[k] > bins)

@@ -4,15 +4,15 @@ import numpy as np
 
 from quercus.trees.growth.incremental import counting, splitting
 from quercus.trees.growth.incremental.arrays import NONE, Bools, Ids, Ints
-from quercus.trees.growth.incremental.evidence import Evidence
+from quercus.trees.growth.incremental.evidence import RowEvidence
 from quercus.trees.growth.incremental.free_list import FreeNumbers
 from quercus.trees.growth.incremental.layout import Layout
 from quercus.trees.growth.sample import ContourTable
 from quercus.trees.likelihood.cells import Cells
 
 
-class Tally:
-    """Blocks of counts, one a node: a column a contour that occurs there, a row a slot.
+class ContourCounts:
+    """Blocks of counts, one per node: a column per contour that occurs there, a row per slot.
 
     A block stands in one pool of integers: the contours of its columns, then ``S`` rows of counts, ``width`` long
     each, of which ``used`` columns are taken. What a block leaves behind when it outgrows its place is reclaimed when
@@ -38,7 +38,7 @@ class Tally:
     """
 
     def __init__(
-        self, layout: Layout, evidence: Evidence, table: ContourTable, *, estimates: bool = False
+        self, layout: Layout, evidence: RowEvidence, table: ContourTable, *, estimates: bool = False
     ) -> None:
         self.layout = layout
         self.estimates = estimates
@@ -118,7 +118,7 @@ class Tally:
         stored = self._pool, self._at, self._width, self._used
         fresh = counting.new_columns(ids, rows, start, blocks, *stored, self._table.size, column)
         self._widen(blocks, self._used[blocks] + fresh)
-        counting.add(
+        counting.count_rows(
             codes, self.layout.offsets, ids, rows, was, start, nodes, parent, split, self.layout.spent, blocks,
             self._pool, self._at, self._width, self._used, column, self.dirty, self.size,
         )  # fmt: skip
@@ -155,7 +155,7 @@ class Tally:
         """Return cells of blocks, in sparse form."""
         offsets, _, cuts, _ = self.layout.sheet
         stored = self._pool, self._at, self._width, self._used
-        return Cells(*splitting.gather(blocks, cells, *stored, offsets, cuts, *self.layout.sources))
+        return Cells(*splitting.gather_cells(blocks, cells, *stored, offsets, cuts, *self.layout.sources))
 
     def widest(self, blocks: Ids) -> Ids:
         """Return how many contours occur in blocks, which bounds the entries of their cells: (m,)."""
@@ -168,7 +168,7 @@ class Tally:
             return size, changed
         shape = blocks.size, self.layout.cells
         to, touched = np.zeros(shape, np.int32), np.zeros(shape, bool)
-        splitting.spread(size, changed, *self.layout.sheet, to, touched)
+        splitting.cell_sizes(size, changed, *self.layout.sheet, to, touched)
         return to, touched
 
     def _scratch(self) -> Ids:
@@ -188,7 +188,7 @@ class Tally:
         lengths = new_width.astype(np.int64) * (1 + self.layout.slots)
         self._reserve(int(lengths.sum()))
         new_at = self._top + np.cumsum(lengths) - lengths
-        counting.relocate(
+        counting.copy_blocks(
             self._pool,
             self._at[moved],
             old_width,
@@ -209,7 +209,7 @@ class Tally:
         needed = int(lengths.sum()) + length
         pool = np.zeros(max(self._pool.size, needed + needed // 2), np.int32)
         at = np.cumsum(lengths) - lengths
-        counting.relocate(
+        counting.copy_blocks(
             self._pool, self._at[live], self._width[live], pool, at, self._width[live], self._used[live],
             self.layout.slots,
         )  # fmt: skip

@@ -14,11 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.curvature import BELOW, across, cut_at, cut_below, want, widest_loss
+from quercus.trees.likelihood.solver.curvature import (
+    BELOW,
+    choose_curvature,
+    cut_at,
+    cut_below,
+    wanted_curvature,
+    widest_loss,
+)
 from quercus.trees.likelihood.solver.cut import least_linear
 from quercus.trees.likelihood.solver.enclosure import contains, greatest_linear, nearest, shrink, tighten
 from quercus.trees.likelihood.solver.kernels import Array, gradient
-from quercus.trees.likelihood.solver.quadratic import Scratch, bound_at, expand, next_multiplier, scratch_for
+from quercus.trees.likelihood.solver.quadratic import (
+    Workspace,
+    bound_at,
+    expand,
+    next_multiplier,
+    scratch_for,
+)
 
 Bytes = NDArray[np.int8]
 
@@ -113,7 +126,7 @@ def bound_in_slabs(
     s_hi: float,
     m: float,
     enough: float,
-    scratch: Scratch,
+    scratch: Workspace,
 ) -> float:
     """Lower bound of the entropy in a box that holds the local minimum `x`, one slab ``lo <= s <= hi`` after another.
 
@@ -127,7 +140,7 @@ def bound_in_slabs(
     convex = False
     for _ in range(4):
         width *= 0.5
-        tau, _, _ = across(m, K, gx, width, e, a, b, True, M, f, A)
+        tau, _, _ = choose_curvature(m, K, gx, width, e, a, b, True, M, f, A)
         if tau == 0.0:
             convex = True
             break
@@ -256,12 +269,14 @@ def bound_in_box(
             if best >= enough:
                 break
             expand(T, w, y, V, g, K)
-            want(y, a, b, m, g, exact, e)
+            wanted_curvature(y, a, b, m, g, exact, e)
             cut = widest_loss(e, a, b)
             at = cut_at(a[cut], b[cut], y[cut])
             for j in range(l):
                 r[j] = min(e[j], 1.02 / y[j]) if y[j] > 0.0 else e[j]
-            tau, _, _ = across(m, K, gx, 0.1 * (s_hi - s_lo), r, a, b, True, M, f, A)  # slabs may be thin
+            tau, _, _ = choose_curvature(
+                m, K, gx, 0.1 * (s_hi - s_lo), r, a, b, True, M, f, A
+            )  # slabs may be thin
             if tau == 0.0:
                 lower = cut_below(M, e, y, a, b, f, A, q)
                 if lower >= 0:

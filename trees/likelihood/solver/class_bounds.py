@@ -5,7 +5,7 @@ import numpy as np
 from quercus.trees.likelihood.solver.class_extent import least_of_class
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.likelihood.solver.kernels import Array
-from quercus.trees.likelihood.solver.problem import Ints, Shorts, rescale, take
+from quercus.trees.likelihood.solver.problem import Ints, Shorts, rescale_rows, take_problem
 from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
 from quercus.trees.likelihood.solver.separable import split
 from quercus.trees.likelihood.solver.sets import bound_separable
@@ -35,8 +35,8 @@ def bound_counts(
             and bound_separable(n, m, alpha, theta, HAIR, bounds[i], point)
         ):
             continue
-        P, w = take(table, start, columns, counts, wanted[i])
-        P = rescale(P, theta)
+        P, w = take_problem(table, start, columns, counts, wanted[i])
+        P = rescale_rows(P, theta)
         if alpha == 1.0 and estimates[i, l + 1] > 0.0:  # the maximiser alone
             bounds[i, :l] = bounds[i, l:] = theta
             continue

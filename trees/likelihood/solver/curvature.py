@@ -89,7 +89,9 @@ def give_way(e: Array, tau: float, a: Array, b: Array, f: Array) -> None:
 
 
 @compiled
-def afford(M: Array, e: Array, a: Array, b: Array, exact: bool, most: float, f: Array, A: Array) -> float:
+def affordable_curvature(
+    M: Array, e: Array, a: Array, b: Array, exact: bool, most: float, f: Array, A: Array
+) -> float:
     """Write into `f` the curvatures nearest to those wanted `e` that `M` can pay for; return what they give way.
 
     0 when ``M - diag(e)`` is convex; else the least ``tau`` of `give_way`, found by bisection; infinity when that is
@@ -122,7 +124,7 @@ def afford(M: Array, e: Array, a: Array, b: Array, exact: bool, most: float, f: 
 
 
 @compiled
-def want(y: Array, a: Array, b: Array, mu: float, g: Array, exact: bool, e: Array) -> None:
+def wanted_curvature(y: Array, a: Array, b: Array, mu: float, g: Array, exact: bool, e: Array) -> None:
     """Write into `e` the curvatures with which the envelopes touch at `y`, or as good as that.
 
     At a local minimum (`exact`) a class without probability needs what makes the slope of its envelope at 0 no less
@@ -144,7 +146,7 @@ def want(y: Array, a: Array, b: Array, mu: float, g: Array, exact: bool, e: Arra
 
 
 @compiled
-def across(
+def choose_curvature(
     mu: float,
     K: Array,
     gx: Array,
@@ -159,8 +161,8 @@ def across(
 ) -> tuple[float, float, float]:
     """Choose ``phi`` and ``kappa``: write the curvature before ``diag(f)`` into `M`, and `f`.
 
-    `width` is ``s_hi - s_lo``. Returns what `f` gives way (`afford`), phi and kappa; where nothing must give way
-    (`exact`) it is infinity when something must.
+    `width` is ``s_hi - s_lo``. Returns what `f` gives way (`affordable_curvature`), phi and kappa; where nothing
+    must give way (`exact`) it is infinity when something must.
     """
     l = e.shape[0]
     best = np.inf
@@ -175,7 +177,7 @@ def across(
         for j in range(l):
             for k in range(j + 1):
                 T[j, k] = (1.0 - trial) * mu * K[j, k] + push * gx[j] * gx[k]
-        tau = afford(T, e, a, b, exact, 0.95 * best, trial_f, A)
+        tau = affordable_curvature(T, e, a, b, exact, 0.95 * best, trial_f, A)
         if tau <= 0.95 * best:
             best = tau
             best_phi = trial
@@ -196,7 +198,7 @@ def cut_below(M: Array, e: Array, y: Array, a: Array, b: Array, f: Array, A: Arr
     far down.
     """
     l = e.shape[0]
-    afford(M, e, a, b, False, np.inf, f, A)
+    affordable_curvature(M, e, a, b, False, np.inf, f, A)
     is_convex(M, f, A)
     for j in range(l):
         v[j] = (b[j] - a[j]) * (1.0 if j % 2 == 0 else -1.0)

@@ -119,7 +119,7 @@ def eliminate(A: Array, y: Array) -> bool:
 
 
 @compiled
-def settle(P: Array, w: Array, c: float, x: Array, mu: float) -> float:
+def newton_stationary(P: Array, w: Array, c: float, x: Array, mu: float) -> float:
     """Newton's method for a stationary point of the entropy on ``l = c`` near `x`, on the face that `x` is on.
 
     Solves ``-ln x_j - 1 - mu g_j = nu`` for ``x_j > 0``, ``l(x) = c``, ``sum x = 1``. Returns the multiplier ``mu``:
@@ -221,12 +221,12 @@ def multiplier_at(P: Array, w: Array, x: Array) -> float:
 
 
 @compiled
-def leap(P: Array, w: Array, c: float, theta: Array, x: Array) -> float:
+def guess_minimum(P: Array, w: Array, c: float, theta: Array, x: Array) -> float:
     """Guess a minimum of the entropy over a small level set, without any program; write it to `x`.
 
     Near its maximiser `theta` the likelihood is quadratic: the level set is an ellipsoid there, and the least value of
-    the tangent of the entropy over it is explicit. Twice that, then Newton's method (`settle`). Returns the multiplier,
-    0 where it leads nowhere.
+    the tangent of the entropy over it is explicit. Twice that, then Newton's method (`newton_stationary`). Returns the
+    multiplier, 0 where it leads nowhere.
     """
     l = theta.shape[0]
     keep = np.empty(l, np.int64)
@@ -273,7 +273,7 @@ def leap(P: Array, w: Array, c: float, theta: Array, x: Array) -> float:
             guess[keep[r]] = theta[keep[r]] + scale * d[r]
         to_boundary(P, w, c, theta, guess, x)
     mu = multiplier_at(P, w, x)
-    return settle(P, w, c, x, mu) if mu > 0.0 else 0.0
+    return newton_stationary(P, w, c, x, mu) if mu > 0.0 else 0.0
 
 
 @compiled
@@ -302,7 +302,7 @@ def descend(P: Array, w: Array, c: float, inner_c: float, centre: Array, theta: 
             theta[:] = point
         done = new >= value - 1e-12
         if done or value - new < 1e-2 * value:
-            mu = settle(P, w, inner_c, theta, multiplier)
+            mu = newton_stationary(P, w, inner_c, theta, multiplier)
             if mu > 0.0:
                 return entropy(theta), mu
         value = min(value, new)

@@ -168,7 +168,9 @@ def length_of_step(level: float, rise: float, slope: float, aa: float, ae: float
 
 
 @compiled
-def move(P: Array, w: Array, c: float, x: Array, mu: float, tops: Array, highest: bool, ends: Array) -> None:
+def move_into_cut(
+    P: Array, w: Array, c: float, x: Array, mu: float, tops: Array, highest: bool, ends: Array
+) -> None:
     """Move `x`, near which the entropy is stationary on ``l = c`` with multiplier `mu`, into the cut without each row.
 
     `ends` (n,) keeps the greatest (`highest`) or the least entropy (nats) of the points reached so far.

@@ -8,9 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.likelihood.solver.cut import minimise_over_cut
-from quercus.trees.likelihood.solver.descent import descend, entropy, multiplier_at, settle, to_boundary
+from quercus.trees.likelihood.solver.descent import (
+    descend,
+    entropy,
+    multiplier_at,
+    newton_stationary,
+    to_boundary,
+)
 from quercus.trees.likelihood.solver.kernels import Array, loglik, maximise
-from quercus.trees.likelihood.solver.leave_one_out import highest_without, known_ends, move
+from quercus.trees.likelihood.solver.leave_one_out import highest_without, known_ends, move_into_cut
 from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
 
 MINIMA = 4  # local minima followed
@@ -36,17 +42,17 @@ def greatest_point(
         to_boundary(P, w, c, theta, aim, x)
         mu = multiplier_at(P, w, x)
         if mu < 0.0:
-            mu = settle(P, w, c, x, mu)
+            mu = newton_stationary(P, w, c, x, mu)
         if mu < 0.0:
             return x, mu
     guess = 0.5 * (theta + x)
     minimise_over_cut(P, w, c, np.empty(0), np.zeros(l), np.ones(l), guess, np.inf)
     to_boundary(P, w, c, theta, guess, x)
     mu = min(multiplier_at(P, w, x), 0.0)
-    return x, settle(P, w, c, x, mu) or 1.0
+    return x, newton_stationary(P, w, c, x, mu) or 1.0
 
 
-class Minima:
+class LocalMinima:
     """Local minima of the entropy over ``l >= c``, the lowest first: points (l,) with their multipliers."""
 
     def __init__(self) -> None:
@@ -71,7 +77,7 @@ class Minima:
         x = theta.copy()
         self.add(x, descend(P, w, c, c, theta, x)[1])
         for _, y, _ in self.found[:]:
-            self.add(*settled(P, w, c, theta, 2.0 * theta - y))
+            self.add(*settled_minimum(P, w, c, theta, 2.0 * theta - y))
         for aim in np.eye(len(theta)):
             if self.least <= lower + REACHED:
                 break
@@ -79,12 +85,12 @@ class Minima:
             self.add(x, descend(P, w, c, c, theta, x)[1])
 
 
-def settled(P: Array, w: Array, c: float, theta: Array, aim: Array) -> tuple[Array, float]:
+def settled_minimum(P: Array, w: Array, c: float, theta: Array, aim: Array) -> tuple[Array, float]:
     """Local minimum near where the ray from `theta` to `aim` leaves the cut, and its multiplier; 0 for none."""
     x = np.empty_like(theta)
     to_boundary(P, w, c, theta, aim, x)
     mu = multiplier_at(P, w, x)
-    return x, settle(P, w, c, x, mu) if mu > 0.0 else 0.0
+    return x, newton_stationary(P, w, c, x, mu) if mu > 0.0 else 0.0
 
 
 class LeaveOneOut:
@@ -107,12 +113,12 @@ class LeaveOneOut:
         known_ends(*self._problem, theta, self._tops, self._low, self._high)
         self._top, mu = greatest_point(*self._problem, theta)
         if mu <= 0.0:
-            move(*self._problem, self._top, mu, self._tops, True, self._high)
-        self._minima = Minima()
+            move_into_cut(*self._problem, self._top, mu, self._tops, True, self._high)
+        self._minima = LocalMinima()
         if lower > 0.0:
             self._minima.search(*self._problem, theta, lower * LN2)
         for _, x, mu in self._minima.found:
-            move(*self._problem, x, mu, self._tops, False, self._low)
+            move_into_cut(*self._problem, x, mu, self._tops, False, self._low)
 
     def widths(self, which: slice = slice(None)) -> Array:
         """Widths without one row of each of some contours, at the least, in bits; they grow as more is found out."""
@@ -150,10 +156,10 @@ class LeaveOneOut:
             at_vertices = w @ np.log(P)
         if at_vertices.max() >= level:
             return 0.0
-        near = Minima()
+        near = LocalMinima()
         for _, start, mu in self._minima.found:
             x = start.copy()
-            near.add(x, settle(P, w, level, x, mu))
+            near.add(x, newton_stationary(P, w, level, x, mu))
         if not near.found:
             x = theta.copy()
             near.add(x, descend(P, w, level, level, theta, x)[1])
@@ -164,12 +170,12 @@ class LeaveOneOut:
         """Look for the point that reaches `lower` (bits) without a row of contour `k`, which `refine` has missed."""
         problem, theta = self._without(k)
         if len(problem[1]) and problem[2] < 0.0 < lower:
-            near = Minima()
+            near = LocalMinima()
             near.search(*problem, theta, lower * LN2)
             self._adopt(near)
 
-    def _adopt(self, near: Minima) -> None:
+    def _adopt(self, near: LocalMinima) -> None:
         """Let the lowest of some minima without one row bound the others."""
         for _, x, mu in near.found[:1]:
             if self._minima.add(x, mu, LEARNT):
-                move(*self._problem, x, mu, self._tops, False, self._low)
+                move_into_cut(*self._problem, x, mu, self._tops, False, self._low)

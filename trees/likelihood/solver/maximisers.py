@@ -12,10 +12,10 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.maximiser import RANK, Array, active
+from quercus.trees.likelihood.maximiser import RANK, Array, active_classes
 from quercus.trees.likelihood.solver import descent, search
 from quercus.trees.likelihood.solver.enclosure import largest_move
-from quercus.trees.likelihood.solver.rounding_bounds import drift, wobble
+from quercus.trees.likelihood.solver.rounding_bounds import box_entropy_error, entropy_error
 
 VERTEX_LIMIT = 20_000  # bases tried before the search for the least vertex falls back to branch and bound
 BATCH = 2_000  # bases tried at once
@@ -35,7 +35,7 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     theta : (l,) a maximiser up to rounding
     slack : nats by which ``theta`` may fall short of the maximum, and the cut below it
     """
-    classes = active(P, w, theta)
+    classes = active_classes(P, w, theta)
     # every maximiser t has sum_i r_i (p_i . t - 1)^2 <= 2 slack (see `enclosure.outer_box`), whence the weights of rows
     weights = w / (
         1.0 + 2.0 / 3.0 * np.array([largest_move(p, slack / each) for p, each in zip(P, w, strict=True)])
@@ -45,8 +45,8 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     rank = int((values > RANK * values[0]).sum())
     if rank == len(classes):
         value = descent.entropy(theta)
-        return value, value, max(drift(P, w, theta, slack))
-    error = float(wobble(P, w, theta, slack, NARROW))
+        return value, value, max(entropy_error(P, w, theta, slack))
+    error = float(box_entropy_error(P, w, theta, slack, NARROW))
     centre = theta[classes] / theta[classes].sum()
     off = np.sqrt(2.0 * slack / w.sum()) + 1.0 - theta[classes].sum()  # how far A t may be from A centre
     upper, upper_gap = greatest(A, centre, rows[rank:].T, off)

@@ -11,7 +11,14 @@ import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.likelihood.solver.kernels import Array
-from quercus.trees.likelihood.solver.separable import GRAIN, entropy_of, level, pull_inside, reach, slope
+from quercus.trees.likelihood.solver.separable import (
+    GRAIN,
+    entropy_of,
+    level,
+    point_at_level,
+    pull_inside,
+    slope,
+)
 
 CORNERS = 48  # at the most
 CUTS = 120  # at the most
@@ -88,7 +95,7 @@ def least_in_polygon(
         corner = corners[least, 1:]
         if level(n, m, theta, corner) >= inner:
             return corners[least, 0], corners[least, 0], cuts
-        reach(n, m, theta, aim, corner, 1e-13 * abs(aim) + 0.5 * GRAIN * W, y)
+        point_at_level(n, m, theta, aim, corner, 1e-13 * abs(aim) + 0.5 * GRAIN * W, y)
         rhs = outer - level(n, m, theta, y) - 4.0 * GRAIN * W
         if not rhs < np.inf:
             break

@@ -28,7 +28,7 @@ import numpy as np
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.likelihood.solver.kernels import Array
 from quercus.trees.likelihood.solver.roots import binary_entropy, class_end, product_root, upper_root
-from quercus.trees.likelihood.solver.vertex import beyond
+from quercus.trees.likelihood.solver.vertex import bound_beyond
 
 MOST = 100  # evaluations of a curve; 3 to 6 are usual
 ROUNDING = 2.3e-16  # of one logarithm of the likelihood, times k + 4 for k classes; relative to its weight
@@ -162,7 +162,7 @@ def least_entropy_of_counts(
     rest = N - n[0]
     profile = n[0] * np.log(first * (N / n[0])) + rest * np.log((1.0 - first) * (N / rest))
     if not (first > n[0] / N and profile < c):
-        bound, reached = beyond(n, logs, c, inner_c, tolerance, bound, reached, most)
+        bound, reached = bound_beyond(n, logs, c, inner_c, tolerance, bound, reached, most)
     return max(min(bound, reached), 0.0), reached
 
 

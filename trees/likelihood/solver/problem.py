@@ -11,12 +11,18 @@ from numpy.typing import NDArray
 from quercus.trees.likelihood.solver.boxes import bound_in_box, falling
 from quercus.trees.likelihood.solver.cells import ends_of_counts, sort_positive
 from quercus.trees.likelihood.solver.compiled import compiled, inlined
-from quercus.trees.likelihood.solver.descent import entropy, leap, multiplier_at
+from quercus.trees.likelihood.solver.descent import entropy, guess_minimum, multiplier_at
 from quercus.trees.likelihood.solver.enclosure import outer_box, tighten
 from quercus.trees.likelihood.solver.kernels import Array, excess, factor, maximise
 from quercus.trees.likelihood.solver.precise import MOST, ROUNDING, least_entropy_of_counts
 from quercus.trees.likelihood.solver.precise import SHARP as SHARP_PRECISE
-from quercus.trees.likelihood.solver.rounding_bounds import SAME, blur, near_ends, rounding, sure_excess
+from quercus.trees.likelihood.solver.rounding_bounds import (
+    SAME,
+    level_error,
+    near_ends,
+    rounding,
+    sure_excess,
+)
 from quercus.trees.likelihood.solver.search import MARGIN, greatest_entropy, least_entropy
 from quercus.trees.likelihood.solver.separable import ROWS, maximise_separable, split
 from quercus.trees.likelihood.solver.sets import solve_separable
@@ -34,7 +40,7 @@ FEW = 100  # boxes; more of them fight rounding
 
 
 @compiled
-def heirs(P: Array) -> Ints:
+def dominating_classes(P: Array) -> Ints:
     """Return of each class the one that may take its place at a minimum: itself, unless another dominates it.
 
     Moving the probability of a class onto one that is as plausible in every row (of equals, the first stays) loses no
@@ -78,7 +84,7 @@ def is_precise(P: Array) -> bool:
 
 
 @compiled
-def rescale(P: Array, theta: Array) -> Array:
+def rescale_rows(P: Array, theta: Array) -> Array:
     """Return the rows divided by ``p . theta``, so that ``P @ theta`` is 1 and ``l(theta)`` 0."""
     n, l = P.shape
     scaled = np.empty((n, l))
@@ -95,7 +101,7 @@ def rescale(P: Array, theta: Array) -> Array:
 def without_dominated(P: Array, theta: Array) -> tuple[Array, Array]:
     """Return the columns of the undominated classes (n, m), rescaled, and a maximiser over these (m,)."""
     n, l = P.shape
-    heir = heirs(P)
+    heir = dominating_classes(P)
     place = np.zeros(l, np.int64)
     m = 0
     for j in range(l):
@@ -111,11 +117,13 @@ def without_dominated(P: Array, theta: Array) -> tuple[Array, Array]:
         if heir[j] == j:
             for i in range(n):
                 Q[i, s] = P[i, j]
-    return rescale(Q, x), x
+    return rescale_rows(Q, x), x
 
 
 @compiled
-def take(table: Array, start: Ints, columns: Shorts, counts: Array, problem: int) -> tuple[Array, Array]:
+def take_problem(
+    table: Array, start: Ints, columns: Shorts, counts: Array, problem: int
+) -> tuple[Array, Array]:
     """Return the contours of one problem (n, l), and how often each occurs (n,)."""
     first = start[problem]
     n = start[problem + 1] - first
@@ -199,7 +207,7 @@ def first_bound(
     outer_box(Q, w, outer, x, worst, a, b, top)
     tighten(a, b)
     y = x.copy()
-    mu = leap(Q, w, inner, x, y)
+    mu = guess_minimum(Q, w, inner, x, y)
     reached = entropy(y)
     if not mu > 0.0 and tight:
         mu = multiplier_at(Q, w, y)
@@ -228,14 +236,14 @@ def solve_problem(
         if c == 0.0 or -c > SHARP_PRECISE * slack:
             ends_of_counts(n, P.shape[1] - n.shape[0], c - slack, c + slack, ends)
             return SOLVED
-    scaled = rescale(P, theta)
+    scaled = rescale_rows(P, theta)
     W = w.sum()
     worst = sure_excess(scaled, w, theta, worst, c)
     error = W * (worst + rounding(P.shape[1]))
     if -c <= SHARP * error:
         near_ends(scaled, w, c, W * worst, theta, ends)
         return SOLVED if all_precise or is_certainly_unique(scaled, w, theta) else MAXIMISERS
-    outer = c - W * blur(scaled, w, theta, worst, c)
+    outer = c - W * level_error(scaled, w, theta, worst, c)
     inner = c + error
     ends[3], ends[2] = greatest_entropy(scaled, w, outer, inner, theta)
     ends[0] = ends[1] = 0.0
@@ -293,7 +301,7 @@ def estimate_counts(
                 found[i, :l] = theta
                 found[i, l + 1] = 1.0
                 continue
-        P, w = take(table, start, columns, counts, wanted[i])
+        P, w = take_problem(table, start, columns, counts, wanted[i])
         if P.shape[0] == 0:
             found[i] = 0.0
         elif is_precise(P):
@@ -308,7 +316,7 @@ def estimate_counts(
             theta, worst = maximise(P, w)
             found[i, :l] = theta
             found[i, l] = worst
-            found[i, l + 1] = 1.0 if is_certainly_unique(rescale(P, theta), w, theta) else 0.0
+            found[i, l + 1] = 1.0 if is_certainly_unique(rescale_rows(P, theta), w, theta) else 0.0
 
 
 @compiled
@@ -339,7 +347,7 @@ def solve_counts(
         ):
             states[i] = SOLVED
         else:
-            P, w = take(table, start, columns, counts, wanted[i])
+            P, w = take_problem(table, start, columns, counts, wanted[i])
             states[i] = solve_problem(P, w, estimates[i, :l], estimates[i, l], alpha, tight, ends[i])
 
 
@@ -362,12 +370,12 @@ def search_counts(
     l = table.shape[1]
     examined = 0
     for i in range(wanted.shape[0]):
-        P, w = take(table, start, columns, counts, wanted[i])
+        P, w = take_problem(table, start, columns, counts, wanted[i])
         W = w.sum()
         c = np.log(alpha)
-        Q, x = without_dominated(rescale(P, estimates[i, :l]), estimates[i, :l])
+        Q, x = without_dominated(rescale_rows(P, estimates[i, :l]), estimates[i, :l])
         worst = sure_excess(Q, w, x, excess(Q, w, x, np.empty(x.shape[0])), c)
-        outer = c - W * blur(Q, w, x, worst, c)
+        outer = c - W * level_error(Q, w, x, worst, c)
         error = W * (max(worst, estimates[i, l]) + rounding(l))
         blurred = -c <= BLURRED * error
         few = blurred or -c <= NEAR * min(W, 1.0)

@@ -28,12 +28,12 @@ from typing import NamedTuple
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled, reordered
-from quercus.trees.likelihood.solver.curvature import across, envelope, want
+from quercus.trees.likelihood.solver.curvature import choose_curvature, envelope, wanted_curvature
 from quercus.trees.likelihood.solver.cut import least_linear
 from quercus.trees.likelihood.solver.kernels import Array
 
 
-class Scratch(NamedTuple):
+class Workspace(NamedTuple):
     """Where `bound_at` works, and leaves what its callers go on from.
 
     Attributes
@@ -56,11 +56,11 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def scratch_for(l: int) -> Scratch:
+def scratch_for(l: int) -> Workspace:
     """Return the working space for so many classes."""
     square = np.empty((3, l, l))
     line = np.empty((6, l))
-    return Scratch(square[0], square[1], square[2], line[0], line[1], line[2], line[3], line[4], line[5])
+    return Workspace(square[0], square[1], square[2], line[0], line[1], line[2], line[3], line[4], line[5])
 
 
 @reordered
@@ -234,7 +234,7 @@ def bound_at(
     y: Array,
     m: float,
     exact: bool,
-    scratch: Scratch,
+    scratch: Workspace,
 ) -> tuple[float, float, float]:
     """Bound of the entropy by one quadratic, around `y` and with multiplier `m`.
 
@@ -246,8 +246,8 @@ def bound_at(
     value = expand(T, w, y, V, g, K)
     if value == -np.inf:
         return -np.inf, -np.inf, value
-    want(y, a, b, m, g, exact, e)
-    tau, phi, kappa = across(m, K, gx, s_hi - s_lo, e, a, b, exact, M, f, A)
+    wanted_curvature(y, a, b, m, g, exact, e)
+    tau, phi, kappa = choose_curvature(m, K, gx, s_hi - s_lo, e, a, b, exact, M, f, A)
     if tau == np.inf:
         return -np.inf, -np.inf, value
     s = -origin

@@ -37,7 +37,7 @@ def plain_sums(n: int, l: int) -> float:
 
 
 @compiled
-def add(total: float, term: float) -> tuple[float, float]:
+def compensated_add(total: float, term: float) -> tuple[float, float]:
     """Return a sum and what its rounding lost (Knuth)."""
     result = total + term
     taken = result - total
@@ -54,13 +54,13 @@ def sure_excess(P: Array, w: Array, theta: Array, worst: float, c: float) -> flo
     g, lost = np.zeros(l), np.zeros(l)
     whole, lost_weight = 0.0, 0.0
     for i in range(n):
-        whole, slip = add(whole, w[i])
+        whole, slip = compensated_add(whole, w[i])
         lost_weight += slip
         v = 0.0
         for j in range(l):
             v += P[i, j] * theta[j]
         for j in range(l):
-            g[j], slip = add(g[j], P[i, j] * (w[i] / v))
+            g[j], slip = compensated_add(g[j], P[i, j] * (w[i] / v))
             lost[j] += slip
     top = 0.0
     for j in range(l):
@@ -69,7 +69,7 @@ def sure_excess(P: Array, w: Array, theta: Array, worst: float, c: float) -> flo
 
 
 @compiled
-def blur(P: Array, w: Array, theta: Array, worst: float, c: float) -> float:
+def level_error(P: Array, w: Array, theta: Array, worst: float, c: float) -> float:
     """Return by how much, relative to the weight, the level of a bound must be lowered to make up for rounding.
 
     Beside `rounding`, a tangent at ``y`` has the error of its gradient times ``|t - y|``: at most 2, or the girth of a
@@ -85,7 +85,7 @@ def blur(P: Array, w: Array, theta: Array, worst: float, c: float) -> float:
 
 
 @compiled
-def extremes(a: float, b: float) -> tuple[float, float]:
+def entropy_term_range(a: float, b: float) -> tuple[float, float]:
     """Least and greatest ``-t ln t`` over ``[a, b]``."""
     at_a = -a * np.log(a) if a > 0.0 else 0.0
     at_b = -b * np.log(b) if b > 0.0 else 0.0
@@ -93,7 +93,7 @@ def extremes(a: float, b: float) -> tuple[float, float]:
 
 
 @compiled
-def drift(P: Array, w: Array, theta: Array, slack: float) -> tuple[float, float]:
+def entropy_error(P: Array, w: Array, theta: Array, slack: float) -> tuple[float, float]:
     """How far below and above that of `theta` the entropy (nats) may be where ``l >= l(theta) - slack``.
 
     ``P @ theta`` must be 1 in every row, and `slack` include what `theta` may fall short of the maximum.
@@ -105,8 +105,8 @@ def drift(P: Array, w: Array, theta: Array, slack: float) -> tuple[float, float]
     down = HAIR
     up = HAIR
     for j in range(l):  # what the box says
-        here, _ = extremes(theta[j], theta[j])
-        least, most = extremes(a[j], b[j])
+        here, _ = entropy_term_range(theta[j], theta[j])
+        least, most = entropy_term_range(a[j], b[j])
         down += here - least
         up += most - here
     square = ellipsoid(P, w, -slack, theta, 0.0, np.empty(l), np.empty(l), top, A)
@@ -127,8 +127,8 @@ def drift(P: Array, w: Array, theta: Array, slack: float) -> tuple[float, float]
             q[j] = -np.log(theta[j]) - 1.0 - nu
             low += side * side / (2.0 * a[j])
         else:
-            here, _ = extremes(theta[j], theta[j])
-            least, most = extremes(a[j], b[j])
+            here, _ = entropy_term_range(theta[j], theta[j])
+            least, most = entropy_term_range(a[j], b[j])
             low += here - least + abs(nu) * side
             high += most - here + abs(nu) * side
     z, one = q.copy(), np.ones(l)
@@ -150,20 +150,20 @@ def near_ends(P: Array, w: Array, c: float, short: float, theta: Array, ends: Ar
     entropy counts as reached, as far as it is known.
     """
     here = entropy(theta)
-    down, up = drift(P, w, theta, short - c)
+    down, up = entropy_error(P, w, theta, short - c)
     ends[0] = max(here - down, 0.0)
     ends[3] = min(here + up, np.log(theta.shape[0]))
     if c == 0.0 and max(down, up) <= SAME:
         down = up = 0.0
     elif c < 0.0:
-        down, up = drift(P, w, theta, short)
+        down, up = entropy_error(P, w, theta, short)
     ends[1] = here + up
     ends[2] = here - down
 
 
 @compiled
-def wobble(P: Array, w: Array, theta: Array, slack: float, widest: float) -> float:
-    """As `drift`, by the box alone, and of its sides only those narrower than `widest`.
+def box_entropy_error(P: Array, w: Array, theta: Array, slack: float, widest: float) -> float:
+    """As `entropy_error`, by the box alone, and of its sides only those narrower than `widest`.
 
     Where the maximiser is not unique the box is wide in the free directions, and the caller answers for these.
     """
@@ -173,7 +173,7 @@ def wobble(P: Array, w: Array, theta: Array, slack: float, widest: float) -> flo
     total = 0.0
     for j in range(l):
         if b[j] - a[j] < widest:
-            here, _ = extremes(theta[j], theta[j])
-            least, most = extremes(a[j], b[j])
+            here, _ = entropy_term_range(theta[j], theta[j])
+            least, most = entropy_term_range(a[j], b[j])
             total += max(most - here, here - least)
     return total

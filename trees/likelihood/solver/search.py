@@ -11,7 +11,14 @@ import numpy as np
 from quercus.trees.likelihood.solver.boxes import Bytes, bound_in_box, falling
 from quercus.trees.likelihood.solver.compiled import compiled, inlined
 from quercus.trees.likelihood.solver.cut import entropy_bound, minimise_over_cut
-from quercus.trees.likelihood.solver.descent import descend, entropy, leap, multiplier_at, settle, to_boundary
+from quercus.trees.likelihood.solver.descent import (
+    descend,
+    entropy,
+    guess_minimum,
+    multiplier_at,
+    newton_stationary,
+    to_boundary,
+)
 from quercus.trees.likelihood.solver.enclosure import contains, nearest, outer_box, tighten
 from quercus.trees.likelihood.solver.kernels import Array, loglik
 
@@ -84,7 +91,7 @@ def first_minimum(
     x: Array,
 ) -> float:
     """Write a local minimum into `x`, and return its multiplier; the box is shrunk to what can be no worse."""
-    mu = leap(P, w, inner_c, theta, x)
+    mu = guess_minimum(P, w, inner_c, theta, x)
     if mu > 0.0:
         return mu
     reached = entropy(x)
@@ -96,7 +103,7 @@ def first_minimum(
         _, _, _, mu = bound_in_box(P, w, order, c, top, a, b, x, mu, y, np.inf, reached + MARGIN)
         to_boundary(P, w, inner_c, theta, y, point)
         if entropy(point) < reached:
-            mu = settle(P, w, inner_c, point, mu)
+            mu = newton_stationary(P, w, inner_c, point, mu)
             if mu > 0.0:
                 x[:] = point
                 return mu
@@ -143,7 +150,7 @@ def examine(
                 x[:] = point
                 mu = other if other > 0.0 else 1.0
         elif contains(a, b, point):  # minima often come in families: perhaps another as good
-            other = settle(P, w, inner_c, point, m)
+            other = newton_stationary(P, w, inner_c, point, m)
             if other > 0.0 and contains(a, b, point):
                 y[:] = point
                 new, _, _, _ = bound_in_box(
@@ -230,7 +237,7 @@ def greatest_entropy(P: Array, w: Array, c: float, inner_c: float, theta: Array)
     to_boundary(P, w, inner_c, theta, uniform, point)
     mu = multiplier_at(P, w, point)
     if mu < 0.0:
-        mu = settle(P, w, inner_c, point, mu)
+        mu = newton_stationary(P, w, inner_c, point, mu)
         if mu < 0.0:
             reached = entropy(point)
             bound = entropy_bound(P, w, c, point, -mu)

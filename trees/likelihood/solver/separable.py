@@ -6,7 +6,7 @@ With three classes that is every set-valued label. With ``n_j`` and ``m_j`` thei
     ``l(theta) = sum_j f_j(theta_j)``,  ``f_j(t) = n_j ln t + m_j ln(1 - t)``,
 
 every ``f_j`` concave. So the Hessian is diagonal, and what needs ``l`` at its greatest for a given price ``lambda`` of
-probability has a closed form each class: ``f_j'(t) = lambda`` is a quadratic equation (`share`).
+probability has a closed form each class: ``f_j'(t) = lambda`` is a quadratic equation (`best_share`).
 
 *Maximiser.* ``sum_j share_j(lambda) = 1``, one falling equation in one unknown. For any point ``y`` and every ``t`` of
 the simplex, ``l(t) - l(y) <= max_j f_j'(y_j) - sum_j f_j'(y_j) y_j``, which is the certificate.
@@ -61,7 +61,7 @@ def split(table: Array, columns: Shorts, counts: Array, first: int, last: int, n
 
 
 @compiled
-def share(n: float, m: float, price: float) -> float:
+def best_share(n: float, m: float, price: float) -> float:
     """Where ``n ln t + m ln(1 - t) - price t`` is greatest on ``[0, 1]``; `price` is not 0 where `n` and `m` are."""
     q = price + n + m
     d = price + m - n
@@ -138,7 +138,7 @@ def maximise_separable(n: Array, m: Array, theta: Array) -> bool:
         total = 0.0
         rate = 0.0
         for j in range(l):
-            theta[j] = share(n[j], m[j], price) if n[j] + m[j] > 0.0 else 0.0
+            theta[j] = best_share(n[j], m[j], price) if n[j] + m[j] > 0.0 else 0.0
             total += theta[j]
             k = steepness(n[j], m[j], theta[j])
             if 0.0 < theta[j] < 1.0:  # at 0 and 1 the price moves nothing
@@ -185,7 +185,9 @@ def pull_inside(n: Array, m: Array, theta: Array, inner: float, t: Array) -> boo
 
 
 @compiled
-def reach(n: Array, m: Array, theta: Array, aim: float, outer: Array, close: float, t: Array) -> None:
+def point_at_level(
+    n: Array, m: Array, theta: Array, aim: float, outer: Array, close: float, t: Array
+) -> None:
     """Write into `t` the point between the maximiser and `outer` (beyond it) where ``l`` is `aim`, within `close`."""
     l = n.shape[0]
     first = second = 0.0

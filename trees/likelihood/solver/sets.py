@@ -9,7 +9,15 @@ import numpy as np
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.likelihood.solver.kernels import Array
 from quercus.trees.likelihood.solver.polygon import least_in_polygon
-from quercus.trees.likelihood.solver.separable import GRAIN, STEPS, level, share, shortfall, slope, steepness
+from quercus.trees.likelihood.solver.separable import (
+    GRAIN,
+    STEPS,
+    best_share,
+    level,
+    shortfall,
+    slope,
+    steepness,
+)
 from quercus.trees.likelihood.solver.stationary import greatest_separable, least_separable
 
 CLOSE = 2e-10  # nats between an entropy reached and its bound, for both to be the answer
@@ -56,7 +64,7 @@ def solve_separable(n: Array, m: Array, alpha: float, theta: Array, ends: Array,
 
 
 @compiled
-def spread(n: Array, m: Array, price: float, j: int, target: float, y: Array) -> tuple[float, float]:
+def shares_at_price(n: Array, m: Array, price: float, j: int, target: float, y: Array) -> tuple[float, float]:
     """Write shares at `price` of all classes but `j`, and the rest of 1 for `j`; return their sum and its fall a price.
 
     A class that no label speaks of takes, at price 0, what the others leave of `target`.
@@ -68,7 +76,7 @@ def spread(n: Array, m: Array, price: float, j: int, target: float, y: Array) ->
         if k == j:
             continue
         if n[k] + m[k] > 0.0:
-            y[k] = share(n[k], m[k], price)
+            y[k] = best_share(n[k], m[k], price)
             rest += y[k]
             if y[k] > 0.0:
                 give += 1.0 / steepness(n[k], m[k], y[k])
@@ -147,7 +155,7 @@ def end_of_class(n: Array, m: Array, c: float, theta: Array, j: int, sign: float
                 return np.nan
             new = 0.5 * (near + far)
         price = new
-        rest, give = spread(n, m, price, j, target, y)
+        rest, give = shares_at_price(n, m, price, j, target, y)
         if not y[j] > 0.0:
             far = price
             continue

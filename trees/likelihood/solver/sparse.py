@@ -11,7 +11,7 @@ Shorts = NDArray[np.int32]
 
 
 @compiled
-def merge(
+def merge_cells(
     start: Ints,
     ids: Shorts,
     counts: Ints,
@@ -76,7 +76,7 @@ def sort_entries(columns: Shorts, counts: Array) -> None:
 
 
 @compiled
-def enter(
+def enter_cells(
     start: Ints,
     columns: Shorts,
     counts: Array,
@@ -133,7 +133,7 @@ def enter(
 
 
 @compiled
-def place(hashes: NDArray[np.uint64], slots: Shorts) -> None:
+def place_hashes(hashes: NDArray[np.uint64], slots: Shorts) -> None:
     """Fill the free `slots` of a larger hash table with the cells that have these hashes."""
     mask = np.uint64(slots.shape[0] - 1)
     for i in range(hashes.shape[0]):

@@ -65,7 +65,7 @@ def finish(
         problem.search_counts(table, *problems, wanted[hard], estimates[hard], alpha, effort, searched)
         ends[hard] = searched
     for row in np.flatnonzero(found[:, 4] == problem.MAXIMISERS):
-        ends[row] = of_maximisers(*problem.take(table, *problems, wanted[row]), alpha)
+        ends[row] = of_maximisers(*problem.take_problem(table, *problems, wanted[row]), alpha)
     return ends
 
 

@@ -6,7 +6,7 @@ The proof is weak duality: for any ``mu > 0`` and ``nu``, with ``phi_j(t) = h(t)
 
     ``H(t) >= sum_j min phi_j + mu c - nu``  over the cut ``{l >= c}``,
 
-each minimum over what the cut leaves of class ``j`` (`side`); the greatest entropy likewise. For the greatest all
+each minimum over what the cut leaves of class ``j`` (`cut_end`); the greatest entropy likewise. For the greatest all
 ``-phi_j`` are concave and a stationary point is the optimum. For the least ``phi_j`` is convex, then concave, then
 convex; where the stationary point is the least of each of them the bound is the entropy reached (`is_least`), which is
 so but for few labels and ties. Otherwise the caller searches.
@@ -22,8 +22,8 @@ from quercus.trees.likelihood.solver.separable import (
     entropy_of,
     gain,
     level,
+    point_at_level,
     pull_inside,
-    reach,
     shortfall,
     slope,
     steepness,
@@ -134,7 +134,7 @@ def multiplier_separable(n: Array, m: Array, t: Array) -> float:
 
 
 @compiled
-def dual(n: Array, m: Array, theta: Array, c: float, t: Array, mu: float, nu: float) -> float:
+def dual_value(n: Array, m: Array, theta: Array, c: float, t: Array, mu: float, nu: float) -> float:
     """``sum_j phi_j(t_j) + mu c - nu``, see the module."""
     return float(entropy_of(t) - mu * (level(n, m, theta, t) - c) + nu * (t.sum() - 1.0))
 
@@ -151,11 +151,11 @@ def greatest_separable(
     if level(n, m, theta, uniform) >= inner:
         return np.log(l), np.log(l)
     aim = min(inner + GRAIN * (n.sum() + m.sum()), 0.5 * inner)  # so that rounding does not leave it outside
-    reach(n, m, theta, aim, uniform, -1e-2 * aim, t)
+    point_at_level(n, m, theta, aim, uniform, -1e-2 * aim, t)
     mu, nu, missed = settle_separable(n, m, theta, aim, t, min(multiplier_separable(n, m, t), -1e-12), work)
     if mu == 0.0:
         return np.inf, 0.0
-    bound = dual(n, m, theta, outer, t, mu, nu) + missed
+    bound = dual_value(n, m, theta, outer, t, mu, nu) + missed
     if not pull_inside(n, m, theta, inner, t):
         return np.inf, 0.0
     reached = entropy_of(t)
@@ -163,7 +163,7 @@ def greatest_separable(
 
 
 @compiled
-def side(n: float, m: float, theta: float, price: float, rest: float, c: float, t: float) -> float:
+def cut_end(n: float, m: float, theta: float, price: float, rest: float, c: float, t: float) -> float:
     """An end of what the cut leaves of a class, from a guess `t` on that side of the maximiser.
 
     ``f(t) - f(theta) + price (1 - t) - rest >= c`` holds on the cut, where `price` is no less than any slope at the
@@ -235,7 +235,7 @@ def guess_least(n: Array, m: Array, theta: Array, aim: float, t: Array, work: Ar
         for j in range(l):
             outer[j] = theta[j] + scale * d[j]
         if level(n, m, theta, outer) < aim:
-            reach(n, m, theta, aim, outer, -1e-2 * aim, t)
+            point_at_level(n, m, theta, aim, outer, -1e-2 * aim, t)
         else:
             t[:] = outer
     return True
@@ -279,7 +279,7 @@ def least_separable(
         for sign in (-1.0, 1.0):
             far = theta[j] + sign * np.sqrt(-2.0 * outer / max(steepness(n[j], m[j], theta[j]), 1e-300))
             if 0.0 < far < 1.0:
-                end = side(n[j], m[j], theta[j], price, rest, c, far)
+                end = cut_end(n[j], m[j], theta[j], price, rest, c, far)
                 if not np.isnan(end):
                     if sign > 0.0:
                         b = min(b, max(end, t[j]))
@@ -287,7 +287,7 @@ def least_separable(
                         a = max(a, min(end, t[j]))
         if not is_least(n[j], m[j], t[j], mu, nu, a, b):
             return -1.0, 0.0
-    bound = dual(n, m, theta, outer, t, mu, nu) - missed
+    bound = dual_value(n, m, theta, outer, t, mu, nu) - missed
     if not pull_inside(n, m, theta, inner, t):
         return -1.0, 0.0
     reached = entropy_of(t)

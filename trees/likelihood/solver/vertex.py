@@ -21,7 +21,7 @@ LIMIT = 2_000  # pieces examined at the most
 
 
 @compiled
-def point(n: Array, logs: Array, t: float, theta: Array) -> tuple[float, float, float]:
+def curve_point(n: Array, logs: Array, t: float, theta: Array) -> tuple[float, float, float]:
     """Write the point of the curve at `t` into `theta`; return ``l(theta) - l(n / N)``, ``mu`` and ``s_2``."""
     l = n.shape[0]
     N = n.sum()
@@ -52,7 +52,7 @@ def entropy_of(theta: Array) -> float:
 
 
 @compiled
-def beyond(
+def bound_beyond(
     n: Array,
     logs: Array,
     c: float,
@@ -73,7 +73,7 @@ def beyond(
         return bound, reached
     if last < SMALLEST:
         last = SMALLEST
-        value, _, _ = point(n, logs, last, a)
+        value, _, _ = curve_point(n, logs, last, a)
         if value >= inner_c:
             return 0.0, entropy_of(a)
         if value >= c:
@@ -90,8 +90,8 @@ def beyond(
         count -= 1
         lo = los[count]
         hi = his[count]
-        l_lo, mu_lo, _ = point(n, logs, lo, a)
-        l_hi, mu_hi, second = point(n, logs, hi, b)
+        l_lo, mu_lo, _ = curve_point(n, logs, lo, a)
+        l_hi, mu_hi, second = curve_point(n, logs, hi, b)
         r_lo = 0.0
         r_hi = 0.0
         total = 0.0
@@ -140,6 +140,6 @@ def beyond(
         his[count + 1] = hi
         count += 2
     for piece in range(count):  # unsettled: the entropy is no less than -ln of the greatest probability
-        point(n, logs, los[piece], a)
+        curve_point(n, logs, los[piece], a)
         bound = min(bound, -np.log(a[0]))
     return bound, reached

@@ -15,7 +15,7 @@ from property.trees.learners.slow_trees import Rules, grow
 from quercus.belief.errors import TotalConflict
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster
-from quercus.trees.learners.averaging import averaging, mean_mass, power
+from quercus.trees.learners.averaging import averaging, combine_times, mean_mass
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.table import Table
 
@@ -91,7 +91,7 @@ def test_powers_are_repeated_combinations(times):
     combined = mass
     for _ in range(times - 1):
         combined = dempster(combined, mass)
-    assert dict(power(mass, times).focal) == pytest.approx(dict(combined.focal), abs=1e-12)
+    assert dict(combine_times(mass, times).focal) == pytest.approx(dict(combined.focal), abs=1e-12)
 
 
 def test_a_row_of_weight_two_is_two_rows():

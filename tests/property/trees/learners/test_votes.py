@@ -13,7 +13,7 @@ from quercus.specification.algorithms import C45, Averaging, E2m, Forest, Id3, T
 from quercus.specification.attributes import Numeric
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.model import fit
-from quercus.trees.learners.stored import fitted, form_of, joined, restored
+from quercus.trees.learners.stored import fitted_columns, form_of, join_trees, restore_model
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Node
 
@@ -67,8 +67,12 @@ def slow_votes(trees: tuple[Node, ...], row: np.ndarray) -> list[Fraction]:
 @pytest.mark.parametrize("silent", [0.5, 0.9])
 def test_each_tree_has_one_vote_and_its_best_classes_share_it(base: Tree, silent: float) -> None:
     forest = fit(Forest(base, trees=7, seed=3), silent_iris(5, silent))
-    again = restored(
-        form_of(forest), {**joined(forest.flats), **fitted(forest)}, forest.attributes, 3, ((),) * 4
+    again = restore_model(
+        form_of(forest),
+        {**join_trees(forest.flats), **fitted_columns(forest)},
+        forest.attributes,
+        3,
+        ((),) * 4,
     )
     rows = IRIS.data[::3]
     said, stored = forest.predict(rows), again.predict(rows)

@@ -10,8 +10,9 @@ from quercus.specification import algorithms
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.parameters import CANDIDATE_CUTS
-from quercus.trees.growth.batch import Place
-from quercus.trees.learners.evidential import BestTest, _labels, abc45, e2m
+from quercus.trees.growth.batch import OpenNode
+from quercus.trees.learners.evidential import _labels, abc45, e2m
+from quercus.trees.learners.evidential_splits import BestTest
 from quercus.trees.learners.forest import grow_forest
 from quercus.trees.learners.model import as_model, fit
 from quercus.trees.learners.predicting import TreeModel
@@ -109,7 +110,7 @@ def test_at_most_so_many_cuts_are_looked_at_and_at_quantiles():
     column = np.sort(np.random.default_rng(1).normal(size=500))
     table = two_classes(column.tolist(), [0, 1] * 250)
     sample = _labels(table)
-    place = Place((), np.arange(500), (0,))
+    place = OpenNode((), np.arange(500), (0,))
     for most in (1, 7, CANDIDATE_CUTS.default):
         tests = BestTest(table, sample, sample.table.solver(1.0), most, None).tests(place)
         assert tests is not None
@@ -124,7 +125,7 @@ def test_the_cells_of_a_cut_are_the_rows_on_either_side(column, most):
     table = Table.of_classes(np.array(column, float)[:, np.newaxis], [X], classes, 3)
     sample = _labels(table)
     tests = BestTest(table, sample, sample.table.solver(1.0), most, None).tests(
-        Place((), np.arange(len(column)), (0,))
+        OpenNode((), np.arange(len(column)), (0,))
     )
     if tests is None:
         assert len(set(column)) == 1
@@ -173,7 +174,7 @@ def test_stopping():
         ({"min_instances": 0}, "min_instances: is 0, must be a whole number in [1, 1000000]"),
         ({"max_depth": -1}, "max_depth: is -1, must be a whole number in [0, 1000000]"),
         ({"max_cuts": 0}, "max_cuts: is 0, must be a whole number in [1, 1000000]"),
-        ({"cuts": ()}, "cuts: are 0, must be 1, one a attribute"),
+        ({"cuts": ()}, "cuts: are 0, must be 1, one per attribute"),
         ({"cuts": ((2.0, 1.0),)}, "cuts[0]: are (2.0, 1.0), must be finite and not fall"),
         ({"cuts": ((NAN,),)}, "cuts[0]: are (nan,), must be finite and not fall"),
     ],

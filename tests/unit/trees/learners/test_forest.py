@@ -17,15 +17,15 @@ from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
 from quercus.specification.algorithms import FORESTS
 from quercus.specification.attributes import Numeric
-from quercus.trees.growth.batch import Place, Verdict
+from quercus.trees.growth.batch import OpenNode, SplitChoice
 from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.c45 import c45
-from quercus.trees.learners.cells import Cells
+from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import (
-    Forest,
-    Learner,
+    ForestModel,
+    ModelLearner,
     RandomAttributes,
     Vote,
     combine,
@@ -65,18 +65,18 @@ class Says(Learned):
     def flats(self) -> tuple[FlatTree, ...]:
         return ()
 
-    def say(self, cells: Cells) -> Predictions:
+    def predict_cells(self, cells: UncertainValues) -> Predictions:
         return Predictions.of_masses(self.mass.size, [self.mass], np.zeros(len(cells), dtype=np.int64))
 
-    def log_commonalities(self, cells: Cells) -> Floats:
+    def log_commonalities(self, cells: UncertainValues) -> Floats:
         return np.tile(log_commonalities_of(self.mass) - 3.0, (len(cells), 1))
 
 
-def forest_of(size: int, masses: Sequence[MassFunction], vote: Vote) -> Forest:
-    return Forest(tuple(NAMES), size, tuple(Says(mass) for mass in masses), vote)
+def forest_of(size: int, masses: Sequence[MassFunction], vote: Vote) -> ForestModel:
+    return ForestModel(tuple(NAMES), size, tuple(Says(mass) for mass in masses), vote)
 
 
-def same(a: Forest, b: Forest) -> bool:
+def same(a: ForestModel, b: ForestModel) -> bool:
     mine, other = a.predict(IRIS.data), b.predict(IRIS.data)
     return mine.theta.tolist() == other.theta.tolist()
 
@@ -120,7 +120,9 @@ def test_the_customary_number_is_the_root_rounded_up(count: int, drawn: int) -> 
 def test_half_is_rounded_up_and_draws_that_many() -> None:
     assert [half_of(count) for count in range(6)] == [0, 1, 1, 2, 2, 3]
     inner = Recording(set(range(9)))
-    RandomAttributes(inner, np.random.default_rng(0), half_of).judge(Place((), np.arange(3), tuple(range(9))))
+    RandomAttributes(inner, np.random.default_rng(0), half_of).judge(
+        OpenNode((), np.arange(3), tuple(range(9)))
+    )
     assert [len(offered) for offered in inner.offered] == [5]
 
 
@@ -130,17 +132,17 @@ class Recording:
     def __init__(self, good: set[int]) -> None:
         self.good, self.offered = good, list[tuple[int, ...]]()
 
-    def judge(self, place: Place) -> Verdict | None:
+    def judge(self, place: OpenNode) -> SplitChoice | None:
         self.offered.append(place.attributes)
         usable = [k for k in place.attributes if k in self.good]
-        return Verdict(usable[-1], {}, ()) if usable else None
+        return SplitChoice(usable[-1], {}, ()) if usable else None
 
 
 def test_attributes_are_drawn_anew_at_each_node_and_in_declared_order() -> None:
     inner = Recording(set(range(9)))
     criterion = RandomAttributes(inner, np.random.default_rng(0))
     for _ in range(50):
-        assert criterion.judge(Place((), np.arange(3), tuple(range(9)))) is not None
+        assert criterion.judge(OpenNode((), np.arange(3), tuple(range(9)))) is not None
     assert {len(offered) for offered in inner.offered} == {3}
     assert all(list(offered) == sorted(offered) for offered in inner.offered)
     assert len(set(inner.offered)) > 30
@@ -150,16 +152,17 @@ def test_where_none_drawn_can_split_the_others_are_tried() -> None:
     inner = Recording({5})
     for seed in range(10):
         verdict = RandomAttributes(inner, np.random.default_rng(seed)).judge(
-            Place((), np.arange(3), tuple(range(9)))
+            OpenNode((), np.arange(3), tuple(range(9)))
         )
         assert verdict is not None
         assert verdict.attribute == 5
     assert (
-        RandomAttributes(Recording(set()), np.random.default_rng(0)).judge(Place((), np.arange(3), (1, 2)))
+        RandomAttributes(Recording(set()), np.random.default_rng(0)).judge(OpenNode((), np.arange(3), (1, 2)))
         is None
     )
     assert (
-        RandomAttributes(Recording({1}), np.random.default_rng(0)).judge(Place((), np.arange(3), ())) is None
+        RandomAttributes(Recording({1}), np.random.default_rng(0)).judge(OpenNode((), np.arange(3), ()))
+        is None
     )
 
 
@@ -234,7 +237,7 @@ def test_opposed_certainties_do_not_underflow() -> None:
 def test_the_five_forests_learn_iris_with_most_labels_vacuous(name: str) -> None:
     train, test = train_test_split(np.arange(150), test_size=0.3, random_state=1, stratify=IRIS.target)
     forest = fit(replace(FORESTS[name], trees=10), iris(0.7, train))
-    assert isinstance(forest, Forest)
+    assert isinstance(forest, ForestModel)
     assert (forest.vote, len(forest.models)) == ({"L": "label", "M": "mass"}[name[0]], 10)
     assert all(isinstance(model, BeliefEntropyModel) and model.kind == name[2:5] for model in forest.models)
     assert (forest.predict(IRIS.data[test]).klass == IRIS.target[test]).mean() >= 0.85
@@ -262,13 +265,15 @@ def test_unknown_values_spread_over_the_branches() -> None:
     said = model.predict(values)
     assert said.klass.tolist() == [0, 0, 1]
     assert said.masses is not None
-    for logs, mass in zip(model.log_commonalities(Cells(values)), said.masses, strict=True):
+    for logs, mass in zip(model.log_commonalities(UncertainValues(values)), said.masses, strict=True):
         assert dict(mass_function(normalised(logs)[0]).focal) == pytest.approx(dict(mass.focal))
 
 
 def test_a_tree_without_masses_votes_with_its_probabilities_weakened_by_its_weight() -> None:
     table = Table.of_classes([[1.0], [2.0], [3.0], [7.0], [8.0], [9.0]], [NAMES[0]], [0, 0, 0, 1, 1, 1], 2)
-    logs = TreeModel.of(id3(table), table.attributes).log_commonalities(Cells(np.array([[2.0], [np.nan]])))
+    logs = TreeModel.of(id3(table), table.attributes).log_commonalities(
+        UncertainValues(np.array([[2.0], [np.nan]]))
+    )
     assert np.exp(logs[0]) == pytest.approx([1, 1, 1 / 4, 1 / 4])  # m({0}) = 3/4 of three rows
     assert np.exp(logs[1]) == pytest.approx([1, 5 / 8, 5 / 8, 1 / 4])  # the mean of both leaves
 
@@ -283,7 +288,7 @@ def test_rows_without_weight_are_never_drawn() -> None:
 @pytest.mark.parametrize(
     "learner", [LEARNER, fit_total_uncertainty, partial(as_model, total_uncertainty_tree)]
 )
-def test_no_rows_have_no_predictions(learner: Learner) -> None:
+def test_no_rows_have_no_predictions(learner: ModelLearner) -> None:
     table = Table.of_classes(IRIS.data, NAMES, (IRIS.target == 1).astype(int), 2)
     for vote in ("label", "mass"):
         found = grow_forest(table, learner, 0, trees=2, vote=vote).predict(np.empty((0, 4)))  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees.growth.batch import Place, Verdict
+from quercus.trees.growth.batch import OpenNode, SplitChoice
 from quercus.trees.learners.splits import (
     ByCode,
     Candidates,
@@ -175,13 +175,13 @@ def test_the_criterion_takes_the_first_of_the_largest_gains(seed):
 def test_branches_spend_nominal_attributes_and_keep_numbers():
     table = Table.of_classes([[0, 1.0], [2, 2.0], [NAN, 3.0], [0, NAN]], [COLOUR, SIZE], [0, 1, 0, 1], 2)
     branching = ByCode(table)
-    below = branching.branches(root(table), Verdict(0, {}, (0,)))
+    below = branching.branches(root(table), SplitChoice(0, {}, (0,)))
     assert [(b.code, b.rows.tolist(), b.left) for b in below] == [
         (0, [0, 3], (1,)),
         (2, [1], (1,)),
         (3, [2], (1,)),
     ]
-    below = branching.branches(root(table), Verdict(1, {}, (1,), threshold=2.0))
+    below = branching.branches(root(table), SplitChoice(1, {}, (1,), threshold=2.0))
     assert [(b.code, b.rows.tolist(), b.left) for b in below] == [
         (0, [0], (0, 1)),
         (1, [1, 2], (0, 1)),
@@ -191,8 +191,8 @@ def test_branches_spend_nominal_attributes_and_keep_numbers():
 
 def test_branches_take_the_weights_of_parts_of_rows_with_them():
     table = Table.of_classes([[0, 1.0], [1, 2.0]], [COLOUR, SIZE], [0, 1], 2)
-    place = Place((), np.array([0, 1]), (0, 1), np.array([0.25, 0.5]))
-    below = ByCode(table).branches(place, Verdict(0, {}, (0,)))
+    place = OpenNode((), np.array([0, 1]), (0, 1), np.array([0.25, 0.5]))
+    below = ByCode(table).branches(place, SplitChoice(0, {}, (0,)))
     assert [b.weights.tolist() for b in below] == [[0.25], [0.5]]
 
 

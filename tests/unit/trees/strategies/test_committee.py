@@ -7,7 +7,7 @@ from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
 from quercus.trees.ask.strategies import covering, members
-from quercus.trees.ask.strategies.row_sample import sketch
+from quercus.trees.ask.strategies.row_sample import sample_rows
 from quercus.trees.growth.stream import GrowthState, Observed, grow
 from quercus.trees.likelihood import maximiser
 
@@ -35,7 +35,7 @@ def test_distances_and_what_they_cover() -> None:
     near = covering.nearest(others, codes(2, 2), ORDERED)
     np.testing.assert_allclose(near / covering.UNIT, [min(apart(b, c) for c in codes(2, 2)) for b in others])
     np.testing.assert_allclose(
-        covering.gains(far, near) / covering.UNIT,
+        covering.covering_gains(far, near) / covering.UNIT,
         np.maximum(near / covering.UNIT - slow, 0).sum(axis=1),
     )
     assert (covering.nearest(rows, codes(0), ORDERED) == 3 * covering.UNIT).all()
@@ -45,7 +45,7 @@ def test_shares_are_those_of_the_likeliest_classes() -> None:
     rng = np.random.default_rng(3)
     labels, weights = rng.uniform(0.05, 1, (30, 3)), rng.integers(1, 4, 30).astype(float)
     share = np.empty((30, 3))
-    theta = members.shares(np.arange(30), weights, labels, share)
+    theta = members.estimate_shares(np.arange(30), weights, labels, share)
     assert np.abs(theta - maximiser.estimate(labels, weights).theta).max() < 1e-3
     np.testing.assert_allclose(share.sum(axis=1), weights)
 
@@ -54,7 +54,7 @@ def test_a_member_fits_rows_that_differ() -> None:
     rows = np.unique(codes(60), axis=0)
     classes = (rows[:, 0] + rows[:, 1]) % 3
     labels = np.eye(3)[classes]
-    chances = members.opinions(
+    chances = members.mean_probabilities(
         rows, labels, np.ones((1, len(rows))), ORDERED, ARITIES, 3, rows, np.ones((len(rows), 3))
     )
     assert (chances.argmax(axis=1) == classes).all()
@@ -83,10 +83,10 @@ def test_an_opinion_is_the_mean_of_what_the_leaves_say(seed: int) -> None:
     labels[np.arange(40), rng.integers(0, 3, 40)] = 1.0
     weights = rng.multinomial(40, np.full(40, 1 / 40), size=4).astype(float)
     known = np.where(rng.random((9, 3)) < 0.3, 0.4, 1.0)
-    found = members.opinions(rows, labels, weights, ORDERED, ARITIES, 2, pool, known)
+    found = members.mean_probabilities(rows, labels, weights, ORDERED, ARITIES, 2, pool, known)
     mean = np.zeros((9, 3))
     for number, drawn in enumerate(weights):
-        tree = members.grow(rows, labels, drawn, ORDERED, ARITIES, 2, number)
+        tree = members.grow_member(rows, labels, drawn, ORDERED, ARITIES, 2, number)
         at = np.array(ends(tree, rows))
         for i, leaf in enumerate(ends(tree, pool)):
             here = (at == leaf) & (drawn > 0)
@@ -105,7 +105,9 @@ def test_a_region_told_only_two_classes_is_not_unanimous() -> None:
     labels = np.where(rows[:, 1:2] == 0, [1.0, 1.0, 0.0], [0.0, 0.0, 1.0])
     pool = codes(10, 5)
     pool[:, 1] = np.arange(10) % 2
-    chances = members.opinions(rows, labels, np.ones((7, 40)), ORDERED, ARITIES, 3, pool, np.ones((10, 3)))
+    chances = members.mean_probabilities(
+        rows, labels, np.ones((7, 40)), ORDERED, ARITIES, 3, pool, np.ones((10, 3))
+    )
     expected = np.where(pool[:, 1:2] == 0, [0.5, 0.5, 0.0], [0.0, 0.0, 1.0])
     np.testing.assert_allclose(chances, expected, atol=1e-5)
 
@@ -126,13 +128,13 @@ def test_nobody_thinks_of_what_a_row_cannot_be() -> None:
     labels = np.eye(3)[rows[:, 1]]
     known = np.ones((40, 3))
     known[np.arange(40), rows[:, 1]] = 0.0
-    chances = members.opinions(rows, labels, np.ones((5, 40)), ORDERED, ARITIES, 2, rows, known)
+    chances = members.mean_probabilities(rows, labels, np.ones((5, 40)), ORDERED, ARITIES, 2, rows, known)
     np.testing.assert_allclose(chances.sum(axis=1), 1.0)
     assert not chances[np.arange(40), rows[:, 1]].any()
 
 
 def test_a_sketch_changes_little_when_rows_do() -> None:
-    before, after = sketch(np.arange(10_000), 100), sketch(np.delete(np.arange(10_000), 77), 100)
+    before, after = sample_rows(np.arange(10_000), 100), sample_rows(np.delete(np.arange(10_000), 77), 100)
     assert before.size == after.size == 100
     assert np.setdiff1d(before, after).size <= 1
     assert (np.diff(before) > 0).all()

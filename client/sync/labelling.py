@@ -1,8 +1,8 @@
-"""What labellers do, by the synchronous client."""
+# Generated from client/aio/labelling.py by `make client`; edit that file.
+"""The part of the client that labellers use."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,25 +10,26 @@ import grpc
 
 from quercus.client import convert, query_calls
 from quercus.client.answers import (
-    Amendment,
     Answer,
     AnswerFilter,
     AnswerReader,
+    CorrectionRequest,
     Statement,
     StatementReport,
     amendment,
+    merge_reports,
     report,
     statement_requests,
     taking_back,
-    together,
 )
+from quercus.client.concurrency import sleep
 from quercus.client.errors import Unavailable, from_rpc
 from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
 from quercus.client.labels import LabelLike
-from quercus.client.query_calls import Ask
+from quercus.client.query_calls import CallSpec
 from quercus.client.results import AnswerReport, Query
 from quercus.client.stubs import Stubs
-from quercus.client.transport import Outage, Sequences
+from quercus.client.transport import Outage, SeenSequences
 from quercus.proto.v1 import model_pb2
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ class LabellingCalls:
     """What labellers do, and what is known of them; a part of the client."""
 
     _stubs: Stubs
-    _sequences: Sequences
+    _sequences: SeenSequences
     _outage: Outage
     address: str
 
@@ -46,10 +47,10 @@ class LabellingCalls:
 
         def _call(self, method: Callable[..., Any], request: Any, timeout_s: float | None = None) -> Any: ...
 
-    def _ask(self, ask: Ask[T], timeout_s: float | None = None) -> T:
+    def _ask(self, ask: CallSpec[T], timeout_s: float | None = None) -> T:
         return ask.read(self._call(getattr(self._stubs.queries, ask.method), ask.request, timeout_s))
 
-    def _say(self, model: str, ask: Ask[AnswerReport]) -> AnswerReport:
+    def _say(self, model: str, ask: CallSpec[AnswerReport]) -> AnswerReport:
         report = self._ask(ask)
         self._sequences.saw(model, report.model_uid, report.committed_sequence)
         return report
@@ -192,7 +193,7 @@ class LabellingCalls:
                 call.cancel()
             if reader.is_over:
                 return
-            time.sleep(pause_s)
+            sleep(pause_s)
 
     def state(
         self,
@@ -217,7 +218,7 @@ class LabellingCalls:
         """
         classes, method = self._classes(model), self._stubs.instances.StateEvidence
         requests = statement_requests(model, classes, statements, labeller, request_id)
-        done = together([report(self._call(method, request)) for request in requests])
+        done = merge_reports([report(self._call(method, request)) for request in requests])
         if done.model_uid:
             self._sequences.saw(model, done.model_uid, done.committed_sequence)
         return done
@@ -237,21 +238,21 @@ class LabellingCalls:
         Who did not answer may where the policy, or a token with the role corrector, lets it; what was stated unasked is
         its labeller's alone.
         """
-        words = Amendment(answer.labeller if labeller is None else labeller, reliability, comment)
+        words = CorrectionRequest(answer.labeller if labeller is None else labeller, reliability, comment)
         request = amendment(model, self._classes(model), answer, label, words)
         if isinstance(request, Statement):
-            return (self.state(model, [request])).committed_sequence
-        return int((self._call(self._stubs.queries.CorrectAnswer, request)).committed_sequence)
+            return self.state(model, [request]).committed_sequence
+        return int(self._call(self._stubs.queries.CorrectAnswer, request).committed_sequence)
 
     def undo_answer(
         self, model: str, answer: Answer, *, labeller: str | None = None, comment: str = ""
     ) -> int:
         """Take an answer that :meth:`answers` gave back; returns the newest event."""
-        words = Amendment(answer.labeller if labeller is None else labeller, comment=comment)
+        words = CorrectionRequest(answer.labeller if labeller is None else labeller, comment=comment)
         request = taking_back(model, answer, words)
         if isinstance(request, Statement):
-            return (self.state(model, [request])).committed_sequence
-        return int((self._call(self._stubs.queries.UndoAnswer, request)).committed_sequence)
+            return self.state(model, [request]).committed_sequence
+        return int(self._call(self._stubs.queries.UndoAnswer, request).committed_sequence)
 
     def _classes(self, model: str) -> tuple[str, ...]:
         request = model_pb2.GetModelRequest(name=convert.model_resource(model))
@@ -274,7 +275,8 @@ class LabellingCalls:
         request = query_calls.list_queries(model, states)
         while True:
             page = self._call(self._stubs.queries.ListQueries, request)
-            yield from map(convert.query, page.queries)
+            for each in page.queries:
+                yield convert.query(each)
             request.page_token = page.next_page_token
             if not request.page_token:
                 return
@@ -284,7 +286,8 @@ class LabellingCalls:
         request = query_calls.history(model, number)
         while True:
             page = self._call(self._stubs.queries.ListQueryHistory, request)
-            yield from map(query_calls.step, page.steps)
+            for each in page.steps:
+                yield query_calls.step(each)
             request.page_token = page.next_page_token
             if not request.page_token:
                 return

@@ -1,9 +1,8 @@
-"""One stream on which queries come and answers go, for asyncio; see :mod:`quercus.client.streaming`."""
+"""One stream on which queries come and answers go: a few queries arrive before they are asked for."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import threading
 from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -11,33 +10,47 @@ from typing import TYPE_CHECKING, Any, Self
 import grpc
 
 from quercus.client import query_calls, stream_parts
+from quercus.client.concurrency import (
+    AsyncBidirectionalCall,
+    AsyncFuture,
+    AsyncInbox,
+    AsyncRepeating,
+    async_result,
+    async_sleep,
+)
 from quercus.client.errors import QuercusError, Unavailable, from_rpc
 from quercus.client.labels import LabelLike
-from quercus.client.query_calls import Ask
-from quercus.client.requests import LONGEST_POLL_S, Patience
+from quercus.client.query_calls import CallSpec
+from quercus.client.requests import LONGEST_POLL_S, WaitPolicy
 from quercus.client.results import AnswerReport, Lease, Query
-from quercus.client.stream_parts import Terms
+from quercus.client.stream_parts import StreamOptions
 
 if TYPE_CHECKING:
-    from quercus.client.aio import Client
+    from quercus.client.aio.client import Client
 
 CLOSE_S = 1.0
 
 
 class AsyncQueryStream:
-    """As :class:`quercus.client.streaming.QueryStream`; made by `Client.stream_queries`."""
+    """Queries to iterate over, and a labeller's answers to them, on one stream; `Client.stream_queries` makes it.
 
-    def __init__(self, client: Client, terms: Terms, idle_s: float | None) -> None:
+    Leases are extended while you think. A query that you leave without an answer goes back when you ask for the next.
+    If the connection breaks, the stream is opened again; an answer under way is sent again, by a call of its own, and
+    counts once.
+    """
+
+    def __init__(self, client: Client, terms: StreamOptions, idle_s: float | None) -> None:
         self._client, self._terms = client, terms
-        self._patience = Patience(idle_s)
+        self._patience = WaitPolicy(idle_s)
         self._trial = client._outage.trial()
         self._idle = ""
         self._hand: Query | None = None
-        self._line: _Line | None = None
+        self._line: AsyncQueryLine | None = None
 
-    async def _open(self) -> _Line:
+    async def _open(self) -> AsyncQueryLine:
         first = stream_parts.first(self._terms, self._client._sequences.newest(self._terms.model))
-        self._line = _Line(self._client, first, self._terms.lease_s / 3)
+        self._line = AsyncQueryLine(self._client, self._terms.lease_s / 3)
+        await self._line.open(first)
         return self._line
 
     async def __aenter__(self) -> Self:
@@ -78,12 +91,12 @@ class AsyncQueryStream:
             if self._patience.ended(Lease((), self._idle, 0), now):
                 raise StopAsyncIteration
 
-    async def _resume(self, error: QuercusError) -> _Line:
+    async def _resume(self, error: QuercusError) -> AsyncQueryLine:
         pause_s = stream_parts.resume_s(error, self._trial, self._client._sequences, self._terms.model)
         if pause_s is None:
             raise error
         await self.close()
-        await asyncio.sleep(pause_s)
+        await async_sleep(pause_s)
         self._patience.renew()
         return await self._open()
 
@@ -117,15 +130,15 @@ class AsyncQueryStream:
         """Give a query back to whoever asks next."""
         await self._do(query, query_calls.give_back(query))
 
-    async def _say(self, query: Query, ask: Ask[AnswerReport]) -> AnswerReport:
+    async def _say(self, query: Query, ask: CallSpec[AnswerReport]) -> AnswerReport:
         report: AnswerReport = await self._do(query, ask)
         self._client._sequences.saw(query.model, report.model_uid, report.committed_sequence)
         return report
 
-    async def _do(self, query: Query, ask: Ask[Any]) -> Any:
+    async def _do(self, query: Query, ask: CallSpec[Any]) -> Any:
         line = self._line or await self._open()
         try:
-            done = await asyncio.wait_for(await line.ask(ask), self._client.timeout_s)
+            done = await async_result(await line.ask(ask), self._client.timeout_s)
         except (Unavailable, TimeoutError):  # whether it counted is not known: said again it counts once
             done = await self._client._ask(ask)
         if self._hand is not None and self._hand.name == query.name:
@@ -133,84 +146,69 @@ class AsyncQueryStream:
         return done
 
 
-class _Line:
-    """One call of StreamQueries: a task reads it, another sends heartbeats."""
+class AsyncQueryLine:
+    """One call of StreamQueries, with heartbeats that extend its leases every ``beat_s``."""
 
-    def __init__(self, client: Client, first: Any, beat_s: float) -> None:
-        self._incoming: asyncio.Queue[Query | str | QuercusError] = asyncio.Queue()
-        self._address = client.address
-        self._waiting: dict[str, asyncio.Future[Any]] = {}
-        self._writing = asyncio.Lock()
+    def __init__(self, client: Client, beat_s: float) -> None:
+        self._stub, self._address = client._stubs.queries, client.address
+        self._incoming: AsyncInbox[Query | str | QuercusError] = AsyncInbox()
+        self._waiting: dict[str, AsyncFuture[Any]] = {}
+        self._lock = threading.Lock()  # of the synchronous client, whose events come in a thread
         self._ended: QuercusError | None = None
-        self._call = client._stubs.queries.StreamQueries()
-        self._tasks = [
-            asyncio.create_task(self._read(first), name="quercus-queries"),
-            asyncio.create_task(self._beat(beat_s), name="quercus-queries-heartbeat"),
-        ]
+        self._heart = AsyncRepeating(self._beat, beat_s, "quercus-queries-heartbeat")
 
-    async def next(self, wait_s: float) -> Query | str | QuercusError:
-        """Return the next query, why there is none ("": nothing was heard within ``wait_s``), or how the call ended."""
-        with contextlib.suppress(asyncio.QueueEmpty):
-            return self._incoming.get_nowait()
-        getting = asyncio.ensure_future(self._incoming.get())
-        try:
-            await asyncio.wait({getting}, timeout=wait_s)
-            return getting.result() if getting.done() else ""
-        finally:
-            getting.cancel()
+    async def open(self, first: Any) -> None:
+        """Begin with the message ``first``."""
+        self._call = AsyncBidirectionalCall(self._stub.StreamQueries, self._take, "quercus-queries")
+        await self._call.write(first)
+        await self._heart.start()
 
-    async def _read(self, first: Any) -> None:
-        try:
-            await self._write(first)
-            while (response := await self._call.read()) is not grpc.aio.EOF:
-                event = stream_parts.take(response, self._waiting)
-                if event is not None:
-                    self._incoming.put_nowait(event)
-            await self._call.code()  # raises nothing, but what follows may
-            error: QuercusError = Unavailable(f"{self._address} ended the stream of queries")
-        except grpc.RpcError as broken:
-            error = from_rpc(broken, self._address)
-        except asyncio.CancelledError:
-            error = Unavailable("the stream of queries was closed")
-        self._ended = error
-        waiting, self._waiting = self._waiting, {}
+    async def _beat(self) -> bool:
+        await self._call.write(stream_parts.heartbeat())
+        return True
+
+    def _take(self, event: Any) -> None:
+        """Take a response, or the end of the call."""
+        if event is None:
+            self._end(Unavailable(f"{self._address} ended the stream of queries"))
+        elif isinstance(event, grpc.RpcError):
+            self._end(from_rpc(event, self._address))
+        elif (read := stream_parts.take(event, self._waiting)) is not None:
+            self._incoming.put(read)
+
+    def _end(self, error: QuercusError) -> None:
+        with self._lock:
+            self._ended = error
+            waiting, self._waiting = self._waiting, {}
         for future in waiting.values():
             if not future.done():
                 future.set_exception(error)
-        self._incoming.put_nowait(error)
+        self._incoming.put(error)
 
-    async def _beat(self, beat_s: float) -> None:
-        while True:
-            await asyncio.sleep(beat_s)
-            await self._write(stream_parts.heartbeat())
+    async def next(self, wait_s: float) -> Query | str | QuercusError:
+        """Return the next query, why there is none ("": nothing arrived within ``wait_s``), or how the call ended."""
+        try:
+            return await self._incoming.get(wait_s)
+        except TimeoutError:
+            return ""
 
-    async def _write(self, request: Any) -> None:
-        """Write; when the call is broken, whoever reads it finds out."""
-        async with self._writing:
-            with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):
-                await self._call.write(request)
-
-    async def ask(self, ask: Ask[Any]) -> asyncio.Future[Any]:
-        """Send what a labeller says; the future has what comes of it."""
-        if self._ended is not None:
-            raise self._ended
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[ask.request.name] = future
-        await self._write(stream_parts.part(ask))
+    async def ask(self, ask: CallSpec[Any]) -> AsyncFuture[Any]:
+        """Send an answer, a refusal or a return; the future has the server's reply."""
+        future: AsyncFuture[Any] = AsyncFuture()
+        with self._lock:
+            if self._ended is not None:
+                raise self._ended
+            self._waiting[ask.request.name] = future
+        await self._call.write(stream_parts.part(ask))
         return future
 
     async def leave(self, query: Query) -> None:
-        """Give a query back, and do not wait for it."""
+        """Give a query back, and do not wait for the reply."""
         if self._ended is None:
-            await self._write(stream_parts.part(query_calls.give_back(query)))
+            await self._call.write(stream_parts.part(query_calls.give_back(query)))
 
     async def close(self) -> None:
         """End the call: the server gives back what it still holds."""
-        reading, beating = self._tasks
-        beating.cancel()
-        with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):
-            await self._call.done_writing()
-        await asyncio.wait({reading}, timeout=CLOSE_S)
-        self._call.cancel()
-        reading.cancel()
-        await asyncio.gather(reading, beating, return_exceptions=True)
+        await self._heart.stop()
+        await self._call.finish(CLOSE_S)
+        await self._call.cancel()

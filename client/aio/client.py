@@ -1,14 +1,10 @@
-"""The asyncio client: the same calls as :class:`quercus.client.Client`, awaited.
-
-An object belongs to the loop in which it was made.
-"""
+"""The client: models, rows, queries, classification and trees."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
+from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,10 +12,12 @@ from typing import Any, Self
 import grpc
 
 from quercus.client import convert, pushing, query_calls, requests, transport
-from quercus.client.aio_labelling import LabellingCalls
-from quercus.client.aio_streaming import AsyncQueryStream
-from quercus.client.classifying import Form, Forms, Wanted
+from quercus.client.aio.labelling import LabellingCalls
+from quercus.client.aio.push_line import AsyncPushLine
+from quercus.client.aio.query_stream import AsyncQueryStream
+from quercus.client.classifying import ClassifyOptions, RowFormat, RowFormats
 from quercus.client.comparing import same_model
+from quercus.client.concurrency import AsyncRepeating, async_connected, async_sleep
 from quercus.client.errors import (
     AlreadyExists,
     DeadlineExceeded,
@@ -41,26 +39,40 @@ from quercus.client.results import (
 )
 from quercus.client.rows import Row, async_chunks
 from quercus.client.security import Security
-from quercus.client.stream_parts import Terms
+from quercus.client.stream_parts import StreamOptions
 from quercus.client.stubs import Stubs
 from quercus.client.treeview import Tree, TreeUpdate, Watched, wanted_sequence
 from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, tree_pb2
 
 
 class Client(LabellingCalls):
-    """A connection to a Quercus server for asyncio programs.
+    """A connection to a Quercus server for asyncio programs; it belongs to the loop in which it was made.
 
     Parameters
     ----------
-    address, timeout_s, outage_s, token, ca
-        As in :class:`quercus.client.Client`.
+    address
+        ``host:port``, or ``tls://host:port`` for TLS. If omitted, the environment variable ``QUERCUS_SERVER``; if that
+        is not set, 127.0.0.1:50051.
+    timeout_s
+        Deadline of each call, and of each acknowledgement of a push.
+    outage_s
+        How long idempotent calls, pushes, queries and watches are repeated, with pauses, if the server is away. A
+        server that never answered is not waited for.
+    token
+        If omitted, ``QUERCUS_TOKEN``; if that is not set, the content of the file ``QUERCUS_TOKEN_FILE``.
+    ca
+        PEM file of the authorities that may have signed the server's certificate. If omitted, ``QUERCUS_TLS_CA``; if
+        that is not set, the authorities of the system. The client's own certificate is read from
+        ``QUERCUS_CLIENT_CERT`` and ``QUERCUS_CLIENT_KEY``.
 
     Examples
     --------
-    >>> async with Client() as client:                                                 # doctest: +SKIP
-    ...     await client.push("wine", rows)
+    >>> async with Client("127.0.0.1:50051") as client:                                # doctest: +SKIP
+    ...     await client.create_model("wine", Specification([Numeric("ash")], ["red", "white"], budget=10))
+    ...     await client.push("wine", [{"ash": 2.4}, {"ash": 2.1}])
     ...     async for query in client.queries("wine", labeller="ann"):
-    ...         await client.answer(query, "red")
+    ...         await client.answer(query, {"red", "white"} if query.values["ash"] > 2.3 else "red")
+    ...     (await client.classify("wine", [[2.2]])).labels
     """
 
     def __init__(
@@ -75,9 +87,11 @@ class Client(LabellingCalls):
         self.address = transport.server_address(address)
         self.timeout_s = timeout_s
         self._outage = transport.Outage(outage_s)
-        self._sequences = transport.Sequences()
-        self._forms = Forms()
-        self._channel = Security.load(token, ca).aio_channel(self.address)
+        self._sequences = transport.SeenSequences()
+        self._forms = RowFormats()
+        security = Security.load(token, ca)
+        self.has_token = security.token is not None
+        self._channel = security.async_channel(self.address)
         self._stubs = Stubs(self._channel)
 
     async def __aenter__(self) -> Self:
@@ -92,9 +106,7 @@ class Client(LabellingCalls):
         """Close the connection; calls under way fail."""
         await self._channel.close()
 
-    async def _call(
-        self, method: Callable[..., Awaitable[Any]], request: Any, timeout_s: float | None = None
-    ) -> Any:
+    async def _call(self, method: Callable[..., Any], request: Any, timeout_s: float | None = None) -> Any:
         trial = self._outage.trial()
         while True:
             try:
@@ -104,15 +116,25 @@ class Client(LabellingCalls):
                 pause_s = trial.pause_s(failed.retry_s) if requests.may_repeat(request, failed) else None
                 if pause_s is None:
                     raise failed from None
-                await asyncio.sleep(pause_s)
+                await async_sleep(pause_s)
             else:
                 trial.succeeded()
                 return answer
 
+    def on_outage(self, tell: Callable[[float], None]) -> None:
+        """Call ``tell`` once per outage, when a server that answered before is away.
+
+        Parameters
+        ----------
+        tell
+            Takes the seconds for which calls wait; a thread of the client may call it.
+        """
+        self._outage.tell = tell
+
     async def wait_ready(self, timeout_s: float = 10.0) -> None:
         """Wait until the server answers; :class:`Unavailable` when it does not within ``timeout_s``."""
         try:
-            await asyncio.wait_for(self._channel.channel_ready(), timeout_s)
+            await async_connected(self._channel, timeout_s)
         except TimeoutError:
             raise Unavailable(f"no server answers at {self.address} after {timeout_s:g} s") from None
 
@@ -194,7 +216,7 @@ class Client(LabellingCalls):
         self._sequences.forget(name)
         self._forms.forget(name)
 
-    async def _form(self, model: str) -> Form:
+    async def _form(self, model: str) -> RowFormat:
         """What is remembered of a model, or asked for."""
         form = self._forms.fresh(model)
         if form is None or self._sequences.uid(model) not in {
@@ -218,30 +240,55 @@ class Client(LabellingCalls):
         window: int = pushing.WINDOW_BATCHES,
         on_progress: pushing.Progress | None = None,
     ) -> PushReport:
-        """Push rows, as :meth:`quercus.client.Client.push` does; ``rows`` may be an async iterable too."""
+        """Push rows; when this returns, every one is committed.
+
+        Parameters
+        ----------
+        model
+            Name of the model.
+        rows
+            Dicts by attribute name, sequences in attribute order, an array (n, K) or a DataFrame. The
+            rows may be an async iterable.
+        labels
+            One a row, each as in :meth:`answer`, or plausibilities: an array (n, l), or a DataFrame with a
+            column for each class. Absent: nothing is known.
+        ids
+            One a row, unique in the model: rows whose id is known are not stored again.
+        batch_rows, window
+            Rows a message, and messages on their way at once.
+        on_progress
+            Called after each acknowledgement.
+
+        Raises
+        ------
+        QuercusError
+            ``error.report`` says how many rows had been acknowledged. A broken connection is tried again
+            first.
+        """
         pushing.check_sizes(batch_rows, window)
         form = await self._form(model)
         batcher = pushing.Batcher(model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid)
-        ledger = pushing.Ledger(window, on_progress, self._outage.outage_s)
-        line = _PushLine(self._stubs.instances, ledger, self.address, self.timeout_s)
-        try:
-            async for chunk in async_chunks(rows, batcher.batch_rows):
-                if batcher.wants_renewal(chunk):
-                    self._forms.forget(model)
-                    batcher.renew((await self._form(model)).specification)
-                await line.send(batcher.batch(chunk))
-                await line.settle(until=window - 1)
-            await line.settle(until=0)
-            batcher.finish(ledger.report.rows)
-        except Exception as error:
-            self._forms.forget(model)
-            if not pushing.is_final(error):  # a row is wrong: what is on its way still counts
+        ledger = pushing.PushState(window, on_progress, self._outage.outage_s)
+        async with AsyncPushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
+            try:
+                async for chunk in async_chunks(rows, batcher.batch_rows):
+                    if batcher.wants_renewal(chunk):
+                        self._forms.forget(model)
+                        form = await self._form(model)
+                        batcher.renew(form.specification)
+                    await line.send(batcher.batch(chunk))
+                    await line.settle(until=window - 1)
                 await line.settle(until=0)
-            raise ledger.failed(error) from error.__cause__
-        finally:
-            if ledger.report.batches:
-                self._sequences.saw(model, ledger.report.model_uid, ledger.report.committed_sequence)
-            await line.close()
+                batcher.finish(ledger.report.rows)
+            except Exception as error:
+                self._forms.forget(model)
+                if not pushing.is_final(error):  # a row is wrong: what is on its way still counts
+                    await line.settle(until=0)
+                raise ledger.failed(error) from error.__cause__
+            finally:
+                report = ledger.report
+                if report.batches:
+                    self._sequences.saw(model, report.model_uid, report.committed_sequence)
         return ledger.report
 
     async def get_instance(self, model: str, instance: str) -> Instance:
@@ -273,7 +320,10 @@ class Client(LabellingCalls):
         wait_s: float = 0.0,
         only: Filter | None = None,
     ) -> Lease:
-        """Lease one query, waiting up to ``wait_s`` (at most 60) for one."""
+        """Lease one query, waiting up to ``wait_s`` (at most 60) for one.
+
+        :meth:`queries` does this for you.
+        """
         newest = self._sequences.newest(model)
         ask = query_calls.lease(model, labeller, lease_s, wait_s, newest, only)
         try:
@@ -296,8 +346,23 @@ class Client(LabellingCalls):
         idle_s: float | None = 10.0,
         only: Filter | None = None,
     ) -> AsyncGenerator[Query, None]:
-        """Queries one after another, as :meth:`quercus.client.Client.queries` gives them."""
-        patience = requests.Patience(idle_s)
+        """Queries one after another; the lease of the one you hold is extended while you think.
+
+        Answer or refuse each before you ask for the next. One that you leave unanswered goes to another
+        labeller (or back to you) when its lease ends; when you leave the loop, it is given back at once.
+
+        Parameters
+        ----------
+        model, labeller
+            Whose queries (``"-"``: of any model, in turn), and who answers (1 to 100 characters).
+        lease_s
+            1 to 3,600: how soon others get the query when this process dies.
+        idle_s
+            End after so many seconds with nothing to ask; ``None``: only when the budget is spent.
+        only
+            Which queries you want; ``None``: all.
+        """
+        patience = requests.WaitPolicy(idle_s)
         while True:
             lease = await self.lease(model, labeller, lease_s=lease_s, wait_s=patience.wait_s, only=only)
             if not lease.queries:
@@ -307,15 +372,15 @@ class Client(LabellingCalls):
                 continue
             patience.renew()
             query = lease.queries[0]
-            keeper = asyncio.create_task(self._keep(query, lease_s))
+            keeping = AsyncRepeating(lambda q=query: self._keep(q, lease_s), lease_s / 3, "quercus-lease")  # type: ignore[misc]
+            await keeping.start()
             try:
                 yield query
             except GeneratorExit:
-                with contextlib.suppress(QuercusError):  # answered or refused: nothing to give back
-                    await self.release(query)
+                await self._give_back(query)
                 raise
             finally:
-                keeper.cancel()
+                await keeping.stop()
             if model != ANY and not lease.budget_left and requests.is_spent(await self.get_model(model)):
                 return
 
@@ -329,19 +394,37 @@ class Client(LabellingCalls):
         idle_s: float | None = 10.0,
         only: Filter | None = None,
     ) -> AsyncQueryStream:
-        """A stream of queries to iterate over within ``async with``; see `quercus.client.Client`."""
-        return AsyncQueryStream(self, Terms(model, labeller, lease_s, prefetch, only), idle_s)
+        """A stream of queries, to iterate over within ``with``: the next ones are there before you ask for them.
 
-    async def _keep(self, query: Query, lease_s: float) -> None:
-        while True:
-            await asyncio.sleep(lease_s / 3)
-            try:
-                await self.extend_lease(query, lease_s)
-            except (Unavailable, DeadlineExceeded):
-                continue  # the server may be back before the lease ends
-            except QuercusError as error:
-                if error.retry_s is None:  # else the server was too busy
-                    return  # answered, or another's by now: the answer itself will say so
+        Answer on the stream (``stream.answer(query, label)``), which takes one round trip; leases are extended while
+        you think, and the stream goes on after an outage.
+
+        Parameters
+        ----------
+        model, labeller, lease_s, idle_s, only
+            As of :meth:`queries`.
+        prefetch
+            Queries that you hold at once, the one in your hands among them; 1 to 100.
+        """
+        return AsyncQueryStream(self, StreamOptions(model, labeller, lease_s, prefetch, only), idle_s)
+
+    async def _keep(self, query: Query, lease_s: float) -> bool:
+        """Extend a lease, and return whether to go on with it; the answer itself will say why not."""
+        try:
+            await self.extend_lease(query, lease_s)
+        except (Unavailable, DeadlineExceeded):
+            return True  # the server may be back before the lease ends
+        except QuercusError as error:
+            return error.retry_s is not None  # else the query is answered, or another's
+        except ValueError:  # the channel was closed meanwhile
+            return False
+        return True
+
+    async def _give_back(self, query: Query) -> None:
+        try:
+            await self.release(query)
+        except (QuercusError, ValueError):
+            return  # answered, refused, or the server is away: the lease ends by itself
 
     # Classification and trees
 
@@ -354,8 +437,22 @@ class Client(LabellingCalls):
         want_paths: bool = False,
         want_masses: bool = False,
     ) -> Classifications:
-        """Classify rows, as :meth:`quercus.client.Client.classify` does."""
-        wanted = Wanted(min_sequence, want_paths, want_masses)
+        """Classify rows (forms as in :meth:`push`).
+
+        A value may be uncertain here: a set of names, or a :class:`Between` of numbers.
+
+        Parameters
+        ----------
+        model, rows
+            What to classify; any number of rows, sent in as few requests as the message limit allows.
+        min_sequence
+            Only by a tree grown from at least this much of the log (:meth:`wait_grown` waits for it).
+        want_paths
+            Also the path of every row; of a model of one tree.
+        want_masses
+            Also the mass function of every row, where the model has them.
+        """
+        wanted = ClassifyOptions(min_sequence, want_paths, want_masses)
         form = await self._form(model)
         try:
             answers = [
@@ -384,8 +481,17 @@ class Client(LabellingCalls):
         return str((await self._call(self._stubs.trees.RenderTree, request)).content)
 
     async def watch(self, model: str, *, timeout_s: float | None = None) -> AsyncGenerator[TreeUpdate, None]:
-        """The newest tree, then every newer one as it is grown (a slow reader skips versions)."""
-        async with contextlib.aclosing(self._watch(model, timeout_s, Watched(model))) as updates:
+        """The newest tree, then every newer one as it is grown (a slow reader skips versions).
+
+        Parameters
+        ----------
+        model
+            Whose trees.
+        timeout_s
+            Ends with :class:`DeadlineExceeded` then; ``None``: runs until you stop, the model goes, or the
+            server, for longer than ``outage_s``.
+        """
+        async with aclosing(self._watch(model, timeout_s, Watched(model))) as updates:
             async for update in updates:
                 yield update
 
@@ -411,16 +517,26 @@ class Client(LabellingCalls):
                     raise failed from None
             finally:
                 call.cancel()
-            await asyncio.sleep(pause_s)
+            await async_sleep(pause_s)
 
     async def wait_grown(
         self, model: str, sequence: int | None = None, timeout_s: float | None = 60.0
     ) -> Model:
-        """Wait until the tree is a function of the log up to ``sequence`` (default: all of it)."""
+        """Wait until the tree is a function of the log up to ``sequence`` (default: all of it).
+
+        For ``timeout_s`` at most; None: as long as it takes.
+
+        Raises
+        ------
+        DeadlineExceeded
+            When growth did not come that far within ``timeout_s``.
+        FailedPrecondition
+            When the model was deleted, and another has its name.
+        """
         before, now = self._sequences.uid(model), await self.get_model(model)
         wanted = wanted_sequence(before, now, sequence)
         try:
-            async with contextlib.aclosing(self._watch(model, timeout_s, Watched(model, now.uid))) as updates:
+            async with aclosing(self._watch(model, timeout_s, Watched(model, now.uid))) as updates:
                 async for update in updates:
                     if update.tree.as_of >= wanted:
                         return await self.get_model(model)
@@ -428,103 +544,3 @@ class Client(LabellingCalls):
             pass  # said better below, with how far growth came
         grown = (await self.get_model(model)).sequence_grown
         raise DeadlineExceeded(f"the tree of {model!r} stood at {grown} of {wanted} after {timeout_s:g} s")
-
-
-class _PushLine:
-    """What an asyncio push travels on; see :class:`quercus.client.pushline.PushLine`."""
-
-    def __init__(self, stub: Any, ledger: pushing.Ledger, address: str, timeout_s: float) -> None:
-        self._stub, self._ledger = stub, ledger
-        self._address, self._timeout_s = address, timeout_s
-        self._call: Any = None
-        self._reading: asyncio.Future[Any] | None = None
-
-    async def close(self) -> None:
-        """End the stream; what is still unacknowledged is given up."""
-        await self._stop_reading()
-        if self._call is None:
-            return
-        if self._ledger.pending:
-            self._call.cancel()
-        elif not self._call.done():
-            await self._call.done_writing()
-            ended = asyncio.ensure_future(self._call.code())
-            await asyncio.wait({ended}, timeout=pushing.CLOSE_S)  # else the server counts it as cancelled
-            ended.cancel()
-
-    async def send(self, batch: pushing.Batch) -> None:
-        """Send a batch; when the stream is broken, :meth:`settle` will find out and send it again."""
-        self._ledger.sent(batch)
-        if batch.is_all:
-            return  # in `settle`
-        if self._call is None:
-            self._call = self._stub.PushInstances()
-        await self._write(batch)
-
-    async def _write(self, batch: pushing.Batch) -> None:
-        with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):
-            await self._call.write(batch.request)
-
-    async def settle(self, until: int) -> None:
-        """Take the acknowledgements that are there, and wait until at most ``until`` batches are on their way."""
-        while (waiting := len(self._ledger.pending)) > until or (waiting and self._is_there()):
-            try:
-                self._ledger.acknowledged(await self._receive())
-            except QuercusError as error:
-                pause_s = self._ledger.broken(error)
-                await self._stop_reading()
-                if self._call is not None:
-                    self._call.cancel()
-                await asyncio.sleep(pause_s)
-                if self._call is not None:
-                    await self._send_again()
-
-    async def _send_again(self) -> None:
-        self._call = self._stub.PushInstances()
-        for batch in self._ledger.pending:
-            await self._write(batch)
-
-    async def _stop_reading(self) -> None:
-        reading, self._reading = self._reading, None
-        if reading is not None:
-            reading.cancel()
-            with contextlib.suppress(asyncio.CancelledError, grpc.RpcError):
-                await reading
-
-    def _is_there(self) -> bool:
-        """True when an acknowledgement can be taken without waiting."""
-        if self._call is None:
-            return False
-        if self._reading is None:
-            self._reading = asyncio.ensure_future(self._call.read())
-        return self._reading.done()
-
-    async def _receive(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
-        return await (self._call_alone() if self._call is None else self._next())
-
-    async def _call_alone(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
-        (batch,) = self._ledger.pending
-        try:
-            stored: instance_pb2.PushBatchResponse = await self._stub.PushBatch(
-                pushing.alone(batch), timeout=self._timeout_s
-            )
-        except grpc.RpcError as error:
-            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
-                raise from_rpc(error, self._address) from None
-            await self._send_again()  # a server of an earlier version has streams only
-            return await self._next()
-        return stored
-
-    async def _next(self) -> instance_pb2.PushInstancesResponse:
-        reading = self._reading or asyncio.ensure_future(self._call.read())
-        self._reading = None
-        try:
-            ack = await asyncio.wait_for(reading, self._timeout_s)
-        except TimeoutError:
-            reason = f"{self._address} did not acknowledge a batch within {self._timeout_s:g} s"
-            raise DeadlineExceeded(reason) from None
-        except grpc.RpcError as error:
-            raise from_rpc(error, self._address) from None
-        if not isinstance(ack, instance_pb2.PushInstancesResponse):  # grpc.aio.EOF
-            raise Unavailable(f"{self._address} ended the stream with batches unacknowledged")
-        return ack

@@ -1,8 +1,7 @@
-"""What labellers do, by the asyncio client."""
+"""The part of the client that labellers use."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,25 +9,26 @@ import grpc
 
 from quercus.client import convert, query_calls
 from quercus.client.answers import (
-    Amendment,
     Answer,
     AnswerFilter,
     AnswerReader,
+    CorrectionRequest,
     Statement,
     StatementReport,
     amendment,
+    merge_reports,
     report,
     statement_requests,
     taking_back,
-    together,
 )
+from quercus.client.concurrency import async_sleep
 from quercus.client.errors import Unavailable, from_rpc
 from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
 from quercus.client.labels import LabelLike
-from quercus.client.query_calls import Ask
+from quercus.client.query_calls import CallSpec
 from quercus.client.results import AnswerReport, Query
 from quercus.client.stubs import Stubs
-from quercus.client.transport import Outage, Sequences
+from quercus.client.transport import Outage, SeenSequences
 from quercus.proto.v1 import model_pb2
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class LabellingCalls:
     """What labellers do, and what is known of them; a part of the client."""
 
     _stubs: Stubs
-    _sequences: Sequences
+    _sequences: SeenSequences
     _outage: Outage
     address: str
 
@@ -48,10 +48,10 @@ class LabellingCalls:
             self, method: Callable[..., Any], request: Any, timeout_s: float | None = None
         ) -> Any: ...
 
-    async def _ask(self, ask: Ask[T], timeout_s: float | None = None) -> T:
+    async def _ask(self, ask: CallSpec[T], timeout_s: float | None = None) -> T:
         return ask.read(await self._call(getattr(self._stubs.queries, ask.method), ask.request, timeout_s))
 
-    async def _say(self, model: str, ask: Ask[AnswerReport]) -> AnswerReport:
+    async def _say(self, model: str, ask: CallSpec[AnswerReport]) -> AnswerReport:
         report = await self._ask(ask)
         self._sequences.saw(model, report.model_uid, report.committed_sequence)
         return report
@@ -65,7 +65,28 @@ class LabellingCalls:
         comment: str = "",
         took_s: float | None = None,
     ) -> AnswerReport:
-        """Answer a query, with a label as :meth:`quercus.client.Client.answer` takes it."""
+        """Answer a query.
+
+        Parameters
+        ----------
+        query
+            As :meth:`queries` gave it.
+        label
+            A class name, a set of names, a dict name -> plausibility (a name left out is impossible), a dict
+            frozenset of names -> mass, an array (l,) of plausibilities, or ``None`` (or NaN): nothing is
+            known.
+        reliability
+            Chance that you are right, in (0, 1]; ``None``: 1, or estimated, as the labelling policy says.
+        comment
+            Kept with the answer.
+        took_s
+            How long you took, in seconds; ``None``: since the query was leased.
+
+        Raises
+        ------
+        FailedPrecondition
+            When the lease ended and the query is answered, withdrawn, or another's by now.
+        """
         return await self._say(query.model, query_calls.answer(query, label, reliability, comment, took_s))
 
     async def refuse(self, query: Query, *, comment: str = "") -> AnswerReport:
@@ -85,7 +106,13 @@ class LabellingCalls:
         await self._ask(query_calls.give_back(query))
 
     async def end_lease(self, name: str, labeller: str = "", *, comment: str = "") -> None:
-        """End the lease of a query, as :meth:`quercus.client.Client.end_lease`."""
+        """End the lease of the query ``models/{model}/queries/{number}``, whoever holds it; for operators.
+
+        Parameters
+        ----------
+        labeller : only if this one holds it.
+        comment : why; it stands in the history.
+        """
         await self._ask(query_calls.end_lease(name, labeller, comment))
 
     async def extend_lease(self, query: Query, lease_s: float) -> None:
@@ -101,7 +128,17 @@ class LabellingCalls:
         labeller: str | None = None,
         comment: str = "",
     ) -> AnswerReport:
-        """Put another answer in the place of your own, as :meth:`quercus.client.Client.correct`."""
+        """Put another answer in the place of your own; the old one stays in the history.
+
+        Parameters
+        ----------
+        query
+            That was answered.
+        label, reliability, comment
+            As of :meth:`answer`.
+        labeller
+            Who corrects; who leased the query unless told. Who may is said by the labelling policy.
+        """
         return await self._say(query.model, query_calls.correct(query, label, labeller, reliability, comment))
 
     async def undo(self, query: Query, *, labeller: str | None = None, comment: str = "") -> AnswerReport:
@@ -118,7 +155,25 @@ class LabellingCalls:
         after: int = 0,
         with_values: bool = False,
     ) -> AsyncIterator[Answer]:
-        """What labellers said of a model's rows, as :meth:`quercus.client.Client.answers`."""
+        """What labellers said of a model's rows, asked or not, in the order of the log, read as it comes.
+
+        When the connection breaks, the stream goes on where it was.
+
+        Parameters
+        ----------
+        model
+            Whose rows.
+        wanted
+            Which answers; ``None``: all.
+        limit
+            At most so many; ``None``: all.
+        newest_first
+            The newest one first.
+        after
+            Only those behind the answer of this number, in the order asked for.
+        with_values
+            With the values of each row.
+        """
         trial = self._outage.trial()
         reader = AnswerReader(model, await self._classes(model), wanted, limit, newest_first, with_values)
         reader.request.after_sequence = after
@@ -139,7 +194,7 @@ class LabellingCalls:
                 call.cancel()
             if reader.is_over:
                 return
-            await asyncio.sleep(pause_s)
+            await async_sleep(pause_s)
 
     async def state(
         self,
@@ -149,10 +204,22 @@ class LabellingCalls:
         labeller: str = "",
         request_id: str | None = None,
     ) -> StatementReport:
-        """Say the labels of rows that are there already, as :meth:`quercus.client.Client.state`."""
+        """Say the labels of rows that are there already, without having been asked. No budget is spent.
+
+        Parameters
+        ----------
+        model
+            Whose rows.
+        statements
+            Of up to 10,000 all are stored or none; more go in as many requests.
+        labeller
+            Of statements that name none; with a token: its name unless told.
+        request_id
+            Makes the call idempotent over restarts of the caller; made up unless given.
+        """
         classes, method = await self._classes(model), self._stubs.instances.StateEvidence
         requests = statement_requests(model, classes, statements, labeller, request_id)
-        done = together([report(await self._call(method, request)) for request in requests])
+        done = merge_reports([report(await self._call(method, request)) for request in requests])
         if done.model_uid:
             self._sequences.saw(model, done.model_uid, done.committed_sequence)
         return done
@@ -167,8 +234,12 @@ class LabellingCalls:
         labeller: str | None = None,
         comment: str = "",
     ) -> int:
-        """Put another label in the place of an answer, as :meth:`quercus.client.Client.correct_answer`."""
-        words = Amendment(answer.labeller if labeller is None else labeller, reliability, comment)
+        """Put another label in the place of an answer that :meth:`answers` gave; returns the newest event.
+
+        Who did not answer may where the policy, or a token with the role corrector, lets it; what was stated unasked is
+        its labeller's alone.
+        """
+        words = CorrectionRequest(answer.labeller if labeller is None else labeller, reliability, comment)
         request = amendment(model, await self._classes(model), answer, label, words)
         if isinstance(request, Statement):
             return (await self.state(model, [request])).committed_sequence
@@ -178,7 +249,7 @@ class LabellingCalls:
         self, model: str, answer: Answer, *, labeller: str | None = None, comment: str = ""
     ) -> int:
         """Take an answer that :meth:`answers` gave back; returns the newest event."""
-        words = Amendment(answer.labeller if labeller is None else labeller, comment=comment)
+        words = CorrectionRequest(answer.labeller if labeller is None else labeller, comment=comment)
         request = taking_back(model, answer, words)
         if isinstance(request, Statement):
             return (await self.state(model, [request])).committed_sequence

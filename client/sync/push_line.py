@@ -1,43 +1,39 @@
-"""What a synchronous push travels on: a stream, or for one batch a call of its own."""
+# Generated from client/aio/push_line.py by `make client`; edit that file.
+"""The connection of one push: a stream, or for one batch a call of its own."""
 
 from __future__ import annotations
 
-import queue
-import threading
-import time
 from types import TracebackType
 from typing import Any, Self
 
 import grpc
 
 from quercus.client import pushing
+from quercus.client.concurrency import BidirectionalCall, Inbox, sleep
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
 from quercus.proto.v1 import instance_pb2
 
 
 class PushLine:
-    """The way of one push.
+    """Sends the batches of one push, and waits for acknowledgements; a stream that breaks is opened again.
 
-    Sends batches, waits for acknowledgements, opens a new stream when one breaks. A push of one batch needs none.
+    Parameters
+    ----------
+    stub
+        Of the service of instances.
+    ledger
+        Which batches are on their way.
+    address
+        Of the server, for errors.
+    timeout_s
+        Deadline of each acknowledgement.
     """
 
-    def __init__(
-        self,
-        stub: Any,
-        ledger: pushing.Ledger,
-        address: str,
-        timeout_s: float,
-    ) -> None:
-        self._stub = stub
-        self._address = address
-        self._timeout_s = timeout_s
-        self._ledger = ledger
-        self._call: Any = None
-        self._reader: threading.Thread | None = None
-        self._outgoing: queue.SimpleQueue[instance_pb2.PushInstancesRequest | None] = queue.SimpleQueue()
-        self._arrived: queue.SimpleQueue[instance_pb2.PushInstancesResponse | grpc.RpcError | None] = (
-            queue.SimpleQueue()
-        )
+    def __init__(self, stub: Any, ledger: pushing.PushState, address: str, timeout_s: float) -> None:
+        self._stub, self._ledger = stub, ledger
+        self._address, self._timeout_s = address, timeout_s
+        self._call: BidirectionalCall | None = None
+        self._arrived: Inbox[instance_pb2.PushInstancesResponse | grpc.RpcError | None] = Inbox()
 
     def __enter__(self) -> Self:
         return self
@@ -47,27 +43,15 @@ class PushLine:
     ) -> None:
         self._close()
 
-    def _open(self) -> None:
-        self._outgoing, self._arrived = queue.SimpleQueue(), queue.SimpleQueue()
-        self._call = self._stub.PushInstances(iter(self._outgoing.get, None))
-        self._reader = threading.Thread(
-            target=_read, args=(self._call, self._arrived), name="quercus-push", daemon=True
-        )
-        self._reader.start()
-
     def _close(self) -> None:
         if self._call is None:
             return
-        self._outgoing.put(None)  # ends grpc's thread that reads our requests
-        if self._ledger.pending:
-            self._call.cancel()
-        elif self._reader is not None:
-            self._reader.join(
-                pushing.CLOSE_S
-            )  # the server ends the stream, and counts it as one that went well
+        if not self._ledger.pending:
+            self._call.finish(pushing.CLOSE_S)
+        self._call.cancel()
 
     def send(self, batch: pushing.Batch) -> None:
-        """Send a batch."""
+        """Send a batch; if the stream is broken, :meth:`settle` finds out and sends it again."""
         is_alone = batch.is_all and self._call is None and not self._ledger.pending
         self._ledger.sent(batch)
         if is_alone:
@@ -75,7 +59,7 @@ class PushLine:
         if self._call is None:
             self._send_again()
         else:
-            self._outgoing.put(batch.request)
+            self._call.write(batch.request)
 
     def settle(self, until: int) -> None:
         """Take the acknowledgements that are there, and wait until at most ``until`` batches are on their way."""
@@ -85,14 +69,15 @@ class PushLine:
             except QuercusError as error:
                 pause_s = self._ledger.broken(error)
                 self._close()
-                time.sleep(pause_s)
+                sleep(pause_s)
                 if self._call is not None:
                     self._send_again()
 
     def _send_again(self) -> None:
-        self._open()
+        self._arrived = Inbox()
+        self._call = BidirectionalCall(self._stub.PushInstances, self._arrived.put, "quercus-push")
         for batch in self._ledger.pending:
-            self._outgoing.put(batch.request)
+            self._call.write(batch.request)
 
     def _receive(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
         return self._call_alone() if self._call is None else self._next()
@@ -111,22 +96,13 @@ class PushLine:
         return stored
 
     def _next(self) -> instance_pb2.PushInstancesResponse:
-        timeout_s, address = self._timeout_s, self._address
         try:
-            ack = self._arrived.get(timeout=timeout_s)
-        except queue.Empty:
-            raise DeadlineExceeded(f"{address} did not acknowledge a batch within {timeout_s:g} s") from None
-        if ack is None:
-            raise Unavailable(f"{address} ended the stream with batches unacknowledged")
-        if isinstance(ack, grpc.RpcError):
-            raise from_rpc(ack, address) from None
-        return ack
-
-
-def _read(call: Any, arrived: queue.SimpleQueue[Any]) -> None:
-    try:
-        for ack in call:
-            arrived.put(ack)
-        arrived.put(None)
-    except grpc.RpcError as error:
-        arrived.put(error)
+            arrived = self._arrived.get(self._timeout_s)
+        except TimeoutError:
+            reason = f"{self._address} did not acknowledge a batch within {self._timeout_s:g} s"
+            raise DeadlineExceeded(reason) from None
+        if arrived is None:
+            raise Unavailable(f"{self._address} ended the stream with batches unacknowledged")
+        if isinstance(arrived, grpc.RpcError):
+            raise from_rpc(arrived, self._address) from None
+        return arrived

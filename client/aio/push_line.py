@@ -1,0 +1,107 @@
+"""The connection of one push: a stream, or for one batch a call of its own."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+from quercus.client import pushing
+from quercus.client.concurrency import AsyncBidirectionalCall, AsyncInbox, async_sleep
+from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
+from quercus.proto.v1 import instance_pb2
+
+
+class AsyncPushLine:
+    """Sends the batches of one push, and waits for acknowledgements; a stream that breaks is opened again.
+
+    Parameters
+    ----------
+    stub
+        Of the service of instances.
+    ledger
+        Which batches are on their way.
+    address
+        Of the server, for errors.
+    timeout_s
+        Deadline of each acknowledgement.
+    """
+
+    def __init__(self, stub: Any, ledger: pushing.PushState, address: str, timeout_s: float) -> None:
+        self._stub, self._ledger = stub, ledger
+        self._address, self._timeout_s = address, timeout_s
+        self._call: AsyncBidirectionalCall | None = None
+        self._arrived: AsyncInbox[instance_pb2.PushInstancesResponse | grpc.RpcError | None] = AsyncInbox()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close()
+
+    async def _close(self) -> None:
+        if self._call is None:
+            return
+        if not self._ledger.pending:
+            await self._call.finish(pushing.CLOSE_S)
+        await self._call.cancel()
+
+    async def send(self, batch: pushing.Batch) -> None:
+        """Send a batch; if the stream is broken, :meth:`settle` finds out and sends it again."""
+        is_alone = batch.is_all and self._call is None and not self._ledger.pending
+        self._ledger.sent(batch)
+        if is_alone:
+            return  # in `settle`, unless another comes before: an outbox has many that are all of a `put`
+        if self._call is None:
+            await self._send_again()
+        else:
+            await self._call.write(batch.request)
+
+    async def settle(self, until: int) -> None:
+        """Take the acknowledgements that are there, and wait until at most ``until`` batches are on their way."""
+        while (waiting := len(self._ledger.pending)) > until or (waiting and not self._arrived.empty()):
+            try:
+                self._ledger.acknowledged(await self._receive())
+            except QuercusError as error:
+                pause_s = self._ledger.broken(error)
+                await self._close()
+                await async_sleep(pause_s)
+                if self._call is not None:
+                    await self._send_again()
+
+    async def _send_again(self) -> None:
+        self._arrived = AsyncInbox()
+        self._call = AsyncBidirectionalCall(self._stub.PushInstances, self._arrived.put, "quercus-push")
+        for batch in self._ledger.pending:
+            await self._call.write(batch.request)
+
+    async def _receive(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
+        return await (self._call_alone() if self._call is None else self._next())
+
+    async def _call_alone(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
+        (batch,) = self._ledger.pending
+        try:
+            stored: instance_pb2.PushBatchResponse = await self._stub.PushBatch(
+                pushing.alone(batch), timeout=self._timeout_s
+            )
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise from_rpc(error, self._address) from None
+            await self._send_again()  # a server of an earlier version has streams only
+            return await self._next()
+        return stored
+
+    async def _next(self) -> instance_pb2.PushInstancesResponse:
+        try:
+            arrived = await self._arrived.get(self._timeout_s)
+        except TimeoutError:
+            reason = f"{self._address} did not acknowledge a batch within {self._timeout_s:g} s"
+            raise DeadlineExceeded(reason) from None
+        if arrived is None:
+            raise Unavailable(f"{self._address} ended the stream with batches unacknowledged")
+        if isinstance(arrived, grpc.RpcError):
+            raise from_rpc(arrived, self._address) from None
+        return arrived

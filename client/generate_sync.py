@@ -1,0 +1,77 @@
+"""Derives the synchronous client, `quercus.client.sync`, from `quercus.client.aio`: run ``make client``.
+
+The asyncio client is written, the synchronous one is it without ``async`` and ``await``. What asyncio and threads do
+differently stands in pairs in `quercus.client.concurrency`.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+WRITTEN = Path(__file__).with_name("aio")
+GENERATED = Path(__file__).with_name("sync")
+HEADER = "# Generated from client/aio/{name} by `make client`; edit that file.\n"
+RULES = [
+    (r"quercus\.client\.aio\b", "quercus.client.sync"),
+    (r"\basync (def|with|for)\b", r"\1"),
+    (r"(?<!\w)\(await (\w[\w.]*\([^()]*\))\)", r"\1"),
+    (r"\bawait ", ""),
+    (r"\b__a(enter|exit|iter|next)__", r"__\1__"),
+    (r"\baclosing\b", "closing"),
+    (r"\bAsyncIterable\[Row\] \| ", ""),
+    (r"\bAsyncIterable, ", ""),
+    (r"\bAsyncGenerator\[(.+?), None\]", r"Generator[\1, None, None]"),
+    (r"\bStopAsyncIteration\b", "StopIteration"),
+    (r"\bAsync([A-Z]\w*)", r"\1"),
+    (r"\basync_(\w+)", r"\1"),
+    # words of docstrings
+    (r" for asyncio programs; it belongs to the loop in which it was made", "; threads may share it"),
+    (r" The\s+rows may be an async iterable\.", ""),
+]
+"""Pattern and what it becomes, in this order."""
+
+
+def without_async(text: str) -> str:
+    """Return the synchronous form of a module.
+
+    Examples
+    --------
+    >>> without_async("async def pages(self) -> AsyncIterator[Page]: return await self._call(async_sleep)")
+    'def pages(self) -> Iterator[Page]: return self._call(sleep)'
+    """
+    for pattern, becomes in RULES:
+        text = re.sub(pattern, becomes, text)
+    return text
+
+
+def tidy(text: str) -> str:
+    """Return a module with its lines broken and its imports sorted, by ruff."""
+    for arguments in (["check", "--select", "I", "--fix", "--quiet"], ["format", "--quiet"]):
+        ruff = [
+            sys.executable,
+            "-m",
+            "ruff",
+            *arguments,
+            "--stdin-filename",
+            str(GENERATED / "module.py"),
+            "-",
+        ]
+        done = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True)  # noqa: S603
+        text = done.stdout
+    return text
+
+
+def modules() -> dict[Path, str]:
+    """Return what each file of the synchronous client must hold."""
+    return {
+        GENERATED / path.name: tidy(HEADER.format(name=path.name) + without_async(path.read_text()))
+        for path in sorted(WRITTEN.glob("[!_]*.py"))
+    }
+
+
+if __name__ == "__main__":
+    for target, content in modules().items():
+        target.write_text(content)

@@ -1,0 +1,215 @@
+# Generated from client/aio/query_stream.py by `make client`; edit that file.
+"""One stream on which queries come and answers go: a few queries arrive before they are asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import grpc
+
+from quercus.client import query_calls, stream_parts
+from quercus.client.concurrency import (
+    BidirectionalCall,
+    Future,
+    Inbox,
+    Repeating,
+    result,
+    sleep,
+)
+from quercus.client.errors import QuercusError, Unavailable, from_rpc
+from quercus.client.labels import LabelLike
+from quercus.client.query_calls import CallSpec
+from quercus.client.requests import LONGEST_POLL_S, WaitPolicy
+from quercus.client.results import AnswerReport, Lease, Query
+from quercus.client.stream_parts import StreamOptions
+
+if TYPE_CHECKING:
+    from quercus.client.sync.client import Client
+
+CLOSE_S = 1.0
+
+
+class QueryStream:
+    """Queries to iterate over, and a labeller's answers to them, on one stream; `Client.stream_queries` makes it.
+
+    Leases are extended while you think. A query that you leave without an answer goes back when you ask for the next.
+    If the connection breaks, the stream is opened again; an answer under way is sent again, by a call of its own, and
+    counts once.
+    """
+
+    def __init__(self, client: Client, terms: StreamOptions, idle_s: float | None) -> None:
+        self._client, self._terms = client, terms
+        self._patience = WaitPolicy(idle_s)
+        self._trial = client._outage.trial()
+        self._idle = ""
+        self._hand: Query | None = None
+        self._line: QueryLine | None = None
+
+    def _open(self) -> QueryLine:
+        first = stream_parts.first(self._terms, self._client._sequences.newest(self._terms.model))
+        self._line = QueryLine(self._client, self._terms.lease_s / 3)
+        self._line.open(first)
+        return self._line
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the stream; what it still holds goes back to whoever asks next."""
+        if self._line is not None:
+            self._line.close()
+
+    def __iter__(self) -> Iterator[Query]:
+        return self
+
+    def __next__(self) -> Query:
+        line = self._line or self._open()
+        if self._hand is not None:
+            line.leave(self._hand)
+            self._hand = None
+        self._patience.renew()
+        while True:
+            event = line.next(self._patience.wait_s if self._idle else LONGEST_POLL_S)
+            if isinstance(event, QuercusError):
+                line = self._resume(event)
+                continue
+            self._trial.succeeded()
+            if isinstance(event, Query):
+                self._idle, self._hand = "", event
+                return event
+            self._idle = event or self._idle or "nothing_to_ask"
+            spent = self._idle == "budget_spent" and self._terms.is_one_model
+            now = self._client.get_model(self._terms.model) if spent else None
+            if self._patience.ended(Lease((), self._idle, 0), now):
+                raise StopIteration
+
+    def _resume(self, error: QuercusError) -> QueryLine:
+        pause_s = stream_parts.resume_s(error, self._trial, self._client._sequences, self._terms.model)
+        if pause_s is None:
+            raise error
+        self.close()
+        sleep(pause_s)
+        self._patience.renew()
+        return self._open()
+
+    # What a labeller says
+
+    def answer(
+        self,
+        query: Query,
+        label: LabelLike,
+        reliability: float | None = None,
+        *,
+        comment: str = "",
+        took_s: float | None = None,
+    ) -> AnswerReport:
+        """Answer a query, as `Client.answer`."""
+        return self._say(query, query_calls.answer(query, label, reliability, comment, took_s))
+
+    def refuse(self, query: Query, *, comment: str = "") -> AnswerReport:
+        """Say that nobody can tell: the instance is not asked again."""
+        return self._say(query, query_calls.refuse(query, comment))
+
+    def skip(self, query: Query, *, comment: str = "") -> None:
+        """Say that it is not for you: others are asked, you are not asked about the instance again."""
+        self._do(query, query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
+
+    def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
+        """Give a query back for later: nobody gets it before ``delay_s`` (1 to 86,400) have passed."""
+        self._do(query, query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
+
+    def release(self, query: Query) -> None:
+        """Give a query back to whoever asks next."""
+        self._do(query, query_calls.give_back(query))
+
+    def _say(self, query: Query, ask: CallSpec[AnswerReport]) -> AnswerReport:
+        report: AnswerReport = self._do(query, ask)
+        self._client._sequences.saw(query.model, report.model_uid, report.committed_sequence)
+        return report
+
+    def _do(self, query: Query, ask: CallSpec[Any]) -> Any:
+        line = self._line or self._open()
+        try:
+            done = result(line.ask(ask), self._client.timeout_s)
+        except (Unavailable, TimeoutError):  # whether it counted is not known: said again it counts once
+            done = self._client._ask(ask)
+        if self._hand is not None and self._hand.name == query.name:
+            self._hand = None
+        return done
+
+
+class QueryLine:
+    """One call of StreamQueries, with heartbeats that extend its leases every ``beat_s``."""
+
+    def __init__(self, client: Client, beat_s: float) -> None:
+        self._stub, self._address = client._stubs.queries, client.address
+        self._incoming: Inbox[Query | str | QuercusError] = Inbox()
+        self._waiting: dict[str, Future[Any]] = {}
+        self._lock = threading.Lock()  # of the synchronous client, whose events come in a thread
+        self._ended: QuercusError | None = None
+        self._heart = Repeating(self._beat, beat_s, "quercus-queries-heartbeat")
+
+    def open(self, first: Any) -> None:
+        """Begin with the message ``first``."""
+        self._call = BidirectionalCall(self._stub.StreamQueries, self._take, "quercus-queries")
+        self._call.write(first)
+        self._heart.start()
+
+    def _beat(self) -> bool:
+        self._call.write(stream_parts.heartbeat())
+        return True
+
+    def _take(self, event: Any) -> None:
+        """Take a response, or the end of the call."""
+        if event is None:
+            self._end(Unavailable(f"{self._address} ended the stream of queries"))
+        elif isinstance(event, grpc.RpcError):
+            self._end(from_rpc(event, self._address))
+        elif (read := stream_parts.take(event, self._waiting)) is not None:
+            self._incoming.put(read)
+
+    def _end(self, error: QuercusError) -> None:
+        with self._lock:
+            self._ended = error
+            waiting, self._waiting = self._waiting, {}
+        for future in waiting.values():
+            if not future.done():
+                future.set_exception(error)
+        self._incoming.put(error)
+
+    def next(self, wait_s: float) -> Query | str | QuercusError:
+        """Return the next query, why there is none ("": nothing arrived within ``wait_s``), or how the call ended."""
+        try:
+            return self._incoming.get(wait_s)
+        except TimeoutError:
+            return ""
+
+    def ask(self, ask: CallSpec[Any]) -> Future[Any]:
+        """Send an answer, a refusal or a return; the future has the server's reply."""
+        future: Future[Any] = Future()
+        with self._lock:
+            if self._ended is not None:
+                raise self._ended
+            self._waiting[ask.request.name] = future
+        self._call.write(stream_parts.part(ask))
+        return future
+
+    def leave(self, query: Query) -> None:
+        """Give a query back, and do not wait for the reply."""
+        if self._ended is None:
+            self._call.write(stream_parts.part(query_calls.give_back(query)))
+
+    def close(self) -> None:
+        """End the call: the server gives back what it still holds."""
+        self._heart.stop()
+        self._call.finish(CLOSE_S)
+        self._call.cancel()

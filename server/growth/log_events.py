@@ -1,0 +1,61 @@
+"""The events of a log as every engine takes them: decoded, sorted by what they do, instances by their ordinals."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from quercus.belief.evidence import Said
+from quercus.belief.label import Label
+from quercus.server.growth.grown_trees import specification_of
+from quercus.server.wire.evidence import said_in
+from quercus.specification.model import Specification
+from quercus.storage import Event, EventKind, InstanceColumns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heard:
+    """Something was said of an instance.
+
+    Attributes
+    ----------
+    instance : its ordinal.
+    said : what.
+    asked : of the query that this settles; empty where there is none.
+    """
+
+    instance: int
+    said: Said[Label]
+    asked: bytes
+
+
+class LogEvents:
+    """The events of one log, and the instances that it has brought so far.
+
+    Parameters
+    ----------
+    size : number of classes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._instances = array("q")  # sequence of each instance, by ordinal
+
+    def sequence(self, instance: int) -> int:
+        """Return the sequence of an instance."""
+        return self._instances[instance]
+
+    def read(
+        self, parts: Sequence[InstanceColumns | Event]
+    ) -> Iterator[InstanceColumns | Heard | Specification]:
+        """Yield what the next part of the log says: rows, words about an instance, a specification in force."""
+        for part in parts:
+            if isinstance(part, InstanceColumns):
+                self._instances.extend(range(part.first, part.first + len(part.labels)))
+                yield part
+            elif part.kind is EventKind.SPECIFICATION:
+                yield specification_of(part.specification or b"")
+            elif (said := said_in(part, self._size)) is not None:
+                yield Heard(bisect_left(self._instances, part.instance), said, part.asked or b"")

@@ -1,0 +1,50 @@
+"""What the events of the log say of an instance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.codec import decode
+from quercus.belief.evidence import Said, combined, known_after
+from quercus.belief.label import Label, contour
+from quercus.storage import Event, EventKind
+
+APART = frozenset({EventKind.OPINION, EventKind.STATEMENT})
+"""Words of one labeller, which count in what all say together: the event that follows."""
+
+
+def said_in(event: Event, size: int) -> Said[Label] | None:
+    """Return what an event says of its instance; None where it counts only in what all say together.
+
+    Parameters
+    ----------
+    event : of an instance, of any kind.
+    size : number of classes.
+    """
+    if event.kind in APART:
+        return None
+    label = None if event.label is None else decode(event.label, size)
+    return Said(label, event.reliability, replaces=event.kind is EventKind.CORRECTION)
+
+
+def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
+    """Combine everything said about an instance, oldest first, into a contour, float64 (size,).
+
+    Parameters
+    ----------
+    history : the instance's events; the first is its own INSTANCE event.
+    size : number of classes.
+    """
+    label = history[0].label
+    if label is None:
+        raise ValueError("an instance without a label event")
+    pushed = known = contour(decode(label, size), size)
+    for event in history[1:]:
+        said = said_in(event, size)
+        if said is not None:
+            known = known_after(pushed, known, said.converted(partial(contour, size=size)), combined)
+    return known

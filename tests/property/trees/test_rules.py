@@ -1,0 +1,140 @@
+"""The rules of ABC4.5 for many nodes at once: against plain ones, and a batch against its nodes one by one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from support.plain_rules import gain_ratio_interval, non_dominated
+
+from quercus.trees.rules.choice import SplitCells, choose
+from quercus.trees.rules.dominance import largest_mid_value
+from quercus.trees.rules.gain import best_splits
+from quercus.trees.rules.stopping import reason, stops_after, stops_before
+from quercus.trees.tree.node import Stop
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass
+class Known:
+    """Entropies that are there: exact ones, and bounds around them."""
+
+    lower: Floats
+    upper: Floats
+    slack: float
+
+    def enclose(self, wanted: Bools) -> None:
+        pass
+
+    def solve(self, wanted: Bools) -> None:
+        pass
+
+    def estimate(self, wanted: Bools) -> Floats:
+        return np.where(wanted, (self.lower + self.upper) / 2, np.nan)
+
+    def read(self, solved: Bools) -> tuple[Floats, Floats]:
+        slack = np.where(solved, 0.0, self.slack)
+        return self.lower - slack, self.upper + slack
+
+    def of(self, node: int) -> "Known":
+        return Known(self.lower[node : node + 1], self.upper[node : node + 1], self.slack)
+
+
+def problem(seed: int) -> tuple[SplitCells, Floats, Known]:
+    """A few nodes with attributes of 1 to 9 cuts, and of 2 to 4 values; cuts ascend, and many tie."""
+    rng = np.random.default_rng(seed)
+    nodes, rows = int(rng.integers(1, 6)), 40
+    branches, sizes, bounds = [], [], [0]
+    for _ in range(rng.integers(1, 4)):
+        if rng.random() < 0.6:
+            cuts = int(rng.integers(1, 10))
+            below = np.sort(rng.integers(0, rows + 1, (nodes, cuts)), axis=1)
+            sizes.append(np.stack([below, rows - below], axis=2).reshape(nodes, -1))
+            branches += [2] * cuts
+        else:
+            values = int(rng.integers(2, 5))
+            sizes.append(rng.multinomial(rows, rng.dirichlet(np.ones(values) / 2), nodes))
+            branches.append(values)
+        bounds.append(len(branches))
+    size = np.concatenate([np.full((nodes, 1), rows), *sizes], axis=1) * (1.0, 0.3)[seed % 2]
+    cells = SplitCells(np.cumsum([1, *branches])[:-1], np.array(bounds), size.shape[1])
+    lower = rng.choice([0.0, 0.1, 0.2, 0.7], size.shape) * (size > 0)
+    return cells, size, Known(lower, lower + rng.choice([0.0, 0.2], size.shape), 0.05)
+
+
+def ranges(cells: SplitCells) -> list[slice]:
+    ends = [*cells.first[1:].tolist(), cells.count]
+    return [slice(int(first), end) for first, end in zip(cells.first, ends, strict=True)]
+
+
+def plain_candidates(cells: SplitCells, size: Floats, known: Known) -> list[int]:
+    """The split that stands for each attribute of one node, by the rule for gains that are single numbers."""
+    populated = [t for t, at in enumerate(ranges(cells)) if (size[at] > 0).sum() > 1]
+    attribute = np.searchsorted(cells.bounds, populated, side="right")
+    firsts = np.unique(attribute, return_index=True)[1]
+    middle = known.estimate(np.ones(known.lower.shape, bool))[0]
+    gains, below = np.zeros(len(populated)), np.zeros(len(populated))
+    for i, t in enumerate(populated):
+        at = ranges(cells)[t]
+        below[i] = size[at][0]
+        for share, entropy in zip(size[at] / size[0], middle[at], strict=True):
+            gains[i] -= share * entropy
+    return [populated[i] for i in best_splits(gains, firsts, below)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_many_nodes_at_once_are_as_one_by_one_in_plain_terms(seed: int) -> None:
+    cells, size, known = problem(seed)
+    found = choose(cells, size, known, frugal=False)
+    for node, own in enumerate(size):
+        here = known.of(node)
+        candidates = plain_candidates(cells, own, here)
+        assert np.flatnonzero(~np.isnan(found.lower[node])).tolist() == candidates
+        parent = float(here.lower[0, 0]), float(here.upper[0, 0])
+        intervals = {
+            t: gain_ratio_interval(parent, here.lower[0, at], here.upper[0, at], own[at])
+            for t, at in enumerate(ranges(cells))
+            if t in candidates
+        }
+        for t, ends in intervals.items():
+            assert (found.lower[node, t], found.upper[node, t]) == pytest.approx(ends, abs=1e-12)
+        rivals = non_dominated(intervals)
+        assert tuple(np.flatnonzero(found.rivals[node]).tolist()) == rivals
+        assert found.split[node] == (largest_mid_value(intervals, rivals) if rivals else -1)
+
+
+@pytest.mark.parametrize("frugal", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_node_is_decided_alike_alone_and_in_company(seed: int, frugal: bool) -> None:
+    cells, size, known = problem(seed)
+    found = choose(cells, size, known, frugal=frugal)
+    for node in range(len(size)):
+        alone = choose(cells, size[node : node + 1], known.of(node), frugal=frugal)
+        for name in ("split", "lower", "upper", "rivals"):
+            assert getattr(alone, name)[0].tobytes() == getattr(found, name)[node].tobytes()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_first_choose_the_same(seed: int) -> None:
+    cells, size, known = problem(seed)
+    exact, frugal = (choose(cells, size, known, frugal=frugal) for frugal in (False, True))
+    assert frugal.split.tolist() == exact.split.tolist()
+    assert frugal.rivals.tolist() == exact.rivals.tolist()
+    assert (frugal.lower[exact.rivals] == exact.lower[exact.rivals]).all()
+
+
+def test_of_several_reasons_to_stop_the_first_counts() -> None:
+    """Rows, then certainty, then depth; each at its bound."""
+    theta = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.6, 0.4], [0.6, 0.4]])
+    unique = np.array([True, True, False, True, True])
+    counts, depths = np.array([1.0, 2.0, 2.0, 2.0, 2.0]), np.array([3, 3, 3, 3, 2])
+    stops = [reason(stop) for stop in stops_before(counts, (theta, unique), depths, 2, 3)]
+    assert stops == [Stop.FEW_INSTANCES, Stop.PURE, Stop.MAX_DEPTH, Stop.MAX_DEPTH, None]
+
+
+def test_a_node_without_candidate_or_gain_stops() -> None:
+    most = np.array([[np.nan, np.nan], [np.nan, 1e-10], [0.0, 1e-3]])
+    stops = [reason(stop) for stop in stops_after(np.array([-1, 1, 1]), most)]
+    assert stops == [Stop.NO_ATTRIBUTE, Stop.NO_GAIN, None]

@@ -1,0 +1,236 @@
+"""Which split each of many nodes gets (theory §3.1, §3.2, §3.5, §9).
+
+A split is *populated* when two of its branches have rows. Of an attribute's populated cuts one is a *candidate*: that
+of largest gain at level 1, of tied ones the middle one. Candidates are compared by the intervals of their gain ratios:
+one that none dominates is a rival, and the rival of largest mid-value is chosen, of tied ones the first.
+
+The entropies come from `Entropies`, which whoever grows a tree brings along: counts that are kept, or counted for this
+once. So no more cells are solved than the decision takes.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.rules.dominance import TIE
+from quercus.trees.tree.splits import BELOW
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+NONE = -1  # no split
+
+
+@dataclass(frozen=True)
+class SplitCells:
+    """Which cells the splits of a node have. Cell 0 is the node's own, the others are the branches, split by split.
+
+    Parameters
+    ----------
+    first
+        (T,) cell with which each split begins.
+    bounds
+        (K + 1,) split with which each attribute begins, and the number of splits; cuts of an attribute ascend.
+    count
+        Number of cells, ``C``.
+    """
+
+    first: Ints
+    bounds: Ints
+    count: int
+
+    @cached_property
+    def split_of(self) -> Ints:
+        """Split of each cell but the first: (C - 1,)."""
+        return np.repeat(np.arange(self.first.size), np.diff(np.append(self.first, self.count)))
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Number of splits of each attribute: (K,)."""
+        return np.diff(self.bounds)
+
+    @cached_property
+    def has_cuts(self) -> bool:
+        """Whether an attribute has several splits."""
+        return self.bounds.size <= self.first.size
+
+
+class Entropies(Protocol):
+    """Entropies of the cells of m nodes; masks are (m, C)."""
+
+    def enclose(self, wanted: Bools) -> None:
+        """Enclose the wanted cells in outer bounds, those that are not yet."""
+
+    def solve(self, wanted: Bools) -> None:
+        """Solve the wanted cells, those that are not yet."""
+
+    def estimate(self, wanted: Bools) -> Floats:
+        """Return the mid-values of the wanted cells' entropies at level 1; what is said of others means nothing."""
+
+    def read(self, solved: Bools) -> tuple[Floats, Floats]:
+        """Return lower and upper ends (m, C): the exact ones of `solved` cells, of the others the outer bounds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """What was found at m nodes.
+
+    Attributes
+    ----------
+    split : (m,) the best, -1 where there is no candidate
+    lower, upper : (m, T) gain ratio of each candidate, NaN for other splits
+    rivals : (m, T) candidates that none dominates
+    """
+
+    split: Ints
+    lower: Floats
+    upper: Floats
+    rivals: Bools
+
+
+def choose(cells: SplitCells, rows: NDArray[np.number], entropies: Entropies, *, frugal: bool) -> Choices:
+    """Choose the split of m nodes, solving no more cells than it takes.
+
+    An attribute that is dominated by its outer bounds is dominated; its interval stays as these bounds give it. So what
+    is found is a function of the cells alone, and its choice and rivals are those of exact intervals throughout.
+
+    Parameters
+    ----------
+    cells
+        Which cells the splits have.
+    rows
+        (m, C) rows in each cell, or what these weigh.
+    entropies
+        Of these cells.
+    frugal
+        Begin with outer bounds; without it every interval is exact.
+    """
+    size: Floats = rows.astype(np.float64)
+    populated = rows > 0
+    own = np.zeros(size.shape, bool)
+    own[:, 0] = True
+    candidates = contested = _candidates(cells, size, populated, entropies)
+    if frugal:
+        entropies.solve(own)
+        entropies.enclose(_cells_of(cells, contested) & populated)
+        contested = _compared(cells, size, entropies.read(own), candidates).rivals
+    exact = own | (_cells_of(cells, contested) & populated)
+    entropies.solve(exact)
+    return _compared(cells, size, entropies.read(exact), candidates)
+
+
+def _candidates(cells: SplitCells, size: Floats, populated: Bools, entropies: Entropies) -> Bools:
+    """Tell which splits are compared, (m, T)."""
+    branches = np.add.reduceat(populated[:, 1:], cells.first - 1, axis=1, dtype=np.int64)
+    candidates: Bools = branches > 1
+    if not cells.has_cuts:
+        return candidates
+    several = np.add.reduceat(candidates, cells.bounds[:-1], axis=1, dtype=np.int64) > 1
+    cuts = candidates & np.repeat(several, cells.lengths, axis=1)
+    entropy = entropies.estimate(_cells_of(cells, cuts) & populated)
+    _keep_one_cut(cells.first, cells.bounds, size, entropy, candidates)
+    return candidates
+
+
+def _cells_of(cells: SplitCells, splits: Bools) -> Bools:
+    """Mark the cells (m, C) of splits (m, T); cell 0 belongs to none."""
+    marked = np.zeros((len(splits), cells.count), bool)
+    marked[:, 1:] = splits[:, cells.split_of]
+    return marked
+
+
+def _compared(cells: SplitCells, size: Floats, ends: tuple[Floats, Floats], candidates: Bools) -> Choices:
+    return Choices(*_compare(cells.first, size, *ends, candidates))
+
+
+@compiled
+def _keep_one_cut(first: Ints, bounds: Ints, size: Floats, entropy: Floats, standing: Bools) -> None:
+    """Leave in `standing` one split of each attribute: the cut that `quercus.trees.rules.gain.best_splits` chooses.
+
+    Parameters
+    ----------
+    first, bounds : as of `SplitCells`
+    size, entropy : (m, C) rows in each cell, and its entropy at level 1
+    standing : (m, T) populated splits; changed
+    """
+    left = np.empty(first.shape[0])  # of the entropy below a cut
+    for g in range(size.shape[0]):
+        for k in range(bounds.shape[0] - 1):
+            begin, end = bounds[k], bounds[k + 1]
+            several = 0
+            for t in range(begin, end):
+                several += standing[g, t]
+            if several <= 1:  # entropies are known of cuts that are compared
+                continue
+            least = np.inf
+            for t in range(begin, end):
+                if standing[g, t]:
+                    left[t] = 0.0
+                    for cell in range(first[t], first[t + 1] if t + 1 < first.shape[0] else size.shape[1]):
+                        left[t] += size[g, cell] / size[g, 0] * entropy[g, cell]
+                    least = min(least, left[t])
+            lowest, highest = -1.0, -1.0  # rows below the first and the last of the tied cuts
+            for t in range(begin, end):
+                if standing[g, t] and left[t] <= least + TIE:
+                    highest = size[g, first[t] + BELOW]
+                    lowest = highest if lowest < 0.0 else lowest
+            middle = (lowest + highest) / 2
+            nearest = np.inf
+            for t in range(begin, end):
+                if standing[g, t] and left[t] <= least + TIE:
+                    nearest = min(nearest, abs(size[g, first[t] + BELOW] - middle))
+            found = False
+            for t in range(begin, end):
+                tied = standing[g, t] and left[t] <= least + TIE
+                standing[g, t] = (
+                    tied and not found and abs(size[g, first[t] + BELOW] - middle) <= nearest + TIE
+                )
+                found = found or standing[g, t]
+
+
+@compiled
+def _compare(
+    first: Ints, size: Floats, lower: Floats, upper: Floats, candidates: Bools
+) -> tuple[Ints, Floats, Floats, Bools]:
+    """Return the fields of `Choices`.
+
+    Parameters
+    ----------
+    first : as of `SplitCells`
+    size, lower, upper : (m, C) rows in each cell, and the ends of its entropy, in bits; 0 where there is no row
+    candidates : (m, T) splits that are compared
+    """
+    shape = size.shape[0], first.shape[0]
+    split = np.full(shape[0], NONE)
+    least, most = np.full(shape, np.nan), np.full(shape, np.nan)
+    rivals = np.zeros(shape, np.bool_)
+    for g in range(shape[0]):
+        highest = -np.inf  # of the lower ends
+        for t in range(first.shape[0]):
+            if not candidates[g, t]:
+                continue
+            end = first[t + 1] if t + 1 < first.shape[0] else size.shape[1]
+            information, low, high = 0.0, 0.0, 0.0
+            for cell in range(first[t], end):
+                if size[g, cell] > 0:
+                    share = size[g, cell] / size[g, 0]
+                    information -= share * np.log2(share)
+                    low += share * lower[g, cell]
+                    high += share * upper[g, cell]
+            least[g, t] = (lower[g, 0] - high) / information
+            most[g, t] = (upper[g, 0] - low) / information
+            highest = max(highest, least[g, t])
+        best = -np.inf
+        for t in range(first.shape[0]):
+            if highest <= most[g, t] + TIE:  # not so of NaN
+                rivals[g, t] = True
+                best = max(best, (least[g, t] + most[g, t]) / 2)
+        for t in range(first.shape[0] - 1, -1, -1):
+            if rivals[g, t] and (least[g, t] + most[g, t]) / 2 >= best - TIE:
+                split[g] = t
+    return split, least, most, rivals

@@ -1,0 +1,63 @@
+"""When a node of ABC4.5 is a leaf (theory §3.4), for many nodes at once."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.rules.dominance import TIE
+from quercus.trees.tree.node import Stop
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+GOES_ON = 0  # in place of a reason: the node is no leaf so far
+
+
+def stops_before(
+    counts: NDArray[Any],
+    estimates: tuple[Floats, Bools],
+    depths: NDArray[np.integer],
+    min_instances: int,
+    max_depth: int | None,
+) -> Ints:
+    """Return why nodes must not be split, whatever the gains: the number of the `Stop`, or `GOES_ON`, (m,).
+
+    Parameters
+    ----------
+    counts
+        (m,) rows of each node, or what these weigh.
+    estimates
+        (m, l) maximum likelihood estimates, and (m,) which of them are the only maximisers.
+    depths
+        (m,) tests above each node.
+    min_instances, max_depth
+        See `quercus.specification.model.Specification`.
+    """
+    theta, unique = estimates
+    few = counts < min_instances - TIE
+    pure = unique & (theta.max(axis=1) >= 1 - TIE)
+    deep = np.zeros(few.shape, bool) if max_depth is None else depths >= max_depth
+    late = np.where(deep, Stop.MAX_DEPTH.value, GOES_ON)
+    return np.where(few, Stop.FEW_INSTANCES.value, np.where(pure, Stop.PURE.value, late))
+
+
+def stops_after(split: Ints, most: Floats) -> Ints:
+    """Return why the gains of nodes do not justify a split: the number of the `Stop`, or `GOES_ON`, (m,).
+
+    Parameters
+    ----------
+    split
+        (m,) the best split, -1 where there is no candidate.
+    most
+        (m, k) upper ends of the candidates' gain ratios; NaN for what is no candidate.
+    """
+    stop = np.where(np.fmax.reduce(most, axis=1) <= TIE, Stop.NO_GAIN.value, GOES_ON)
+    stop[split < 0] = Stop.NO_ATTRIBUTE.value
+    return stop
+
+
+def reason(stop: int) -> Stop | None:
+    """Return the reason of a number, None where the node goes on."""
+    return None if stop == GOES_ON else Stop(stop)
