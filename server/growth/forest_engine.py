@@ -13,9 +13,7 @@ from quercus.server.growth.tree_engine import IncrementalEngine, as_active
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.model import Specification
 from quercus.storage import Event, InstanceColumns
-from quercus.trees import Query, TreeModel, grow
-from quercus.trees.memory_forest.publishing import forest_of, served
-from quercus.trees.memory_forest.reasons import queries
+from quercus.trees import Query, TreeModel, forest_of, forest_queries, grow, served_forest
 
 STRATEGY = "forest-margin"
 """What its queries name as their strategy."""
@@ -58,7 +56,7 @@ class ForestEngine(IncrementalEngine):
         grown = super().grown(vocabulary)
         if not isinstance(grown.model, TreeModel):
             raise TypeError(f"{type(grown.model).__name__} is no tree")
-        return replace(grown, model=served(self._forest, grown.model))
+        return replace(grown, model=served_forest(self._forest, grown.model))
 
     @property
     def strategy(self) -> str:
@@ -70,7 +68,7 @@ class ForestEngine(IncrementalEngine):
         most = self._state.left_to_ask(limit)
         if most <= 0:
             return ()
-        found = islice(queries(self._forest, self._state.desk(), most), most)
+        found = islice(forest_queries(self._forest, self._state.desk(), most), most)
         return tuple((self._log.sequence(query.instance), query) for query in found)
 
 

@@ -140,7 +140,7 @@ def _learner(algorithm: algorithms.Tree, table: Table) -> ModelLearner:
 
 def _active_forest(algorithm: algorithms.ActiveForest, table: Table) -> Learned:
     """Return the forest of many memories, with an active tree beside it."""
-    from quercus.trees.memory_forest.publishing import forest_of, served  # noqa: PLC0415 - Numba, for it alone
+    from quercus.trees.memory_forest.publishing import forest_of, served_forest  # noqa: PLC0415 - Numba, for it alone
 
     beside = fit(algorithms.Abc45(), table)
     if not isinstance(beside, TreeModel):
@@ -148,7 +148,7 @@ def _active_forest(algorithm: algorithms.ActiveForest, table: Table) -> Learned:
     counts = repeat_rows(table)
     forest = forest_of(algorithm, table.attributes, table.size)
     forest.observe(counts.values, counts.contours)
-    return served(forest, beside)
+    return served_forest(forest, beside)
 
 
 def _with_lambda(algorithm: algorithms.TotalUncertainty, table: Table) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def forest_of(algorithm: ActiveForest, attributes: Sequence[Attribute], size: in
     )
 
 
-def served(forest: MemoryForest, tree: TreeModel) -> ServedForest:
+def served_forest(forest: MemoryForest, tree: TreeModel) -> ServedForest:
     """Return the forest as it is now, beside a tree of the same log."""
     return ServedForest(tree.attributes, tree.size, tree, voices(forest))
 

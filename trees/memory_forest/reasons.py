@@ -11,7 +11,7 @@ from quercus.trees.memory_forest.asking import Choice, ask
 from quercus.trees.memory_forest.forest import MemoryForest
 
 
-def queries(forest: MemoryForest, desk: QueryContext, limit: int) -> Iterator[Query]:
+def forest_queries(forest: MemoryForest, desk: QueryContext, limit: int) -> Iterator[Query]:
     """Yield at most `limit` queries of a forest, with reasons.
 
     Parameters
