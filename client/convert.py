@@ -17,6 +17,7 @@ from quercus.client.errors import invalid
 from quercus.client.labels import label_from_proto
 from quercus.client.results import (
     Evidence,
+    ForestReason,
     Instance,
     Lease,
     Model,
@@ -210,7 +211,14 @@ def _reason(message: query_pb2.Reason) -> Reason:
         score=message.score,
         node_count=message.node_count,
         strategy=message.strategy or "published",  # stores of version 1 name none
+        forest=_forest_reason(message) if message.HasField("forest") else None,
     )
+
+
+def _forest_reason(message: query_pb2.Reason) -> ForestReason:
+    found = message.forest
+    entropy = None if message.rivals else (found.entropy_lower, found.entropy_upper)
+    return ForestReason(tuple(found.theta), found.disagreement, found.stands_for, entropy)
 
 
 def query(message: query_pb2.Query) -> Query:
