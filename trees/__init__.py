@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from quercus.trees.likelihood.interval import entropy_interval, entropy_intervals
     from quercus.trees.memory_forest.asking import Choice
     from quercus.trees.memory_forest.forest import MemoryForest
+    from quercus.trees.memory_forest.publishing import forest_of, served_forest
+    from quercus.trees.memory_forest.reasons import forest_queries
     from quercus.trees.precompile import prepare
     from quercus.trees.tree.encoding import (
         THRESHOLD_SIDES,
@@ -78,6 +80,8 @@ _PLACES = {
     "likelihood.interval": ["entropy_interval", "entropy_intervals"],
     "memory_forest.asking": ["Choice"],
     "memory_forest.forest": ["MemoryForest"],
+    "memory_forest.publishing": ["forest_of", "served_forest"],
+    "memory_forest.reasons": ["forest_queries"],
     "precompile": ["prepare"],
     "tree.encoding": [
         "Edges",
@@ -137,10 +141,13 @@ __all__ = [
     "entropy_intervals",
     "expected_accuracy",
     "fit",
+    "forest_of",
+    "forest_queries",
     "grow",
     "induce",
     "prepare",
     "repeat_rows",
+    "served_forest",
     "split_names",
     "to_dot",
     "to_svg",

@@ -43,6 +43,12 @@ def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> b
     for split, lower, upper in _foremost(query.rivals):
         name = splits[split]
         reason.rivals.add(attribute=name.attribute, lower=lower, upper=upper, threshold=name.threshold)
+    if query.forest is not None:
+        lower, upper = query.forest.entropy or (0.0, 0.0)
+        reason.forest.theta.extend(query.forest.theta)
+        reason.forest.disagreement = query.forest.disagreement
+        reason.forest.stands_for = query.forest.stands_for
+        reason.forest.entropy_lower, reason.forest.entropy_upper = lower, upper
     return reason.SerializeToString(deterministic=True)
 
 

@@ -92,6 +92,7 @@ def test_a_heavy_model_holds_up_no_other(start_live: Any, tools: Any, tmp_path: 
     assert learner(until(lambda: live.server.supervisor.pid)) != third  # the next grower begins anew
 
 
+@pytest.mark.slow
 def test_who_answers_is_asked_on_while_it_learns(start_live: Any, tools: Any, tmp_path: Path) -> None:
     """By queries that know the answer; who wants them of a tree that does is told at once that it grows."""
     api = start_live(tmp_path / "store.db").api
@@ -110,6 +111,7 @@ def test_who_answers_is_asked_on_while_it_learns(start_live: Any, tools: Any, tm
     assert (list(told.queries), told.idle) == ([], query_pb2.LeaseQueriesResponse.IDLE_GROWING)
 
 
+@pytest.mark.slow
 def test_a_learner_ends_with_its_server(start_child: Any, tools: Any, tmp_path: Path) -> None:
     child = start_child(tmp_path / "store.db")
     create_heavy(child.api, tools, "heavy")
