@@ -51,8 +51,11 @@ class House:
         return [
             file
             for file in found
-            if file.parts[0] not in ASIDE and "_pb2" not in file.name and (self.root / file).is_file()
+            if file.parts[0] not in ASIDE and (self.root / file).is_file() and not self._is_generated(file)
         ]
+
+    def _is_generated(self, file: Path) -> bool:
+        return "_pb2" in file.name or (self.root / file).read_text().startswith("# Generated from ")
 
     @cached_property
     def lines(self) -> dict[str, int]:
