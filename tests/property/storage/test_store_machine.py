@@ -344,13 +344,6 @@ class Queries(RuleBasedStateMachine):
             assert (event.instance, event.author) == (query.instance, query.holder.labeller)
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("template") / "store.db"
-    Store.open(f"sqlite:///{path}").close()
-    return path
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_queries_keep_the_contract_in_any_order(template: Path) -> None:
