@@ -44,7 +44,7 @@ HEADER: dict[str, type] = {
 
 @dataclass(frozen=True)
 class Target:
-    """Where answers are written: a file (None: standard output) in a format; whether whether with the rows' values; how."""
+    """Where answers are written: a file (None: standard output) in a format; with the rows' values or not."""
 
     file: Path | None
     form: Format

@@ -95,7 +95,7 @@ def label(
         typer.Option(
             "--idle-s",
             min=0,
-            help="Stop after so many seconds without a query (default 10; a person: never).",
+            help="Stop after so long without a query (default 10; a person: never).",
         ),
     ] = None,
     lease_s: Annotated[float, typer.Option("--lease-s", min=1, max=3600, help="Length of a lease.")] = 60.0,
