@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
-import math
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table as RichTable
 
-from quercus.cli.common import err, fail, needs_server_extra, out
+from quercus.cli.common import fail, out
+from quercus.cli.experiment_run import (
+    chosen_methods,
+    data_sets,
+    draw_figures,
+    failing_in_words,
+    levels_of,
+    names_of,
+    run_grid,
+)
 
 if TYPE_CHECKING:
-    from quercus.experiments.datasets import DataSet
-    from quercus.experiments.protocols import Protocol
-    from quercus.experiments.running import UnsuitableData
+    pass
 
 app = typer.Typer(
     no_args_is_help=True, help="Compare learners and query strategies, as the papers do, on your data."
@@ -119,19 +112,19 @@ def labels(
         quercus experiment labels --vary V,I,N,U --jobs 2 --out labels
         quercus experiment labels --data data --kinds KINDS.json --sets glass
     """
-    with _ready():
+    with failing_in_words():
         from quercus.experiments.corruption import Corruption  # noqa: PLC0415  (the server extra)
         from quercus.experiments.learners import DEFAULT, LEARNERS  # noqa: PLC0415
         from quercus.experiments.protocols import SWEEPS, LabelProtocol  # noqa: PLC0415
 
-        wanted = _names(vary)
+        wanted = names_of(vary)
         for name in wanted:
             if name not in SWEEPS:
                 raise typer.BadParameter(f"--vary: {name!r} is none of {', '.join(SWEEPS)}")
-        found = _levels("--levels", levels, 0, 1)
+        found = levels_of("--levels", levels, 0, 1)
         grid = LabelProtocol(
-            data=_data(data, kinds, class_name, sets),
-            methods=_methods(methods, LEARNERS, DEFAULT),
+            data=data_sets(data, kinds, class_name, sets),
+            methods=chosen_methods(methods, LEARNERS, DEFAULT),
             seed=seed,
             repeats=repeats,
             folds=folds,
@@ -139,7 +132,7 @@ def labels(
             base=Corruption(noise=noise, uncertain=uncertain, unit=unit),
             sweeps=dict.fromkeys(wanted, found),
         )
-        _run(grid, out_dir, jobs)
+        run_grid(grid, out_dir, jobs)
 
 
 @app.command("learners")
@@ -171,20 +164,20 @@ def learners(
         quercus experiment learners --data data --sets credal_dog4,credal_dog7
         quercus experiment learners --vacuous 0 --methods c45,e2m
     """
-    with _ready():
+    with failing_in_words():
         from quercus.experiments.learners import LEARNERS, TABLE  # noqa: PLC0415  (the server extra)
         from quercus.experiments.protocols import GIVEN, LabelProtocol  # noqa: PLC0415
 
         grid = LabelProtocol(
-            data=_data(data, kinds, class_name, sets),
-            methods=_methods(methods, LEARNERS, TABLE),
+            data=data_sets(data, kinds, class_name, sets),
+            methods=chosen_methods(methods, LEARNERS, TABLE),
             seed=seed,
             repeats=repeats,
             folds=folds,
             bins=bins,
             sweeps={"V": (vacuous,), GIVEN: (0.0,)},
         )
-        _run(grid, out_dir, jobs, table=True)
+        run_grid(grid, out_dir, jobs, table=True)
 
 
 @app.command("queries")
@@ -223,14 +216,14 @@ def queries(
         quercus experiment queries --upto 40 --step 10 --methods published,random
         quercus experiment queries --vacuous 0 --uncertain .8 --noise .5 -o fig9
     """
-    with _ready():
+    with failing_in_words():
         from quercus.experiments.corruption import Corruption  # noqa: PLC0415  (the server extra)
         from quercus.experiments.protocols import QueryProtocol  # noqa: PLC0415
         from quercus.experiments.strategies import STRATEGIES  # noqa: PLC0415
 
         grid = QueryProtocol(
-            data=_data(data, kinds, class_name, sets),
-            methods=_methods(methods, STRATEGIES, tuple(STRATEGIES)),
+            data=data_sets(data, kinds, class_name, sets),
+            methods=chosen_methods(methods, STRATEGIES, tuple(STRATEGIES)),
             seed=seed,
             repeats=repeats,
             folds=folds,
@@ -238,7 +231,7 @@ def queries(
             base=Corruption(vacuous=vacuous, noise=noise, uncertain=uncertain),
             levels=tuple(float(level) for level in (*range(0, upto, step), upto)),
         )
-        _run(grid, out_dir, jobs)
+        run_grid(grid, out_dir, jobs)
 
 
 @app.command("restaurant")
@@ -276,7 +269,7 @@ def restaurant(
         quercus experiment restaurant
         quercus experiment restaurant --file restaurant.csv --sizes 2:12:2
     """
-    with _ready():
+    with failing_in_words():
         from quercus.experiments.datasets import read_set  # noqa: PLC0415  (the server extra)
         from quercus.experiments.learners import CURVE, LEARNERS  # noqa: PLC0415
         from quercus.experiments.protocols import RestaurantProtocol  # noqa: PLC0415
@@ -284,13 +277,13 @@ def restaurant(
         pool = None if file is None else read_set(file, {}, class_name)
         grid = RestaurantProtocol(
             data={} if pool is None else {pool.name: pool},
-            methods=_methods(methods, LEARNERS, CURVE),
+            methods=chosen_methods(methods, LEARNERS, CURVE),
             seed=seed,
             repeats=repeats,
-            levels=_levels("--sizes", sizes, 1, 100_000),
+            levels=levels_of("--sizes", sizes, 1, 100_000),
             examples=examples,
         )
-        _run(grid, out_dir, jobs)
+        run_grid(grid, out_dir, jobs)
 
 
 @app.command("plot")
@@ -303,8 +296,8 @@ def plot(folder: FolderArgument) -> None:
 
         quercus experiment plot quercus-labels
     """
-    with _ready():
-        _draw(folder)
+    with failing_in_words():
+        draw_figures(folder)
 
 
 @app.command("table")
@@ -322,7 +315,7 @@ def table(
         quercus experiment table quercus-learners
         quercus experiment table quercus-queries --level 40
     """
-    with _ready():
+    with failing_in_words():
         from quercus.experiments.results import RESULTS, read_rows  # noqa: PLC0415  (the server extra)
         from quercus.experiments.summary import markdown, sweeps  # noqa: PLC0415
 
@@ -346,7 +339,7 @@ def list_names(data: DataOption = None) -> None:
 
         quercus experiment list
     """
-    with _ready():
+    with failing_in_words():
         from quercus.experiments.datasets import BUILT_IN, files_in  # noqa: PLC0415  (the server extra)
         from quercus.experiments.learners import LEARNERS  # noqa: PLC0415
         from quercus.experiments.strategies import STRATEGIES  # noqa: PLC0415
@@ -358,138 +351,3 @@ def list_names(data: DataOption = None) -> None:
             out.print(drawn, "")
         out.print("data sets", style="bold")
         out.print(", ".join(BUILT_IN if data is None else files_in(data)), markup=False)
-
-
-@contextmanager
-def _ready() -> Iterator[None]:
-    """Around the work of a command: wrong input ends it in words."""
-    with needs_server_extra("experiment"):
-        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
-    try:
-        with needs_server_extra("experiment"):
-            yield
-    except InvalidInput as error:
-        fail(f"{error.field}: {error.reason}")
-
-
-def _names(text: str) -> list[str]:
-    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-def _data(
-    folder: Path | None, kinds: Path | None, class_name: str | None, sets: str | None
-) -> dict[str, DataSet]:
-    from quercus.experiments.datasets import DEFAULT, built_in, in_folder  # noqa: PLC0415  (the server extra)
-
-    wanted = None if sets is None else _names(sets)
-    found = built_in(wanted or DEFAULT) if folder is None else in_folder(folder, wanted, kinds, class_name)
-    return {data.name: data for data in found}
-
-
-def _methods(text: str | None, known: Any, default: Sequence[str]) -> tuple[str, ...]:
-    """Return the methods wanted; those that need a package that is not there are left out, aloud."""
-    wanted = list(known) if text == "all" else list(default) if text is None else _names(text)
-    for name in wanted:
-        if name not in known:
-            raise typer.BadParameter(f"--methods: there is no {name!r}; see: quercus experiment list")
-    absent = [
-        name for name in wanted if known[name].needs and not importlib.util.find_spec(known[name].needs)
-    ]
-    if absent:
-        missing = sorted({known[name].needs for name in absent})
-        fix = "pip install 'quercus[experiment]'"
-        err.print(
-            f"left out, for want of {', '.join(missing)}: {', '.join(absent)}; {fix}",
-            style="yellow",
-            markup=False,
-        )
-    there = tuple(name for name in wanted if name not in absent)
-    if not there:
-        fail("no method is left to run")
-    return there
-
-
-def _levels(flag: str, text: str, low: float, high: float) -> tuple[float, ...]:
-    """Return the numbers of ``FROM:TO:STEP``, both ends among them, or of a list."""
-    try:
-        if ":" in text:
-            start, end, step = (float(part) for part in text.split(":"))
-            count = math.floor((end - start) / step + 1e-9) + 1 if step > 0 else 0
-            found = [round(start + i * step, 9) for i in range(count)]
-        else:
-            found = [float(part) for part in _names(text)]
-    except ValueError:
-        found = []
-    if not found or not all(low <= level <= high for level in found) or len(found) > 1000:
-        raise typer.BadParameter(
-            f"{flag}: {text!r} must be FROM:TO:STEP or numbers with commas, in [{low:g}, {high:g}], at most 1,000"
-        )
-    return tuple(sorted(set(found)))
-
-
-def _run(grid: Protocol, folder: Path, jobs: int, *, table: bool = False) -> None:
-    """Do what is missing of a grid, with progress, and draw it."""
-    from quercus.experiments.results import Results, agree_on  # noqa: PLC0415  (the server extra)
-    from quercus.experiments.running import run  # noqa: PLC0415
-    from quercus.experiments.summary import markdown  # noqa: PLC0415
-
-    agree_on(folder, grid.settings, grid.prints)
-    with Results(folder) as results, _progress() as progress, _terminated_like_interrupted():
-        cells = list(grid.cells())
-        missing = results.missing(cells)
-        task = progress.add_task("cells", total=len(cells), completed=len(cells) - len(missing))
-        try:
-            refusals = run(grid, missing, results, jobs, lambda _cell: progress.advance(task))
-        except KeyboardInterrupt:
-            progress.stop()
-            err.print(f"stopped; {results.path} holds what was done, the same command goes on", markup=False)
-            raise
-    _say_refused(refusals)
-    _draw(folder)
-    if table:
-        rows = list(results.rows.values())
-        for sweep, level in sorted({(row.key.sweep, row.key.level) for row in rows}):
-            typer.echo(f"\n{sweep} = {level:g}\n\n{markdown(rows, sweep, level)}")
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=err,
-    )
-
-
-def _say_refused(refusals: Sequence[UnsuitableData]) -> None:
-    reasons = {(refusal.cell.data, refusal.cell.method): refusal.reason for refusal in refusals}
-    for (data, method), reason in reasons.items():
-        err.print(f"left out: {method} on {data}: {reason}", style="yellow", markup=False)
-
-
-def _draw(folder: Path) -> None:
-    from quercus.experiments.plots import draw_all  # noqa: PLC0415  (the server extra)
-    from quercus.experiments.results import RESULTS, read_rows  # noqa: PLC0415
-
-    rows = list(read_rows(folder / RESULTS))
-    if not rows:
-        fail(f"{folder / RESULTS} holds no measurement")
-    for path in draw_all(rows, folder):
-        out.print(f"drew {path}", markup=False, soft_wrap=True)
-
-
-@contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM ends the block as Ctrl-C does, so that it cleans up."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from quercus.cli.common import bar
-from quercus.client.results import Model, Query, Reason, Rival, Value
+from quercus.client.results import ForestReason, Model, Query, Reason, Rival, Value
 
 _Row = tuple[Text, Text]
 
@@ -166,12 +166,33 @@ def _beliefs(query: Query) -> RenderableType:
     return table
 
 
+def _why_of_forest(reason: Reason, forest: ForestReason, at: str) -> RenderableType:
+    lines = []
+    if forest.entropy is None:
+        names = ", ".join(f"{r.name} ({r.lower:.3f} to {r.upper:.3f})" for r in reason.rivals[:MOST_RIVALS])
+        lines.append(f"The split is contested {at} ({reason.node_count:,} rows): gain ratios {names}.")
+    else:
+        low, high = forest.entropy
+        lines.append(
+            f"The row ends {at}, in a leaf of {reason.node_count:,} rows: entropy {low:.2f} to {high:.2f} bits."
+        )
+    said = ", ".join(f"{value:.2f}" for value in forest.theta)
+    lines.append(f"The forest says {said}; members differ by {forest.disagreement:.2f}.")
+    lines.append(f"The row stands for {forest.stands_for:,} unlabelled rows (score {reason.score:.3f}).")
+    head = RichTable.grid()
+    for line in lines:
+        head.add_row(Text(line))
+    return head
+
+
 def _why(reason: Reason, width: int) -> RenderableType:
     where = " and ".join(branch_text(name, value) for name, value in reason.path)
     at = f"where {where}" if where else "at the root"
     grid = RichTable.grid(padding=(0, 2))
     head = RichTable.grid()
     rows = f"{reason.node_count:,} rows"
+    if reason.forest is not None:
+        return _why_of_forest(reason, reason.forest, at)
     if not reason.attribute:
         head.add_row(Text(f"The row ends {at}, in a leaf of {rows}."))
         head.add_row(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,91 +30,30 @@ from quercus.cli.common import (
     print_json,
     words_of,
 )
+from quercus.cli.model_options import (
+    AlgorithmOption,
+    AlphaOption,
+    BudgetOption,
+    LevelOption,
+    MaxDepthOption,
+    MinInstancesOption,
+    ParameterOption,
+    PredictionLevelOption,
+    PruningOption,
+    StrategyOption,
+    algorithm_of,
+    pruning_of,
+)
 from quercus.cli.options import option, server_option
 from quercus.client import algorithms
 from quercus.client.results import Model, Specification
 from quercus.files import FileTable, open_table
 from quercus.files.schema import class_column, infer
 from quercus.specification import parameters
-from quercus.specification.algorithms import ALGORITHMS, Forest, Pruning
+from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
 
 app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
-
-
-class PruningChoice(StrEnum):
-    """The choices of --pruning."""
-
-    chi_square = "chi-square"
-    likelihood = "likelihood"
-    none = "none"
-
-
-AlphaOption = Annotated[float | None, server_option(parameters.ALPHA)]
-PredictionLevelOption = Annotated[float | None, server_option(parameters.PREDICTION_LEVEL)]
-BudgetOption = Annotated[int | None, server_option(parameters.BUDGET)]
-MinInstancesOption = Annotated[int | None, server_option(parameters.MIN_INSTANCES)]
-MaxDepthOption = Annotated[int | None, server_option(parameters.MAX_DEPTH)]
-StrategyOption = Annotated[str | None, server_option(parameters.STRATEGY)]
-LevelOption = Annotated[
-    float | None, option(parameters.LEVEL, "--pruning-level", default=parameters.LEVEL.default)
-]
-AlgorithmOption = Annotated[
-    str | None,
-    typer.Option("--algorithm", help=f"The learner: {', '.join(ALGORITHMS)} (server: abc45)."),
-]
-ParameterOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--parameter",
-        "-p",
-        metavar="KEY=VALUE",
-        help="Of the learner: max_cuts=8; of a forest's trees: base=c45, base.max_cuts=8.",
-    ),
-]
-
-PruningOption = Annotated[
-    PruningChoice | None,
-    typer.Option("--pruning", help="Collapse subtrees that a test does not justify (server: none)."),
-]
-
-
-def _algorithm(name: str | None, parameters: list[str]) -> dict[str, Any] | None:
-    if name is None:
-        if parameters:
-            raise typer.BadParameter("--parameter needs a learner: --algorithm NAME")
-        return None
-    found: dict[str, Any] = {"name": name}
-    for given in sorted(parameters, key=lambda each: each.partition("=")[0].count(".")):
-        path, equals, value = given.partition("=")
-        *above, key = path.split(".")
-        if not equals or not key or above not in ([], ["base"]):
-            raise typer.BadParameter(f"--parameter takes KEY=VALUE or base.KEY=VALUE, not {given!r}")
-        if above:
-            base = found.get("base", {"name": Forest().base.name})
-            found["base"] = {**({"name": base} if isinstance(base, str) else base), key: _value(value)}
-        else:
-            found[key] = _value(value)
-    return found
-
-
-def _value(text: str) -> bool | int | float | str:
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _pruning(kind: PruningChoice | None, level: float | None) -> Pruning | None:
-    if kind is None or kind is PruningChoice.none:
-        if level is not None:
-            raise typer.BadParameter("--pruning-level needs a test: --pruning likelihood, or chi-square")
-        return None
-    return Pruning(kind.value, level)  # type: ignore[arg-type]  # the other members are kinds
 
 
 @app.command("list")
@@ -293,8 +231,8 @@ def create_model(
         "max_depth": max_depth,
         "warmup_rows": warmup_rows,
         "strategy": strategy,
-        "pruning": _pruning(pruning, pruning_level),
-        "algorithm": _algorithm(algorithm, parameter or []),
+        "pruning": pruning_of(pruning, pruning_level),
+        "algorithm": algorithm_of(algorithm, parameter or []),
     }
     given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     with connect(server) as client:
@@ -377,7 +315,7 @@ def update_model(
         "strategy": strategy,
     }
     given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
-    changed = _pruning(pruning, pruning_level)
+    changed = pruning_of(pruning, pruning_level)
     if pruning is not None:
         given["pruning"] = changed
     if not given:

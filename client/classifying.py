@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.client import convert, transport
+from quercus.client.classify_answers import classifications, no_classifications
 from quercus.client.results import Classifications, Specification
 from quercus.client.rows import Row, RowEncoder, chunks
 from quercus.proto.v1 import classify_pb2
@@ -61,8 +62,8 @@ class RowFormat:
     def result(self, answers: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:
         """Return the answers as one."""
         if not answers:
-            return convert.no_classifications(self.classes, want_paths)
-        return convert.classifications(answers, want_paths)
+            return no_classifications(self.classes, want_paths)
+        return classifications(answers, want_paths)
 
 
 class RowFormats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Literal, cast
@@ -16,12 +16,9 @@ from quercus.client import algorithms
 from quercus.client.errors import invalid
 from quercus.client.labels import label_from_proto
 from quercus.client.results import (
-    AnswerReport,
-    Classifications,
     Evidence,
-    Floats,
+    ForestReason,
     Instance,
-    Integers,
     Lease,
     Model,
     Query,
@@ -32,7 +29,7 @@ from quercus.client.results import (
     Value,
 )
 from quercus.client.treeview import AttributeBranches, Member, Tree, TreeNode
-from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
+from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
 from quercus.proto.words import words_of
 from quercus.specification import parameters
 from quercus.specification.algorithms import Pruning, PruningKind
@@ -214,7 +211,14 @@ def _reason(message: query_pb2.Reason) -> Reason:
         score=message.score,
         node_count=message.node_count,
         strategy=message.strategy or "published",  # stores of version 1 name none
+        forest=_forest_reason(message) if message.HasField("forest") else None,
     )
+
+
+def _forest_reason(message: query_pb2.Reason) -> ForestReason:
+    found = message.forest
+    entropy = None if message.rivals else (found.entropy_lower, found.entropy_upper)
+    return ForestReason(tuple(found.theta), found.disagreement, found.stands_for, entropy)
 
 
 def query(message: query_pb2.Query) -> Query:
@@ -250,28 +254,6 @@ def lease(message: query_pb2.LeaseQueriesResponse) -> Lease:
     return Lease(queries, None if queries else idle, message.budget_left)
 
 
-def answer_report(
-    message: query_pb2.AnswerQueryResponse
-    | query_pb2.RefuseQueryResponse
-    | query_pb2.CorrectAnswerResponse
-    | query_pb2.UndoAnswerResponse,
-) -> AnswerReport:
-    """A committed answer, refusal, correction or undoing."""
-    if isinstance(message, query_pb2.AnswerQueryResponse):
-        return AnswerReport(
-            message.name,
-            message.committed_sequence,
-            message.conflict,
-            message.wants_more,
-            message.degree_of_conflict,
-            message.ignorance,
-            message.reliability,
-            message.model_uid,
-        )
-    conflict = isinstance(message, query_pb2.CorrectAnswerResponse) and message.conflict
-    return AnswerReport(message.name, message.committed_sequence, conflict, model_uid=message.model_uid)
-
-
 def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instance:
     """A row with its label history."""
     history = tuple(
@@ -292,59 +274,6 @@ def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instan
     contour = tuple(message.contour.plausibilities)
     name = message.name.split("/instances/", 1)[-1]
     return Instance(name, row_values(message.values), history, contour, message.conflict)
-
-
-def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:
-    """The answers of one or several requests, in order."""
-    classes = tuple(messages[0].classes)
-
-    def joined(name: str) -> Floats:
-        parts = [np.array(getattr(m, name), dtype=np.float64) for m in messages]
-        return np.concatenate(parts).reshape(-1, len(classes))
-
-    steps = (tuple((s.attribute, s.value) for s in path.steps) for m in messages for path in m.paths)
-    masses = [mass for m in messages for mass in _masses(m)]
-    return Classifications(
-        classes=classes,
-        indices=np.concatenate([np.array(m.class_indices, dtype=np.int64) for m in messages]),
-        theta=joined("theta"),
-        pignistic=joined("pignistic"),
-        belief=joined("belief"),
-        plausibility=joined("plausibility"),
-        nodes=_nodes_reached(messages),
-        versions=np.concatenate([np.full(len(m.class_indices), m.tree_version, np.int64) for m in messages]),
-        version=min(m.tree_version for m in messages),
-        as_of=min(m.as_of for m in messages),
-        paths=tuple(steps) if want_paths else None,
-        class_sets=np.concatenate([np.array(m.class_sets, dtype=np.uint64) for m in messages]),
-        masses=tuple(masses) if len(masses) == sum(len(m.class_indices) for m in messages) else None,
-    )
-
-
-def _nodes_reached(messages: list[classify_pb2.ClassifyResponse]) -> Integers | None:
-    """The node of each row, ``None`` when it was several trees that answered some."""
-    if any(len(m.nodes) != len(m.class_indices) for m in messages):
-        return None
-    return np.concatenate([np.array(m.nodes, dtype=np.int64) for m in messages])
-
-
-def _masses(message: classify_pb2.ClassifyResponse) -> Iterator[Mapping[tuple[str, ...], float]]:
-    """The mass function of each row; rows share those that are the same."""
-    different = [
-        {
-            tuple(name for c, name in enumerate(message.classes) if mask >> c & 1): value
-            for mask, value in zip(mass.focal_sets, mass.masses, strict=True)
-        }
-        for mass in message.masses
-    ]
-    return (different[at] for at in message.mass_indices)
-
-
-def no_classifications(classes: tuple[str, ...], want_paths: bool) -> Classifications:
-    """The answer for no rows; no tree was asked, so the version is 0."""
-    none, empty = np.empty(0, dtype=np.int64), np.empty((0, len(classes)))
-    paths = () if want_paths else None
-    return Classifications(classes, none, empty, empty, empty, empty, none, none, 0, 0, paths)
 
 
 def tree(message: tree_pb2.Tree) -> Tree:

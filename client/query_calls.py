@@ -57,13 +57,13 @@ def answer(
         comment=comment,
         took=None if took_s is None else duration(took_s, "took_s"),
     )
-    return CallSpec("AnswerQuery", request, convert.answer_report)
+    return CallSpec("AnswerQuery", request, answer_report)
 
 
 def refuse(query: Query, comment: str) -> CallSpec[AnswerReport]:
     """Say that nobody can tell."""
     request = query_pb2.RefuseQueryRequest(name=query.name, lease_token=query.lease_token, comment=comment)
-    return CallSpec("RefuseQuery", request, convert.answer_report)
+    return CallSpec("RefuseQuery", request, answer_report)
 
 
 def extend(query: Query, lease_s: float) -> CallSpec[None]:
@@ -106,7 +106,7 @@ def correct(
         reliability=reliability,
         comment=comment,
     )
-    return CallSpec("CorrectAnswer", request, convert.answer_report)
+    return CallSpec("CorrectAnswer", request, answer_report)
 
 
 def undo(query: Query, labeller: str | None, comment: str) -> CallSpec[AnswerReport]:
@@ -114,7 +114,7 @@ def undo(query: Query, labeller: str | None, comment: str) -> CallSpec[AnswerRep
     request = query_pb2.UndoAnswerRequest(
         name=query.name, labeller=labeller or query.labeller, comment=comment
     )
-    return CallSpec("UndoAnswer", request, convert.answer_report)
+    return CallSpec("UndoAnswer", request, answer_report)
 
 
 def list_queries(model: str, wanted: Iterable[str]) -> query_pb2.ListQueriesRequest:
@@ -226,3 +226,25 @@ def _number(kind: Any, prefix: str, field: str, word: str) -> Any:
 
 def _nothing(_: Any) -> None:
     return None
+
+
+def answer_report(
+    message: query_pb2.AnswerQueryResponse
+    | query_pb2.RefuseQueryResponse
+    | query_pb2.CorrectAnswerResponse
+    | query_pb2.UndoAnswerResponse,
+) -> AnswerReport:
+    """A committed answer, refusal, correction or undoing."""
+    if isinstance(message, query_pb2.AnswerQueryResponse):
+        return AnswerReport(
+            message.name,
+            message.committed_sequence,
+            message.conflict,
+            message.wants_more,
+            message.degree_of_conflict,
+            message.ignorance,
+            message.reliability,
+            message.model_uid,
+        )
+    conflict = isinstance(message, query_pb2.CorrectAnswerResponse) and message.conflict
+    return AnswerReport(message.name, message.committed_sequence, conflict, model_uid=message.model_uid)

@@ -168,12 +168,28 @@ class Rival:
 
 
 @dataclass(frozen=True)
+class ForestReason:
+    """Why a forest asks about an instance: its mean estimate ``theta``, and how far members are from it (in [0, 1]).
+
+    ``stands_for`` unlabelled rows are nearer to it than to any that was told or asked about before. ``entropy`` is the
+    interval of the labels' entropy in the leaf where it ends, in bits; None where the reason names a contested node.
+    """
+
+    theta: tuple[float, ...]
+    disagreement: float
+    stands_for: int
+    entropy: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
 class Reason:
     """Why an instance is asked.
 
     The node (``path``, ``node_count``): an undecided one with its ``rivals``, and the child ``attribute = value`` that
     the instance stands for; or the leaf in which the instance ends, then these are empty. ``score`` is what the label
     is worth in the measure of the ``strategy``; published: how much it narrows the child's entropy interval, in bits.
+    Where a ``forest`` asks, the node is of the tree beside it: the deepest contested one on the instance's path, or the
+    leaf.
     """
 
     path: tuple[tuple[str, str], ...]
@@ -183,6 +199,7 @@ class Reason:
     score: float
     node_count: int
     strategy: str = "published"
+    forest: ForestReason | None = None
 
 
 @dataclass(frozen=True)

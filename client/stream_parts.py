@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from quercus.client import convert
 from quercus.client.errors import QuercusError, Unavailable, from_code
 from quercus.client.labelling_results import ANY, Filter
-from quercus.client.query_calls import CallSpec
+from quercus.client.query_calls import CallSpec, answer_report
 from quercus.client.requests import duration
 from quercus.client.results import Query
 from quercus.client.transport import CallAttempts, SeenSequences, is_beyond
@@ -108,5 +108,5 @@ def take(response: Response, waiting: MutableMapping[str, Any]) -> Query | str |
     if event == "failed":
         future.set_exception(from_code(told.code, told.message, told.field))
     else:
-        future.set_result(None if event == "returned" else convert.answer_report(told))
+        future.set_result(None if event == "returned" else answer_report(told))
     return None

@@ -28,12 +28,18 @@ from quercus.specification.parameters import (
     PREDICTION_LEVEL,
     STRATEGY,
 )
-from quercus.trees.ask.query import QueryPosition
-from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, grow
-from quercus.trees.learners.model import Learned
-from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.table import Table
-from quercus.trees.learners.weights import repeat_rows
+from quercus.trees import (
+    Answered,
+    GrowthState,
+    Learned,
+    Observed,
+    QueryPosition,
+    Refused,
+    Table,
+    TreeModel,
+    grow,
+    repeat_rows,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -193,7 +199,10 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
             columns.attributes, distinct_names(labels.classes.tolist()), len(values)
         )
         others = np.setdiff1d(np.arange(len(values)), allowed)
-        events: list[Event] = [Observed(values, contours), *(Refused(int(row), NOWHERE) for row in others)]
+        events: list[Observed | Refused | Answered] = [
+            Observed(values, contours),
+            *(Refused(int(row), NOWHERE) for row in others),
+        ]
         last: _Last | None = getattr(self, "_last", None)
         if last is not None and last.answered(specification, values, contours):
             events.append(Answered(last.row, contours[last.row], 1.0, last.asked))

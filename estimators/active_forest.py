@@ -13,18 +13,16 @@ from quercus.estimators.base import BeliefClassifier, row_weights, seed_of
 from quercus.estimators.columns import FittedColumns
 from quercus.estimators.labels import read_labels
 from quercus.estimators.pool import BATCH_SIZE, are_rows, row_numbers
+from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
-from quercus.specification.parameters import PREDICTION_LEVEL, TREES
-from quercus.trees.learners.table import Table
-from quercus.trees.learners.weights import repeat_rows
-from quercus.trees.memory_forest.asking import Choice, ask
-from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.specification.parameters import FOREST_LEVEL as LEVEL
+from quercus.trees import Choice, MemoryForest, Table, repeat_rows
+from quercus.trees.memory_forest.asking import ask
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MEMBERS = TREES.but(name="n_estimators", default=100)
-LEVEL = PREDICTION_LEVEL.but(default=0.75)
+MEMBERS = parameters.MEMBERS.but(name="n_estimators")
 
 
 class ActiveForestClassifier(BeliefClassifier):

@@ -20,13 +20,19 @@ from quercus.estimators.columns import FittedColumns, as_array, distinct_names, 
 from quercus.estimators.labels import ParsedLabels, are_classes, read_labels
 from quercus.estimators.naming import named_trees
 from quercus.specification.algorithms import Algorithm
-from quercus.trees.learners.cells import Value
-from quercus.trees.learners.metrics import expected_accuracy
-from quercus.trees.learners.model import Learned, Predictions, fit
-from quercus.trees.learners.table import Table
-from quercus.trees.tree.flat import FlatTree
-from quercus.trees.tree.svg_drawing import to_svg
-from quercus.trees.tree.text_drawing import Names, to_dot, to_text
+from quercus.trees import (
+    FlatTree,
+    Learned,
+    Names,
+    Predictions,
+    Table,
+    Value,
+    expected_accuracy,
+    fit,
+    to_dot,
+    to_svg,
+    to_text,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.given import is_missing
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric
 from quercus.specification.parameters import MAX_NAME_CHARS
-from quercus.trees.learners.cells import Between, Value
+from quercus.trees import Between, Value
 
 Floats = NDArray[np.float64]
 Cells = NDArray[Any]  # a column, (n,)

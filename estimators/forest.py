@@ -12,8 +12,7 @@ from quercus.estimators.trees import BeliefEntropyTreeClassifier
 from quercus.specification import algorithms
 from quercus.specification.algorithms import Algorithm, Share, Vote
 from quercus.specification.parameters import MAX_FEATURES, TREES, VOTE
-from quercus.trees.learners.model import Learned, fit
-from quercus.trees.learners.table import Table
+from quercus.trees import Learned, Table, fit
 
 
 class EvidentialForestClassifier(TableClassifier):

@@ -3,14 +3,17 @@
 from collections.abc import Iterator, Sequence
 
 from quercus.specification.attributes import Attribute, Nominal
-from quercus.trees.learners.entropy_model import BeliefEntropyModel
-from quercus.trees.learners.forest import ForestModel
-from quercus.trees.learners.model import Learned
-from quercus.trees.learners.one_against_rest import OneAgainstRest
-from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.tree.encoding import Edges, branch_names
-from quercus.trees.tree.flat import FlatTree
-from quercus.trees.tree.text_drawing import Names
+from quercus.trees import (
+    BeliefEntropyModel,
+    Edges,
+    FlatTree,
+    ForestModel,
+    Learned,
+    Names,
+    OneAgainstRest,
+    TreeModel,
+    branch_names,
+)
 
 
 def named_trees(model: Learned, classes: Sequence[str]) -> Iterator[tuple[FlatTree, Names]]:

@@ -51,9 +51,7 @@ from quercus.server.telemetry.metrics import Metrics
 from quercus.server.telemetry.tracing import Tracing
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MEMORY_SHARE
-from quercus.storage.access import TokenRecord
-from quercus.storage.errors import ReadOnlyStore, StorageError
-from quercus.storage.store import Store
+from quercus.storage import ReadOnlyStore, StorageError, Store, TokenRecord
 
 _log = logging.getLogger(__name__)
 

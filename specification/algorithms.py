@@ -7,7 +7,7 @@ equal parameters and equal evidence give equal trees. A parameter out of bounds 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification import parameters
@@ -175,14 +175,28 @@ class Forest(_Checked):
         check_parameters(self)
 
 
-Algorithm = Tree | Forest
+@documented
+@dataclass(frozen=True, slots=True)
+class ActiveForest(_Checked):
+    """The forest of many memories (theory §10): it learns, predicts and asks by itself."""
+
+    name: ClassVar[str] = "active-forest"
+    trees: int = parameters.MEMBERS.field()
+    seed: int = parameters.SEED.field()
+    prediction_level: float = parameters.FOREST_LEVEL.field()
+
+
+Algorithm = Tree | Forest | ActiveForest
+Learner = TypeVar("Learner", bound=Tree | ActiveForest)
 
 TREES: Mapping[str, type[Tree]] = MappingProxyType(
     {each.name: each for each in (Abc45, E2m, Id3, C45, Averaging, TotalUncertainty, BeliefEntropy)}
 )
-"""Classes of learners by name, without `Forest`."""
+"""Classes of learners by name, without forests."""
 
-ALGORITHMS: Mapping[str, type[Algorithm]] = MappingProxyType({**TREES, Forest.name: Forest})
+ALGORITHMS: Mapping[str, type[Algorithm]] = MappingProxyType(
+    {**TREES, Forest.name: Forest, ActiveForest.name: ActiveForest}
+)
 """All classes of learners by name."""
 
 FORESTS: Mapping[str, Forest] = MappingProxyType(
@@ -228,7 +242,7 @@ def learning_cost(algorithm: Algorithm, size: int) -> Mapping[str, int]:
     {'trees': 90, 'folds': 300}
     """
     base = algorithm.base if isinstance(algorithm, Forest) else algorithm
-    count = algorithm.trees if isinstance(algorithm, Forest) else 1
+    count = algorithm.trees if isinstance(algorithm, Forest | ActiveForest) else 1
     if not isinstance(base, TotalUncertainty):
         return {"trees": count}
     each = size if size > 2 else 1
@@ -243,6 +257,6 @@ def with_rules(algorithm: Algorithm, **rules: object) -> Algorithm:
     return _with_rules(algorithm, rules)
 
 
-def _with_rules(tree: Tree, rules: Mapping[str, object]) -> Tree:
-    known = {field.name for field in fields(tree)}
-    return replace(tree, **{name: value for name, value in rules.items() if name in known})  # type: ignore[arg-type]
+def _with_rules(learner: Learner, rules: Mapping[str, object]) -> Learner:
+    known = {field.name for field in fields(learner)}
+    return replace(learner, **{name: value for name, value in rules.items() if name in known})  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from quercus.belief.frame import Frame
 from quercus.specification import parameters
 from quercus.specification.algorithms import (
     Abc45,
+    ActiveForest,
     Algorithm,
     E2m,
     Forest,
@@ -20,6 +21,7 @@ from quercus.specification.algorithms import (
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, check_distinct
 from quercus.specification.parameter import check_parameters, documented
 from quercus.specification.parameters import MAX_ATTRIBUTES
+from quercus.specification.strategies import DEFAULT
 
 CHANGEABLE = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning", "prediction_level")
 """Fields of the specification that may change once the model exists."""
@@ -90,6 +92,10 @@ class Specification:
         if self.pruning is not None and not isinstance(base, Abc45 | E2m):
             raise InvalidInput(
                 "pruning", f"is given, but {base.name} is pruned by parameters of its own, or never"
+            )
+        if isinstance(algorithm, ActiveForest) and self.strategy != DEFAULT:
+            raise InvalidInput(
+                "strategy", f"is {self.strategy!r}, but {algorithm.name} asks by itself: name none"
             )
         in_force = with_rules(
             algorithm,

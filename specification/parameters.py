@@ -110,6 +110,10 @@ LEAF = Parameter(
 MIN_WEIGHT = MIN_INSTANCES.but(default=None, none=f"{INSTANCES_PER_CLASS} per class")
 """As `MIN_INSTANCES`, of belief-entropy trees, which fit a density per class at every node."""
 TREES = Parameter("trees", int, 50, "Trees of the forest", 1, 1_000)
+MEMBERS = TREES.but(default=100)
+"""As `TREES`, of the forest of many memories; three naive-Bayes members stand beside them."""
+FOREST_LEVEL = PREDICTION_LEVEL.but(default=0.75)
+"""As `PREDICTION_LEVEL`, of that forest: its leaves are small, and members differ."""
 VOTE = Parameter(
     "vote",
     str,

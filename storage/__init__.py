@@ -8,8 +8,10 @@ if __name__ != "quercus.storage":  # by another name every class would exist twi
     raise ImportError(f"import quercus.storage, not {__name__}")
 
 from quercus.storage.access import Access, AuditRecord, TokenRecord
+from quercus.storage.changes import Change
 from quercus.storage.errors import (
     AlreadyExists,
+    BeyondLog,
     CorruptStore,
     FailedPrecondition,
     InconsistentHistory,
@@ -23,7 +25,16 @@ from quercus.storage.errors import (
     StoreBusy,
     StoreError,
 )
+from quercus.storage.log.statements import (
+    CombinedStatement,
+    Join,
+    StatementBatch,
+    StatementPlan,
+    StatementRecord,
+)
 from quercus.storage.queries.answers import AnswerChange, CombinedAnswer
+from quercus.storage.queries.leases import Eviction
+from quercus.storage.queries.policies import check as check_policy
 from quercus.storage.queries.records import (
     Answered,
     Corrections,
@@ -42,6 +53,7 @@ from quercus.storage.records import (
     Appended,
     Event,
     EventKind,
+    EventSelection,
     InstanceColumns,
     LogSegment,
     ModelRecord,
@@ -60,16 +72,22 @@ __all__ = [
     "Answered",
     "Appended",
     "AuditRecord",
+    "BeyondLog",
+    "Change",
     "CombinedAnswer",
+    "CombinedStatement",
     "Corrections",
     "CorruptStore",
     "Event",
     "EventKind",
+    "EventSelection",
+    "Eviction",
     "FailedPrecondition",
     "HistoryRow",
     "Idle",
     "InconsistentHistory",
     "InstanceColumns",
+    "Join",
     "LabellerCounts",
     "Leased",
     "LogSegment",
@@ -87,11 +105,15 @@ __all__ = [
     "Reliability",
     "Snapshot",
     "Stale",
+    "StatementBatch",
+    "StatementPlan",
+    "StatementRecord",
     "Step",
     "StorageError",
     "Store",
     "StoreBusy",
     "StoreError",
     "TokenRecord",
+    "check_policy",
     "file_url",
 ]

@@ -10,7 +10,8 @@ from sqlalchemy import Connection
 from quercus.belief.errors import InvalidInput
 from quercus.storage import changes
 from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyUntilRestart, StoreBusy, StoreError
-from quercus.storage.sqlite.dialect import DAMAGED, DRIVER_ERRORS, WRITE, SqliteDialect
+from quercus.storage.sqlite.dialect import WRITE, SqliteDialect
+from quercus.storage.sqlite.error_meanings import DAMAGED, DRIVER_ERRORS
 from quercus.storage.sqlite.server_lock import ServerLock
 
 NO_ROOM: Final = "and nothing is left of what is kept to delete models with: free some MiB on the disk"

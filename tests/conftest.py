@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from integration.client.serving import Serving
 
 ROOT = Path(__file__).resolve().parent.parent
-SEEDS = 6
+SEEDS, EXAMPLES = 4, 30
 """So many cases of a law on random problems are enough for every change; `make test-all` has them all."""
+ALL_EXAMPLES = 100
 KERNELS = sorted(
     path
     for part in ("likelihood/solver", "growth/incremental")
@@ -23,7 +25,10 @@ KERNELS = sorted(
 )
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    examples = EXAMPLES if config.option.markexpr == "not slow" else ALL_EXAMPLES
+    settings.register_profile("quercus", max_examples=examples, deadline=None)  # a busy machine is slow
+    settings.load_profile("quercus")
     # A run in the background (nohup, &) ignores Ctrl-C, and so would every process that a test interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in KERNELS)).hexdigest()[:16]

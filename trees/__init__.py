@@ -18,60 +18,142 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quercus.trees.ask.query import Query
+    from quercus.trees.ask.query import Query, QueryPosition
     from quercus.trees.growth.abc45 import Induction, induce
     from quercus.trees.growth.sample import Sample
-    from quercus.trees.growth.stream import Answered, GrowthState, Observed, Refused, grow
-    from quercus.trees.learners.model import Learned, fit
-    from quercus.trees.learners.predictions import Predictions
-    from quercus.trees.learners.table import Table
+    from quercus.trees.growth.stream import (
+        Answered,
+        Corrected,
+        GrowthState,
+        Observed,
+        Refused,
+        Respecified,
+        grow,
+    )
+    from quercus.trees.learners.cells import Between, Range, UncertainValues, Value
+    from quercus.trees.learners.entropy_model import BeliefEntropyModel
+    from quercus.trees.learners.forest import ForestModel
+    from quercus.trees.learners.metrics import expected_accuracy, undominated
+    from quercus.trees.learners.model import fit
+    from quercus.trees.learners.one_against_rest import OneAgainstRest
+    from quercus.trees.learners.predicting import Learned, TreeModel
+    from quercus.trees.learners.predictions import Predictions, RepeatedMasses
+    from quercus.trees.learners.relearning import Evidence
+    from quercus.trees.learners.table import Table, consonant
+    from quercus.trees.learners.weights import repeat_rows
     from quercus.trees.likelihood.interval import entropy_interval, entropy_intervals
+    from quercus.trees.memory_forest.asking import Choice
+    from quercus.trees.memory_forest.forest import MemoryForest
+    from quercus.trees.memory_forest.publishing import forest_of, served_forest
+    from quercus.trees.memory_forest.reasons import forest_queries
     from quercus.trees.precompile import prepare
+    from quercus.trees.tree.encoding import (
+        THRESHOLD_SIDES,
+        Edges,
+        SplitName,
+        branch_names,
+        check_values,
+        cut_counts,
+        split_names,
+    )
     from quercus.trees.tree.flat import FlatTree
     from quercus.trees.tree.node import Node
+    from quercus.trees.tree.overview import Overview
     from quercus.trees.tree.svg_drawing import to_svg
     from quercus.trees.tree.text_drawing import Names, to_dot, to_text
 
 _PLACES = {
-    "ask.query": ["Query"],
+    "ask.query": ["Query", "QueryPosition"],
     "growth.abc45": ["Induction", "induce"],
     "growth.sample": ["Sample"],
-    "growth.stream": ["Answered", "GrowthState", "Observed", "Refused", "grow"],
-    "learners.model": ["Learned", "fit"],
-    "learners.predictions": ["Predictions"],
-    "learners.table": ["Table"],
+    "growth.stream": ["Answered", "Corrected", "GrowthState", "Observed", "Refused", "Respecified", "grow"],
+    "learners.cells": ["Between", "Range", "UncertainValues", "Value"],
+    "learners.entropy_model": ["BeliefEntropyModel"],
+    "learners.forest": ["ForestModel"],
+    "learners.metrics": ["expected_accuracy", "undominated"],
+    "learners.model": ["fit"],
+    "learners.one_against_rest": ["OneAgainstRest"],
+    "learners.predicting": ["Learned", "TreeModel"],
+    "learners.predictions": ["Predictions", "RepeatedMasses"],
+    "learners.relearning": ["Evidence"],
+    "learners.table": ["Table", "consonant"],
+    "learners.weights": ["repeat_rows"],
     "likelihood.interval": ["entropy_interval", "entropy_intervals"],
+    "memory_forest.asking": ["Choice"],
+    "memory_forest.forest": ["MemoryForest"],
+    "memory_forest.publishing": ["forest_of", "served_forest"],
+    "memory_forest.reasons": ["forest_queries"],
     "precompile": ["prepare"],
+    "tree.encoding": [
+        "Edges",
+        "SplitName",
+        "THRESHOLD_SIDES",
+        "branch_names",
+        "check_values",
+        "cut_counts",
+        "split_names",
+    ],
     "tree.flat": ["FlatTree"],
     "tree.node": ["Node"],
+    "tree.overview": ["Overview"],
     "tree.svg_drawing": ["to_svg"],
     "tree.text_drawing": ["Names", "to_dot", "to_text"],
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "THRESHOLD_SIDES",
     "Answered",
+    "BeliefEntropyModel",
+    "Between",
+    "Choice",
+    "Corrected",
+    "Edges",
+    "Evidence",
     "FlatTree",
+    "ForestModel",
     "GrowthState",
     "Induction",
     "Learned",
+    "MemoryForest",
     "Names",
     "Node",
     "Observed",
+    "OneAgainstRest",
+    "Overview",
     "Predictions",
     "Query",
+    "QueryPosition",
+    "Range",
     "Refused",
+    "RepeatedMasses",
+    "Respecified",
     "Sample",
+    "SplitName",
     "Table",
+    "TreeModel",
+    "UncertainValues",
+    "Value",
+    "branch_names",
+    "check_values",
+    "consonant",
+    "cut_counts",
     "entropy_interval",
     "entropy_intervals",
+    "expected_accuracy",
     "fit",
+    "forest_of",
+    "forest_queries",
     "grow",
     "induce",
     "prepare",
+    "repeat_rows",
+    "served_forest",
+    "split_names",
     "to_dot",
     "to_svg",
     "to_text",
+    "undominated",
 ]
 
 

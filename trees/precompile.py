@@ -22,6 +22,8 @@ from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
 from quercus.trees.likelihood.solver import problem, stages
 from quercus.trees.likelihood.solver.problem import dominating_classes
+from quercus.trees.memory_forest.asking import ask
+from quercus.trees.memory_forest.forest import MemoryForest
 
 
 def kernel_cache() -> str | None:
@@ -97,6 +99,17 @@ def _grow_committee() -> None:
     grow(GrowthState(covering), [Observed(_ROWS, labels)]).agenda(2)
 
 
+def _grow_forest() -> None:
+    """Grow the forest of many memories from precise and other labels, of numbers and names, and let it ask."""
+    labels = _CLASSES.copy()
+    labels[20:30], labels[30:] = [0.0, 1.0, 1.0], 1.0
+    forest = MemoryForest(np.array([False, True, True]), 3, trees=2, seed=0, level=0.5)
+    forest.observe(_ROWS, labels)
+    list(ask(forest, np.arange(30, 40), 2))
+    forest.tell(30, np.array([1.0, 0.5, 0.0]))
+    forest.predict(_ROWS)
+
+
 def _grow_general(alpha: float) -> None:
     """Grow trees of imprecise labels, and score candidates."""
     mixed = _CLASSES.copy()
@@ -132,6 +145,7 @@ STEPS: Final[tuple[Callable[[], object], ...]] = (
     lambda: _grow_precise(99),
     lambda: _grow_precise(1),
     _grow_committee,
+    _grow_forest,
     lambda: stages.estimate(_GENERAL, _STACKED, _FIRST),
     _search,
     lambda: stages.enclose(_GENERAL, _STACKED, _FIRST, _uniform(), 0.9, tight=True),

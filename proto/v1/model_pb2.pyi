@@ -198,6 +198,7 @@ class Algorithm(_message.Message):
     TOTAL_UNCERTAINTY_FIELD_NUMBER: _builtins.int
     BELIEF_ENTROPY_FIELD_NUMBER: _builtins.int
     FOREST_FIELD_NUMBER: _builtins.int
+    ACTIVE_FOREST_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def abc45(self) -> Global___ActiveTree:
         """The active belief decision tree; the default. Any other learner that has a budget asks what such a tree would."""
@@ -216,6 +217,8 @@ class Algorithm(_message.Message):
     def belief_entropy(self) -> Global___BeliefEntropyTree: ...
     @_builtins.property
     def forest(self) -> Global___Forest: ...
+    @_builtins.property
+    def active_forest(self) -> Global___ActiveForest: ...
     def __init__(
         self,
         *,
@@ -227,12 +230,13 @@ class Algorithm(_message.Message):
         total_uncertainty: Global___TotalUncertaintyTree | None = ...,
         belief_entropy: Global___BeliefEntropyTree | None = ...,
         forest: Global___Forest | None = ...,
+        active_forest: Global___ActiveForest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["abc45", b"abc45", "averaging", b"averaging", "belief_entropy", b"belief_entropy", "c45", b"c45", "e2m", b"e2m", "forest", b"forest", "id3", b"id3", "kind", b"kind", "total_uncertainty", b"total_uncertainty"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abc45", b"abc45", "active_forest", b"active_forest", "averaging", b"averaging", "belief_entropy", b"belief_entropy", "c45", b"c45", "e2m", b"e2m", "forest", b"forest", "id3", b"id3", "kind", b"kind", "total_uncertainty", b"total_uncertainty"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abc45", b"abc45", "averaging", b"averaging", "belief_entropy", b"belief_entropy", "c45", b"c45", "e2m", b"e2m", "forest", b"forest", "id3", b"id3", "kind", b"kind", "total_uncertainty", b"total_uncertainty"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abc45", b"abc45", "active_forest", b"active_forest", "averaging", b"averaging", "belief_entropy", b"belief_entropy", "c45", b"c45", "e2m", b"e2m", "forest", b"forest", "id3", b"id3", "kind", b"kind", "total_uncertainty", b"total_uncertainty"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["abc45", "e2m", "id3", "c45", "averaging", "total_uncertainty", "belief_entropy", "forest"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["abc45", "e2m", "id3", "c45", "averaging", "total_uncertainty", "belief_entropy", "forest", "active_forest"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -473,6 +477,39 @@ class BeliefEntropyTree(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BeliefEntropyTree: _TypeAlias = BeliefEntropyTree  # noqa: Y015
+
+@_typing.final
+class ActiveForest(_message.Message):
+    """The forest of many memories: it learns, predicts and asks by itself, with an active tree beside it for people to read."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TREES_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    trees: _builtins.int
+    """1 to 1,000; default 100. Three naive-Bayes members stand beside them."""
+    seed: _builtins.int
+    """Of the draws; default 0."""
+    def __init__(
+        self,
+        *,
+        trees: _builtins.int | None = ...,
+        seed: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_trees", b"_trees", "seed", b"seed", "trees", b"trees"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_trees", b"_trees", "seed", b"seed", "trees", b"trees"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
+    _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
+    _WhichOneofReturnType__trees: _TypeAlias = _typing.Literal["trees"]  # noqa: Y015
+    _WhichOneofArgType__trees: _TypeAlias = _typing.Literal["_trees", b"_trees"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__trees) -> _WhichOneofReturnType__trees | None: ...
+
+Global___ActiveForest: _TypeAlias = ActiveForest  # noqa: Y015
 
 @_typing.final
 class Forest(_message.Message):

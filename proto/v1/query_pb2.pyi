@@ -271,6 +271,7 @@ class Reason(_message.Message):
     SCORE_FIELD_NUMBER: _builtins.int
     NODE_COUNT_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
+    FOREST_FIELD_NUMBER: _builtins.int
     attribute: _builtins.str
     """The child of the node that the instance stands for."""
     value: _builtins.str
@@ -291,6 +292,10 @@ class Reason(_message.Message):
         than 100 those whose gain ratio may be largest.
         """
 
+    @_builtins.property
+    def forest(self) -> Global___ForestReason:
+        """What a forest that asks thinks of the row; of other learners all of this is absent."""
+
     def __init__(
         self,
         *,
@@ -301,14 +306,56 @@ class Reason(_message.Message):
         score: _builtins.float = ...,
         node_count: _builtins.int = ...,
         strategy: _builtins.str = ...,
+        forest: Global___ForestReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["forest", b"forest"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "node_count", b"node_count", "path", b"path", "rivals", b"rivals", "score", b"score", "strategy", b"strategy", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "forest", b"forest", "node_count", b"node_count", "path", b"path", "rivals", b"rivals", "score", b"score", "strategy", b"strategy", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
+
+@_typing.final
+class ForestReason(_message.Message):
+    """Why a forest asks about a row. Path and rivals are then of the active tree beside it: of the deepest node on the row's
+    path whose split is contested, or of the leaf of the row.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THETA_FIELD_NUMBER: _builtins.int
+    DISAGREEMENT_FIELD_NUMBER: _builtins.int
+    STANDS_FOR_FIELD_NUMBER: _builtins.int
+    ENTROPY_LOWER_FIELD_NUMBER: _builtins.int
+    ENTROPY_UPPER_FIELD_NUMBER: _builtins.int
+    disagreement: _builtins.float
+    """How far members are from that mean: mean total variation, in [0, 1]."""
+    stands_for: _builtins.int
+    """Unlabelled rows that are nearer to this one than to any that was told or asked about before."""
+    entropy_lower: _builtins.float
+    """Of a leaf: the entropy interval of its labels, in bits; both 0 where the node is contested."""
+    entropy_upper: _builtins.float
+    @_builtins.property
+    def theta(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Mean estimate of the members, in the order of the classes."""
+
+    def __init__(
+        self,
+        *,
+        theta: _abc.Iterable[_builtins.float] | None = ...,
+        disagreement: _builtins.float = ...,
+        stands_for: _builtins.int = ...,
+        entropy_lower: _builtins.float = ...,
+        entropy_upper: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["disagreement", b"disagreement", "entropy_lower", b"entropy_lower", "entropy_upper", b"entropy_upper", "stands_for", b"stands_for", "theta", b"theta"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForestReason: _TypeAlias = ForestReason  # noqa: Y015
 
 @_typing.final
 class Query(_message.Message):

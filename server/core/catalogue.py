@@ -18,9 +18,7 @@ from quercus.server.wire.limits import MAX_CACHED_MODELS
 from quercus.server.wire.models import decode_specification
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
-from quercus.storage.changes import Change
-from quercus.storage.errors import BeyondLog, FailedPrecondition, NotFound, StorageError
-from quercus.storage.store import Store
+from quercus.storage import BeyondLog, Change, FailedPrecondition, NotFound, StorageError, Store
 
 _log = logging.getLogger(__name__)
 REFRESH_EVERY_S: Final = 0.01

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from quercus.server.wire.limits import MAX_REMEMBERED_CHANGES
-from quercus.storage.changes import Change
+from quercus.storage import Change
 
 _log = logging.getLogger(__name__)
 RETRY_S: Final = 0.2

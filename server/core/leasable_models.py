@@ -10,11 +10,7 @@ from typing import Any
 
 from quercus.server.core.changes import ChangeSignal
 from quercus.server.core.model_status import LOOK_AGAIN_S
-from quercus.storage.changes import Change
-from quercus.storage.errors import StorageError
-from quercus.storage.queries.records import Policy
-from quercus.storage.records import ModelRecord
-from quercus.storage.store import Store
+from quercus.storage import Change, ModelRecord, Policy, StorageError, Store
 
 
 @dataclass(frozen=True)

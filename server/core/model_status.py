@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from quercus.server.core.changes import ChangeSignal
 from quercus.server.wire.limits import MAX_CACHED_MODELS
-from quercus.storage.records import ModelRecord
-from quercus.storage.store import Store
+from quercus.storage import ModelRecord, Store
 
 LOOK_AGAIN_S: Final = 5.0
 """Who waits for something looks at the store at least this often, whatever the change signal says."""

@@ -19,7 +19,7 @@ from quercus.server.core.model_status import ModelStatusCache
 from quercus.server.core.writer import Writer
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import INLINE_BYTES
-from quercus.storage.store import Store
+from quercus.storage import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")

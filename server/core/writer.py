@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from quercus.server.wire.limits import GROUP_ROWS, PENDING_BYTES
-from quercus.storage.errors import StorageError
-from quercus.storage.records import Appended, Push
-from quercus.storage.store import Store
+from quercus.storage import Appended, Push, StorageError, Store
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")

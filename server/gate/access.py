@@ -20,7 +20,7 @@ from typing import Final
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.errors import PermissionDenied, Unauthenticated
-from quercus.storage.access import Access, TokenRecord
+from quercus.storage import Access, TokenRecord
 
 READER: Final = "reader"
 SENSOR: Final = "sensor"

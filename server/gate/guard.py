@@ -32,7 +32,7 @@ from quercus.server.labelling.leasing import ANY
 from quercus.server.wire.errors import PermissionDenied, ResourceExhausted, Unauthenticated, to_failure
 from quercus.server.wire.limits import INLINE_BYTES
 from quercus.server.wire.names import MODEL_ID, parse_query
-from quercus.storage.errors import NotFound, StorageError
+from quercus.storage import NotFound, StorageError
 
 _audit = logging.getLogger("quercus.audit")
 LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/SetLogLevel"})

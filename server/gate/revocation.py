@@ -7,7 +7,7 @@ import logging
 from typing import Final
 
 from quercus.server.core.service_core import ServiceCore
-from quercus.storage.errors import StorageError
+from quercus.storage import StorageError
 
 _log = logging.getLogger(__name__)
 LOOK_S: Final = 0.5

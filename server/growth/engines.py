@@ -1,29 +1,23 @@
-"""Engines fold a model's log into trees and an agenda.
+"""What folds a model's log into trees and an agenda.
 
-ABC4.5 and E2M trees follow the log; other learners learn again from all evidence, in a process of their own
-(`quercus.server.growth.relearning`). Queries are chosen by an active tree: a model of another learner has one
-beside it, which asks for it.
+ABC4.5 and E2M trees and the forest of many memories follow the log; other learners learn again from all evidence, in a
+process of their own (`quercus.server.growth.relearning`). Queries are chosen by an active tree: a model of another
+learner has one beside it, which asks for it; the forest of many memories asks by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from quercus.belief.codec import decode_contours
-from quercus.belief.evidence import Said
-from quercus.belief.label import contour
+from quercus.server.growth.forest_engine import ForestEngine
 from quercus.server.growth.grown_trees import GrownTrees
-from quercus.server.growth.log_events import Heard, LogEvents
-from quercus.server.wire.agenda import decode_asked
+from quercus.server.growth.tree_engine import IncrementalEngine, as_active
 from quercus.specification import algorithms
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, InstanceColumns
-from quercus.trees.ask.query import Query
-from quercus.trees.growth import stream
-from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.tree.encoding import SplitName, split_names
+from quercus.storage import Event, InstanceColumns
+from quercus.trees import Query, SplitName
 
 
 class QueryEngine(Protocol):
@@ -53,15 +47,18 @@ class TreeEngine(QueryEngine, Protocol):
 def learns_again(specification: Specification) -> bool:
     """Whether the learner learns again from all evidence, where others follow the log."""
     match specification.algorithm:
-        case algorithms.Abc45() | algorithms.E2m(informed_only=False):
+        case algorithms.Abc45() | algorithms.E2m(informed_only=False) | algorithms.ActiveForest():
             return False
     return True
 
 
 def tree_engine(specification: Specification) -> TreeEngine:
     """Return the engine of a new model whose trees follow the log."""
-    if isinstance(specification.algorithm, algorithms.E2m):
-        return AdvisedE2mEngine(specification)
+    match specification.algorithm:
+        case algorithms.E2m():
+            return AdvisedE2mEngine(specification)
+        case algorithms.ActiveForest():
+            return ForestEngine(specification)
     return IncrementalEngine(specification, as_active)
 
 
@@ -70,73 +67,9 @@ def query_engine(specification: Specification) -> QueryEngine:
     return IncrementalEngine(specification, as_active)
 
 
-def as_active(specification: Specification) -> Specification:
-    """Return the specification of the active tree over the same evidence."""
-    return replace(specification, algorithm=algorithms.Abc45())
-
-
 def at_level_one(specification: Specification) -> Specification:
     """Return the specification of the active tree that an E2M tree is."""
     return replace(specification, alpha=1.0, algorithm=algorithms.Abc45())
-
-
-class IncrementalEngine:
-    """A tree that follows the log.
-
-    Parameters
-    ----------
-    specification : of the model.
-    followed : returns the specification of the active tree that grows, from the model's.
-    """
-
-    def __init__(
-        self, specification: Specification, followed: Callable[[Specification], Specification]
-    ) -> None:
-        self._specification = specification
-        self._followed = followed
-        self._state = stream.GrowthState.initial(followed(specification))
-        self._log = LogEvents(specification.frame.size)
-
-    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
-        """Take the next part of the log."""
-        self._state = stream.grow(self._state, [self._event(said) for said in self._log.read(parts)])
-
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
-        """Return the tree of what is folded."""
-        state, specification = self._state, self._specification
-        model = TreeModel(specification.attributes, specification.frame.size, state.flat, state.edges)
-        return GrownTrees(specification, model, state.edges, state.names(vocabulary))
-
-    @property
-    def strategy(self) -> str:
-        """Name of the strategy that chooses."""
-        return self._specification.strategy
-
-    def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
-        """Return up to `limit` queries, each with the sequence of its instance."""
-        return tuple((self._log.sequence(query.instance), query) for query in self._state.agenda(limit))
-
-    def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
-        """Return what the splits are called that queries name by number."""
-        state = self._state
-        return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
-
-    def _event(self, said: InstanceColumns | Heard | Specification) -> stream.Event:
-        size = self._specification.frame.size
-        match said:
-            case InstanceColumns():
-                return stream.Observed(said.values, decode_contours(said.labels, size))
-            case Specification():
-                self._specification = said
-                return stream.Respecified(self._followed(said))
-            case Heard(instance, Said(label, reliability, replaces)):
-                known = None if label is None else contour(label, size)
-                if replaces:
-                    return stream.Corrected(instance, known, reliability)
-                asked = decode_asked(said.asked)
-                if known is None:
-                    return stream.Refused(instance, asked)
-                return stream.Answered(instance, known, reliability, asked)
 
 
 class AdvisedE2mEngine:

@@ -29,8 +29,7 @@ from quercus.server.wire.limits import (
     UNREAD_SHARE,
 )
 from quercus.specification.model import Specification
-from quercus.storage.records import AgendaEntry, Event, EventKind, ModelRecord
-from quercus.storage.store import Store
+from quercus.storage import AgendaEntry, Event, EventKind, ModelRecord, Store
 
 _log = logging.getLogger(__name__)
 

@@ -35,9 +35,7 @@ from quercus.specification.server import (
     POLL_MS,
     SNAPSHOT_INTERVAL_S,
 )
-from quercus.storage.errors import NotFound, StorageError
-from quercus.storage.records import ModelRecord
-from quercus.storage.store import Store
+from quercus.storage import ModelRecord, NotFound, StorageError, Store
 
 _log = logging.getLogger("quercus.server.growth.grower")  # also when it is run as __main__
 NICENESS: Final = 5  # where they compete for a core, answering goes before growing

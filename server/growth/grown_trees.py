@@ -9,8 +9,7 @@ from quercus.server.wire import snapshots
 from quercus.server.wire.models import decode_specification
 from quercus.server.wire.trees import encode_head
 from quercus.specification.model import Specification
-from quercus.trees.learners.predicting import Learned
-from quercus.trees.tree.encoding import Edges
+from quercus.trees import Edges, Learned
 
 Names = tuple[tuple[str, ...], ...]
 

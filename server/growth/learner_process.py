@@ -23,8 +23,7 @@ from quercus.server.growth.child_process import end_with_parent
 from quercus.server.growth.relearning import LearningTask, ReplacedError, learn_model
 from quercus.server.telemetry import logs
 from quercus.specification.server import LOG_LEVELS
-from quercus.storage.errors import NotFound
-from quercus.storage.store import Store
+from quercus.storage import NotFound, Store
 
 _log = logging.getLogger("quercus.server.growth.learner_process")  # also when it is run as __main__
 NICENESS: Final = (

@@ -12,7 +12,7 @@ from quercus.belief.label import Label
 from quercus.server.growth.grown_trees import specification_of
 from quercus.server.wire.evidence import said_in
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, EventKind, InstanceColumns
+from quercus.storage import Event, EventKind, InstanceColumns
 
 
 @dataclass(frozen=True, slots=True, eq=False)

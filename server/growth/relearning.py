@@ -12,10 +12,8 @@ from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
 from quercus.specification import algorithms
 from quercus.specification.attributes import MISSING_NAME, Nominal
 from quercus.specification.model import Specification
-from quercus.storage.records import Event, InstanceColumns
-from quercus.storage.store import Store
-from quercus.trees.learners.relearning import Evidence
-from quercus.trees.tree.encoding import THRESHOLD_SIDES, Edges, branch_names
+from quercus.storage import Event, InstanceColumns, Store
+from quercus.trees import THRESHOLD_SIDES, Edges, Evidence, branch_names
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import check_id, instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage.records import Event
+from quercus.storage import Event
 
 HALF_TICK_S: Final = 5e-7
 """Times are told in microseconds: who asks from a time that was told gets what was said at it."""

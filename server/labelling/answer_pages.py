@@ -14,9 +14,7 @@ from quercus.server.wire.errors import PermissionDenied, Unavailable
 from quercus.server.wire.limits import ANSWER_PAGE
 from quercus.server.wire.names import parse_model
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage.errors import NotFound
-from quercus.storage.records import EventSelection
-from quercus.storage.store import Store
+from quercus.storage import EventSelection, NotFound, Store
 
 
 async def stream(

@@ -23,10 +23,17 @@ from quercus.server.wire.labels import decode_label
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_labeller, took_s
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage.queries.answers import AnswerChange, CombinedAnswer
-from quercus.storage.queries.records import Answered, Policy, QueryState, Reliability
-from quercus.storage.records import Event, EventKind
-from quercus.storage.store import Store
+from quercus.storage import (
+    AnswerChange,
+    Answered,
+    CombinedAnswer,
+    Event,
+    EventKind,
+    Policy,
+    QueryState,
+    Reliability,
+    Store,
+)
 
 T = TypeVar(
     "T",

@@ -15,9 +15,8 @@ from quercus.belief.codec import decode, encode
 from quercus.belief.label import ClassSet, Label, Masses, contour
 from quercus.belief.mass import MassFunction
 from quercus.server.wire.evidence import known_contour
-from quercus.storage.log.statements import CombinedStatement, Join
-from quercus.storage.records import Event, EventKind
-from quercus.trees.learners.table import consonant
+from quercus.storage import CombinedStatement, Event, EventKind, Join
+from quercus.trees import consonant
 
 MAX_AUTHOR = 200
 """Characters of the names of all who speak together."""

@@ -23,10 +23,7 @@ from quercus.server.wire.names import not_found, parse_model, parse_query
 from quercus.server.wire.queries import encode_queries
 from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage.queries.leases import Eviction
-from quercus.storage.queries.records import Leased, QueryRecord
-from quercus.storage.records import Event
-from quercus.storage.store import Store
+from quercus.storage import Event, Eviction, Leased, QueryRecord, Store
 
 ANY: Final = "-"
 """As the id of a model: any model."""

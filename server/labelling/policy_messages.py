@@ -10,8 +10,7 @@ from quercus.proto.v1 import query_pb2
 from quercus.server.labelling.reliability import LabellerAgreement
 from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import model_name, query_name
-from quercus.storage.queries.policies import check
-from quercus.storage.queries.records import Corrections, HistoryRow, LabellerCounts, Policy, Reliability
+from quercus.storage import Corrections, HistoryRow, LabellerCounts, Policy, Reliability, check_policy
 
 DEFAULT = Policy()
 
@@ -38,7 +37,7 @@ def decode_policy(message: query_pb2.LabellingPolicy) -> Policy:
         corrections=Corrections(message.corrections or DEFAULT.corrections),
         tags=tuple(dict.fromkeys(message.tags)),
     )
-    check(policy)
+    check_policy(policy)
     return policy
 
 

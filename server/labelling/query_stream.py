@@ -21,9 +21,7 @@ from quercus.server.wire.errors import to_failure
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_count, empty_stream
-from quercus.storage.errors import FailedPrecondition, NotFound, StorageError
-from quercus.storage.queries.records import Idle, QueryState
-from quercus.storage.store import Store
+from quercus.storage import FailedPrecondition, Idle, NotFound, QueryState, StorageError, Store
 
 Request = query_pb2.StreamQueriesRequest
 Response = query_pb2.StreamQueriesResponse

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from quercus.belief import agreement
 from quercus.belief.codec import decode_contours
-from quercus.storage.records import Event
-from quercus.storage.store import Store
+from quercus.storage import Event, Store
 
 NEWEST: Final = 2000
 """Answers that reliability is estimated from: the newest, so that a labeller may get better."""

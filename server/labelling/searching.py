@@ -10,9 +10,7 @@ from quercus.server.core.leasable_models import LeasableModel, mark_of
 from quercus.server.core.model_status import LOOK_AGAIN_S
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.leasing import ANY, LeasedQueries, LeaseOptions, lease_of
-from quercus.storage.errors import NotFound
-from quercus.storage.queries.records import Idle, Leased
-from quercus.storage.store import Store
+from quercus.storage import Idle, Leased, NotFound, Store
 
 _WORTH_TELLING = (
     Idle.GROWING, Idle.HANDS_FULL, Idle.HOUR_SPENT, Idle.NOT_FOR_YOU, Idle.ALL_LEASED, Idle.SHARE_SPENT,

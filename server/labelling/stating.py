@@ -19,10 +19,16 @@ from quercus.server.wire.limits import MAX_STATEMENTS
 from quercus.server.wire.names import check_id, parse_model
 from quercus.server.wire.request_checks import check_labeller
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage.log.statements import Join, StatementBatch, StatementPlan, StatementRecord
-from quercus.storage.queries.records import Reliability
-from quercus.storage.records import Event, EventKind
-from quercus.storage.store import Store
+from quercus.storage import (
+    Event,
+    EventKind,
+    Join,
+    Reliability,
+    StatementBatch,
+    StatementPlan,
+    StatementRecord,
+    Store,
+)
 
 
 @dataclass(frozen=True)

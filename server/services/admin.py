@@ -18,7 +18,7 @@ from quercus.server.telemetry import logs
 from quercus.server.wire.limits import MAX_PAGE
 from quercus.server.wire.models import duration
 from quercus.specification.server import LOG_LEVEL
-from quercus.storage.store import Store
+from quercus.storage import Store
 
 _log = logging.getLogger(__name__)
 

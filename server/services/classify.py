@@ -14,7 +14,7 @@ from quercus.server.wire.request_checks import check_sequence, empty_stream
 from quercus.server.wire.rows import decode_rows
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
-from quercus.trees.learners.cells import UncertainValues
+from quercus.trees import UncertainValues
 
 
 class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):

@@ -26,9 +26,7 @@ from quercus.server.wire.names import (
 from quercus.server.wire.request_checks import empty_stream
 from quercus.server.wire.rows import decode_rows
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage.errors import FailedPrecondition, Stale
-from quercus.storage.records import Appended, Push
-from quercus.storage.store import Store
+from quercus.storage import Appended, FailedPrecondition, Push, Stale, Store
 
 _Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
 _Acks = asyncio.Queue[tuple[str, Awaitable[Appended]] | Exception | None]

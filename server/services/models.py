@@ -15,9 +15,7 @@ from quercus.server.gate.access import current_caller
 from quercus.server.wire.errors import ResourceExhausted
 from quercus.server.wire.models import check_sizes, complete, encode_model, updated_specification
 from quercus.server.wire.names import check_model_id, make_token, page_size, parse_model, read_token
-from quercus.storage.errors import NotFound
-from quercus.storage.records import ModelRecord
-from quercus.storage.store import Store
+from quercus.storage import ModelRecord, NotFound, Store
 
 
 class ModelService(model_pb2_grpc.ModelServiceServicer):

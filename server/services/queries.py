@@ -26,8 +26,7 @@ from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.models import timestamp
 from quercus.server.wire.names import make_token, page_size, parse_model, parse_query, read_number_token
 from quercus.server.wire.request_checks import check_count, lease_s, wait_s
-from quercus.storage.queries.records import Idle, LabellerCounts, QueryState
-from quercus.storage.store import Store
+from quercus.storage import Idle, LabellerCounts, QueryState, Store
 
 _FINAL = (Idle.BUDGET_SPENT, Idle.SHARE_SPENT)
 

@@ -7,11 +7,9 @@ from typing import Final
 from quercus.proto.v1 import tree_pb2
 from quercus.server.wire import snapshots
 from quercus.server.wire.trees import choose_member, member_classes, names_of
-from quercus.storage.records import Snapshot
+from quercus.storage import Snapshot
+from quercus.trees import Overview, to_dot, to_svg, to_text
 from quercus.trees.learners.stored import part_trees
-from quercus.trees.tree.overview import Overview
-from quercus.trees.tree.svg_drawing import to_svg
-from quercus.trees.tree.text_drawing import to_dot, to_text
 
 _Request = tree_pb2.RenderTreeRequest
 

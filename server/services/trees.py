@@ -14,9 +14,7 @@ from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import MAX_WATCHED_TREES
 from quercus.server.wire.names import parse_model, parse_tree
 from quercus.server.wire.trees import decode_snapshot
-from quercus.storage.errors import FailedPrecondition
-from quercus.storage.records import Snapshot
-from quercus.storage.store import Store
+from quercus.storage import FailedPrecondition, Snapshot, Store
 
 LOOK_AGAIN_S: Final = 60.0
 """A watch looks at the store at least this often, whatever the change signal says."""

@@ -25,9 +25,7 @@ from prometheus_client.registry import Collector
 
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MAX_PAGE
-from quercus.storage.errors import StorageError
-from quercus.storage.records import ModelRecord
-from quercus.storage.store import Store
+from quercus.storage import ModelRecord, StorageError, Store
 
 _log = logging.getLogger(__name__)
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when a counter began: half of the page, and nobody asks

@@ -16,8 +16,7 @@ from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import NOTHING, label_text
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.attributes import column_names
-from quercus.storage.records import Event, EventKind
-from quercus.storage.store import Store
+from quercus.storage import Event, EventKind, Store
 
 PAGE: Final = 1_000
 Row = list[Any]

@@ -17,8 +17,8 @@ from quercus.server.wire.models import decode_specification
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
 from quercus.specification.parameters import BUDGET, MAX_VALUES
-from quercus.storage.records import EventKind
-from quercus.trees.tree.encoding import check_values, cut_counts
+from quercus.storage import EventKind
+from quercus.trees import check_values, cut_counts
 
 FIXED = ("attributes", "frame", "warmup_rows")
 """Fields of a specification that no later one may change."""

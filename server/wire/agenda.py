@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 
 from quercus.proto.v1 import query_pb2
-from quercus.trees.ask.query import Query, QueryPosition
-from quercus.trees.tree.encoding import SplitName
+from quercus.trees import Query, QueryPosition, SplitName
 
 MAX_RIVALS = 100  # that a reason names: every cut of every number may be one
 
@@ -44,6 +43,12 @@ def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> b
     for split, lower, upper in _foremost(query.rivals):
         name = splits[split]
         reason.rivals.add(attribute=name.attribute, lower=lower, upper=upper, threshold=name.threshold)
+    if query.forest is not None:
+        lower, upper = query.forest.entropy or (0.0, 0.0)
+        reason.forest.theta.extend(query.forest.theta)
+        reason.forest.disagreement = query.forest.disagreement
+        reason.forest.stands_for = query.forest.stands_for
+        reason.forest.entropy_lower, reason.forest.entropy_upper = lower, upper
     return reason.SerializeToString(deterministic=True)
 
 

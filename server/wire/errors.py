@@ -18,7 +18,7 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 from quercus.belief.errors import InvalidInput
 from quercus.server.wire.limits import MAX_ERROR_BYTES
 from quercus.server.wire.snapshots import UnreadableSnapshotError
-from quercus.storage.errors import (
+from quercus.storage import (
     AlreadyExists,
     BeyondLog,
     CorruptStore,

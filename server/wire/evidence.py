@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from quercus.belief.codec import decode
 from quercus.belief.evidence import Said, combined, known_after
 from quercus.belief.label import Label, contour
-from quercus.storage.records import Event, EventKind
+from quercus.storage import Event, EventKind
 
 APART = frozenset({EventKind.OPINION, EventKind.STATEMENT})
 """Words of one labeller, which count in what all say together: the event that follows."""

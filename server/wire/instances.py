@@ -14,7 +14,7 @@ from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage.records import Event, EventKind
+from quercus.storage import Event, EventKind
 
 _KINDS = {
     EventKind.CORRECTION: instance_pb2.Evidence.KIND_CORRECTION,

@@ -22,7 +22,7 @@ from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.parameter import parameters_of
 from quercus.specification.strategies import PUBLISHED
-from quercus.storage.records import ModelRecord
+from quercus.storage import ModelRecord
 
 DEFAULTS: Final = {
     each.name: each.default for each in parameters_of(Specification) if each.default is not None
@@ -97,6 +97,8 @@ def _check_learning_cost(message: model_pb2.Specification, most: int) -> None:
         path += ["base"] * is_forest + ["total_uncertainty", "folds"]
     elif is_forest:
         path.append("trees")
+    elif isinstance(algorithm, algorithms.ActiveForest):
+        path += ["active_forest", "trees"]
     parts = " and ".join(f"{count:,} for its {name}" for name, count in cost.items() if count)
     raise InvalidInput(
         ".".join(path),
@@ -114,14 +116,19 @@ def _at_most(count: int, sizes: MessageLimits, bound: str, field: str) -> None:
 
 
 def _own_defaults(message: model_pb2.Specification) -> dict[str, float | int | str]:
-    """Return defaults that are the algorithm's own: belief-entropy trees fit a density a class at every node."""
+    """Return defaults that are the algorithm's own.
+
+    Belief-entropy trees fit a density a class at every node; leaves of the forest of many memories are small.
+    """
     algorithm = message.algorithm
     base = algorithm.forest.base if algorithm.HasField("forest") else algorithm
     own = "belief_entropy" if algorithm.HasField("forest") else None
-    is_entropy = (base.WhichOneof("kind") or own) == "belief_entropy"
-    return (
-        {"min_instances": max(1, parameters.INSTANCES_PER_CLASS * len(message.classes))} if is_entropy else {}
-    )
+    match base.WhichOneof("kind") or own:
+        case "belief_entropy":
+            return {"min_instances": max(1, parameters.INSTANCES_PER_CLASS * len(message.classes))}
+        case "active_forest":
+            return {"prediction_level": parameters.FOREST_LEVEL.default}
+    return {}
 
 
 def _prediction_level(message: model_pb2.Specification) -> float:

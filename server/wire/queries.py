@@ -12,8 +12,7 @@ from quercus.server.wire.models import duration, timestamp
 from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage.queries.records import QueryRecord
-from quercus.storage.records import Event
+from quercus.storage import Event, QueryRecord
 
 
 def encode_queries(

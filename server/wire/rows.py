@@ -16,8 +16,8 @@ from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import check_controls
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.specification.parameters import MAX_VALUES
-from quercus.storage.records import NewValue
-from quercus.trees.learners.cells import Range
+from quercus.storage import NewValue
+from quercus.trees import Range
 
 _SIZES: Final = MessageLimits()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
-from quercus.storage.records import ModelRecord
+from quercus.storage import ModelRecord
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.proto.v1 import tree_pb2
-from quercus.trees.learners.predicting import Learned
+from quercus.trees import Learned
 from quercus.trees.learners.stored import (
     PEOPLE_READ,
     Columns,

@@ -18,15 +18,19 @@ from quercus.server.wire.models import timestamp
 from quercus.server.wire.names import tree_name
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
-from quercus.storage.records import Snapshot
-from quercus.trees.learners.cells import UncertainValues
-from quercus.trees.learners.metrics import undominated
-from quercus.trees.learners.predicting import Learned, TreeModel
-from quercus.trees.learners.predictions import Predictions, RepeatedMasses
+from quercus.storage import Snapshot
+from quercus.trees import (
+    Edges,
+    FlatTree,
+    Learned,
+    Names,
+    Predictions,
+    RepeatedMasses,
+    TreeModel,
+    UncertainValues,
+    undominated,
+)
 from quercus.trees.learners.stored import part_trees, restore_model
-from quercus.trees.tree.encoding import Edges
-from quercus.trees.tree.flat import FlatTree
-from quercus.trees.tree.text_drawing import Names
 
 MAX_SAID: Final = 4096
 """Nodes of a tree whose answer for a single row is kept as a message."""

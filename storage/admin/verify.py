@@ -15,7 +15,8 @@ from quercus.storage.migrate import stored_revision
 from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind
 from quercus.storage.schema import HEAD, LIVE, AnyRow, log, model, query
-from quercus.storage.sqlite.dialect import DRIVER_ERRORS, dialect_for
+from quercus.storage.sqlite.dialect import dialect_for
+from quercus.storage.sqlite.error_meanings import DRIVER_ERRORS
 
 MAX_FAULTS = 100
 SPEAKS = log.c.instance.is_not(None)  # so that the index of what was said serves

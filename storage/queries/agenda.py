@@ -13,7 +13,7 @@ from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.log.event_log import CHUNK, stated_since
 from quercus.storage.queries import expiry, history
 from quercus.storage.queries.history import HistoryNote
-from quercus.storage.queries.query_state import lifecycle_of, values_of
+from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
 from quercus.storage.queries.records import QueryState, Step
 from quercus.storage.queries.transitions import NoLongerWanted, QueryLifecycle, step
 from quercus.storage.records import AgendaEntry, EventKind, Snapshot
@@ -121,15 +121,16 @@ def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Timesta
 def drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, now: Timestamps) -> None:
     """Withdraw what is open; of what is leased, remember that it is not wanted any more."""
     notes: list[HistoryNote] = []
+    lifecycles: list[tuple[int, QueryLifecycle, str | None]] = []
     for found in unnamed:
         before = lifecycle_of(found)
         after = step(before, NoLongerWanted(), now.clock)
         if after == before or not isinstance(after, QueryLifecycle):
             continue
-        mine = (query.c.model_id == row.id, query.c.number == found.number)
-        connection.execute(update(query).where(*mine).values(values_of(after, found.labeller)))
+        lifecycles.append((found.number, after, found.labeller))
         if after.state is QueryState.WITHDRAWN:
             notes.append(HistoryNote(found.number, found.instance, Step.WITHDRAWN, after.state, why=why))
+    write_lifecycles(connection, row.id, lifecycles)
     history.write(connection, row.id, notes, now)
     if notes:
         _remove_old_withdrawn(connection, row)

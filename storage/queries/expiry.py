@@ -4,12 +4,12 @@ A lease that has expired is an open query (or a withdrawn one, when growth does 
 anybody has written that down yet: readers compute it, writers write it first.
 """
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, func, select
 
 from quercus.storage.clocks import Timestamps
 from quercus.storage.queries import history
 from quercus.storage.queries.history import HistoryNote
-from quercus.storage.queries.query_state import lifecycle_of, values_of
+from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
 from quercus.storage.queries.records import QueryState, Step
 from quercus.storage.queries.transitions import expire
 from quercus.storage.schema import query
@@ -18,13 +18,13 @@ from quercus.storage.schema import query
 def write_expired(connection: Connection, model_id: int, now: Timestamps) -> None:
     """Write down which leases have expired; the caller holds the model."""
     over = (query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.ends <= now.clock)
-    notes = []
+    notes, lifecycles = [], []
     for row in connection.execute(select(query).where(*over)).all():
         after = expire(lifecycle_of(row), now.clock)
-        mine = (query.c.model_id == model_id, query.c.number == row.number)
-        connection.execute(update(query).where(*mine).values(values_of(after)))
+        lifecycles.append((row.number, after, None))
         who = {"labeller": row.labeller, "token": row.token, "until": row.ends}
         notes.append(HistoryNote(row.number, row.instance, Step.EXPIRED, after.state, **who))
+    write_lifecycles(connection, model_id, lifecycles)
     history.write(connection, model_id, notes, now)
 
 

@@ -16,12 +16,13 @@ from typing import Any, cast
 
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyStore, StoreBusy, StoreError
-from quercus.storage.sqlite.disk_space import NO_SPACE, ROOM_BYTES, DiskSpace
+from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreBusy, StoreError
+from quercus.storage.sqlite.disk_space import DiskSpace
+from quercus.storage.sqlite.error_meanings import is_busy, primary_code, store_error
 from quercus.storage.sqlite.server_lock import ServerLock
 
 WRITE = "quercus_write"  # execution option of a connection that will write
@@ -196,7 +197,7 @@ class SqliteDialect:
                 found = [str(row[0]) for row in driver.execute("PRAGMA quick_check(1)")]
                 return "" if found == ["ok"] else "; ".join(found)
             except sqlite3.OperationalError as error:
-                if _code(error) == sqlite3.SQLITE_INTERRUPT:
+                if primary_code(error) == sqlite3.SQLITE_INTERRUPT:
                     return ""
                 raise
             finally:
@@ -255,7 +256,7 @@ class SqliteDialect:
                     return
                 raise StoreError(f"{self.path} cannot use write-ahead logging (journal mode {row})")
             except sqlite3.OperationalError as error:
-                if _MEANINGS.get(_code(error)) is not _BUSY or time.monotonic() >= deadline:
+                if not is_busy(error) or time.monotonic() >= deadline:
                     raise
             finally:
                 raw.close()
@@ -298,26 +299,7 @@ class SqliteDialect:
             return StoreBusy(
                 f"{self.path}: too many calls at once, none ended within {self.busy_timeout_s:g} s"
             )
-        cause = error.orig if isinstance(error, DBAPIError) else error
-        if not isinstance(cause, sqlite3.Error):
-            return StoreError(f"{self.path}: {cause}")
-        code = _code(cause)
-        kind, says = _MEANINGS.get(code) or self._trouble_of_disk(code)
-        return kind(f"{self.path} {says.format(self.path)} ({cause})")
-
-    def _trouble_of_disk(self, code: int) -> tuple[type[StoreError], str]:
-        """Return the cause behind an unspecific error, such as a file that could not be written."""
-        with suppress(OSError):
-            if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
-                return ReadOnlyStore, "may not be written: its file system is mounted read-only"
-            if self.room.left_bytes() < ROOM_BYTES:
-                return NoSpace, NO_SPACE
-        if code == sqlite3.SQLITE_IOERR:
-            return StoreError, "cannot be used: its disk or its file system fails, see the log of the system"
-        return StoreError, "cannot be used"
-
-
-DRIVER_ERRORS = (SQLAlchemyError, sqlite3.Error)
+        return store_error(error, self.path, self.room)
 
 
 def dialect_for(url: str, busy_timeout_s: float, read_only: bool = False) -> SqliteDialect:
@@ -383,27 +365,6 @@ def _contents(path: Path) -> tuple[int, int] | None:
     return found.st_mtime_ns, found.st_size
 
 
-def _code(error: sqlite3.Error) -> int:
-    """Primary result code; 0 for an error of the driver itself."""
-    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-
-
-DAMAGED = (
-    "is damaged: see quercus check --store {0}, and quercus restore FILE --store {0} --force for a backup"
-)
-
-# The driver lacks the code in a few errors that it raises itself; they fall to the general case.
-_BUSY = (StoreBusy, "was locked by another process for longer than the busy timeout: try again")
-_MEANINGS: dict[int, tuple[type[StoreError], str]] = {
-    sqlite3.SQLITE_BUSY: _BUSY,
-    sqlite3.SQLITE_LOCKED: _BUSY,
-    sqlite3.SQLITE_READONLY: (ReadOnlyStore, "may not be written"),
-    sqlite3.SQLITE_NOTADB: (CorruptStore, "is not a store of quercus"),
-    sqlite3.SQLITE_CORRUPT: (CorruptStore, DAMAGED),
-    sqlite3.SQLITE_FULL: (NoSpace, NO_SPACE),
-}
-
-
 def _set_up_connection(connection: object, _record: object) -> None:
     driver = cast(sqlite3.Connection, connection)
     driver.isolation_level = None
@@ -417,7 +378,7 @@ def _begin_immediate(driver: sqlite3.Connection, *, give_up: bool) -> bool:
     try:
         driver.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:
-        if give_up or _MEANINGS.get(_code(error)) is not _BUSY:
+        if give_up or not is_busy(error):
             raise
         return False
     return True

@@ -15,6 +15,7 @@ from integration.client.serving import QUERCUS
 
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, query_pb2, query_pb2_grpc
 from quercus.server.gate import access
+from support.holdings import Cut, Holding
 
 if TYPE_CHECKING:
     from support.leases import Trial
@@ -58,34 +59,6 @@ class Deck:
         if not self._left:
             self._left = self._chance.sample(self._cards, CARDS)
         return self._left.pop()
-
-
-@dataclass(frozen=True)
-class Holding:
-    """What a labeller thought it held, from when to when, by the clock that all of them share."""
-
-    query: str
-    labeller: str
-    token_id: str
-    since: float
-    until: float
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A lease, or all of a labeller or of an access token, was ended by another than its holder at some moment."""
-
-    since: float
-    until: float
-    query: str = ""
-    labeller: str = ""
-    token_id: str = ""
-
-    def strikes(self, held: Holding) -> bool:
-        """Whether the holding may have ended by it."""
-        theirs = (self.query, self.labeller, self.token_id)
-        mine = (held.query, held.labeller, held.token_id)
-        return held.since <= self.until and any(a == b for a, b in zip(theirs, mine, strict=True) if a)
 
 
 @dataclass
@@ -220,7 +193,7 @@ class Labeller(Person):
         await asyncio.sleep(pause_s)
         over = time.monotonic() if asked_at is None else min(time.monotonic(), asked_at + lease_s)
         if asked_at is not None and over > got_at:
-            trial.holdings.append(Holding(query.name, self.name, self.token_id, got_at, over))
+            trial.holdings.append(Holding(query.name, self.name, self.token_id, asked_at, got_at, over))
         named = {"name": query.name, "lease_token": query.lease_token}
         try:
             if card == "give back":

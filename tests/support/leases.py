@@ -21,8 +21,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from itertools import count, pairwise
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -40,13 +40,12 @@ from quercus.storage import AgendaEntry, Event, Policy, QueryState, Step, Store
 from quercus.storage.admin.backup import back_up, restore
 from quercus.storage.admin.verify import verify
 from support.histories import check_history
+from support.holdings import Cut, Holding, doubles
 from support.labellers import (
     CLASSES,
     MODEL,
     OPERATOR,
-    Cut,
     Deck,
-    Holding,
     Labeller,
     Operator,
     Orphan,
@@ -148,7 +147,7 @@ class Trial:
             events = store.read_events(MODEL, limit=10**9)
             self._check_log(events)
             self._check_evidence(store, events)
-        self._check_holdings()
+            self._check_holdings(store)
         self._check_copies()
         return steps
 
@@ -199,16 +198,16 @@ class Trial:
                     assert (query.state, query.answers) == (state, len(said.answers)), query
         assert {query.state for query in queries.values()} <= {QueryState.WITHDRAWN}, "settled without a word"
 
-    def _check_holdings(self) -> None:
-        mine: dict[str, list[Holding]] = {}
-        for held in sorted(self.holdings, key=lambda held: held.since):
-            ends = [cut.since for cut in self.cuts if cut.strikes(held)]
-            mine.setdefault(held.query, []).append(
-                replace(held, until=max(held.since, min([held.until, *ends])))
-            )
-        for query, holdings in mine.items():
-            for earlier, later in pairwise(holdings):
-                assert earlier.until <= later.since, f"two held {query}: {earlier} {later}"
+    def _check_holdings(self, store: Store) -> None:
+        double = next(doubles(self.holdings, self.cuts), ())
+        assert not double, self._told(store, *double)
+
+    def _told(self, store: Store, *held: Holding) -> str:
+        """What is known of holdings that overlap: also what the server did with the query, and who ended what."""
+        query = held[0].query
+        steps = store.query_history(MODEL, int(query.rpartition("/")[2]), limit=10**6)
+        cuts = [cut for cut in self.cuts if any(cut.is_of(each) for each in held)]
+        return "\n".join([f"two held {query}:", *map(str, [*held, *cuts, *steps])])
 
     def _check_copies(self) -> None:
         copy, restored = self.folder / "copy.db", f"sqlite:///{self.folder / 'restored.db'}"

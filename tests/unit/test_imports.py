@@ -23,6 +23,12 @@ VIOLATIONS = {
 }
 
 
+INTERNAL = {
+    "server/internal": "import quercus.storage.records\nimport quercus.trees.tree.node\n",
+    "estimators/internal": "import quercus.trees.growth.stream\n",
+}
+
+
 def lint(directory: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"],
@@ -39,6 +45,8 @@ def violated(tmp_path_factory: pytest.TempPathFactory) -> str:
     copy = copy_checkout(tmp_path_factory.mktemp("violated"))
     for folder, line in VIOLATIONS.items():
         (copy / folder / "violation.py").write_text(line + "\n")
+    for module, lines in INTERNAL.items():
+        (copy / f"{module}.py").write_text(lines)
     result = lint(copy)
     assert result.returncode == 1, result.stdout + result.stderr
     return result.stdout
@@ -47,6 +55,18 @@ def violated(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("folder", VIOLATIONS)
 def test_a_violation_in_any_folder_is_found(violated: str, folder: str) -> None:
     assert f"quercus.{folder}.violation ->" in violated
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        "quercus.server.internal -> quercus.storage.records",
+        "quercus.server.internal -> quercus.trees.tree.node",
+        "quercus.estimators.internal -> quercus.trees.growth.stream",
+    ],
+)
+def test_an_import_past_the_face_of_a_package_is_found(violated: str, found: str) -> None:
+    assert found in violated
 
 
 def test_the_checkout_has_none() -> None:

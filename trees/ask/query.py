@@ -43,6 +43,29 @@ class QueryPosition:
 
 
 @dataclass(frozen=True, slots=True)
+class ForestView:
+    """What a forest that asks thinks of a row.
+
+    Parameters
+    ----------
+    theta
+        (l,) mean estimate of the members.
+    disagreement
+        How far members are from that mean: mean total variation, in [0, 1].
+    stands_for
+        Unlabelled rows that are nearer to this one than to any that was told or asked about before.
+    entropy
+        Of a leaf of the tree beside the forest: the entropy interval of its labels, in bits. None where the query names
+        a contested node.
+    """
+
+    theta: tuple[float, ...]
+    disagreement: float
+    stands_for: int
+    entropy: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A question to an oracle, with its reason.
 
@@ -64,6 +87,8 @@ class Query:
         To be stored with the answer or refusal.
     node_count
         Number of instances in the node.
+    forest
+        Of a forest that asks; then the node is of the tree beside it. None where a tree asks.
     """
 
     instance: int
@@ -74,6 +99,7 @@ class Query:
     rivals: tuple[tuple[int, float, float], ...]
     asked: QueryPosition
     node_count: int
+    forest: ForestView | None = None
 
 
 class QueryableTree(Protocol):

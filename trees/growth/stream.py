@@ -20,7 +20,7 @@ from quercus.belief.rules import check_reliability
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
-from quercus.trees.ask.query import Query, QueryPosition
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.registry import agenda
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
@@ -170,11 +170,16 @@ class GrowthState:
 
     def agenda(self, limit: int) -> tuple[Query, ...]:
         """Return up to `limit` queries, in order; never more than the budget has left."""
-        specification = self.specification
-        most = min(limit, specification.budget - self.answers)
-        if most <= 0:
-            return ()
-        return agenda(self._here().desk(_ordered(specification)), self.asked, most, specification.strategy)
+        most = self.left_to_ask(limit)
+        return () if most <= 0 else agenda(self.desk(), self.asked, most, self.specification.strategy)
+
+    def left_to_ask(self, limit: int) -> int:
+        """Return how many queries may be chosen: `limit`, or what the budget has left."""
+        return min(limit, self.specification.budget - self.answers)
+
+    def desk(self) -> QueryContext:
+        """Return what choosing queries looks at."""
+        return self._here().desk(_ordered(self.specification))
 
     def contour(self, instance: int) -> Floats:
         """Return what is believed of an instance's class now: (l,)."""

@@ -28,6 +28,7 @@ from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.stopping_rules import Wrap
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import DEFAULT_LAMBDA, fit_total_uncertainty
+from quercus.trees.learners.weights import repeat_rows
 from quercus.trees.tree.node import Node, Stop
 
 __all__ = ["Learned", "Predictions", "fit", "vacuous_model"]
@@ -60,6 +61,8 @@ def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None)
     [0, 1]
     """
     check_classes(algorithm, table.size)
+    if isinstance(algorithm, algorithms.ActiveForest):
+        return _active_forest(algorithm, table)
     base = algorithm.base if isinstance(algorithm, algorithms.Forest) else algorithm
     if isinstance(base, algorithms.Id3 | algorithms.C45):
         if not (table.precise & (table.weights > 0)).any():
@@ -133,6 +136,19 @@ def _learner(algorithm: algorithms.Tree, table: Table) -> ModelLearner:
             return partial(fit_belief_entropy, **parameters)
         case _:
             assert_never(algorithm)
+
+
+def _active_forest(algorithm: algorithms.ActiveForest, table: Table) -> Learned:
+    """Return the forest of many memories, with an active tree beside it."""
+    from quercus.trees.memory_forest.publishing import forest_of, served_forest  # noqa: PLC0415 - Numba, for it alone
+
+    beside = fit(algorithms.Abc45(), table)
+    if not isinstance(beside, TreeModel):
+        raise TypeError(f"{type(beside).__name__} is no tree")
+    counts = repeat_rows(table)
+    forest = forest_of(algorithm, table.attributes, table.size)
+    forest.observe(counts.values, counts.contours)
+    return served_forest(forest, beside)
 
 
 def _with_lambda(algorithm: algorithms.TotalUncertainty, table: Table) -> dict[str, Any]:

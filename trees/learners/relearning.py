@@ -25,6 +25,7 @@ from quercus.trees.learners.model import Learned, fit, vacuous_model
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Floats, Table, consonant
+from quercus.trees.memory_forest.served import ServedForest
 from quercus.trees.tree.encoding import check_values
 from quercus.trees.tree.flat import FlatTree
 
@@ -186,6 +187,12 @@ def as_served(model: Learned, declared: tuple[Attribute, ...]) -> Learned:
             return replace(model, models=trees, attributes=declared)
         case TreeModel():
             return replace(model, flat=_recoded(model, declared), attributes=declared)
+        case ServedForest():  # its members take values as they are
+            return replace(
+                model,
+                tree=replace(model.tree, flat=_recoded(model.tree, declared), attributes=declared),
+                attributes=declared,
+            )
         case BeliefEntropyModel():  # its branches are classes, whatever the values
             return replace(model, attributes=declared)
     raise TypeError(f"{type(model).__name__} is no model that is served")

@@ -20,11 +20,13 @@ from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import ForestModel
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.memory_forest.served import ServedForest
+from quercus.trees.memory_forest.stored import columns_of, voices_of
 from quercus.trees.tree.encoding import Edges
 from quercus.trees.tree.flat import PLAIN, RAGGED, FlatTree
 
 Columns = Mapping[str, NDArray[Any]]
-Kind = Literal["tree", "one-against-rest", "belief-entropy"]
+Kind = Literal["tree", "one-against-rest", "belief-entropy", "active-forest"]
 
 PEOPLE_READ = (
     *(name for name, plain in PLAIN.items() if plain.people_read),
@@ -66,6 +68,8 @@ def form_of(model: Learned) -> StoredForm:
             return StoredForm("one-against-rest", combine=model.combine)
         case BeliefEntropyModel():
             return StoredForm("belief-entropy", leaf=model.kind)
+        case ServedForest():
+            return StoredForm("active-forest")
         case _:
             return StoredForm("tree")
 
@@ -96,6 +100,8 @@ def restore_model(
         models = list(_entropy_models(form.leaf or "LBE", flats, columns, attributes, size))
     else:
         alone = [TreeModel(attributes, flat.theta.shape[1], flat, edges) for flat in flats]
+        if form.kind == "active-forest":
+            return ServedForest(attributes, size, alone[0], voices_of(columns, size))
         models = [*alone]
         if form.kind == "one-against-rest":
             models = [
@@ -154,7 +160,12 @@ def _together(flats: Sequence[FlatTree], name: str) -> NDArray[Any]:
 
 
 def fitted_columns(model: Learned) -> dict[str, NDArray[Any]]:
-    """Return what belief-entropy trees fitted at their nodes, as columns; nothing for other models."""
+    """Return the columns of a model beside its trees.
+
+    Belief-entropy trees fitted something at their nodes; the forest of many memories has its members.
+    """
+    if isinstance(model, ServedForest):
+        return columns_of(model.voices)
     members = model.models if isinstance(model, ForestModel) else (model,)
     entropic = [member for member in members if isinstance(member, BeliefEntropyModel)]
     if not entropic:

@@ -35,11 +35,14 @@ class Choice:
         The candidates that were looked at.
     scores
         Theirs; minus infinity of those that were chosen before.
+    stands_for
+        Untold rows that are nearer to it than to any that was told or asked about before, in a large log estimated.
     """
 
     row: int
     pool: Ints
     scores: Floats
+    stands_for: int
 
 
 def ask(forest: MemoryForest, candidates: Ints, limit: int) -> Iterator[Choice]:
@@ -66,7 +69,7 @@ def ask(forest: MemoryForest, candidates: Ints, limit: int) -> Iterator[Choice]:
         by_cover = asked % EXPLORE == 0 or (beginning and asked < FIRST * evidence.size)
         score = np.where(free, COVER * shares + (0.0 if by_cover else worth), -np.inf)
         chosen = int((score >= score.max() - TIE).argmax())
-        yield Choice(int(pool[chosen]), pool, score)
+        yield Choice(int(pool[chosen]), pool, score, cover.stands_for(chosen))
         free[chosen] = False
         cover.take(chosen)
 
@@ -113,12 +116,22 @@ class Cover:
             forest.apart = Apart(evidence.book, rows)
         self._far = forest.apart.lines(pool, codes, others)
         self._near = covering.nearest(others, ordered(codes[known], bins), bins)
+        self._gains = covering.covering_gains(self._far, self._near)
+        self._untold = evidence.kinds[rows] == UNTOLD
+        self._each = len(evidence) / max(1, len(rows))  # rows that one of those looked at stands for
 
     def shares(self, free: NDArray[np.bool_]) -> Floats:
         """Return what each candidate brings, as a share of the most that a `free` one can bring."""
-        gains = covering.covering_gains(self._far, self._near)
-        return np.asarray(gains / max(1, int(gains[free].max())))
+        return np.asarray(self._gains / max(1, int(self._gains[free].max())))
+
+    def stands_for(self, candidate: int) -> int:
+        """Return how many untold rows are nearer to a candidate than to what was told or asked about before."""
+        nearer = self._untold & (self._far[candidate] < self._near)
+        return max(1, round(int(nearer.sum()) * self._each))
 
     def take(self, candidate: int) -> None:
-        """A candidate is asked about."""
-        self._near = np.minimum(self._near, self._far[candidate])
+        """A candidate is asked about; others bring less from now on where it is nearer than what was known."""
+        nearer = np.flatnonzero(self._far[candidate] < self._near)
+        far, now = np.ascontiguousarray(self._far[:, nearer]), self._far[candidate, nearer]
+        self._gains += covering.covering_gains(far, now) - covering.covering_gains(far, self._near[nearer])
+        self._near[nearer] = now

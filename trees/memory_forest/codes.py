@@ -13,6 +13,7 @@ Codes = NDArray[np.uint16]
 
 CUTS = 200  # of a number, at most
 SETTLED = 1_000
+LAST_NAME = 0xFFFE  # that has a code of its own
 
 
 def rows_that_cut(rows: int) -> int:
@@ -63,7 +64,7 @@ class Codebook:
             column = values[:, k]
             known = ~np.isnan(column)
             if self.named[k]:
-                found[known, k] = column[known].astype(np.int64) + 1
+                found[known, k] = np.minimum(column[known].astype(np.int64), LAST_NAME) + 1
             else:
                 found[known, k] = np.searchsorted(cuts, column[known], side="right") + 1
         return found

@@ -7,20 +7,13 @@ number. A running generator would make a tree depend on the order in which its n
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.memory_forest.hashes import FIRST, LEFT, ONE, PLACES, RIGHT, SECOND, SHIFTS, STEP
+
+__all__ = ["LEFT", "PLACES", "RIGHT", "Whole", "below", "heads", "keyed", "member_key"]
 
 Whole = int | np.int64
 
-STEP = np.uint64(0x9E3779B97F4A7C15)
-FIRST = np.uint64(0xBF58476D1CE4E5B9)
-SECOND = np.uint64(0x94D049BB133111EB)
-ONE, HALF = np.uint64(1), np.uint64(32)
-SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
-
-LEFT, RIGHT, PLACES = (
-    0,
-    1,
-    2,
-)  # numbers that make keys of a node's key: of its children; of its draws, from here on
+HALF = np.uint64(32)
 
 
 @compiled

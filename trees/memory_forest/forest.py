@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.trees.learners.cells import Value
-from quercus.trees.learners.predictions import Predictions, first_most_likely
+from quercus.trees.learners.predictions import Predictions
 from quercus.trees.memory_forest.apart import Apart
 from quercus.trees.memory_forest.evidence import Evidence
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.recent import Recent
+from quercus.trees.memory_forest.served import predictions
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -101,19 +102,16 @@ class MemoryForest:
         """Return the mean estimate of rows of values (m, K): (m, l)."""
         return self.members().opinions(values, self.weights, self.level)[:, 0]
 
-    def predict(self, values: Floats) -> Predictions:
-        """Return what the forest says of rows of values (m, K).
+    def disagreement(self, values: Floats) -> Floats:
+        """Return how far members are from their mean estimate of rows (m, K): mean total variation, (m,) in [0, 1]."""
+        mean, members = self.theta(values), self.members()
+        return members.mean_of(values, self.weights, lambda theta: 0.5 * np.abs(theta - mean).sum(axis=1))
 
-        Its bounds are discounted to the reliability ``T / (T + l)`` after T told rows: a forest that was told little
-        has seen few classes.
-        """
+    def predict(self, values: Floats) -> Predictions:
+        """Return what the forest says of rows of values (m, K)."""
         members = self.members()
         said = members.opinions(values, self.weights, self.level)
-        told = len(members.told)
-        reliable = told / (told + members.size)
-        theta, belief = said[:, 0], reliable * said[:, 1]
-        plausibility = np.minimum(1.0 - reliable + reliable * said[:, 2], 1.0)
-        return Predictions(first_most_likely(theta), theta, belief, plausibility)
+        return predictions(said, len(members.told), members.size)
 
     def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
         """Return what the forest says of rows of values, None for unknown ones.

@@ -1,6 +1,6 @@
 """The members of a forest at one moment, and what they say (theory §10.1, §10.3)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -181,6 +181,20 @@ class Members:
             parts = (theta, sure * theta, 1.0 - sure + sure * theta)
             said += shares[id(each)] * np.stack(parts, axis=1)
         return said
+
+    def mean_of(self, values: Floats, weights: Floats, what: Callable[[Floats], Floats]) -> Floats:
+        """Return the mean, by `weights`, of `what` is to be known of each member's estimates (m, l) of rows (m, K)."""
+        found = np.zeros(len(values))
+        if not self.trees:
+            return found
+        codes = self.book.codes(values)
+        for tree, weight in zip(self.trees, weights[: len(self.trees)], strict=True):
+            said = np.zeros((len(values), 3, self.size))
+            tree.add(codes, self.book.named, 1.0, 1.0, said)
+            found += weight * what(said[:, 0])
+        for each, weight in zip(self.bayes, weights[len(self.trees) :], strict=True):
+            found += weight * what(each.theta(values))
+        return found
 
     def estimates(self, values: Floats) -> Floats:
         """Return what each memory says of rows, the mean of its members' estimates: (memories, m, l)."""

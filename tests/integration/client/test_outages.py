@@ -65,6 +65,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     made.close()
 
 
+@pytest.mark.slow
 def test_calls_that_may_be_made_twice_wait_for_a_server_that_was_there(machine: Machine) -> None:
     with Client(machine.address, outage_s=60) as client:
         client.create_model("m", SPECIFICATION)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.processes import children, cpu_s
 from quercus.client import Client
 from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.app import GROWER_HEALTH
+from quercus.server.gate import access
 from quercus.server.growth.learner_pool import LEARNERS
 
 ROWS = 600
@@ -90,6 +92,7 @@ def test_a_heavy_model_holds_up_no_other(start_live: Any, tools: Any, tmp_path: 
     assert learner(until(lambda: live.server.supervisor.pid)) != third  # the next grower begins anew
 
 
+@pytest.mark.slow
 def test_who_answers_is_asked_on_while_it_learns(start_live: Any, tools: Any, tmp_path: Path) -> None:
     """By queries that know the answer; who wants them of a tree that does is told at once that it grows."""
     api = start_live(tmp_path / "store.db").api
@@ -108,6 +111,7 @@ def test_who_answers_is_asked_on_while_it_learns(start_live: Any, tools: Any, tm
     assert (list(told.queries), told.idle) == ([], query_pb2.LeaseQueriesResponse.IDLE_GROWING)
 
 
+@pytest.mark.slow
 def test_a_learner_ends_with_its_server(start_child: Any, tools: Any, tmp_path: Path) -> None:
     child = start_child(tmp_path / "store.db")
     create_heavy(child.api, tools, "heavy")
@@ -151,3 +155,22 @@ def test_status_names_the_models_that_learn_and_those_that_wait(
         assert f"waiting for their turn: {status.waiting[0]}" in said
         client.delete_model(status.learning[0])
         until(lambda: not client.status().waiting)
+
+
+def test_status_names_no_model_that_the_caller_may_not_touch(
+    start_live: Any, tools: Any, tmp_path: Path
+) -> None:
+    names = [f"heavy{k}" for k in range(LEARNERS + 1)]
+    first = start_live(tmp_path / "store.db", grower=False)
+    for name in names:
+        create_heavy(first.api, tools, name)
+    first.close()
+    server = start_live(tmp_path / "store.db", access="tokens").server
+    issue = partial(access.issue_token, server.core.store.access, roles=["reader"])
+    with (
+        Client(server.address, token=issue("of-all")[0]) as of_all,
+        Client(server.address, token=issue("of-one", models=[names[0]])[0]) as of_one,
+    ):
+        until(lambda: {*(found := of_all.status()).learning, *found.waiting} == set(names))
+        named = until(lambda: {*(found := of_one.status()).learning, *found.waiting})
+        assert named == {names[0]}

@@ -63,7 +63,10 @@ class Pusher:
         assert not self._thread.is_alive()
 
 
-@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGKILL"])
+@pytest.mark.parametrize(
+    "number",
+    ["SIGKILL", *(pytest.param(graceful, marks=pytest.mark.slow) for graceful in ("SIGTERM", "SIGINT"))],
+)
 def test_nothing_acknowledged_is_lost(number: str, start_child: Any, tools: Any, tmp_path: Path) -> None:
     child = start_child(tmp_path / "store.db")
     child.api.create("m", budget=0)
@@ -85,6 +88,7 @@ def test_nothing_acknowledged_is_lost(number: str, start_child: Any, tools: Any,
     assert again.api.grown("m", len(stored)).nodes.counts[0] == len(stored)
 
 
+@pytest.mark.slow
 def test_answers_and_leases_survive_a_kill(start_child: Any, tools: Any, tmp_path: Path) -> None:
     child = start_child(tmp_path / "store.db")
     child.api.create("m")
@@ -210,6 +214,7 @@ def test_growth_resumes_on_an_existing_store(start_live: Any, tools: Any, tmp_pa
     assert third.api.grown("m", 21) == tree  # nothing new: no new version
 
 
+@pytest.mark.slow
 def test_model_that_cannot_be_grown_does_not_stop_the_others(
     start_live: Any, tools: Any, tmp_path: Path
 ) -> None:

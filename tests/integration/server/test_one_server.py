@@ -85,6 +85,7 @@ def test_the_lock_ends_with_the_server(start_child: Any, tmp_path: Path, number:
     assert start_child(path).api.get("m").name == "models/m"
 
 
+@pytest.mark.slow
 def test_the_command_says_so(start_child: Any, tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     start_child(path)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quercus.belief import agreement
@@ -47,7 +47,6 @@ def test_the_fixed_point_solves_the_equations_of_the_page() -> None:
     assert total / count == pytest.approx(r, abs=1e-4)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(2, 5), st.integers(1, 5), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_the_posterior_never_falls(size: int, m: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -87,7 +86,6 @@ def test_consensus_by_hand() -> None:
     assert found.ignorance == pytest.approx(0.1 / 0.6)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 7), st.floats(0, 1)), min_size=1, max_size=5))
 def test_consensus_is_there_whatever_was_said(answers: list[tuple[int, float]]) -> None:
     found = agreement.combine([(MassFunction(3, ((mask, 1.0),)), r) for mask, r in answers])

@@ -283,13 +283,6 @@ def _label(names: tuple[str, ...]) -> values_pb2.Label:
     return values_pb2.Label(class_set=values_pb2.ClassSet(classes=names))
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("template") / "store.db"
-    Store.open(f"sqlite:///{path}").close()
-    return path
-
-
 @pytest.mark.timeout(300)
 def test_what_is_known_follows_from_whose_words_stand(template: Path) -> None:
     Evidence.template = template

@@ -220,13 +220,6 @@ class SeveralAnswers(RuleBasedStateMachine):
             assert (state, query.answers) == (mine.state, len(mine.voices)), query.number
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("template") / "store.db"
-    Store.open(f"sqlite:///{path}").close()
-    return path
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_several_answers_in_any_order(template: Path) -> None:

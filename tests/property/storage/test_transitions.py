@@ -52,7 +52,7 @@ def lives(draw: st.DrawFn) -> QueryLifecycle:
     )
 
 
-@settings(max_examples=2000)  # what is rare is a combination of five things
+@settings(max_examples=20 * settings.default.max_examples)  # what is rare is a combination of five things
 @given(lives(), events, TIMES)
 def test_a_step_follows_the_rules(before: QueryLifecycle, event: object, now: float) -> None:
     lifecycle = expire(before, now)

@@ -81,7 +81,7 @@ def assert_same(found: Node, wanted: Node) -> None:
             assert ends == pytest.approx(b.intervals[k], abs=1e-9)
 
 
-@pytest.mark.parametrize("alpha", [0.8, 0.99, 1.0])
+@pytest.mark.parametrize("alpha", [pytest.param(0.8, marks=pytest.mark.slow), 0.99, 1.0])
 @pytest.mark.parametrize("seed", range(8))
 def test_a_stream_grows_the_tree_of_its_table(seed: int, alpha: float) -> None:
     values, contours = problem(seed, 150)

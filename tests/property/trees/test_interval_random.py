@@ -106,13 +106,13 @@ def slow_end(P, w, level, centre, start, sign):
 
 
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_random_problems(chunk):
-    rng = np.random.default_rng([2016, chunk])
+@pytest.mark.parametrize("seed", range(CHUNKS))
+def test_random_problems(seed):
+    rng = np.random.default_rng([2016, seed])
     for case in range(CASES // CHUNKS):
         P, w, alpha = random_problem(rng)
         found = entropy_interval(P, w, alpha)
-        where = f"chunk {chunk} case {case} alpha {alpha} shape {P.shape}: {found}"
+        where = f"seed {seed} case {case} alpha {alpha} shape {P.shape}: {found}"
         theta = estimate(P, w).theta
         v = P @ theta
         assert ((w / v) @ P / w.sum()).max() <= 1 + 1e-9, f"theta is no maximiser; {where}"

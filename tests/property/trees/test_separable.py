@@ -120,9 +120,7 @@ def test_maximisers_satisfy_their_certificate(seed):
         assert shortfall(w[:3], w[3:], theta)[0] <= 1e-11 * w.sum()
 
 
-@pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))]
-)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])
 def test_both_ends_against_rays(seed):
     rng = np.random.default_rng([7, seed])
     solved = 0

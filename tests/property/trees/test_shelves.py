@@ -22,7 +22,9 @@ ARITIES = [2, 3, 2, 2]
 CLASSES = 3
 LOOKS = 100
 PRECISE, MIXED = np.eye(5)[0], np.array([0.4, 0.3, 0.2, 0.1, 0.0])
-ROOMS = [(4096, 2), (12, 0), (0, 0)]  # for all, for a few of them, for none
+SLOW = pytest.mark.slow
+# For all, for a few of them, for none.
+ROOMS = [pytest.param(4096, 2, marks=SLOW), (12, 0), pytest.param(0, 0, marks=SLOW)]
 
 
 def specification(alpha: float, max_depth: int | None) -> Specification:
@@ -115,9 +117,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     ("alpha", "kinds", "max_depth"),
     [
         (1.0, PRECISE, None),
-        pytest.param(1.0, MIXED, 2, marks=pytest.mark.slow),
-        pytest.param(0.8, PRECISE, 3, marks=pytest.mark.slow),
-        pytest.param(0.8, MIXED, None, marks=pytest.mark.slow),
+        pytest.param(1.0, MIXED, 2, marks=SLOW),
+        pytest.param(0.8, PRECISE, 3, marks=SLOW),
+        pytest.param(0.8, MIXED, None, marks=SLOW),
     ],
 )
 def test_what_comes_back_is_batch_induction(

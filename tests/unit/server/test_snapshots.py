@@ -143,6 +143,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "c45": algorithms.C45(),
     "averaging": algorithms.Averaging(),
     "total uncertainty": algorithms.TotalUncertainty(lam=0.7, combine="mean"),
+    "active forest": algorithms.ActiveForest(trees=7),
     "OBE": algorithms.BeliefEntropy("OBE", 4),
     "LBE": algorithms.BeliefEntropy("LBE", 4),
     "IBE": algorithms.BeliefEntropy("IBE", 4),

@@ -336,8 +336,10 @@ def test_a_path_with_odd_characters(tmp_path):
     assert (folder / "store.db").stat().st_size > 0
 
 
-def test_opening_a_current_store_does_not_load_alembic(path):
-    Store.open(url_of(path)).close()
+@pytest.mark.parametrize("there", [True, False], ids=["current", "new"])
+def test_opening_a_store_does_not_load_alembic(path, there):
+    if there:
+        Store.open(url_of(path)).close()
     code = f"import sys; from quercus.storage import Store; Store.open({url_of(path)!r}).close(); "
     code += "sys.exit('alembic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
@@ -97,7 +97,6 @@ def labels(draw: st.DrawFn) -> list[MassFunction]:
 
 
 @given(labels(), st.booleans(), st.integers(0, 2**31))
-@settings(max_examples=100, deadline=None)
 def test_obe_is_most_plausible_and_its_probabilities_lie_within_its_bounds(
     masses: list[MassFunction], as_contours: bool, seed: int
 ) -> None:

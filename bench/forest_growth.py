@@ -1,0 +1,72 @@
+"""How long the forest of many memories takes: from scratch, after an answer, to the next agenda.
+
+Run: python bench/forest_growth.py
+
+100 trees; 10 numeric attributes, 3 classes. CPU milliseconds, the least of some runs; kernels are compiled before.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from quercus.trees.memory_forest.asking import ask
+from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.memory_forest.members import Members
+
+ATTRIBUTES, CLASSES, TREES = 10, 3, 100
+AGENDA = 100
+
+
+def world(rows: int, told: int) -> tuple[MemoryForest, np.ndarray]:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(rows, ATTRIBUTES))
+    klass = (values[:, 0] > 0).astype(int) + (values[:, 1] > 0.5)
+    contours = np.ones((rows, CLASSES))
+    contours[:told] = np.eye(CLASSES)[klass[:told]]
+    forest = MemoryForest(np.zeros(ATTRIBUTES, bool), CLASSES, trees=TREES, seed=0, level=0.75)
+    forest.observe(values, contours)
+    forest.members()
+    return forest, klass
+
+
+def cpu_ms(what: Callable[[], object]) -> float:
+    began = time.process_time()
+    what()
+    return 1000 * (time.process_time() - began)
+
+
+def from_scratch(told: int) -> float:
+    forest, _ = world(told, told)
+    return min(cpu_ms(lambda: Members.of(forest.evidence, TREES, 0, None)) for _ in range(9))
+
+
+def after_an_answer(rows: int, told: int) -> tuple[float, float]:
+    """Until the forest is grown, and until the next agenda is there."""
+    forest, klass = world(rows, told)
+    every = np.arange(told, rows)
+    list(ask(forest, every, AGENDA))
+    growing, asking = [], []
+    for row in range(told, told + 7):
+
+        def learn(row: int = row) -> None:
+            forest.tell(row, np.eye(CLASSES)[klass[row]])
+            forest.members()
+
+        growing.append(cpu_ms(learn))
+        asking.append(cpu_ms(lambda row=row: list(ask(forest, np.arange(row + 1, rows), AGENDA))))
+    return min(growing), min(a + b for a, b in zip(growing, asking, strict=True))
+
+
+def main() -> None:
+    from_scratch(30)
+    print(f"from scratch, 100 told rows: {from_scratch(100):.1f} ms")
+    for rows, told in ((1_000, 100), (100_000, 1_000)):
+        grown, asked = after_an_answer(rows, told)
+        print(
+            f"an answer at {rows:,} rows, {told:,} told: grown {grown:.1f} ms, next {AGENDA} queries {asked:.1f} ms"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Answers of Classify, of one or several requests, as one result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from quercus.client.results import Classifications, Floats, Integers
+from quercus.proto.v1 import classify_pb2
+
+
+def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:
+    """The answers of one or several requests, in order."""
+    classes = tuple(messages[0].classes)
+
+    def joined(name: str) -> Floats:
+        parts = [np.array(getattr(m, name), dtype=np.float64) for m in messages]
+        return np.concatenate(parts).reshape(-1, len(classes))
+
+    steps = (tuple((s.attribute, s.value) for s in path.steps) for m in messages for path in m.paths)
+    masses = [mass for m in messages for mass in _masses(m)]
+    return Classifications(
+        classes=classes,
+        indices=np.concatenate([np.array(m.class_indices, dtype=np.int64) for m in messages]),
+        theta=joined("theta"),
+        pignistic=joined("pignistic"),
+        belief=joined("belief"),
+        plausibility=joined("plausibility"),
+        nodes=_nodes_reached(messages),
+        versions=np.concatenate([np.full(len(m.class_indices), m.tree_version, np.int64) for m in messages]),
+        version=min(m.tree_version for m in messages),
+        as_of=min(m.as_of for m in messages),
+        paths=tuple(steps) if want_paths else None,
+        class_sets=np.concatenate([np.array(m.class_sets, dtype=np.uint64) for m in messages]),
+        masses=tuple(masses) if len(masses) == sum(len(m.class_indices) for m in messages) else None,
+    )
+
+
+def _nodes_reached(messages: list[classify_pb2.ClassifyResponse]) -> Integers | None:
+    """The node of each row, ``None`` when it was several trees that answered some."""
+    if any(len(m.nodes) != len(m.class_indices) for m in messages):
+        return None
+    return np.concatenate([np.array(m.nodes, dtype=np.int64) for m in messages])
+
+
+def _masses(message: classify_pb2.ClassifyResponse) -> Iterator[Mapping[tuple[str, ...], float]]:
+    """The mass function of each row; rows share those that are the same."""
+    different = [
+        {
+            tuple(name for c, name in enumerate(message.classes) if mask >> c & 1): value
+            for mask, value in zip(mass.focal_sets, mass.masses, strict=True)
+        }
+        for mass in message.masses
+    ]
+    return (different[at] for at in message.mass_indices)
+
+
+def no_classifications(classes: tuple[str, ...], want_paths: bool) -> Classifications:
+    """The answer for no rows; no tree was asked, so the version is 0."""
+    none, empty = np.empty(0, dtype=np.int64), np.empty((0, len(classes)))
+    paths = () if want_paths else None
+    return Classifications(classes, none, empty, empty, empty, empty, none, none, 0, 0, paths)

@@ -1,0 +1,79 @@
+"""The forest of many memories as the grower holds it: it follows the log, and asks by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from quercus.belief.codec import decode_contours
+from quercus.server.growth.grown_trees import GrownTrees
+from quercus.server.growth.log_events import Heard
+from quercus.server.growth.tree_engine import IncrementalEngine, as_active
+from quercus.specification.algorithms import ActiveForest
+from quercus.specification.model import Specification
+from quercus.storage import Event, InstanceColumns
+from quercus.trees import Query, TreeModel, forest_of, forest_queries, grow, served_forest
+
+STRATEGY = "forest-margin"
+"""What its queries name as their strategy."""
+
+
+class ForestEngine(IncrementalEngine):
+    """The forest of a log, and an active tree of the same log beside it, for people to read.
+
+    Parameters
+    ----------
+    specification : of the model.
+    """
+
+    def __init__(self, specification: Specification) -> None:
+        super().__init__(specification, as_active)
+        self._forest = forest_of(
+            algorithm_of(specification), specification.attributes, specification.frame.size
+        )
+
+    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
+        """Take the next part of the log."""
+        for said in self._log.read(parts):
+            self._state = grow(self._state, [self._event(said)])
+            self._follow(said)
+
+    def _follow(self, said: InstanceColumns | Heard | Specification) -> None:
+        """Let the forest know; of a row that something was said of it believes what the tree does."""
+        match said:
+            case InstanceColumns():
+                self._forest.observe(
+                    said.values, decode_contours(said.labels, self._specification.frame.size)
+                )
+            case Specification():
+                self._forest.level = algorithm_of(said).prediction_level
+            case Heard(row):
+                self._forest.tell(row, self._state.contour(row))
+
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
+        """Return the forest of what is folded, with the tree."""
+        grown = super().grown(vocabulary)
+        if not isinstance(grown.model, TreeModel):
+            raise TypeError(f"{type(grown.model).__name__} is no tree")
+        return replace(grown, model=served_forest(self._forest, grown.model))
+
+    @property
+    def strategy(self) -> str:
+        """Name of the strategy that chooses."""
+        return STRATEGY
+
+    def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
+        """Return up to `limit` queries, each with the sequence of its instance."""
+        most = self._state.left_to_ask(limit)
+        if most <= 0:
+            return ()
+        found = islice(forest_queries(self._forest, self._state.desk(), most), most)
+        return tuple((self._log.sequence(query.instance), query) for query in found)
+
+
+def algorithm_of(specification: Specification) -> ActiveForest:
+    """Return the forest that a specification names."""
+    if not isinstance(specification.algorithm, ActiveForest):
+        raise TypeError(f"{specification.algorithm.name} is no {ActiveForest.name}")
+    return specification.algorithm

@@ -1,0 +1,95 @@
+"""A tree that follows the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from quercus.belief.codec import decode_contours
+from quercus.belief.evidence import Said
+from quercus.belief.label import contour
+from quercus.server.growth.grown_trees import GrownTrees
+from quercus.server.growth.log_events import Heard, LogEvents
+from quercus.server.wire.agenda import decode_asked
+from quercus.specification import algorithms
+from quercus.specification.model import Specification
+from quercus.storage import Event, InstanceColumns
+from quercus.trees import (
+    Answered,
+    Corrected,
+    GrowthState,
+    Observed,
+    Query,
+    Refused,
+    Respecified,
+    SplitName,
+    TreeModel,
+    grow,
+    split_names,
+)
+
+
+def as_active(specification: Specification) -> Specification:
+    """Return the specification of the active tree over the same evidence."""
+    return replace(specification, algorithm=algorithms.Abc45())
+
+
+class IncrementalEngine:
+    """A tree that follows the log.
+
+    Parameters
+    ----------
+    specification : of the model.
+    followed : returns the specification of the active tree that grows, from the model's.
+    """
+
+    def __init__(
+        self, specification: Specification, followed: Callable[[Specification], Specification]
+    ) -> None:
+        self._specification = specification
+        self._followed = followed
+        self._state = GrowthState.initial(followed(specification))
+        self._log = LogEvents(specification.frame.size)
+
+    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
+        """Take the next part of the log."""
+        self._state = grow(self._state, [self._event(said) for said in self._log.read(parts)])
+
+    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
+        """Return the tree of what is folded."""
+        state, specification = self._state, self._specification
+        model = TreeModel(specification.attributes, specification.frame.size, state.flat, state.edges)
+        return GrownTrees(specification, model, state.edges, state.names(vocabulary))
+
+    @property
+    def strategy(self) -> str:
+        """Name of the strategy that chooses."""
+        return self._specification.strategy
+
+    def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
+        """Return up to `limit` queries, each with the sequence of its instance."""
+        return tuple((self._log.sequence(query.instance), query) for query in self._state.agenda(limit))
+
+    def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
+        """Return what the splits are called that queries name by number."""
+        state = self._state
+        return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
+
+    def _event(
+        self, said: InstanceColumns | Heard | Specification
+    ) -> Observed | Answered | Refused | Corrected | Respecified:
+        size = self._specification.frame.size
+        match said:
+            case InstanceColumns():
+                return Observed(said.values, decode_contours(said.labels, size))
+            case Specification():
+                self._specification = said
+                return Respecified(self._followed(said))
+            case Heard(instance, Said(label, reliability, replaces)):
+                known = None if label is None else contour(label, size)
+                if replaces:
+                    return Corrected(instance, known, reliability)
+                asked = decode_asked(said.asked)
+                if known is None:
+                    return Refused(instance, asked)
+                return Answered(instance, known, reliability, asked)

@@ -1,0 +1,60 @@
+"""A model that learns by the forest of many memories, on a live server: it asks, learns, classifies, and survives."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quercus.client import Client, Numeric, Specification
+from quercus.trees.memory_forest.forest import MemoryForest
+
+CLASSES = ("low", "high")
+ALGORITHM = {"name": "active-forest", "trees": 12, "seed": 2}
+
+
+def test_it_asks_and_learns_through_the_death_of_its_grower(
+    start_live: Any, tools: Any, tmp_path: Path
+) -> None:
+    """What is served in the end is the forest from scratch of the same rows and answers."""
+    live = start_live(tmp_path / "store.db")
+    rng = np.random.default_rng(8)
+    rows = rng.normal(size=(60, 2))
+    truth = (rows.sum(axis=1) > 0).astype(int)
+    told: list[int] = []
+    with Client(live.server.address) as client:
+        specification = Specification([Numeric("x"), Numeric("y")], CLASSES, budget=30, algorithm=ALGORITHM)
+        held = client.create_model("m", specification).specification
+        assert held.algorithm == ALGORITHM
+        client.push("m", rows[:40].tolist(), ids=[str(i) for i in range(40)])
+        for step in range(8):
+            if step == 4:
+                pid = live.server.supervisor.pid
+                client.push("m", rows[40:].tolist(), ids=[str(i) for i in range(40, 60)])
+                tools.kill(pid, tools.signals.SIGKILL)
+            client.wait_grown("m")
+            (query,) = client.lease("m", "ann", wait_s=30.0).queries
+            forest = query.reason.forest
+            assert forest is not None
+            assert query.reason.strategy == "forest-margin"
+            assert sum(forest.theta) > 0.999
+            assert forest.stands_for >= 1
+            assert (forest.entropy is None) == bool(query.reason.rivals)
+            row = int(query.instance)
+            client.answer(query, CLASSES[truth[row]])
+            told.append(row)
+        client.wait_grown("m")
+        found = client.classify("m", rows.tolist())
+        tree = client.tree("m")
+    assert len(set(told)) == 8
+    assert (tree.algorithm, len(tree.members)) == ("active-forest", 1)
+    expected = MemoryForest(np.array([False, False]), 2, trees=12, seed=2, level=0.75)
+    expected.observe(rows[:40], np.ones((40, 2)))
+    for row in told[:4]:
+        expected.tell(row, np.eye(2)[truth[row]])
+    expected.observe(rows[40:], np.ones((20, 2)))
+    for row in told[4:]:
+        expected.tell(row, np.eye(2)[truth[row]])
+    said = expected.predict(rows)
+    np.testing.assert_allclose(found.theta, said.theta, atol=1e-12)
+    np.testing.assert_allclose(found.belief, said.belief, atol=1e-12)
+    np.testing.assert_allclose(found.plausibility, said.plausibility, atol=1e-12)

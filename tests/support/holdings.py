@@ -1,0 +1,54 @@
+"""Who thought to hold a query, from when to when, and which of them cannot have."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What a labeller thought it held, from when to when, by the clock that all of them share.
+
+    The lease was given at some moment after it had `asked`, before `since`: of several queries one is taken up after
+    the other.
+    """
+
+    query: str
+    labeller: str
+    token_id: str
+    asked: float
+    since: float
+    until: float
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A lease, or all of a labeller or of an access token, was ended by another than its holder at some moment."""
+
+    since: float
+    until: float
+    query: str = ""
+    labeller: str = ""
+    token_id: str = ""
+
+    def strikes(self, held: Holding) -> bool:
+        """Whether the lease may have ended by it, perhaps before its holder took the query up."""
+        return held.asked <= self.until and self.is_of(held)
+
+    def is_of(self, held: Holding) -> bool:
+        """Whether the query, the labeller or the token is the same."""
+        theirs = (self.query, self.labeller, self.token_id)
+        mine = (held.query, held.labeller, held.token_id)
+        return any(a == b for a, b in zip(theirs, mine, strict=True) if a)
+
+
+def doubles(holdings: Iterable[Holding], cuts: Iterable[Cut]) -> Iterator[tuple[Holding, Holding]]:
+    """Yield pairs of holdings of a query that overlap, although nobody ended the earlier one."""
+    cuts = list(cuts)
+    sure: dict[str, list[Holding]] = {}
+    for held in sorted(holdings, key=lambda held: held.since):
+        until = min([held.until, *(cut.since for cut in cuts if cut.strikes(held))])
+        if until > held.since:  # else it had ended when it was taken up
+            sure.setdefault(held.query, []).append(replace(held, until=until))
+    for of_query in sure.values():
+        yield from ((earlier, later) for earlier, later in pairwise(of_query) if earlier.until > later.since)

@@ -1,0 +1,201 @@
+"""The forest of many memories as the grower holds it: of a log one forest, and reasons that are true."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from quercus.belief.codec import encode
+from quercus.belief.errors import InvalidInput
+from quercus.belief.frame import Frame
+from quercus.belief.label import Label, precise, vacuous
+from quercus.proto.v1 import query_pb2
+from quercus.server.growth.engines import learns_again, tree_engine
+from quercus.server.growth.forest_engine import ForestEngine
+from quercus.server.wire import snapshots
+from quercus.server.wire.agenda import encode_asked, encode_reason
+from quercus.server.wire.trees import TreeClassifier
+from quercus.specification.algorithms import ActiveForest
+from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.model import Specification
+from quercus.storage.records import Event, EventKind, InstanceColumns, Snapshot
+from quercus.trees.ask.query import QueryPosition
+from quercus.trees.learners.cells import UncertainValues
+from quercus.trees.memory_forest.forest import MemoryForest
+
+FRAME = Frame(("a", "b", "c"))
+ATTRIBUTES = (Numeric("x"), Numeric("y"), Nominal("z", ("red", "green")))
+SPECIFICATION = Specification(
+    ATTRIBUTES, FRAME, budget=500, algorithm=ActiveForest(trees=8, seed=3), prediction_level=0.75
+)
+ROWS = 240
+
+
+def said(label: Label) -> bytes:
+    return encode(label)
+
+
+def world() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(4)
+    values = np.column_stack([rng.normal(size=(ROWS, 2)), rng.integers(0, 3, ROWS)])
+    klass = (values[:, 0] > 0).astype(int) + (values[:, 1] > 0.5)
+    values[rng.random(ROWS) < 0.1, 1] = np.nan
+    return values, klass
+
+
+def log() -> list[InstanceColumns | Event]:
+    """Rows, most without labels; answers, refusals, corrections and what takes answers back."""
+    values, klass = world()
+    rng = np.random.default_rng(5)
+    labels = [said(precise(FRAME, FRAME.classes[c]) if rng.random() < 0.3 else vacuous(FRAME)) for c in klass]
+    parts: list[InstanceColumns | Event] = [InstanceColumns(1, values, labels)]
+    asked = encode_asked(QueryPosition((), None, None, ()))
+    for at in range(150):
+        row = int(rng.integers(ROWS))
+        kind = rng.choice([EventKind.ANSWER, EventKind.ANSWER, EventKind.REFUSAL, EventKind.CORRECTION])
+        label = None
+        if kind is EventKind.ANSWER or (kind is EventKind.CORRECTION and rng.random() < 0.7):
+            label = said(precise(FRAME, FRAME.classes[int(rng.integers(3))]))
+        reliability = float(rng.choice([1.0, 0.8]))
+        parts.append(event(ROWS + 1 + at, kind, row + 1, label, reliability, asked))
+    return parts
+
+
+def event(
+    sequence: int, kind: EventKind, instance: int, label: bytes | None, reliability: float, asked: bytes
+) -> Event:
+    return Event(
+        sequence=sequence,
+        kind=kind,
+        instance=instance,
+        id=f"i{instance}",
+        values=None,
+        label=label,
+        author="ann",
+        reliability=reliability,
+        asked=asked,
+        conflict=False,
+        specification=None,
+        created_at=0.0,
+    )
+
+
+def grown_of(parts: list[InstanceColumns | Event], looks: bool = False) -> ForestEngine:
+    engine = tree_engine(SPECIFICATION)
+    assert isinstance(engine, ForestEngine)
+    for part in parts:
+        engine.fold([part])
+        if looks:
+            engine.agenda(3)
+            engine.grown({2: ("blue",)})
+    return engine
+
+
+def cut(rows: InstanceColumns, at: list[int]) -> list[InstanceColumns | Event]:
+    ends = [0, *at, len(rows.labels)]
+    return [InstanceColumns(rows.first + a, rows.values[a:b], rows.labels[a:b]) for a, b in pairwise(ends)]
+
+
+def agenda_of(engine: ForestEngine) -> list[tuple[int, bytes]]:
+    splits = engine.splits({2: ("blue",)})
+    return [(i, encode_reason(query, splits, engine.strategy)) for i, query in engine.agenda(20)]
+
+
+def test_of_one_log_one_forest_whatever_the_batches_and_the_looks() -> None:
+    """What is stored and what is asked is the same to the byte: so a restart changes nothing."""
+    rows, *events = log()
+    assert isinstance(rows, InstanceColumns)
+    at_once = tree_engine(SPECIFICATION)
+    assert isinstance(at_once, ForestEngine)
+    at_once.fold([rows, *events])
+    in_parts = grown_of([*cut(rows, [1, 7, 60, 200]), *events], looks=True)
+    assert in_parts.grown({2: ("blue",)}).encode() == at_once.grown({2: ("blue",)}).encode()
+    assert agenda_of(in_parts) == agenda_of(at_once)
+
+
+def test_the_forest_that_is_served_is_the_estimators_forest() -> None:
+    """After a log without corrections: rows, then what each answered row is known to be."""
+    values, klass = world()
+    nothing = [said(vacuous(FRAME))] * ROWS
+    asked = encode_asked(QueryPosition((), None, None, ()))
+    told = [3, 9, 77, 5, 200, 31, 32, 33]
+    answers = [
+        event(
+            ROWS + 1 + i,
+            EventKind.ANSWER,
+            row + 1,
+            said(precise(FRAME, FRAME.classes[klass[row]])),
+            1.0,
+            asked,
+        )
+        for i, row in enumerate(told)
+    ]
+    engine = grown_of([InstanceColumns(1, values, nothing), *answers])
+    forest = MemoryForest(np.array([False, False, True]), 3, trees=8, seed=3, level=0.75)
+    forest.observe(values, np.ones((ROWS, 3)))
+    for row in told:
+        forest.tell(row, np.eye(3)[klass[row]])
+    expected = forest.predict(values)
+    stored = Snapshot(1, 9, engine.grown({2: ("blue",)}).encode(), 0.0)
+    classifier = TreeClassifier.of(1, stored, SPECIFICATION)
+    response = classifier.classify(UncertainValues(values), want_paths=True)
+    np.testing.assert_allclose(np.reshape(response.theta, (ROWS, 3)), expected.theta, atol=1e-12)
+    np.testing.assert_allclose(np.reshape(response.belief, (ROWS, 3)), expected.belief, atol=1e-12)
+    np.testing.assert_allclose(
+        np.reshape(response.plausibility, (ROWS, 3)), expected.plausibility, atol=1e-12
+    )
+    assert len(response.paths) == ROWS  # in the tree beside it
+    either = classifier.classify(UncertainValues(values[:1], {(0, 2): ((0.0, 0.0), (1.0, 1.0))}))
+    alone = [forest.predict(np.array([[values[0, 0], values[0, 1], z]])).theta[0] for z in (0.0, 1.0)]
+    np.testing.assert_allclose(either.theta, np.mean(alone, axis=0), atol=1e-12)
+    names = tuple((float(z), float(z)) for z in range(600))
+    with pytest.raises(InvalidInput, match=r"rows\[0\]: has 5,400 combinations of values, at most 4,096"):
+        classifier.classify(UncertainValues(values[:1], {(0, 0): ((0.0, 1.0),), (0, 2): names}))
+
+
+def test_a_reason_names_the_contested_node_or_the_leaf_and_what_members_think() -> None:
+    engine = grown_of(log())
+    found = []
+    for _, data in agenda_of(engine):
+        reason = query_pb2.Reason.FromString(data)
+        assert reason.strategy == "forest-margin"
+        assert len(reason.rivals) != 1
+        if reason.rivals:
+            assert all(rival.lower <= rival.upper for rival in reason.rivals)
+            assert reason.forest.entropy_upper == 0.0
+        else:
+            assert 0.0 <= reason.forest.entropy_lower <= reason.forest.entropy_upper <= np.log2(3) + 1e-9
+        assert sum(reason.forest.theta) == pytest.approx(1.0)
+        assert 0.0 <= reason.forest.disagreement <= 1.0
+        assert 1 <= reason.forest.stands_for <= ROWS
+        found.append(reason)
+    assert len(found) == 20
+    assert any(reason.forest.disagreement > 0.05 for reason in found)
+
+
+def test_nothing_is_asked_without_a_budget_nor_of_who_refused() -> None:
+    values, _ = world()
+    asked = encode_asked(QueryPosition((), None, None, ()))
+    refusals = [event(6 + i, EventKind.REFUSAL, i + 1, None, 1.0, asked) for i in range(4)]
+    engine = grown_of([InstanceColumns(1, values[:5], [said(vacuous(FRAME))] * 5), *refusals])
+    assert [instance for instance, _ in engine.agenda(9)] == [5]
+    poor = tree_engine(Specification(ATTRIBUTES, FRAME, budget=0, algorithm=ActiveForest()))
+    poor.fold([InstanceColumns(1, values[:5], [said(vacuous(FRAME))] * 5)])
+    assert poor.agenda(9) == ()
+
+
+def test_an_empty_log_is_served() -> None:
+    engine = grown_of([])
+    data = engine.grown({}).encode()
+    assert snapshots.read(data).form.kind == "active-forest"
+    response = TreeClassifier.of(1, Snapshot(1, 0, data, 0.0), SPECIFICATION).classify(
+        UncertainValues(np.zeros((1, 3)))
+    )
+    assert list(response.theta) == pytest.approx([1 / 3] * 3)
+    assert list(response.class_sets) == [7]
+
+
+def test_it_follows_the_log_and_takes_no_strategy() -> None:
+    assert not learns_again(SPECIFICATION)
+    with pytest.raises(InvalidInput, match="strategy: is 'published', but active-forest asks by itself"):
+        Specification(ATTRIBUTES, FRAME, strategy="published", algorithm=ActiveForest())

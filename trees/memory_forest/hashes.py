@@ -1,0 +1,34 @@
+"""Keyed hashes of many keys at once; `quercus.trees.memory_forest.draws` has them for compiled code (theory §10.2)."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Keys = NDArray[np.uint64]
+
+STEP = np.uint64(0x9E3779B97F4A7C15)
+FIRST = np.uint64(0xBF58476D1CE4E5B9)
+SECOND = np.uint64(0x94D049BB133111EB)
+ONE = np.uint64(1)
+SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+
+LEFT, RIGHT, PLACES = 0, 1, 2
+"""Numbers that make keys of a node's key: of its children; of its draws, from here on."""
+
+
+def hashed(keys: Keys, numbers: ArrayLike) -> Keys:
+    """Return splitmix64 of keys (n,) and numbers (n,) or one for all.
+
+    Examples
+    --------
+    >>> hashed(np.array([0, 0], dtype=np.uint64), [0, 1]).tolist()
+    [16294208416658607535, 7960286522194355700]
+    """
+    z = keys + (np.atleast_1d(numbers).astype(np.uint64) + ONE) * STEP
+    z = (z ^ (z >> SHIFTS[0])) * FIRST
+    z = (z ^ (z >> SHIFTS[1])) * SECOND
+    return np.asarray(z ^ (z >> SHIFTS[2]))
+
+
+def toss(keys: Keys) -> NDArray[np.bool_]:
+    """Toss a coin for each key."""
+    return np.asarray((keys & ONE) == ONE)

@@ -1,0 +1,61 @@
+"""A forest, to be served."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from quercus.specification.algorithms import ActiveForest
+from quercus.specification.attributes import Attribute, Nominal
+from quercus.trees.learners.predicting import TreeModel
+from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.memory_forest.naive_bayes import NaiveBayes
+from quercus.trees.memory_forest.served import BayesTable, ServedForest, Voices
+
+
+def forest_of(algorithm: ActiveForest, attributes: Sequence[Attribute], size: int) -> MemoryForest:
+    """Return the forest of an empty log."""
+    return MemoryForest(
+        np.array([isinstance(attribute, Nominal) for attribute in attributes]),
+        size,
+        trees=algorithm.trees,
+        seed=algorithm.seed,
+        level=algorithm.prediction_level,
+    )
+
+
+def served_forest(forest: MemoryForest, tree: TreeModel) -> ServedForest:
+    """Return the forest as it is now, beside a tree of the same log."""
+    return ServedForest(tree.attributes, tree.size, tree, voices(forest))
+
+
+def voices(forest: MemoryForest) -> Voices:
+    """Return the members as they are now."""
+    members = forest.members()
+    trees, l = members.trees, members.size
+    distinct = {id(each): each for each in members.bayes}
+    order = {key: number for number, key in enumerate(distinct)}
+    return Voices(
+        book=members.book,
+        size=l,
+        keys=np.array([tree.key for tree in trees], dtype=np.uint64),
+        node_counts=np.array([len(tree) for tree in trees], dtype=np.int64),
+        opinion_counts=np.array([len(tree.opinions) for tree in trees], dtype=np.int64),
+        nodes=np.concatenate([np.empty((4, 0), np.int32), *(tree.nodes for tree in trees)], axis=1),
+        opinions=np.concatenate([np.empty((0, 3, l)), *(tree.opinions for tree in trees)]),
+        bayes=tuple(_table(each) for each in distinct.values()),
+        bayes_numbers=np.array([order[id(each)] for each in members.bayes], dtype=np.int64),
+        weights=forest.weights,
+        level=forest.level,
+        told=len(members.told),
+    )
+
+
+def _table(member: NaiveBayes) -> BayesTable:
+    none = np.empty((0, len(member.prior)))
+    mixtures = member.mixtures
+    return BayesTable(
+        member.prior,
+        none if mixtures is None else mixtures.means,
+        none if mixtures is None else mixtures.deviations,
+        member.frequencies,
+    )

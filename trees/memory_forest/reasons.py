@@ -1,0 +1,85 @@
+"""Why the forest asks about a row: the doubt in the tree beside it, and among its members (theory §10.5)."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from quercus.trees.ask.query import ForestView, Query, QueryContext, QueryPosition
+from quercus.trees.ask.strategies.leaf_queries import LeafRows
+from quercus.trees.ask.strategies.leaf_width import leaf_cells
+from quercus.trees.memory_forest.asking import Choice, ask
+from quercus.trees.memory_forest.forest import MemoryForest
+
+
+def forest_queries(forest: MemoryForest, desk: QueryContext, limit: int) -> Iterator[Query]:
+    """Yield at most `limit` queries of a forest, with reasons.
+
+    Parameters
+    ----------
+    forest
+        What asks.
+    desk
+        The same rows, and the active tree beside the forest.
+    limit
+        Of queries.
+    """
+    sample = desk.sample
+    choices = list(ask(forest, sample.candidates(np.arange(len(sample.ids))), limit))
+    if not choices:
+        return
+    values = forest.evidence.values[[choice.row for choice in choices]]
+    theta, apart = forest.theta(values), forest.disagreement(values)
+    tree = _Beside(desk)
+    for i, choice in enumerate(choices):
+        yield tree.query(choice, (tuple(theta[i].tolist()), float(apart[i]), choice.stands_for))
+
+
+class _Beside:
+    """The active tree beside a forest, and where it is in doubt."""
+
+    def __init__(self, desk: QueryContext) -> None:
+        self._desk = desk
+        self._leaves = LeafRows(desk)
+        self._contested = {place.path: (place, rivals) for place, rivals in desk.growth.contested()}
+        self._entropy: dict[int, tuple[float, float]] = {}
+
+    def query(self, choice: Choice, view: tuple[tuple[float, ...], float, int]) -> Query:
+        """Return the query about a row: of the deepest contested node on its path, or of its leaf."""
+        score = float(choice.scores[np.flatnonzero(choice.pool == choice.row)[0]])
+        at_leaf = self._leaves.query(choice.row, score)
+        for depth in range(len(at_leaf.path), -1, -1):
+            found = self._contested.get(at_leaf.path[:depth])
+            if found is None:
+                continue
+            place, rivals = found
+            gains = self._desk.growth.gains(place)
+            return Query(
+                instance=choice.row,
+                path=place.path,
+                attribute=None,
+                code=None,
+                score=score,
+                rivals=tuple((k, *gains[k]) for k in rivals if k in gains),
+                asked=QueryPosition(place.path, None, None, ()),
+                node_count=int(place.rows.size),
+                forest=ForestView(*view, None),
+            )
+        view_of_leaf = ForestView(*view, self._entropy_of(int(self._leaves.of[choice.row])))
+        return Query(
+            at_leaf.instance,
+            at_leaf.path,
+            None,
+            None,
+            score,
+            (),
+            at_leaf.asked,
+            at_leaf.node_count,
+            view_of_leaf,
+        )
+
+    def _entropy_of(self, leaf: int) -> tuple[float, float]:
+        """Return the entropy interval of the labels of a leaf, in bits."""
+        if leaf not in self._entropy:
+            found = self._desk.solver.solve_cells(leaf_cells(self._desk, self._leaves, np.array([leaf])))
+            self._entropy[leaf] = float(found.lower[0]), float(found.upper[0])
+        return self._entropy[leaf]

@@ -1,0 +1,276 @@
+"""The forest as it is served: its members as columns, and what they say of rows, without compiled code (theory §10.4).
+
+A process that only predicts needs neither Numba nor the rows that the members were grown from.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+from quercus.belief.mass import MassFunction
+from quercus.specification.attributes import Attribute
+from quercus.trees.learners.cells import UncertainValues
+from quercus.trees.learners.entropy_model import MAX_ALTERNATIVES
+from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI
+from quercus.trees.learners.nested import log_commonalities_of
+from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.learners.predictions import Predictions, first_most_likely
+from quercus.trees.memory_forest.codes import Codebook
+from quercus.trees.memory_forest.hashes import LEFT, PLACES, RIGHT, hashed, toss
+from quercus.trees.tree.flat import FlatTree
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Keys = NDArray[np.uint64]
+
+AT_ONCE = 1 << 20  # numbers of opinions that are put together at once
+POINTS = 9  # of a range of values
+
+
+@dataclass(frozen=True, eq=False)
+class BayesTable:
+    """A naive-Bayes member.
+
+    Parameters
+    ----------
+    prior
+        (l,) of the classes.
+    means, deviations
+        (numbers, l) of each numeric attribute.
+    frequencies
+        Of each nominal attribute log-frequencies (names + 1, l), the last of a name that was not seen.
+    """
+
+    prior: Floats
+    means: Floats
+    deviations: Floats
+    frequencies: tuple[Floats, ...]
+
+    def theta(self, values: Floats, named: Bools) -> Floats:
+        """Return the probabilities (m, l) of rows of values (m, K)."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.prior)[np.newaxis].repeat(len(values), axis=0)
+        for column, means, deviations in zip(values[:, ~named].T, self.means, self.deviations, strict=True):
+            known = np.flatnonzero(~np.isnan(column))
+            z = (column[known, np.newaxis] - means) / deviations
+            logs[known] -= 0.5 * np.minimum(z * z, FARTHEST) + np.log(deviations) + LOG_SQRT_2PI
+        for column, table in zip(values[:, named].T, self.frequencies, strict=True):
+            known = np.flatnonzero(~np.isnan(column))
+            logs[known] += table[np.minimum(column[known].astype(np.int64), len(table) - 1)]
+        logs -= np.maximum(logs.max(axis=1, keepdims=True), -np.finfo(np.float64).max)
+        found = np.exp(logs)
+        total = found.sum(axis=1, keepdims=True)
+        theta: Floats = np.where(total > 0.0, found / np.where(total > 0.0, total, 1.0), self.prior)
+        return theta
+
+
+@dataclass(frozen=True, eq=False)
+class Voices:
+    """The members.
+
+    Parameters
+    ----------
+    book
+        The codes of values.
+    size
+        Number of classes, l.
+    keys, node_counts, opinion_counts
+        (T,) of each tree the key of its root, and how many nodes and opinions it has.
+    nodes, opinions
+        (4, nodes), (opinions, 3, l) of all trees, see `quercus.trees.memory_forest.growing`.
+    bayes, bayes_numbers
+        Naive-Bayes members that differ, and which of these each one is.
+    weights
+        (members,) with sum 1.
+    level
+        At which leaves are discounted.
+    told
+        Number of rows that the members learned from.
+    """
+
+    book: Codebook
+    size: int
+    keys: Keys
+    node_counts: Ints
+    opinion_counts: Ints
+    nodes: NDArray[np.int32]
+    opinions: Floats
+    bayes: tuple[BayesTable, ...]
+    bayes_numbers: Ints
+    weights: Floats
+    level: float
+    told: int
+
+    def say(self, values: Floats) -> Predictions:
+        """Return what the forest says of rows of values (m, K)."""
+        said = np.zeros((len(values), 3, self.size))
+        if not self.told:
+            said[:, 0], said[:, 2] = 1.0 / self.size, 1.0
+            return predictions(said, 0, self.size)
+        codes = self.book.codes(values)
+        step = max(1, AT_ONCE // (len(self.keys) * 3 * self.size))
+        for start in range(0, len(values), step):
+            said[start : start + step] = self._of_trees(codes[start : start + step])
+        shares = np.bincount(self.bayes_numbers, self.weights[len(self.keys) :], len(self.bayes))
+        sure = self.level ** (1.0 / self.told)
+        for each, share in zip(self.bayes, shares, strict=True):
+            theta = each.theta(values, self.book.named)
+            said += share * np.stack((theta, sure * theta, 1.0 - sure + sure * theta), axis=1)
+        return predictions(said, self.told, self.size)
+
+    def _of_trees(self, codes: NDArray[np.uint16]) -> Floats:
+        leaves = self._leaves(codes)
+        spoken = self._table[self._opinion[leaves]]  # (T, m, 3, l)
+        sure = self.level ** (1.0 / self.nodes[3][leaves])
+        weights = self.weights[: len(self.keys)]
+        found = np.empty((len(codes), 3, self.size))
+        found[:, 0] = np.einsum("t,tmc->mc", weights, spoken[:, :, 0])
+        found[:, 1] = np.einsum("t,tm,tmc->mc", weights, sure, spoken[:, :, 1])
+        found[:, 2] = np.einsum("t,tm,tmc->mc", weights, sure, spoken[:, :, 2])
+        found[:, 2] += (weights @ (1.0 - sure))[:, np.newaxis]
+        return found
+
+    def _leaves(self, codes: NDArray[np.uint16]) -> Ints:
+        """Return the leaf (T, m) of each row in each tree."""
+        attribute, test, skip, _ = self.nodes
+        at = np.repeat(self._roots, len(codes))
+        row = np.tile(np.arange(len(codes)), len(self._roots))
+        going = np.flatnonzero(attribute[at] >= 0)
+        while going.size:
+            node = at[going]
+            k = attribute[node]
+            code = codes[row[going], k].astype(np.int64)
+            left = np.where(code == 0, (test[node] & 1) == 1, code <= test[node] >> 1)
+            by_name = np.flatnonzero(self.book.named[k])
+            left[by_name] = toss(hashed(self._masks[node[by_name]], code[by_name]))
+            node = node + np.where(left, 1, skip[node])
+            at[going] = node
+            going = going[attribute[node] >= 0]
+        return at.reshape(len(self._roots), len(codes))
+
+    @cached_property
+    def _roots(self) -> Ints:
+        roots: Ints = np.cumsum(self.node_counts) - self.node_counts
+        return roots
+
+    @cached_property
+    def _masks(self) -> Keys:
+        """(nodes,) keys of the names that go left, where names do."""
+        attribute, test, skip, _ = self.nodes
+        key = np.zeros(attribute.size, np.uint64)
+        key[self._roots] = self.keys
+        level = self._roots[attribute[self._roots] >= 0]
+        while level.size:
+            left, right = level + 1, level + skip[level]
+            key[left], key[right] = hashed(key[level], LEFT), hashed(key[level], RIGHT)
+            level = np.concatenate([left, right])
+            level = level[attribute[level] >= 0]
+        return hashed(hashed(key, PLACES + len(self.book.named) + attribute), test)
+
+    @cached_property
+    def _opinion(self) -> Ints:
+        """(nodes,) number in the table of the opinion of a leaf; of others no matter."""
+        before = np.cumsum(self.opinion_counts) - self.opinion_counts
+        own = self.nodes[2].astype(np.int64)
+        found: Ints = np.where(own < self.size, own, own + np.repeat(before, self.node_counts))
+        return np.where(self.nodes[0] < 0, found, 0)
+
+    @cached_property
+    def _table(self) -> Floats:
+        return np.concatenate([np.repeat(np.eye(self.size)[:, np.newaxis], 3, axis=1), self.opinions])
+
+
+def predictions(said: Floats, told: int, size: int) -> Predictions:
+    """Return as predictions what members say together (m, 3, l) after `told` rows.
+
+    The bounds are discounted to the reliability ``T / (T + l)``: a forest that was told little has seen few classes.
+    """
+    reliable = told / (told + size)
+    theta, belief = said[:, 0], reliable * said[:, 1]
+    plausibility = np.minimum(1.0 - reliable + reliable * said[:, 2], 1.0)
+    return Predictions(first_most_likely(theta), theta, belief, plausibility)
+
+
+@dataclass(frozen=True, eq=False)
+class ServedForest(Learned):
+    """The forest, and the tree beside it for people to read.
+
+    Parameters
+    ----------
+    attributes
+        Declarations of the columns.
+    size
+        Number of classes.
+    tree
+        The active tree of the same log: where rows end in it is said with their predictions, which it has no part in.
+    voices
+        The members.
+    """
+
+    attributes: tuple[Attribute, ...]
+    size: int
+    tree: TreeModel
+    voices: Voices
+
+    @property
+    def flats(self) -> tuple[FlatTree, ...]:
+        """The tree beside the forest as arrays."""
+        return self.tree.flats
+
+    def predict_cells(self, cells: UncertainValues) -> Predictions:
+        """Return what the forest says of rows of cells, and where they end in the tree beside it.
+
+        Of a row with a set of values it says the mean over them; a range stands for nine points of it, evenly spaced.
+
+        Raises
+        ------
+        InvalidInput
+            When a row has more than 4,096 combinations of values.
+        """
+        said, read = self.voices.say(cells.values), self.tree.predict_cells(cells)
+        for row in sorted({row for row, _ in cells.parts}):
+            of_row = self.voices.say(self._combinations(cells, row))
+            for mine, other in ((said.theta, of_row.theta), (said.belief, of_row.belief)):
+                mine[row] = other.mean(axis=0)
+            said.plausibility[row] = of_row.plausibility.mean(axis=0)
+        return Predictions(
+            first_most_likely(said.theta),
+            said.theta,
+            said.belief,
+            said.plausibility,
+            nodes=read.nodes,
+            several=read.several,
+        )
+
+    def _combinations(self, cells: UncertainValues, row: int) -> Floats:
+        """Return the rows of known values that a row may be."""
+        choices = []
+        for k, value in enumerate(cells.values[row].tolist()):
+            parts = cells.parts.get((row, k), ((value, value),))
+            points = [
+                np.linspace(low, high, POINTS) if low < high else np.array([low]) for low, high in parts
+            ]
+            choices.append(np.concatenate(points))
+        count = math.prod(len(each) for each in choices)
+        if count > MAX_ALTERNATIVES:
+            reason = f"has {count:,} combinations of values, at most {MAX_ALTERNATIVES:,} are allowed"
+            raise InvalidInput(f"rows[{row}]", reason)
+        return np.array(list(product(*choices)))
+
+    def log_commonalities(self, cells: UncertainValues) -> Floats:
+        """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
+        logs = [log_commonalities_of(mass) for mass in self._masses(self.predict_cells(cells).theta)]
+        return np.array(logs).reshape(-1, 1 << self.size)
+
+    def _masses(self, theta: Floats) -> Iterator[MassFunction]:
+        told = self.voices.told
+        for row in (theta * told / (told + 1.0)).tolist():
+            rest = ((1 << self.size) - 1, max(0.0, 1.0 - sum(row)))
+            yield MassFunction.of(self.size, [*((1 << c, m) for c, m in enumerate(row)), rest])

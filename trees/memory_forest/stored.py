@@ -1,0 +1,73 @@
+"""The members of a served forest as columns of numbers, and back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.memory_forest.codes import Codebook
+from quercus.trees.memory_forest.served import BayesTable, Voices
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+def columns_of(voices: Voices) -> dict[str, NDArray[Any]]:
+    """Return the columns; their names begin with `forest_`."""
+    tables = [table for each in voices.bayes for table in each.frequencies]
+    l = voices.size
+    return {
+        "forest_named": voices.book.named,
+        "forest_cut_counts": np.array([len(cuts) for cuts in voices.book.cuts]),
+        "forest_cuts": np.concatenate([np.empty(0), *voices.book.cuts]),
+        "forest_keys": voices.keys,
+        "forest_node_counts": voices.node_counts,
+        "forest_opinion_counts": voices.opinion_counts,
+        "forest_nodes": voices.nodes,
+        "forest_opinions": voices.opinions,
+        "forest_priors": np.array([each.prior for each in voices.bayes]).reshape(-1, l),
+        "forest_means": np.concatenate([np.empty((0, l)), *(each.means for each in voices.bayes)]),
+        "forest_deviations": np.concatenate([np.empty((0, l)), *(each.deviations for each in voices.bayes)]),
+        "forest_name_counts": np.array([len(table) for table in tables], dtype=np.int64),
+        "forest_frequencies": np.concatenate([np.empty((0, l)), *tables]),
+        "forest_bayes": voices.bayes_numbers,
+        "forest_weights": voices.weights,
+        "forest_level": np.array([voices.level]),
+        "forest_told": np.array([voices.told]),
+    }
+
+
+def voices_of(columns: Columns, size: int) -> Voices:
+    """Return the members that `columns_of` was made of; `size` is the number of classes."""
+    named = columns["forest_named"]
+    cuts = np.split(columns["forest_cuts"], np.cumsum(columns["forest_cut_counts"])[:-1])
+    return Voices(
+        book=Codebook(named, tuple(cuts)),
+        size=size,
+        keys=columns["forest_keys"],
+        node_counts=columns["forest_node_counts"],
+        opinion_counts=columns["forest_opinion_counts"],
+        nodes=columns["forest_nodes"],
+        opinions=columns["forest_opinions"],
+        bayes=_bayes(columns, int((~named).sum()), int(named.sum())),
+        bayes_numbers=columns["forest_bayes"],
+        weights=columns["forest_weights"],
+        level=columns["forest_level"].item(),
+        told=columns["forest_told"].item(),
+    )
+
+
+def _bayes(columns: Columns, numbers: int, names: int) -> tuple[BayesTable, ...]:
+    tables = np.split(columns["forest_frequencies"], np.cumsum(columns["forest_name_counts"])[:-1])
+    found = []
+    for i, prior in enumerate(columns["forest_priors"]):
+        here = slice(i * numbers, (i + 1) * numbers)
+        found.append(
+            BayesTable(
+                prior,
+                columns["forest_means"][here],
+                columns["forest_deviations"][here],
+                tuple(tables[i * names : (i + 1) * names]),
+            )
+        )
+    return tuple(found)
