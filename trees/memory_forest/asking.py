@@ -116,13 +116,13 @@ class Cover:
             forest.apart = Apart(evidence.book, rows)
         self._far = forest.apart.lines(pool, codes, others)
         self._near = covering.nearest(others, ordered(codes[known], bins), bins)
+        self._gains = covering.covering_gains(self._far, self._near)
         self._untold = evidence.kinds[rows] == UNTOLD
         self._each = len(evidence) / max(1, len(rows))  # rows that one of those looked at stands for
 
     def shares(self, free: NDArray[np.bool_]) -> Floats:
         """Return what each candidate brings, as a share of the most that a `free` one can bring."""
-        gains = covering.covering_gains(self._far, self._near)
-        return np.asarray(gains / max(1, int(gains[free].max())))
+        return np.asarray(self._gains / max(1, int(self._gains[free].max())))
 
     def stands_for(self, candidate: int) -> int:
         """Return how many untold rows are nearer to a candidate than to what was told or asked about before."""
@@ -130,5 +130,8 @@ class Cover:
         return max(1, round(int(nearer.sum()) * self._each))
 
     def take(self, candidate: int) -> None:
-        """A candidate is asked about."""
-        self._near = np.minimum(self._near, self._far[candidate])
+        """A candidate is asked about; others bring less from now on where it is nearer than what was known."""
+        nearer = np.flatnonzero(self._far[candidate] < self._near)
+        far, now = np.ascontiguousarray(self._far[:, nearer]), self._far[candidate, nearer]
+        self._gains += covering.covering_gains(far, now) - covering.covering_gains(far, self._near[nearer])
+        self._near[nearer] = now

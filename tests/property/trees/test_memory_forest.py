@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from quercus.trees.ask.strategies import covering
 from quercus.trees.likelihood.maximiser import estimate
+from quercus.trees.memory_forest.asking import Cover
 from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import Evidence
 from quercus.trees.memory_forest.forest import MemoryForest
@@ -290,3 +292,17 @@ def test_regions_told_as_sets_stay_open() -> None:
     assert said.plausibility[0, :2].min() > 0.8
     assert said.plausibility[0, 2] < 0.5
     assert said.klass[1] == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_covers_is_kept_up_to_date_exactly(seed: int) -> None:
+    """After each query the gains are those of a cover that is made anew."""
+    values, named, contours = world(seed, 150, 3)
+    found = forest(named, 3)
+    found.observe(values, contours)
+    pool = np.flatnonzero(contours.min(axis=1) == 1.0)
+    cover = Cover(found, pool, 1_000)
+    for candidate in range(5):
+        cover.take(candidate)
+        assert cover._gains.tolist() == covering.covering_gains(cover._far, cover._near).tolist()
+    assert cover._near.min() == 0
