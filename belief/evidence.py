@@ -8,7 +8,7 @@ Under Dempster's rule contours multiply up to a constant, and the likelihood ign
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +73,7 @@ def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability:
     return UpdatedLabel(_to_one(product), conflict=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Said(Generic[K]):
+class Said(NamedTuple, Generic[K]):
     """What an event says of an instance.
 
     Attributes
