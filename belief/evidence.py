@@ -3,7 +3,7 @@
 `known_after` is the fold: all that know instances call it. It works on contours, and on whatever else can be combined.
 
 Under Dempster's rule contours multiply up to a constant, and the likelihood ignores a constant
-(theory §1), so what is known stays a contour, rescaled to maximum 1.
+(theory §1.3), so what is known stays a contour, rescaled to maximum 1.
 """
 
 from collections.abc import Callable
