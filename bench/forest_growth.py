@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from quercus.trees.memory_forest.asking import ask
+from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.members import Members
 
@@ -45,7 +45,7 @@ def after_an_answer(rows: int, told: int) -> tuple[float, float]:
     """Until the forest is grown, and until the next agenda is there."""
     forest, klass = world(rows, told)
     every = np.arange(told, rows)
-    list(ask(forest, every, AGENDA))
+    list(choose_rows(forest, every, AGENDA))
     growing, asking = [], []
     for row in range(told, told + 7):
 
@@ -54,7 +54,7 @@ def after_an_answer(rows: int, told: int) -> tuple[float, float]:
             forest.members()
 
         growing.append(cpu_ms(learn))
-        asking.append(cpu_ms(lambda row=row: list(ask(forest, np.arange(row + 1, rows), AGENDA))))
+        asking.append(cpu_ms(lambda row=row: list(choose_rows(forest, np.arange(row + 1, rows), AGENDA))))
     return min(growing), min(a + b for a, b in zip(growing, asking, strict=True))
 
 

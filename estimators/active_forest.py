@@ -17,7 +17,7 @@ from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import FOREST_LEVEL as LEVEL
 from quercus.trees import Choice, MemoryForest, Table, repeat_rows
-from quercus.trees.memory_forest.asking import ask
+from quercus.trees.memory_forest.asking import choose_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -209,7 +209,7 @@ class ActiveForestClassifier(BeliefClassifier):
         known = np.zeros(offset + count, dtype=bool)
         known[: len(contours)] = is_precise(contours)
         askable = np.unique(allowed[~known[allowed]])
-        choices = list(ask(forest, askable, batch_size))
+        choices = list(choose_rows(forest, askable, batch_size))
         picked = np.array([choice.row - offset for choice in choices], dtype=np.int64)
         return (picked, _utilities(choices, askable, offset, count)) if return_utilities else picked
 

@@ -31,7 +31,7 @@ from quercus.proto.v1 import (
 from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import Authority
-from quercus.server.gate.error_interceptor import CatchAll
+from quercus.server.gate.error_interceptor import ErrorInterceptor
 from quercus.server.gate.guard import CallerLimits, Guard
 from quercus.server.gate.listening import check_address, join_address
 from quercus.server.gate.observing import Observer
@@ -137,7 +137,7 @@ class Server:
             lambda: self.supervisor.restarts,
         )
         self._health = Health(self.core.stopping)
-        self._calls = CatchAll()
+        self._calls = ErrorInterceptor()
         self._authority = Authority(self._load_tokens) if config.needs_tokens else None
         self._memory = MemoryWatch(config.max_memory_bytes or int(MEMORY_SHARE * memory_of_machine()))
         bounds = CallerLimits(CallRates(config.calls_per_s), OpenStreams(config.max_streams), self._memory)

@@ -22,7 +22,7 @@ from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
 from quercus.trees.likelihood.solver import problem, stages
 from quercus.trees.likelihood.solver.problem import dominating_classes
-from quercus.trees.memory_forest.asking import ask
+from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
 
 
@@ -105,7 +105,7 @@ def _grow_forest() -> None:
     labels[20:30], labels[30:] = [0.0, 1.0, 1.0], 1.0
     forest = MemoryForest(np.array([False, True, True]), 3, trees=2, seed=0, level=0.5)
     forest.observe(_ROWS, labels)
-    list(ask(forest, np.arange(30, 40), 2))
+    list(choose_rows(forest, np.arange(30, 40), 2))
     forest.tell(30, np.array([1.0, 0.5, 0.0]))
     forest.predict(_ROWS)
 

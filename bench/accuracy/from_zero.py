@@ -28,7 +28,7 @@ from sklearn.model_selection import train_test_split
 
 from quercus.experiments.datasets import DataSet, built_in, in_folder
 from quercus.specification.attributes import Nominal
-from quercus.trees.memory_forest.asking import ask
+from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
 
 ANSWERS = (5, 10, 20, 40, 60, 100)
@@ -72,7 +72,7 @@ def forest(task: Task) -> Curve:
     model.observe(task.train, np.ones((len(task.train), task.size)))
     free = np.ones(len(task.train), dtype=bool)
     for answers in range(1, ANSWERS[-1] + 1):
-        for choice in ask(model, np.flatnonzero(free), 1):
+        for choice in choose_rows(model, np.flatnonzero(free), 1):
             free[choice.row] = False
             model.tell(choice.row, np.eye(task.size)[task.y[choice.row]])
         if answers in ANSWERS:

@@ -19,7 +19,7 @@ from quercus.server.wire.errors import GrpcStatus, grpc_status, is_out_of_memory
 _log = logging.getLogger(__name__)
 
 
-class CatchAll(aio.ServerInterceptor):
+class ErrorInterceptor(aio.ServerInterceptor):
     """Turn every exception of a handler into a status with details.
 
     An exception that no servicer is expected to raise is a bug: it is logged with its trace under a reference, and the

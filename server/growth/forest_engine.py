@@ -68,7 +68,7 @@ class ForestEngine(IncrementalEngine):
         most = self._state.left_to_ask(limit)
         if most <= 0:
             return ()
-        found = islice(forest_queries(self._forest, self._state.desk(), most), most)
+        found = islice(forest_queries(self._forest, self._state.context(), most), most)
         return tuple((self._log.sequence(query.instance), query) for query in found)
 
 

@@ -15,7 +15,7 @@ from quercus.proto.v1 import instance_pb2, query_pb2
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import corrects_all
 from quercus.server.labelling.combined_labels import MAX_AUTHOR, combine_answers, label_combiner
-from quercus.server.labelling.leasing import check_token
+from quercus.server.labelling.leasing import check_lease_token
 from quercus.server.labelling.reliability import estimate_reliability
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.evidence import known_contour
@@ -48,7 +48,7 @@ T = TypeVar(
 async def answer(core: ServiceCore, request: query_pb2.AnswerQueryRequest) -> query_pb2.AnswerQueryResponse:
     """Store an answer, combined with what is known of the instance."""
     model, number = parse_query(request.name)
-    check_token(request.lease_token)
+    check_lease_token(request.lease_token)
     took = took_s(request.took) if request.HasField("took") else None
 
     async def attempt(schema: ModelSchema) -> query_pb2.AnswerQueryResponse | None:
@@ -64,7 +64,7 @@ async def answer(core: ServiceCore, request: query_pb2.AnswerQueryRequest) -> qu
 async def refuse(core: ServiceCore, request: query_pb2.RefuseQueryRequest) -> query_pb2.RefuseQueryResponse:
     """Store that the labeller cannot tell. Once somebody has answered it, that is an answer that says nothing."""
     model, number = parse_query(request.name)
-    check_token(request.lease_token)
+    check_lease_token(request.lease_token)
     took = took_s(request.took) if request.HasField("took") else None
 
     async def attempt(schema: ModelSchema) -> query_pb2.RefuseQueryResponse | None:
@@ -172,7 +172,7 @@ def _answer(
         return None
     query, policy = store.get_query(model, said.number), store.policy(model)
     history = store.history(model, [query.instance])[query.instance]
-    if policy.answers_per_query == 1 and not votes_by_labeller(history, said.number):
+    if policy.answers_per_query == 1 and not labellers_with_partial_answers(history, said.number):
         return _answer_alone(store, schema, said, name, history)
     return _answer_among(store, schema, said, name, history)
 
@@ -267,7 +267,7 @@ def _amend(store: Store, schema: ModelSchema, change: _AnswerEdit) -> Answered |
         AnswerChange, change.labeller, said, reliability=reliability, comment=change.comment,
         permitted=change.permitted,
     )  # fmt: skip
-    if change.labeller not in votes_by_labeller(
+    if change.labeller not in labellers_with_partial_answers(
         history, number
     ):  # the one answer, or (who may) what overrules all
         conflict = change.label is not None and (
@@ -290,7 +290,7 @@ def _amend(store: Store, schema: ModelSchema, change: _AnswerEdit) -> Answered |
     return store.amend(model, number, make(label=encode(mass), conflict=conflict), label_combiner(size))
 
 
-def votes_by_labeller(history: Sequence[Event], number: int) -> set[str]:
+def labellers_with_partial_answers(history: Sequence[Event], number: int) -> set[str]:
     """Who gave one of several answers to a query, taken back or not."""
     return {event.author for event in history if event.kind is EventKind.OPINION and event.query == number}
 

@@ -174,7 +174,7 @@ async def take_back(
 ) -> query_pb2.ReturnQueryResponse:
     """Take a query back from its holder."""
     model, number = parse_query(request.name)
-    check_token(request.lease_token)
+    check_lease_token(request.lease_token)
     store, token = core.store, request.lease_token
     How = query_pb2.ReturnQueryRequest.How
     match request.how:
@@ -204,7 +204,7 @@ async def end_lease(
     return query_pb2.ReleaseLeaseResponse(name=request.name)
 
 
-def check_token(token: str) -> None:
+def check_lease_token(token: str) -> None:
     """Raise ``InvalidInput`` when there is no lease token."""
     if not token:
         raise InvalidInput("lease_token", "is missing: send the one that came with the query")

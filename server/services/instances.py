@@ -17,7 +17,7 @@ from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, MessageLimits
 from quercus.server.wire.names import (
     are_ids,
     check_id,
-    make_token,
+    make_page_token,
     page_size,
     parse_instance,
     parse_model,
@@ -207,7 +207,7 @@ def _list(store: Store, model: str, after: int, size: int) -> instance_pb2.ListI
     histories = store.history(model, [event.sequence for event in page])
     return instance_pb2.ListInstancesResponse(
         instances=[encode_instance(histories[event.sequence], schema) for event in page],
-        next_page_token=make_token("instances", page[-1].sequence) if len(events) > size else "",
+        next_page_token=make_page_token("instances", page[-1].sequence) if len(events) > size else "",
     )
 
 

@@ -14,7 +14,7 @@ from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import current_caller
 from quercus.server.wire.errors import ResourceExhausted
 from quercus.server.wire.models import check_sizes, complete, encode_model, updated_specification
-from quercus.server.wire.names import check_model_id, make_token, page_size, parse_model, read_token
+from quercus.server.wire.names import check_model_id, make_page_token, page_size, parse_model, read_token
 from quercus.storage import ModelRecord, NotFound, Store
 
 
@@ -89,7 +89,7 @@ def _list(
     page = records[:size]
     return model_pb2.ListModelsResponse(
         models=list(_encoded(store, page)),
-        next_page_token=make_token("models", page[-1].name) if len(records) > size else "",
+        next_page_token=make_page_token("models", page[-1].name) if len(records) > size else "",
     )
 
 

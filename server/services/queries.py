@@ -24,7 +24,7 @@ from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.errors import field_prefix
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.models import timestamp
-from quercus.server.wire.names import make_token, page_size, parse_model, parse_query, read_number_token
+from quercus.server.wire.names import make_page_token, page_size, parse_model, parse_query, read_number_token
 from quercus.server.wire.request_checks import check_count, lease_s, wait_s
 from quercus.storage import Idle, LabellerCounts, QueryState, Store
 
@@ -100,7 +100,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
     ) -> query_pb2.ExtendLeaseResponse:
         """Let a live lease end later."""
         model, number = parse_query(request.name)
-        leasing.check_token(request.lease_token)
+        leasing.check_lease_token(request.lease_token)
         seconds = lease_s(request.lease_duration, request.HasField("lease_duration"))
         expires_at = await self._core.write(
             self._core.store.extend, model, number, request.lease_token, seconds
@@ -139,7 +139,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         size = page_size(request.page_size)
         after = read_number_token("queries", request.page_token)
         states = [_state(state, f"states[{i}]") for i, state in enumerate(request.states)]
-        return await self._core.read(_list, self._core.store, model, states, after, size, _only())
+        return await self._core.read(_list, self._core.store, model, states, after, size, _visible_labeller())
 
     async def ListQueryHistory(  # noqa: N802
         self, request: query_pb2.ListQueryHistoryRequest, context: Any
@@ -158,7 +158,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         self, request: query_pb2.StreamAnswersRequest, context: Any
     ) -> AsyncIterator[query_pb2.Answer]:
         """Send what labellers said, an item each."""
-        async for answer in answer_pages.stream(self._core, request, _only()):
+        async for answer in answer_pages.stream(self._core, request, _visible_labeller()):
             yield answer
 
     async def ListLabellers(  # noqa: N802
@@ -187,7 +187,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         return encode_policy(model, policy)
 
 
-def _only() -> str | None:
+def _visible_labeller() -> str | None:
     """Return the labeller who may see no other's queries, None for a caller who may see all."""
     principal = current_caller()
     if principal is None or principal.roles & {OPERATOR, READER, CORRECTOR}:
@@ -209,7 +209,7 @@ def _list(  # noqa: PLR0917 - runs in a thread
     shown = [record for record in page if only is None or record.labeller in ("", only)]
     return query_pb2.ListQueriesResponse(
         queries=leasing.with_instances(store, model, shown),
-        next_page_token=make_token("queries", page[-1].number) if len(records) > size else "",
+        next_page_token=make_page_token("queries", page[-1].number) if len(records) > size else "",
     )
 
 
@@ -222,7 +222,7 @@ def _history(
     page = rows[:size]
     return query_pb2.ListQueryHistoryResponse(
         steps=[encode_step(model, row) for row in page],
-        next_page_token=make_token("steps", page[-1].id) if len(rows) > size else "",
+        next_page_token=make_page_token("steps", page[-1].id) if len(rows) > size else "",
     )
 
 

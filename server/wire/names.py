@@ -136,7 +136,7 @@ def page_size(size: int) -> int:
     return size or DEFAULT_PAGE
 
 
-def make_token(kind: str, after: str | int) -> str:
+def make_page_token(kind: str, after: str | int) -> str:
     """Return the page token of listing `kind` that continues after the entry `after`."""
     return base64.urlsafe_b64encode(f"{kind}:{after}".encode()).decode().rstrip("=")
 

@@ -15,7 +15,7 @@ from quercus.storage.queries import expiry, history
 from quercus.storage.queries.history import HistoryNote
 from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
 from quercus.storage.queries.records import QueryState, Step
-from quercus.storage.queries.transitions import NoLongerWanted, QueryLifecycle, step
+from quercus.storage.queries.transitions import NoLongerWanted, QueryLifecycle, apply_event
 from quercus.storage.records import AgendaEntry, EventKind, Snapshot
 from quercus.storage.rows import lock
 from quercus.storage.schema import LIVE, AnyRow, log, model, query
@@ -124,7 +124,7 @@ def drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, n
     lifecycles: list[tuple[int, QueryLifecycle, str | None]] = []
     for found in unnamed:
         before = lifecycle_of(found)
-        after = step(before, NoLongerWanted(), now.clock)
+        after = apply_event(before, NoLongerWanted(), now.clock)
         if after == before or not isinstance(after, QueryLifecycle):
             continue
         lifecycles.append((found.number, after, found.labeller))

@@ -17,7 +17,7 @@ from quercus.storage.log.statements import Join, append_joint
 from quercus.storage.queries import budgets, claims, expiry, history, policies
 from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
 from quercus.storage.queries.history import HistoryNote
-from quercus.storage.queries.query_state import lifecycle_of, values_of
+from quercus.storage.queries.query_state import columns_of, lifecycle_of
 from quercus.storage.queries.records import Answered, Corrections, Idle, QueryState, Step
 from quercus.storage.queries.transitions import Correct, Reply, UndoReply
 from quercus.storage.records import Event, EventKind
@@ -104,7 +104,7 @@ def settle(
         _join(connection, held.model, held.query.instance, sequence, join, now)
     where = claims.is_query(query, held.model.id, claim.number)
     over = lifecycle.state is not QueryState.OPEN
-    values = values_of(lifecycle, held.given.labeller if over else None) | {
+    values = columns_of(lifecycle, held.given.labeller if over else None) | {
         "sequence": sequence if over else None
     }
     connection.execute(update(query).where(*where).values(values))
@@ -150,7 +150,7 @@ def amend(  # noqa: PLR0917 - one step of one query
     if not change.pending:
         _join(connection, row, found.instance, sequence, join, now)
     where = claims.is_query(query, row.id, number)
-    connection.execute(update(query).where(*where).values(values_of(lifecycle, found.labeller)))
+    connection.execute(update(query).where(*where).values(columns_of(lifecycle, found.labeller)))
     step = Step.UNDONE if change.said is None else Step.CORRECTED
     note = HistoryNote(
         number,

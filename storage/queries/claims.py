@@ -10,7 +10,7 @@ from quercus.storage.errors import FailedPrecondition
 from quercus.storage.queries import expiry, history, reading
 from quercus.storage.queries.history import GrantedLease
 from quercus.storage.queries.query_state import lifecycle_of
-from quercus.storage.queries.transitions import Event, Lease, QueryLifecycle, RejectedStep, step
+from quercus.storage.queries.transitions import Lease, QueryEvent, QueryLifecycle, RejectedStep, apply_event
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, query
 
@@ -51,7 +51,7 @@ class ClaimedQuery:
         end = datetime.fromtimestamp(round(self.now.on_wall(self.lease.ends)), UTC)
         return f"the lease expired at {end.isoformat(timespec='seconds')}"
 
-    def after(self, event: Event) -> QueryLifecycle:
+    def after(self, event: QueryEvent) -> QueryLifecycle:
         """The life after a step; `FailedPrecondition` when it may not be."""
         return lifecycle_after(self.lifecycle, event, self.now, self.expired)
 
@@ -79,10 +79,10 @@ def find_query(connection: Connection, row: AnyRow, number: int) -> AnyRow:
 
 
 def lifecycle_after(
-    lifecycle: QueryLifecycle, event: Event, now: Timestamps, expired: str = ""
+    lifecycle: QueryLifecycle, event: QueryEvent, now: Timestamps, expired: str = ""
 ) -> QueryLifecycle:
     """The life after a step; `FailedPrecondition` when it may not be."""
-    outcome = step(lifecycle, event, now.clock)
+    outcome = apply_event(lifecycle, event, now.clock)
     if isinstance(outcome, RejectedStep):
         raise FailedPrecondition(outcome.reason.format(expired=expired))
     return outcome

@@ -15,11 +15,11 @@ from sqlalchemy import Connection, Double, Integer, Select, String, and_, bindpa
 from quercus.storage import checks
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import BeyondLog, FailedPrecondition
-from quercus.storage.log.event_log import instance_history as evidence
+from quercus.storage.log.event_log import instance_history
 from quercus.storage.queries import budgets, claims, expiry, history, policies, reading
 from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.history import HistoryNote
-from quercus.storage.queries.query_state import lifecycle_of, values_of
+from quercus.storage.queries.query_state import columns_of, lifecycle_of
 from quercus.storage.queries.records import Idle, Leased, QueryRecord, QueryState, Step
 from quercus.storage.queries.transitions import NEVER, Evict, Extend, ReturnLease, Take
 from quercus.storage.records import Event
@@ -148,7 +148,7 @@ def _evict(connection: Connection, row: AnyRow, held: AnyRow, end: Eviction, now
     if end.labeller not in {"", held.labeller}:
         raise FailedPrecondition(f"it is not leased to {end.labeller}, but to {held.labeller}")
     where = claims.is_query(query, row.id, held.number)
-    connection.execute(update(query).where(*where).values(values_of(lifecycle)))
+    connection.execute(update(query).where(*where).values(columns_of(lifecycle)))
     who = (held.labeller, held.token, held.ends)
     note = HistoryNote(held.number, held.instance, Step.EVICTED, lifecycle.state, *who, why=end.why)
     history.write(connection, row.id, [note], now)
@@ -167,7 +167,7 @@ def give_back(connection: Connection, claim: LeaseClaim, back: QueryReturn, cloc
         return
     if lifecycle != before:
         where = claims.is_query(query, held.model.id, claim.number)
-        connection.execute(update(query).where(*where).values(values_of(lifecycle)))
+        connection.execute(update(query).where(*where).values(columns_of(lifecycle)))
     until = None if lifecycle.not_before == NEVER else lifecycle.not_before
     note = HistoryNote(
         claim.number,
@@ -188,7 +188,7 @@ def _take(
     mine = secrets.token_urlsafe(TOKEN_BYTES)
     lifecycle = claims.lifecycle_after(lifecycle_of(free), Take(mine, now.clock + request.duration_s), now)
     where = claims.is_query(query, row.id, free.number)
-    taken = values_of(lifecycle, request.labeller) | {"credential": request.credential or None}
+    taken = columns_of(lifecycle, request.labeller) | {"credential": request.credential or None}
     connection.execute(update(query).where(*where).values(taken))
     note = HistoryNote(
         free.number, free.instance, Step.LEASED, lifecycle.state, request.labeller, mine, lifecycle.ends
@@ -225,7 +225,7 @@ def _open(connection: Connection, row: AnyRow, request: LeaseRequest, now: Times
     if request.accept is None:
         return list(connection.execute(_in_order().limit(request.limit), asked))
     rows = connection.execute(_in_order(), asked).all()
-    said = evidence(connection, row.name, sorted({found.instance for found in rows}))
+    said = instance_history(connection, row.name, sorted({found.instance for found in rows}))
     return [found for found in rows if request.accept(reading.to_record(found, now), said[found.instance])]
 
 

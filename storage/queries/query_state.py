@@ -22,7 +22,7 @@ def lifecycle_of(row: AnyRow) -> QueryLifecycle:
     )
 
 
-def values_of(lifecycle: QueryLifecycle, labeller: str | None = None) -> dict[str, Any]:
+def columns_of(lifecycle: QueryLifecycle, labeller: str | None = None) -> dict[str, Any]:
     """Columns of a row of `query`; `labeller` holds or settled it."""
     return {
         "state": int(lifecycle.state),
@@ -49,7 +49,7 @@ def write_lifecycles(
     """Write the lives of many queries of a model, each by number, with who holds or settled it, in one statement."""
     rows = [
         {"of": model_id, "which": number}
-        | {f"new_{name}": value for name, value in values_of(life, labeller).items()}
+        | {f"new_{name}": value for name, value in columns_of(life, labeller).items()}
         for number, life, labeller in lifecycles
     ]
     if rows:

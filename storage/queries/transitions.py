@@ -1,8 +1,8 @@
 """The life of a query: which step may follow which. Pure: no clock, no store.
 
-    step(life, event, now) -> the next lifecycle, or a RejectedStep in words
+    apply_event(lifecycle, event, now) -> the next lifecycle, or a RejectedStep in words
 
-Every change of a query's state goes through `step`; the SQL around it only reads and writes lifecycles. The states:
+Every change of a query's state goes through `apply_event`; the SQL around it only reads and writes lifecycles. States:
 
     open -> leased -> answered | refused        settled by its holder (or late, while nobody else holds it)
     leased -> open                              released, skipped, postponed, expired, ended by an operator, or more
@@ -115,7 +115,7 @@ class Evict:
     """The lease is ended by another than its holder."""
 
 
-Event: TypeAlias = Take | Extend | ReturnLease | Evict | Reply | NoLongerWanted | Correct | UndoReply
+QueryEvent: TypeAlias = Take | Extend | ReturnLease | Evict | Reply | NoLongerWanted | Correct | UndoReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def expire(lifecycle: QueryLifecycle, now: float) -> QueryLifecycle:
     return _after_return(lifecycle) if lifecycle.state is LEASED and lifecycle.ends <= now else lifecycle
 
 
-def step(lifecycle: QueryLifecycle, event: Event, now: float) -> QueryLifecycle | RejectedStep:  # noqa: PLR0911 - a table
+def apply_event(lifecycle: QueryLifecycle, event: QueryEvent, now: float) -> QueryLifecycle | RejectedStep:  # noqa: PLR0911 - a table
     """The life after `event`, or why it may not be. `now` is of the lease clock, in seconds."""
     lifecycle = expire(lifecycle, now)
     match event:

@@ -92,15 +92,15 @@ class Evidence:
             cuts=cut_counts(spec.attributes),
         )
         ordered = tuple(declared_count(a) if isinstance(a, Numeric) else 0 for a in spec.attributes)
-        desk = open_desk(sample, spec.alpha, spec.min_instances, spec.max_depth, ordered)
-        return Batch(desk, edges, self.asked, max(0, spec.budget - self.answers), spec.strategy, known)
+        context = open_desk(sample, spec.alpha, spec.min_instances, spec.max_depth, ordered)
+        return Batch(context, edges, self.asked, max(0, spec.budget - self.answers), spec.strategy, known)
 
 
 @dataclass(eq=False)
 class Batch:
     """Tree and agenda of all the evidence at once, by the skeleton every learner stands on."""
 
-    desk: QueryContext
+    context: QueryContext
     edges: Edges
     asked: QueryPosition | None
     budget_left: int
@@ -120,10 +120,10 @@ class Batch:
     @cached_property
     def plain(self) -> Node:
         """The tree in terms of splits."""
-        return self.desk.growth.tree()
+        return self.context.growth.tree()
 
     def _published(self, node: Node, children: dict[int, Node]) -> Node:
-        splits = self.desk.sample.splits
+        splits = self.context.sample.splits
         gains = {int(splits.attribute[split]): ends for split, ends in node.intervals.items()}
         assert len(gains) == len(node.intervals), "one cut stands for an attribute"
         k = None if node.attribute is None else int(splits.attribute[node.attribute])
@@ -132,14 +132,14 @@ class Batch:
         return replace(node, attribute=k, threshold=threshold, intervals=gains, children=children)
 
     def agenda(self, limit: int) -> tuple[Query, ...]:
-        return agenda(self.desk, self.asked, min(limit, self.budget_left), self.strategy)
+        return agenda(self.context, self.asked, min(limit, self.budget_left), self.strategy)
 
     def scores(self, query: Query, before: tuple[Query, ...]) -> dict[Contour, float]:
         """Score of every contour that could be asked about in the child of `query`, after those `before`.
 
         By theory §3.3 as it stands: the width with and without one label.
         """
-        sample, place = self.desk.sample, self.desk.growth.find(query.path)
+        sample, place = self.context.sample, self.context.growth.find(query.path)
         assert place is not None
         rows = sample.with_value(place.rows, query.attribute, query.code)
         being_asked = [earlier.instance for earlier in before]
@@ -153,13 +153,13 @@ class Batch:
         return scores
 
     def _width(self, rows: np.ndarray) -> float:
-        lower, upper = self.desk.solver.intervals(self.desk.sample.counts(rows)[np.newaxis])
+        lower, upper = self.context.solver.intervals(self.context.sample.counts(rows)[np.newaxis])
         return float(upper[0] - lower[0])
 
     def rivalries(self) -> dict[Path, dict[int, tuple[float, float]]]:
         """Gain-ratio intervals of every node that was judged."""
         return {
             decision.place.path: dict(decision.verdict.intervals)
-            for decision, _, _ in self.desk.growth.preorder()
+            for decision, _, _ in self.context.growth.preorder()
             if decision.verdict is not None
         }

@@ -47,8 +47,8 @@ class GainRatio:
         )
 
     def _intervals(self, place: OpenNode) -> dict[int, tuple[float, float]]:
-        telling = self.sample.telling(place.rows, place.attributes)
-        tables = self.sample.contingency(place.rows, tuple(telling))
+        informative = self.sample.informative(place.rows, place.attributes)
+        tables = self.sample.contingency(place.rows, tuple(informative))
         splits = {k: tables[k][tables[k].any(axis=1)] for k in self._representing(tables)}
         if not splits:
             return {}
@@ -83,9 +83,9 @@ class ByValue:
 
     sample: Sample
 
-    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
         """Return the populated branches, in order of code."""
-        attribute = verdict.attribute
+        attribute = choice.attribute
         column = self.sample.branch(place.rows, attribute)
         left = tuple(k for k in place.attributes if k != attribute)
         return [Branch(attribute, int(code), place.rows[column == code], left) for code in np.unique(column)]
@@ -111,9 +111,9 @@ class PlainStopping:
             return Stop.MAX_DEPTH
         return None
 
-    def after(self, _place: OpenNode, verdict: SplitChoice) -> Stop | None:
+    def after(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no attribute can gain anything."""
-        return Stop.NO_GAIN if max(upper for _, upper in verdict.intervals.values()) <= TIE else None
+        return Stop.NO_GAIN if max(upper for _, upper in choice.intervals.values()) <= TIE else None
 
 
 def open_desk(

@@ -63,10 +63,12 @@ def assert_same_evidence(state: GrowthState, evidence: Evidence, batch: Batch) -
     if evidence.size:  # batch counts at least one code where there are none
         assert [len(names) for names in state.branch_names] == [
             2 + (arity > cuts + 1) if cuts else arity
-            for arity, cuts in zip(batch.desk.sample.arities, batch.desk.sample.splits.cuts, strict=True)
+            for arity, cuts in zip(
+                batch.context.sample.arities, batch.context.sample.splits.cuts, strict=True
+            )
         ]
     values = np.array(evidence.values, dtype=float).reshape(evidence.size, len(spec.attributes))
-    assert np.array_equal(state.encoder.codes(values), batch.desk.sample.codes)
+    assert np.array_equal(state.encoder.codes(values), batch.context.sample.codes)
 
 
 # the tree

@@ -108,7 +108,7 @@ def induce(
     answers = 0
     in_order = tuple(ordered) or (0,) * len(sample.arities)
     while oracle is not None and answers < budget:
-        wanted = agenda(live.desk(in_order), queries[-1].asked if queries else None, 1, strategy)
+        wanted = agenda(live.context(in_order), queries[-1].asked if queries else None, 1, strategy)
         if not wanted:
             break
         queries.append(wanted[0])

@@ -112,7 +112,7 @@ class Criterion(Protocol):
 class Branching(Protocol):
     """Which rows go down which branch."""
 
-    def branches(self, place: OpenNode, verdict: SplitChoice) -> Sequence[Branch]:
+    def branches(self, place: OpenNode, choice: SplitChoice) -> Sequence[Branch]:
         """Return the populated branches, in order of code."""
 
 
@@ -122,7 +122,7 @@ class StoppingRule(Protocol):
     def before(self, place: OpenNode) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
 
-    def after(self, place: OpenNode, verdict: SplitChoice) -> Stop | None:
+    def after(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
         """Return why the gains do not justify a split."""
 
 
@@ -170,7 +170,7 @@ class Decision:
     """
 
     place: OpenNode
-    verdict: SplitChoice | None
+    choice: SplitChoice | None
     stop: Stop | None
     branches: tuple[Branch, ...] = ()
 
@@ -208,13 +208,13 @@ class BatchGrowth:
         stop = self.method.stopping.before(place)
         if stop is not None:
             return Decision(place, None, stop)
-        verdict = self.method.criterion.judge(place)
-        if verdict is None:
+        choice = self.method.criterion.judge(place)
+        if choice is None:
             return Decision(place, None, Stop.NO_ATTRIBUTE)
-        stop = self.method.stopping.after(place, verdict)
+        stop = self.method.stopping.after(place, choice)
         if stop is not None:
-            return Decision(place, verdict, stop)
-        return Decision(place, verdict, None, tuple(self.method.branching.branches(place, verdict)))
+            return Decision(place, choice, stop)
+        return Decision(place, choice, None, tuple(self.method.branching.branches(place, choice)))
 
     def preorder(self) -> Iterator[tuple[Decision, int, int]]:
         """Yield every decision, parents first, with its parent's index and its branch's code.
@@ -245,9 +245,9 @@ class BatchGrowth:
     def contested(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
         """Yield the split nodes that are undecided, in pre-order, with their rivals; lazy as `preorder`."""
         for decision, _, _ in self.preorder():
-            verdict = decision.verdict
-            if decision.stop is None and verdict is not None and verdict.undecided:
-                yield decision.place, verdict.rivals
+            choice = decision.choice
+            if decision.stop is None and choice is not None and choice.undecided:
+                yield decision.place, choice.rivals
 
     def leaves(self) -> tuple[Rows, Callable[[int], Path]]:
         """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf.
@@ -262,8 +262,8 @@ class BatchGrowth:
 
     def gains(self, place: OpenNode) -> Mapping[int, tuple[float, float]]:
         """Return the interval of every candidate at a place, also where the tree did not need them."""
-        verdict = self.decide(place).verdict or self.method.criterion.judge(place)
-        return {} if verdict is None else verdict.intervals
+        choice = self.decide(place).choice or self.method.criterion.judge(place)
+        return {} if choice is None else choice.intervals
 
     def tree(self) -> Node:
         """Return the whole tree."""
@@ -292,19 +292,19 @@ def grow_tree(root: OpenNode, method: GrowthRules) -> Node:
 
 
 def _node(decision: Decision, summary: NodePrediction, below: list[tuple[int, Node]]) -> Node:
-    verdict, split = decision.verdict, decision.stop is None
+    choice, split = decision.choice, decision.stop is None
     return Node(
-        attribute=verdict.attribute if verdict is not None and split else None,
+        attribute=choice.attribute if choice is not None and split else None,
         klass=summary.klass,
         theta=summary.theta,
         count=int(decision.place.rows.size),
-        intervals=dict(verdict.intervals) if verdict is not None else {},
+        intervals=dict(choice.intervals) if choice is not None else {},
         children=dict(reversed(below)),
-        undecided=verdict is not None and split and verdict.undecided,
+        undecided=choice is not None and split and choice.undecided,
         stop=decision.stop,
         belief=summary.belief,
         plausibility=summary.plausibility,
-        threshold=verdict.threshold if verdict is not None and split else None,
+        threshold=choice.threshold if choice is not None and split else None,
         mass=summary.mass,
         conflict=summary.conflict,
         weight=summary.weight,

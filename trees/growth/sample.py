@@ -195,12 +195,12 @@ class Sample:
         chosen: Ints = rows[self.branch(rows, split) == branch]
         return chosen
 
-    def telling(self, rows: Ints, splits: Iterable[int]) -> list[int]:
+    def informative(self, rows: Ints, splits: Iterable[int]) -> list[int]:
         """Return those of `splits` that are candidates at a node with these rows, see `quercus.trees.tree.splits`."""
         every, sizes = self.splits, {}
         for k in {int(every.attribute[split]) for split in splits}:
             sizes[k] = np.bincount(self.codes[rows, k], minlength=self.arities[k])
-        return [split for split in splits if every.telling(split, sizes[int(every.attribute[split])])]
+        return [split for split in splits if every.informative(split, sizes[int(every.attribute[split])])]
 
     def candidates(self, rows: Ints) -> Ints:
         """Return those of `rows` that may be asked about: askable, and not known for certain."""

@@ -171,15 +171,15 @@ class GrowthState:
     def agenda(self, limit: int) -> tuple[Query, ...]:
         """Return up to `limit` queries, in order; never more than the budget has left."""
         most = self.left_to_ask(limit)
-        return () if most <= 0 else agenda(self.desk(), self.asked, most, self.specification.strategy)
+        return () if most <= 0 else agenda(self.context(), self.asked, most, self.specification.strategy)
 
     def left_to_ask(self, limit: int) -> int:
         """Return how many queries may be chosen: `limit`, or what the budget has left."""
         return min(limit, self.specification.budget - self.answers)
 
-    def desk(self) -> QueryContext:
+    def context(self) -> QueryContext:
         """Return what choosing queries looks at."""
-        return self._here().desk(_ordered(self.specification))
+        return self._here().context(_ordered(self.specification))
 
     def contour(self, instance: int) -> Floats:
         """Return what is believed of an instance's class now: (l,)."""

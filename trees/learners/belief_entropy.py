@@ -27,7 +27,7 @@ from quercus.trees.learners.components import Component, branch_of, fit_componen
 from quercus.trees.learners.entropy_model import BeliefEntropyModel, Kind, check_size
 from quercus.trees.learners.mixture import column_floor
 from quercus.trees.learners.nested import (
-    Nested,
+    ConsonantMasses,
     log_commonalities,
     log_commonalities_of,
     mass_function,
@@ -67,7 +67,7 @@ class LeastEntropy:
         columns = self.table.values[place.rows][:, place.attributes].T
         logs = np.stack([c.log_densities(x) for c, x in zip(components, columns, strict=True)])
         weights = self.table.weights[place.rows]
-        mean = Nested.of(logs).deng_entropy() @ weights / weights.sum()
+        mean = ConsonantMasses.of(logs).deng_entropy() @ weights / weights.sum()
         at = first_largest((-mean).tolist())
         gains = {k: (-bits, -bits) for k, bits in zip(place.attributes, mean.tolist(), strict=True)}
         return EntropyChoice(place.attributes[at], gains, (place.attributes[at],), component=components[at])
@@ -84,16 +84,16 @@ class ByDensestClass:
     components: dict[Path, Component] = field(default_factory=dict)
     log_contours: dict[Path, tuple[Ints, Floats]] = field(default_factory=dict)
 
-    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
         """Return the populated branches, in order of class."""
-        if not isinstance(verdict, EntropyChoice) or verdict.component is None:
+        if not isinstance(choice, EntropyChoice) or choice.component is None:
             raise TypeError("the criterion must be LeastEntropy, or stand around it")
-        k, component = verdict.attribute, verdict.component
+        k, component = choice.attribute, choice.component
         column = self.table.values[place.rows, k]
         logs = component.log_densities(column)
         codes = branch_of(component, column, logs)
         self.components[place.path] = component
-        self.log_contours[place.path] = place.rows, Nested.of(logs).log_contours()
+        self.log_contours[place.path] = place.rows, ConsonantMasses.of(logs).log_contours()
         left = tuple(a for a in place.attributes if a != k)
         return [Branch(k, int(code), place.rows[codes == code], left) for code in np.unique(codes)]
 
@@ -117,7 +117,7 @@ class _UntilOneClass:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ByLabels:
+class ObeLeaf:
     """Leaf rule of OBE: ``argmax_k Σ_i w_i pl_ik``.
 
     Belief, plausibility and probability (BetP) are those of the mean of the labels' mass functions, so the probability
@@ -131,7 +131,7 @@ class ByLabels:
     alone: Floats  # (n, l) m_i({c})
 
     @classmethod
-    def of(cls, table: Table) -> "ByLabels":
+    def of(cls, table: Table) -> "ObeLeaf":
         """Make the rule for a table."""
         possible = table.contours
         if table.given is None:
@@ -159,14 +159,14 @@ class ByLabels:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ByPaths:
+class LbeLeaf:
     """Leaf rule of LBE: Dempster's rule over the masses along the path, and over the node's rows.
 
     A root has no path: there it is the mean of the rows' labels. Total conflict cannot be: every mass gives
     something to each class that is possible for a row of the node, and nothing underflows in logarithms.
     """
 
-    labels: ByLabels
+    labels: ObeLeaf
     branching: ByDensestClass
     commonalities: dict[Path, Floats] = field(default_factory=dict)
 
@@ -223,8 +223,8 @@ def fit_belief_entropy(
         check_size(table.size)
     least = MIN_WEIGHT.check(min_instances) or INSTANCES_PER_CLASS * table.size
     criterion: Criterion = LeastEntropy(table, column_floor(table.values, table.contours, table.weights))
-    branching, labels = ByDensestClass(table), ByLabels.of(table)
-    paths = ByPaths(labels, branching)
+    branching, labels = ByDensestClass(table), ObeLeaf.of(table)
+    paths = LbeLeaf(labels, branching)
     method = GrowthRules(
         criterion=wrapped(criterion, wrap),
         branching=branching,

@@ -231,15 +231,15 @@ class FractionalBranching:
 
     table: Table
 
-    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
         """Return the populated branches, in order of code."""
-        column = self.table.values[place.rows, verdict.attribute]
+        column = self.table.values[place.rows, choice.attribute]
         lost = np.isnan(column)
         weights = self.table.weights[place.rows] if place.weights is None else place.weights
         known = OpenNode(
             place.path, place.rows[~lost], place.attributes, None if place.weights is None else weights[~lost]
         )
-        branches = ByCode(self.table).branches(known, verdict)
+        branches = ByCode(self.table).branches(known, choice)
         if not lost.any():
             return branches
         total = float(weights[~lost].sum())

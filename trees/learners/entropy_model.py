@@ -17,7 +17,7 @@ from quercus.specification.parameters import MAX_MASS_CLASSES
 from quercus.trees.learners.cells import Floats, Ints, Range, UncertainValues
 from quercus.trees.learners.components import Component, Frequencies, branch_of
 from quercus.trees.learners.nested import (
-    Nested,
+    ConsonantMasses,
     log_commonalities,
     log_commonalities_of,
     mass_function,
@@ -207,7 +207,7 @@ class BeliefEntropyModel(Learned):
             logs = component.log_densities(low, high)
             codes = branch_of(component, low, logs)
             if self.kind == "IBE":
-                passed = (*passed, Nested.of(logs).log_contours())
+                passed = (*passed, ConsonantMasses.of(logs).log_contours())
             stay = np.ones(len(rows), dtype=bool)
             for child in below[start[node] : start[node + 1]].tolist():
                 here = codes == self.flat.branch[child]

@@ -146,10 +146,10 @@ class Stopping:
         weight, depth = np.array([self.sample.weight(place.rows)]), np.array([place.depth])
         return reason(stops_before(weight, estimates, depth, self.min_instances, self.max_depth)[0])
 
-    def after(self, _place: OpenNode, verdict: SplitChoice) -> Stop | None:
+    def after(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no attribute can gain anything."""
-        most = np.array([[upper for _, upper in verdict.intervals.values()]])
-        return reason(stops_after(np.array([verdict.attribute]), most)[0])
+        most = np.array([[upper for _, upper in choice.intervals.values()]])
+        return reason(stops_after(np.array([choice.attribute]), most)[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,18 +224,18 @@ class BestTest:
         bins, lost = counted[:-1], counted[-1:]
         below = np.cumsum(bins, axis=0)
         known, above = below[-1:], np.cumsum(bins[::-1], axis=0)[-2::-1]
-        telling = bins[:-1].any(axis=1) & above.any(axis=1)  # of equal partings the lowest
-        if not telling.any():
+        informative = bins[:-1].any(axis=1) & above.any(axis=1)  # of equal partings the lowest
+        if not informative.any():
             lowest = cuts[:1] if self.cuts is not None else column[~missing][:1]
             if not lowest.size or not known.any() or not lost.any():
                 return None
             return lowest, np.arange(2)[np.newaxis], np.concatenate([known, lost])
-        sides = np.stack([below[:-1][telling], above[telling]], axis=1).reshape(-1, labels.width)
+        sides = np.stack([below[:-1][informative], above[informative]], axis=1).reshape(-1, labels.width)
         branches = np.arange(len(sides)).reshape(-1, 2)
         if not lost.any():
-            return cuts[telling], branches, sides
+            return cuts[informative], branches, sides
         branches = np.column_stack([branches, np.full(len(branches), len(sides))])
-        return cuts[telling], branches, np.concatenate([sides, lost])
+        return cuts[informative], branches, np.concatenate([sides, lost])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -86,9 +86,9 @@ class RandomAttributes:
         order = [int(k) for k in self.generator.permutation(place.attributes)]
         drawn = max(1, self.number(len(order)))
         for some in [order[:drawn], *([k] for k in order[drawn:])]:
-            verdict = self.criterion.judge(replace(place, attributes=tuple(sorted(some))))
-            if verdict is not None or place.rows.size == 1:  # one row has one value of every attribute
-                return verdict
+            choice = self.criterion.judge(replace(place, attributes=tuple(sorted(some))))
+            if choice is not None or place.rows.size == 1:  # one row has one value of every attribute
+                return choice
         return None
 
 

@@ -109,12 +109,12 @@ class _Branching:
     lambdas: _Lambdas
     plain: ByCode
 
-    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
-        k = verdict.attribute
-        if k != self.lambdas.attribute or verdict.threshold is None:
-            return self.plain.branches(place, verdict)
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
+        k = choice.attribute
+        if k != self.lambdas.attribute or choice.threshold is None:
+            return self.plain.branches(place, choice)
         of_rows = tuple(a for a in place.attributes if a < k)
-        below = tuple(a for a in place.attributes if a >= k and self.lambdas.tried[a - k] < verdict.threshold)
+        below = tuple(a for a in place.attributes if a >= k and self.lambdas.tried[a - k] < choice.threshold)
         above = tuple(a for a in place.attributes if a >= k and a not in below)
         return [
             Branch(k, code, place.rows, of_rows + some) for code, some in ((BELOW, below), (ABOVE, above))
@@ -130,8 +130,8 @@ class _UntilNoGain:
         tests = tuple(step for step in place.path if step[0] != self.lambdas.attribute)
         return self.plain.before(replace(place, path=tests))
 
-    def after(self, place: OpenNode, verdict: SplitChoice) -> Stop | None:
-        return self.plain.after(place, verdict)
+    def after(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
+        return self.plain.after(place, choice)
 
 
 def lambda_path(

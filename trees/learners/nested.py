@@ -22,7 +22,7 @@ ROUNDING = 1e-15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Nested:
+class ConsonantMasses:
     """Nested mass functions, one per row (any leading axes may stand for ``n``).
 
     Parameters
@@ -37,7 +37,7 @@ class Nested:
     log_masses: Floats
 
     @classmethod
-    def of(cls, log_densities: Floats) -> "Nested":
+    def of(cls, log_densities: Floats) -> "ConsonantMasses":
         """Make the nested masses of log densities (n, l), of which at least one in a row is finite.
 
         Densities within a relative 1e-9 of the next larger are tied; tied ones go together to the largest of

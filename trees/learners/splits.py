@@ -171,8 +171,8 @@ def _by_value(values: Floats, attributes: Ints, arities: Sequence[int], statisti
     count = len(attributes)
     cells = (codes + branches * np.arange(count)).ravel()
     sums = summed(cells, branches * count, np.repeat(statistics, count, axis=0)).reshape(count, branches, -1)
-    telling = np.flatnonzero(np.count_nonzero(sums[..., 0], axis=1) > 1)
-    return Candidates(attributes[telling], np.full(telling.size, np.nan), sums[telling])
+    informative = np.flatnonzero(np.count_nonzero(sums[..., 0], axis=1) > 1)
+    return Candidates(attributes[informative], np.full(informative.size, np.nan), sums[informative])
 
 
 def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cuts: int | None) -> Candidates:
@@ -316,11 +316,11 @@ class ByCode:
 
     table: Table
 
-    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
         """Return the populated branches, in order of code."""
-        k = verdict.attribute
+        k = choice.attribute
         declared = self.table.attributes[k]
-        codes = branch_codes(declared, verdict.threshold, self.table.values[place.rows, k])
+        codes = branch_codes(declared, choice.threshold, self.table.values[place.rows, k])
         left = tuple(a for a in place.attributes if a != k or not isinstance(declared, Nominal))
         found = []
         for code in np.flatnonzero(np.bincount(codes)):

@@ -79,9 +79,9 @@ class UntilPure:
             return Stop.MAX_DEPTH
         return None
 
-    def after(self, _place: OpenNode, verdict: SplitChoice) -> Stop | None:
+    def after(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no attribute gains anything, and that matters."""
-        idle = max(upper for _, upper in verdict.intervals.values()) <= TIE
+        idle = max(upper for _, upper in choice.intervals.values()) <= TIE
         return Stop.NO_GAIN if idle and self.limits.stop_without_gain else None
 
 

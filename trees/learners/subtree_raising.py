@@ -57,12 +57,12 @@ class _Pruner:
         """Return what becomes of a node; what becomes of another one is what a yield returns."""
         if node.is_leaf:
             return node
-        verdict = _verdict(node)
+        choice = _verdict(node)
         places = {
             branch.code: OpenNode(
                 (*place.path, (branch.attribute, branch.code)), branch.rows, branch.left, branch.weights
             )
-            for branch in self.branching.branches(place, verdict)
+            for branch in self.branching.branches(place, choice)
         }
         below: dict[int, Node] = {}
         for code, child in node.children.items():

@@ -91,9 +91,9 @@ class UntilNoGain:
             return Stop.FEW_INSTANCES
         return Stop.MAX_DEPTH if self.max_depth is not None and place.depth >= self.max_depth else None
 
-    def after(self, _place: OpenNode, verdict: SplitChoice) -> Stop | None:
+    def after(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no split gains anything."""
-        return Stop.NO_GAIN if verdict.intervals[verdict.attribute][1] <= TIE else None
+        return Stop.NO_GAIN if choice.intervals[choice.attribute][1] <= TIE else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

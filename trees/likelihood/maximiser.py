@@ -71,7 +71,7 @@ def certify(contours: Array, weights: Array, theta: Array, unique: bool) -> Esti
     if len(w) == 0:
         return Estimate(theta, likelihood_shift(contours, weights), 0.0, unique)
     value = kernels.loglik(P, w, theta) + likelihood_shift(contours, weights)
-    gap = float(w.sum() * kernels.excess(P, w, theta, np.empty_like(theta)))
+    gap = float(w.sum() * kernels.kkt_excess(P, w, theta, np.empty_like(theta)))
     return Estimate(theta, value, gap, unique)
 
 

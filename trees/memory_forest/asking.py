@@ -10,7 +10,7 @@ from quercus.trees.ask.strategies import covering
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.memory_forest import nodes
 from quercus.trees.memory_forest.apart import Apart, ordered
-from quercus.trees.memory_forest.evidence import UNTOLD, Evidence
+from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 
 Floats = NDArray[np.float64]
@@ -45,7 +45,7 @@ class Choice:
     stands_for: int
 
 
-def ask(forest: MemoryForest, candidates: Ints, limit: int) -> Iterator[Choice]:
+def choose_rows(forest: MemoryForest, candidates: Ints, limit: int) -> Iterator[Choice]:
     """Yield at most `limit` of the `candidates`, numbers of rows, in the order to ask about them.
 
     A row's worth is 1 less the margin of the mean estimate, ``1 - (θ_(1) - θ_(2))``; nothing before the first row is
@@ -61,7 +61,7 @@ def ask(forest: MemoryForest, candidates: Ints, limit: int) -> Iterator[Choice]:
     pool = pool[np.argsort(row_hashes(pool))]
     told = len(evidence.told)
     worth = margin_worth(forest, pool) if told else np.zeros(pool.size)
-    cover = Cover(forest, pool, most)
+    cover = Coverage(forest, pool, most)
     beginning = not all_classes_told(evidence)
     free = np.ones(pool.size, dtype=bool)
     for asked in range(told, told + min(limit, pool.size)):
@@ -89,7 +89,7 @@ def margin_worth(forest: MemoryForest, pool: Ints) -> Floats:
     return worth
 
 
-def all_classes_told(evidence: Evidence) -> bool:
+def all_classes_told(evidence: ForestEvidence) -> bool:
     """Tell whether each class has a told row: one whose share of the class, at the root, is at least one half."""
     contours, kinds = evidence.contours, evidence.kinds[evidence.told]
     if not kinds.size:
@@ -98,12 +98,12 @@ def all_classes_told(evidence: Evidence) -> bool:
     count = np.bincount(kinds, minlength=len(order))[order]
     kind, count = order[count > 0].astype(np.int32), count[count > 0].astype(np.int64)
     theta, share = np.empty(evidence.size), np.zeros((len(kind), evidence.size))
-    if nodes.estimate(len(kind), kind, count, contours.values, contours.sole, theta, share):
+    if nodes.estimate_node(len(kind), kind, count, contours.values, contours.sole, theta, share):
         return bool((theta > 0.0).all())
     return bool((share >= 0.5).any(axis=0).all())
 
 
-class Cover:
+class Coverage:
     """How near rows are to one that was told or asked about, and what each candidate would bring."""
 
     def __init__(self, forest: MemoryForest, pool: Ints, most: int) -> None:

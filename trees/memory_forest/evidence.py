@@ -84,7 +84,7 @@ def pignistic_of(contours: Floats) -> Floats:
     return found
 
 
-class Evidence:
+class ForestEvidence:
     """Rows, their codes and contours.
 
     Parameters

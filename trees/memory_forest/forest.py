@@ -14,9 +14,9 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.trees.learners.cells import Value
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.memory_forest.apart import Apart
-from quercus.trees.memory_forest.evidence import Evidence
+from quercus.trees.memory_forest.evidence import ForestEvidence
 from quercus.trees.memory_forest.members import Members
-from quercus.trees.memory_forest.recent import Recent
+from quercus.trees.memory_forest.recent import RecentScores
 from quercus.trees.memory_forest.served import predictions
 
 Floats = NDArray[np.float64]
@@ -48,13 +48,13 @@ class MemoryForest:
     """
 
     def __init__(self, named: Bools, size: int, *, trees: int, seed: int, level: float) -> None:
-        self.evidence = Evidence(named, size)
+        self.evidence = ForestEvidence(named, size)
         self.trees = trees
         self.seed = seed
         self.level = level
         self._members: Members | None = None
         self._before: Members | None = None  # what was grown last
-        self.recent = Recent(self.members())
+        self.recent = RecentScores(self.members())
         self.apart: Apart | None = None  # distances that queries share
 
     def observe(self, values: Floats, contours: Floats) -> None:

@@ -13,8 +13,8 @@ from quercus.trees.memory_forest.nodes import (
     Ints,
     Kinds,
     Rows,
-    choose,
-    estimate,
+    choose_test,
+    estimate_node,
     goes_left,
     runs_of,
 )
@@ -89,11 +89,11 @@ def grow(
             end = out_end
         made += 1
         runs = runs_of(mine, start, end, kinds, kind, count)
-        precise = estimate(runs, kind, count, contours, sole, theta, share)
+        precise = estimate_node(runs, kind, count, contours, sole, theta, share)
         top = np.argmax(theta)
         k, test = NONE, 0
         if end - start > 1 and theta[top] < SOLE:
-            k, test = choose(
+            k, test = choose_test(
                 codes, named, mine, start, end, here, runs, count, precise, share, table, order, left
             )
         grown[0, node], grown[1, node], grown[3, node] = k, test, end - start

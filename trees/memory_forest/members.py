@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from quercus.trees.memory_forest import growing, routing
 from quercus.trees.memory_forest.codes import Bools, Codebook, Codes
 from quercus.trees.memory_forest.draws import member_key
-from quercus.trees.memory_forest.evidence import Evidence
+from quercus.trees.memory_forest.evidence import ForestEvidence
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 from quercus.trees.memory_forest.nodes import log_table
 
@@ -43,7 +43,7 @@ class Changes:
     gone: Bools
 
     @classmethod
-    def between(cls, evidence: Evidence, old: Rows, kinds: Rows, new: Rows) -> "Changes":
+    def between(cls, evidence: ForestEvidence, old: Rows, kinds: Rows, new: Rows) -> "Changes":
         """Return how `old` rows, whose contours were `kinds`, become `new` ones."""
         stays, gone = np.zeros(len(evidence), dtype=np.bool_), np.zeros(len(evidence), dtype=np.bool_)
         stays[new] = True
@@ -56,7 +56,7 @@ class Changes:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class MemberTree:
     """A tree.
 
     Parameters
@@ -73,11 +73,11 @@ class Tree:
     opinions: Floats
 
     @classmethod
-    def seed(cls, key: np.uint64, size: int) -> "Tree":
+    def seed(cls, key: np.uint64, size: int) -> "MemberTree":
         """Return a tree of nothing."""
         return cls(key, np.empty((4, 0), np.int32), np.empty(0, np.int32), np.empty((0, 3, size)))
 
-    def grown(self, evidence: Evidence, changes: Changes) -> "Tree":
+    def grown(self, evidence: ForestEvidence, changes: Changes) -> "MemberTree":
         """Return the tree after changes of its memory, as it were from scratch."""
         told = evidence.contours
         nodes, rows, opinions = growing.grow(
@@ -97,7 +97,7 @@ class Tree:
             changes.go.copy(),
             changes.gone,
         )
-        return Tree(self.key, nodes, rows, opinions)
+        return MemberTree(self.key, nodes, rows, opinions)
 
     def __len__(self) -> int:
         return int(self.nodes.shape[1])
@@ -127,11 +127,11 @@ class Members:
     size: int
     told: Rows
     kinds: Rows
-    trees: Sequence[Tree]
+    trees: Sequence[MemberTree]
     bayes: Sequence[NaiveBayes]
 
     @classmethod
-    def of(cls, evidence: Evidence, trees: int, seed: int, before: "Members | None") -> "Members":
+    def of(cls, evidence: ForestEvidence, trees: int, seed: int, before: "Members | None") -> "Members":
         """Return the members that the evidence says; `before` are those of a moment ago, which save work."""
         evidence.codes()  # brings the book up to date
         rows = evidence.told.astype(np.int32)
@@ -139,7 +139,7 @@ class Members:
         if not len(rows):
             return cls(evidence.book, evidence.size, rows, kinds, (), ())
         if before is None or before.book is not evidence.book or not before.trees:
-            young = [Tree.seed(member_key(seed, m), evidence.size) for m in range(trees)]
+            young = [MemberTree.seed(member_key(seed, m), evidence.size) for m in range(trees)]
             before = cls(evidence.book, evidence.size, rows[:0], kinds[:0], young, ())
         known: dict[tuple[int, int], Changes] = {}
         grown = []
@@ -225,7 +225,7 @@ def memory_of(trees: int) -> NDArray[np.int64]:
     return np.append(np.arange(trees) % len(LADDER), len(LADDER) + np.arange(len(BAYES)))
 
 
-def _bayes(evidence: Evidence) -> list[NaiveBayes]:
+def _bayes(evidence: ForestEvidence) -> list[NaiveBayes]:
     """Return the naive-Bayes members; those that remember the same rows are one."""
     lengths = [min(len(evidence.told), each or len(evidence.told)) for each in BAYES]
     known = {}

@@ -45,7 +45,7 @@ def runs_of(rows: Rows, start: int, end: int, kinds: Kinds, kind: Kinds, count: 
 
 
 @compiled
-def estimate(
+def estimate_node(
     runs: int, kind: Kinds, count: Ints, contours: Floats, sole: Kinds, theta: Floats, share: Floats
 ) -> bool:
     """Write ``θ̂`` (l,) of a node and the shares of the classes in each run (theory §2.2).
@@ -220,7 +220,7 @@ def purity(runs: int, count: Ints, left: Ints, precise: bool, share: Floats, tab
 
 
 @compiled
-def choose(
+def choose_test(
     codes: Codes, named: Bools, rows: Rows, start: int, end: int, key: np.uint64, runs: int, count: Ints,
     precise: bool, share: Floats, table: Floats, order: Ints, left: Ints,
 ) -> tuple[int, int]:  # fmt: skip

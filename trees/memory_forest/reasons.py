@@ -7,11 +7,11 @@ import numpy as np
 from quercus.trees.ask.query import ForestView, Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.leaf_width import leaf_cells
-from quercus.trees.memory_forest.asking import Choice, ask
+from quercus.trees.memory_forest.asking import Choice, choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
 
 
-def forest_queries(forest: MemoryForest, desk: QueryContext, limit: int) -> Iterator[Query]:
+def forest_queries(forest: MemoryForest, context: QueryContext, limit: int) -> Iterator[Query]:
     """Yield at most `limit` queries of a forest, with reasons.
 
     Parameters
@@ -23,13 +23,13 @@ def forest_queries(forest: MemoryForest, desk: QueryContext, limit: int) -> Iter
     limit
         Of queries.
     """
-    sample = desk.sample
-    choices = list(ask(forest, sample.candidates(np.arange(len(sample.ids))), limit))
+    sample = context.sample
+    choices = list(choose_rows(forest, sample.candidates(np.arange(len(sample.ids))), limit))
     if not choices:
         return
     values = forest.evidence.values[[choice.row for choice in choices]]
     theta, apart = forest.theta(values), forest.disagreement(values)
-    tree = _Beside(desk)
+    tree = _Beside(context)
     for i, choice in enumerate(choices):
         yield tree.query(choice, (tuple(theta[i].tolist()), float(apart[i]), choice.stands_for))
 
@@ -37,10 +37,10 @@ def forest_queries(forest: MemoryForest, desk: QueryContext, limit: int) -> Iter
 class _Beside:
     """The active tree beside a forest, and where it is in doubt."""
 
-    def __init__(self, desk: QueryContext) -> None:
-        self._desk = desk
-        self._leaves = LeafRows(desk)
-        self._contested = {place.path: (place, rivals) for place, rivals in desk.growth.contested()}
+    def __init__(self, context: QueryContext) -> None:
+        self._desk = context
+        self._leaves = LeafRows(context)
+        self._contested = {place.path: (place, rivals) for place, rivals in context.growth.contested()}
         self._entropy: dict[int, tuple[float, float]] = {}
 
     def query(self, choice: Choice, view: tuple[tuple[float, ...], float, int]) -> Query:

@@ -5,7 +5,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.memory_forest.evidence import Evidence
+from quercus.trees.memory_forest.evidence import ForestEvidence
 from quercus.trees.memory_forest.members import Members, memory_of
 
 Floats = NDArray[np.float64]
@@ -17,7 +17,7 @@ LEAST = 2  # blocks, before which all weights are equal
 SHARPNESS = 20.0  # of the weights
 
 
-class Recent:
+class RecentScores:
     """The Brier scores of the last blocks, and the members that will predict the next one.
 
     Parameters
@@ -43,7 +43,7 @@ class Recent:
         """Tell whether a block is complete with `told` rows."""
         return told == self._begun + BLOCK
 
-    def score(self, evidence: Evidence, members: Members) -> None:
+    def score(self, evidence: ForestEvidence, members: Members) -> None:
         """Score the block that ends with the last told row, if its members are known; the next one begins."""
         told = len(evidence.told)
         if self._judged is not None and told == self._begun + BLOCK:

@@ -86,7 +86,7 @@ class NodeEvidence:
         order = np.argsort(depth, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
 
-    def telling(self) -> tuple[Ints, Floats, Floats]:
+    def informative(self) -> tuple[Ints, Floats, Floats]:
         """Return the labels that say something: node (t,), contour (t, l), and how often it occurs there (t,).
 
         The largest plausibility of each is 1: a factor says nothing, and tiny numbers must not vanish.
@@ -109,14 +109,14 @@ def collapsible_nodes(tree: NodeEvidence, pruning: Pruning) -> Bools:
 
 def log_likelihoods(tree: NodeEvidence) -> Floats:
     """Return ``ℓ(θ̂)`` of every node, (m,), in nats, of informative labels as `NodeEvidence.telling` scales them."""
-    node, contours, times = tree.telling()
+    node, contours, times = tree.informative()
     values = times * np.log((contours * tree.theta[node]).sum(axis=1))
     return _sums(node, values, tree.parent.size)
 
 
 def _needless(tree: NodeEvidence, level: float) -> Bools:
     own, inner, parent = log_likelihoods(tree), tree.inner, tree.parent
-    told = np.bincount(tree.telling()[0], minlength=parent.size) > 0
+    told = np.bincount(tree.informative()[0], minlength=parent.size) > 0
     occurs = (tree.theta > OCCURS) & told[:, np.newaxis]
     below = np.where(inner, 0.0, own)  # likelihood of the leaves
     leaves = np.where(inner, 0, told)
@@ -141,7 +141,7 @@ def expected_counts(tree: NodeEvidence) -> Floats:
 
     Those of the root, which has no parent, are by its own. Vacuous labels are left out.
     """
-    node, contours, times = tree.telling()
+    node, contours, times = tree.informative()
     above = np.where(tree.parent < 0, 0, tree.parent)[node]
     shares = contours * tree.theta[above]
     shares *= (times / shares.sum(axis=1))[:, np.newaxis]

@@ -85,7 +85,7 @@ class Splits:
         lost = codes > self.cuts[self.attribute[split]]
         return np.where(lost, NO_NUMBER, codes > cut).astype(np.int64)
 
-    def telling(self, split: int, sizes: Ints) -> bool:
+    def informative(self, split: int, sizes: Ints) -> bool:
         """Whether a split is a candidate, given how many rows of a node have each code of its attribute.
 
         By code it is where there are rows with two codes; at a cut, see the module.

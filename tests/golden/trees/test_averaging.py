@@ -67,10 +67,10 @@ def test_the_gains_at_the_root():
 
 def test_the_gains_among_dark_hair():
     place = OpenNode(((HAIR, DARK),), np.array([0, 1, 3, 4]), (EYES, HEIGHT))
-    verdict = LargestGain(TABLE, TABLE.pignistic, class_entropy).judge(place)
-    assert verdict is not None
-    assert verdict.attribute == EYES
-    assert {k: low for k, (low, _) in verdict.intervals.items()} == near(
+    choice = LargestGain(TABLE, TABLE.pignistic, class_entropy).judge(place)
+    assert choice is not None
+    assert choice.attribute == EYES
+    assert {k: low for k, (low, _) in choice.intervals.items()} == near(
         {EYES: 0.103458, HEIGHT: 0.067058}, 5e-7
     )
 

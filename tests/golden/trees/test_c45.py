@@ -53,11 +53,11 @@ def criterion(table: Table) -> LargestRatio:
 
 
 def test_gain_ratios_of_the_nominal_attributes():
-    verdict = criterion(golf()).judge(root(golf()))
-    assert verdict is not None
+    choice = criterion(golf()).judge(root(golf()))
+    assert choice is not None
     # book: gain .246 bits, split information 1.577 bits
-    assert verdict.intervals[OUTLOOK][0] == pytest.approx(0.246 / 1.577, abs=1e-3)
-    assert verdict.intervals[WINDY][0] == pytest.approx(0.048 / 0.985, abs=1e-3)
+    assert choice.intervals[OUTLOOK][0] == pytest.approx(0.246 / 1.577, abs=1e-3)
+    assert choice.intervals[WINDY][0] == pytest.approx(0.048 / 0.985, abs=1e-3)
 
 
 def test_the_tree():
@@ -73,10 +73,10 @@ def test_the_tree():
 
 def test_a_missing_outlook_lowers_gain_and_raises_split_information():
     table = golf(lost=True)
-    verdict = criterion(table).judge(root(table))
-    assert verdict is not None
+    choice = criterion(table).judge(root(table))
+    assert choice is not None
     # book: gain 13/14 (.961 - .747) = .199 bits; split information over sunny, overcast, rain, ?: 1.809 bits
-    assert verdict.intervals[OUTLOOK][0] == pytest.approx(0.199 / 1.809, abs=5e-4)
+    assert choice.intervals[OUTLOOK][0] == pytest.approx(0.199 / 1.809, abs=5e-4)
 
 
 def test_a_row_without_outlook_goes_down_every_branch_in_parts():

@@ -17,8 +17,8 @@ from quercus.storage.queries.transitions import (
     ReturnLease,
     Take,
     UndoReply,
+    apply_event,
     expire,
-    step,
 )
 
 OPEN, LEASED, ANSWERED, REFUSED, WITHDRAWN = QueryState
@@ -56,7 +56,7 @@ def lives(draw: st.DrawFn) -> QueryLifecycle:
 @given(lives(), events, TIMES)
 def test_a_step_follows_the_rules(before: QueryLifecycle, event: object, now: float) -> None:
     lifecycle = expire(before, now)
-    after = step(before, event, now)  # type: ignore[arg-type]
+    after = apply_event(before, event, now)  # type: ignore[arg-type]
     allowed = may(lifecycle, event, now)
     assert isinstance(after, QueryLifecycle) == allowed, after
     if isinstance(after, RejectedStep):
@@ -138,12 +138,12 @@ def test_expiry_is_final_and_time_only_goes_on(lifecycle: QueryLifecycle, now: f
 def test_what_growth_does_not_want_is_withdrawn_when_it_comes_back(
     lifecycle: QueryLifecycle, now: float
 ) -> None:
-    after = step(lifecycle, NoLongerWanted(), now)
+    after = apply_event(lifecycle, NoLongerWanted(), now)
     assert isinstance(after, QueryLifecycle)
     lifecycle = expire(lifecycle, now)
     if lifecycle.state is LEASED:
         assert after.state is LEASED
-        assert step(after, ReturnLease(Lease(lifecycle.token, lifecycle.ends)), now) == (
+        assert apply_event(after, ReturnLease(Lease(lifecycle.token, lifecycle.ends)), now) == (
             QueryLifecycle(OPEN, wanted=False, answers=lifecycle.answers)
             if lifecycle.answers
             else QueryLifecycle(WITHDRAWN)

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from quercus.trees.ask.strategies import covering
 from quercus.trees.likelihood.maximiser import estimate
-from quercus.trees.memory_forest.asking import Cover
+from quercus.trees.memory_forest.asking import Coverage
 from quercus.trees.memory_forest.draws import member_key
-from quercus.trees.memory_forest.evidence import Evidence
+from quercus.trees.memory_forest.evidence import ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.members import LADDER, Changes, Tree
+from quercus.trees.memory_forest.members import LADDER, Changes, MemberTree
 
 Floats = NDArray[np.float64]
 MASK = 2**64 - 1
@@ -118,7 +118,7 @@ def world(seed: int, rows: int, classes: int) -> tuple[Floats, NDArray[np.bool_]
 def test_a_tree_is_that_of_the_slow_induction(seed: int) -> None:
     values, named, contours = world(seed, 60, 3)
     classes = contours.argmax(axis=1)
-    evidence = Evidence(named, 3)
+    evidence = ForestEvidence(named, 3)
     evidence.add(values, evidence.contours.numbers(np.eye(3)[classes]))
     codes = evidence.codes()
     tree = from_scratch(evidence, evidence.told, member_key(seed, 4))
@@ -127,7 +127,7 @@ def test_a_tree_is_that_of_the_slow_induction(seed: int) -> None:
     assert described(tree, codes, classes) == expected
 
 
-def described(tree: Tree, codes: Any, classes: Any) -> list[tuple[Any, ...]]:
+def described(tree: MemberTree, codes: Any, classes: Any) -> list[tuple[Any, ...]]:
     """The nodes of a tree as `Slow` has them."""
     found: list[tuple[Any, ...]] = []
 
@@ -149,7 +149,7 @@ def described(tree: Tree, codes: Any, classes: Any) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("seed", range(12))
 def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> None:
     values, named, contours = world(seed, 80, 3)
-    evidence = Evidence(named[:1], 3)  # one attribute, so that leaves are large
+    evidence = ForestEvidence(named[:1], 3)  # one attribute, so that leaves are large
     evidence.add(values[:, :1], evidence.contours.numbers(contours))
     tree = from_scratch(evidence, evidence.told, member_key(seed, 0))
     known = np.vstack([np.eye(3), tree.opinions[:, 0]])
@@ -165,18 +165,18 @@ def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> Non
     assert first == len(tree.rows)
 
 
-def from_scratch(evidence: Evidence, told: Any, key: np.uint64) -> Tree:
+def from_scratch(evidence: ForestEvidence, told: Any, key: np.uint64) -> MemberTree:
     none = np.empty(0, np.int32)
     changes = Changes.between(evidence, none, none, told.astype(np.int32))
-    return Tree.seed(key, evidence.size).grown(evidence, changes)
+    return MemberTree.seed(key, evidence.size).grown(evidence, changes)
 
 
-def said_at_leaves(tree: Tree, size: int) -> Any:
+def said_at_leaves(tree: MemberTree, size: int) -> Any:
     pure = np.repeat(np.eye(size)[:, np.newaxis], 3, axis=1)
     return np.concatenate([pure, tree.opinions])[tree.nodes[2, tree.nodes[0] < 0]]
 
 
-def assert_same_tree(one: Tree, other: Tree, size: int) -> None:
+def assert_same_tree(one: MemberTree, other: MemberTree, size: int) -> None:
     np.testing.assert_array_equal(one.nodes[[0, 1, 3]], other.nodes[[0, 1, 3]])
     inner = one.nodes[0] >= 0
     np.testing.assert_array_equal(one.nodes[2, inner], other.nodes[2, inner])
@@ -249,7 +249,7 @@ def test_rows_that_left_a_memory_have_no_trace() -> None:
     full.observe(values, contours)
     late = told[-200]
     evidence = full.evidence
-    alone = Evidence(named, 3)
+    alone = ForestEvidence(named, 3)
     alone.add(values, np.where(np.arange(900) < late, -1, alone.contours.numbers(contours)))
     expected = from_scratch(alone, alone.told, member_key(5, 0))
     found = full.members().trees[0]
@@ -301,7 +301,7 @@ def test_what_covers_is_kept_up_to_date_exactly(seed: int) -> None:
     found = forest(named, 3)
     found.observe(values, contours)
     pool = np.flatnonzero(contours.min(axis=1) == 1.0)
-    cover = Cover(found, pool, 1_000)
+    cover = Coverage(found, pool, 1_000)
     for candidate in range(5):
         cover.take(candidate)
         assert cover._gains.tolist() == covering.covering_gains(cover._far, cover._near).tolist()

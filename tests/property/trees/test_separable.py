@@ -9,7 +9,12 @@ from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
 from quercus.trees.likelihood.solver import cut, kernels, search
 from quercus.trees.likelihood.solver.polygon import least_in_polygon
-from quercus.trees.likelihood.solver.separable import ROWS, maximise_separable, shortfall, split
+from quercus.trees.likelihood.solver.separable import (
+    ROWS,
+    log_likelihood_deficit,
+    maximise_separable,
+    separable_counts,
+)
 from quercus.trees.likelihood.solver.sets import bound_separable, end_of_class, solve_separable
 from quercus.trees.likelihood.solver.stationary import is_least
 
@@ -117,7 +122,7 @@ def test_maximisers_satisfy_their_certificate(seed):
         assert theta.sum() == pytest.approx(1.0, abs=1e-14)
         best = loglik(w, theta[None])[0]
         assert best >= loglik(w, slow[None])[0] - w.sum() * (worst + 1e-14)
-        assert shortfall(w[:3], w[3:], theta)[0] <= 1e-11 * w.sum()
+        assert log_likelihood_deficit(w[:3], w[3:], theta)[0] <= 1e-11 * w.sum()
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])
@@ -151,7 +156,7 @@ def test_both_ends_against_the_general_search(seed):
             continue
         P, W, c = TABLE[w > 0], w[w > 0], float(np.log(alpha))
         P = np.ascontiguousarray(P / (P @ theta)[:, None])
-        worst = kernels.excess(P, W, theta, np.empty(3))
+        worst = kernels.kkt_excess(P, W, theta, np.empty(3))
         inner = c + W.sum() * (worst + 1e-15)
         low, reached, _ = search.least_entropy(P, W, c, inner, theta, worst, 2e-10, 2_000)
         assert low - 1e-9 <= ends[1], (w, alpha)
@@ -169,7 +174,7 @@ def test_the_polygon_encloses_the_cut_whatever_it_reaches(seed):
         if theta is None:
             continue
         c = float(np.log(rng.choice(LEVELS)))
-        inner = c + shortfall(w[:3], w[3:], theta)[0] + 2e-15 * w.sum()
+        inner = c + log_likelihood_deficit(w[:3], w[3:], theta)[0] + 2e-15 * w.sum()
         if inner > 0.9 * c:
             continue
         low, reached, _ = least_in_polygon(w[:3], w[3:], theta, c, inner, 1e-10, np.empty((ROWS, 3)))
@@ -255,12 +260,12 @@ def test_a_label_that_is_no_set_goes_the_general_way():
     n, m = np.empty(3), np.empty(3)
     table = np.vstack([TABLE, [[1.0, 0.5, 0.0]], [[1.0, 0.5, 0.5]]])
     columns, counts = np.arange(8, dtype=np.int32), np.ones(8)
-    assert split(table, columns, counts, 0, 6, n, m)
+    assert separable_counts(table, columns, counts, 0, 6, n, m)
     assert (n == 1.0).all()
     assert (m == 1.0).all()
-    assert not split(table, columns, counts, 0, 7, n, m)
-    assert not split(table, columns, counts, 7, 8, n, m)
-    assert not split(table, columns, counts, 0, 3, n, m)  # precise: solved elsewhere
+    assert not separable_counts(table, columns, counts, 0, 7, n, m)
+    assert not separable_counts(table, columns, counts, 7, 8, n, m)
+    assert not separable_counts(table, columns, counts, 0, 3, n, m)  # precise: solved elsewhere
 
 
 @pytest.mark.parametrize("l", [4, 5, 7])

@@ -24,7 +24,7 @@ def test_bad_model_names(name: str) -> None:
 
 @pytest.mark.parametrize("after", ["m", "a-b_c", "9"])
 def test_tokens_come_back(after: str) -> None:
-    assert names.read_token("models", names.make_token("models", after)) == after
+    assert names.read_token("models", names.make_page_token("models", after)) == after
 
 
 def test_first_page_has_no_token() -> None:
@@ -33,7 +33,8 @@ def test_first_page_has_no_token() -> None:
 
 
 @pytest.mark.parametrize(
-    "token", ["x", "é", "====", names.make_token("models", "m"), names.make_token("queries", "-1"), "\0"]
+    "token",
+    ["x", "é", "====", names.make_page_token("models", "m"), names.make_page_token("queries", "-1"), "\0"],
 )
 def test_tokens_of_another_listing(token: str) -> None:
     with pytest.raises(InvalidInput, match="was not made by a listing of queries"):

@@ -215,8 +215,8 @@ def test_an_agenda_is_what_is_asked_one_by_one(alpha: float) -> None:
     listed = agenda(open_desk(rows, alpha, 2, None), None, 60)
     last, free = None, np.ones(60, dtype=bool)
     for entry in listed:
-        desk = open_desk(replace(rows, askable=free.copy()), alpha, 2, None)
-        assert agenda(desk, last, 1) == (entry,)
+        context = open_desk(replace(rows, askable=free.copy()), alpha, 2, None)
+        assert agenda(context, last, 1) == (entry,)
         last, free[entry.instance] = entry.asked, False
     assert agenda(open_desk(replace(rows, askable=free), alpha, 2, None), last, 1) == ()
     assert alpha == 1.0 or len(listed) > 10

@@ -32,8 +32,8 @@ class Majority:
     def before(self, place: OpenNode) -> Stop | None:
         return Stop.PURE if len(set(self.labels[place.rows])) == 1 else None
 
-    def after(self, place: OpenNode, verdict: SplitChoice) -> Stop | None:
-        return Stop.NO_GAIN if max(high for _, high in verdict.intervals.values()) <= 0 else None
+    def after(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
+        return Stop.NO_GAIN if max(high for _, high in choice.intervals.values()) <= 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class Thresholds:
         share = np.unique(self.labels[rows], return_counts=True)[1] / len(rows)
         return float(-(share * np.log2(share)).sum())
 
-    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
-        assert isinstance(verdict, Cut)
-        above = self.values[place.rows, verdict.attribute] >= verdict.threshold
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
+        assert isinstance(choice, Cut)
+        above = self.values[place.rows, choice.attribute] >= choice.threshold
         return [
-            Branch(verdict.attribute, code, place.rows[above == bool(code)], place.attributes)
+            Branch(choice.attribute, code, place.rows[above == bool(code)], place.attributes)
             for code in (0, 1)
         ]
 
@@ -92,8 +92,8 @@ class OneBranchAClass:
         k = place.attributes[0]
         return SplitChoice(k, {k: (1.0, 1.0)}, (k,))
 
-    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
-        k = verdict.attribute
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
+        k = choice.attribute
         classes = np.unique(self.labels[place.rows])
         column = self.values[place.rows, k]
         means = np.array([column[self.labels[place.rows] == c].mean() for c in classes])
@@ -143,8 +143,8 @@ class Peel:
             else None
         )
 
-    def branches(self, place: OpenNode, verdict: SplitChoice) -> list[Branch]:
-        k = verdict.attribute
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
+        k = choice.attribute
         return [
             Branch(k, 0, place.rows[:1], place.attributes),
             Branch(k, 1, place.rows[1:], place.attributes),
@@ -153,7 +153,7 @@ class Peel:
     def before(self, place: OpenNode) -> Stop | None:
         return Stop.FEW_INSTANCES if place.rows.size < 2 else None
 
-    def after(self, place: OpenNode, verdict: SplitChoice) -> Stop | None:
+    def after(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
         return None
 
     def summary(self, place: OpenNode) -> NodePrediction:

@@ -76,7 +76,7 @@ def test_bounds_in_boxes_hold_wherever_the_quadratic_is_taken(seed):
     theta = estimate(P, w).theta
     P = np.ascontiguousarray(P / (P @ theta)[:, None])
     c = float(np.log(rng.choice([0.1, 0.6, 0.95, 0.999])))
-    points, order = members(rng, P, w, c, theta, 300), boxes.falling(P)
+    points, order = members(rng, P, w, c, theta, 300), boxes.classes_by_plausibility(P)
     outer_a, outer_b, top = np.empty(l), np.empty(l), np.empty(n)
     enclosure.outer_box(P, w, c, theta, 1e-12, outer_a, outer_b, top)
     assert (points >= outer_a - 1e-12).all()
@@ -156,7 +156,7 @@ def test_no_bound_where_a_row_is_impossible():
     a, b, top, y = np.array([0.9, 0.0]), np.array([1.0, 0.1]), np.full(2, 2.0), np.array([1.0, 0.0])
     x = np.array([0.8, 0.2])
     bound, _, _, _ = boxes.bound_in_box(
-        P, w, boxes.falling(P), np.log(0.1), top, a, b, x, 0.1, y, np.inf, np.inf
+        P, w, boxes.classes_by_plausibility(P), np.log(0.1), top, a, b, x, 0.1, y, np.inf, np.inf
     )
     assert bound == -np.inf
 

@@ -27,51 +27,51 @@ def overlapping() -> Sample:
 
 
 def test_a_round_visits_every_child_of_every_rival() -> None:
-    desk = open_desk(overlapping(), 0.8, 2, None)
-    asked = [(q.attribute, q.code, q.instance) for q in agenda(desk, None, 5)]
+    context = open_desk(overlapping(), 0.8, 2, None)
+    asked = [(q.attribute, q.code, q.instance) for q in agenda(context, None, 5)]
     assert asked == [(0, 0, 0), (0, 1, 1), (1, 0, 4), (1, 1, 2), (0, 0, 6)]
 
 
 def test_a_round_goes_on_where_the_log_left_it() -> None:
-    desk = open_desk(overlapping(), 0.8, 2, None)
+    context = open_desk(overlapping(), 0.8, 2, None)
     last = QueryPosition((), 0, 1, (0, 1))
-    assert [(q.attribute, q.code) for q in agenda(desk, last, 3)] == [(1, 0), (1, 1), (0, 0)]
+    assert [(q.attribute, q.code) for q in agenda(context, last, 3)] == [(1, 0), (1, 1), (0, 0)]
 
 
 def test_a_round_keeps_the_rivals_it_began_with() -> None:
-    desk = open_desk(overlapping(), 0.8, 2, None)
-    queries = agenda(desk, QueryPosition((), 0, 0, (0,)), 2)
+    context = open_desk(overlapping(), 0.8, 2, None)
+    queries = agenda(context, QueryPosition((), 0, 0, (0,)), 2)
     assert [q.asked for q in queries] == [QueryPosition((), 0, 1, (0,)), QueryPosition((), 0, 0, (0, 1))]
 
 
 def test_a_round_ends_when_its_node_is_gone() -> None:
-    desk = open_desk(overlapping(), 0.8, 2, None)
+    context = open_desk(overlapping(), 0.8, 2, None)
     gone = QueryPosition(((0, 7), (1, 0)), 0, 0, (0, 1))
-    assert agenda(desk, gone, 3) == agenda(desk, None, 3)
+    assert agenda(context, gone, 3) == agenda(context, None, 3)
 
 
 def test_a_round_outlives_the_split_of_its_node() -> None:
     """All is told of row 0; the node is a leaf now, but its round is not over."""
     rows = sample([(1.0, 0.0), (1.0, 0.9), (1.0, 0.9)], [(0,), (1,), (1,)])
-    desk = open_desk(rows, 1.0, 2, None)
-    assert desk.growth.tree().stop is Stop.PURE
-    assert agenda(desk, None, 1) == ()
-    (left,) = agenda(desk, QueryPosition((), 0, 0, (0,)), 5)
+    context = open_desk(rows, 1.0, 2, None)
+    assert context.growth.tree().stop is Stop.PURE
+    assert agenda(context, None, 1) == ()
+    (left,) = agenda(context, QueryPosition((), 0, 0, (0,)), 5)
     assert (left.instance, left.code, left.node_count) == (1, 1, 3)
     assert left.rivals == ((0, 0.0, 0.0),)
 
 
 def test_nobody_is_asked_where_nothing_can_be_gained() -> None:
     labels = [(1.0, 0.2), (0.2, 1.0)] * 4
-    desk = open_desk(sample(labels, [(i // 2 % 2, i // 4) for i in range(8)]), 1.0, 2, None)
-    assert desk.growth.tree().stop is Stop.NO_GAIN
-    assert agenda(desk, None, 5) == ()
+    context = open_desk(sample(labels, [(i // 2 % 2, i // 4) for i in range(8)]), 1.0, 2, None)
+    assert context.growth.tree().stop is Stop.NO_GAIN
+    assert agenda(context, None, 5) == ()
 
 
 def test_nobody_is_asked_twice() -> None:
-    desk = open_desk(overlapping(), 0.8, 2, None)
-    assert sorted(q.instance for q in agenda(desk, None, 100)) == list(range(8))
-    assert desk.sample.askable.all()
+    context = open_desk(overlapping(), 0.8, 2, None)
+    assert sorted(q.instance for q in agenda(context, None, 100)) == list(range(8))
+    assert context.sample.askable.all()
 
 
 def test_induce_without_an_oracle_asks_nobody() -> None:

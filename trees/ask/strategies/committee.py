@@ -54,17 +54,17 @@ class Committee:
     cover: float
     explore: int = 0
 
-    def queries(self, desk: QueryContext, _last: QueryPosition | None, limit: int) -> Iterator[Query]:
+    def queries(self, context: QueryContext, _last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
-        sample = desk.sample
+        sample = context.sample
         most = sample_size(len(sample.arities))
         pool = sample_rows(sample.candidates(np.arange(len(sample.ids))), most)
         if not pool.size:
             return
         pool = pool[np.argsort(row_hashes(pool))]
-        leaves = LeafRows(desk)
-        worth = member_disagreement(desk, pool, most)
-        covered = _Coverage(desk, pool, most) if self.cover > 0 else None
+        leaves = LeafRows(context)
+        worth = member_disagreement(context, pool, most)
+        covered = _Coverage(context, pool, most) if self.cover > 0 else None
         free = np.ones(pool.size, dtype=bool)
         for _ in range(min(limit, pool.size)):
             score = worth
@@ -80,7 +80,7 @@ class Committee:
                 covered.take(chosen)
 
 
-def member_disagreement(desk: QueryContext, pool: Ints, most: int) -> Floats:
+def member_disagreement(context: QueryContext, pool: Ints, most: int) -> Floats:
     """Return how much the members together doubt the class of each row of `pool` (p,), in [0, 1].
 
     It is 0 while nothing is known.
@@ -94,7 +94,7 @@ def member_disagreement(desk: QueryContext, pool: Ints, most: int) -> Floats:
     most
         Rows that the members are taught, at most.
     """
-    sample = desk.sample
+    sample = context.sample
     contours = sample.table.contours
     told = sample_rows(np.flatnonzero(~sample.table.vacuous[sample.ids]), most)
     if not told.size:
@@ -106,7 +106,7 @@ def member_disagreement(desk: QueryContext, pool: Ints, most: int) -> Floats:
         sample.codes[told],
         contours[sample.ids[told]],
         weights,
-        np.array(desk.ordered),
+        np.array(context.ordered),
         np.array(sample.arities),
         isqrt(attributes - 1) + 1,
         sample.codes[pool],
@@ -119,8 +119,8 @@ def member_disagreement(desk: QueryContext, pool: Ints, most: int) -> Floats:
 class _Coverage:
     """How near rows are to what is known or asked about, and what each candidate would bring."""
 
-    def __init__(self, desk: QueryContext, pool: Ints, most: int) -> None:
-        sample, ordered = desk.sample, np.array(desk.ordered)
+    def __init__(self, context: QueryContext, pool: Ints, most: int) -> None:
+        sample, ordered = context.sample, np.array(context.ordered)
         known = np.flatnonzero(~sample.askable | ~sample.table.vacuous[sample.ids])
         self.asked = (
             len(sample.ids) - sample.candidates(np.arange(len(sample.ids))).size

@@ -23,12 +23,14 @@ class HypotheticalAnswers:
     classes : size of the frame, l
     """
 
-    def __init__(self, desk: QueryContext) -> None:
-        contours = desk.sample.table.contours
+    def __init__(self, context: QueryContext) -> None:
+        contours = context.sample.table.contours
         self._known, self.classes = contours.shape
         self._contours = contours
         self.solver = IntervalSolver(
-            np.concatenate([contours, np.eye(self.classes)]), desk.solver.alpha, effort=desk.solver.effort
+            np.concatenate([contours, np.eye(self.classes)]),
+            context.solver.alpha,
+            effort=context.solver.effort,
         )
 
     def chances(self, counts: Ints, contours: Ints) -> Floats:
@@ -70,17 +72,17 @@ class HypotheticalAnswers:
         return np.pad(counts, ((0, 0), (0, self.classes)))
 
 
-def frequent_contours(desk: QueryContext, rows: Ints, most: int) -> Ints:
+def frequent_contours(context: QueryContext, rows: Ints, most: int) -> Ints:
     """Return the numbers (k,) of at most so many contours of rows, those with the largest sums of plausibilities."""
-    contours = np.unique(desk.sample.ids[rows]).astype(np.int64)
-    totals = desk.sample.table.contours[contours].sum(axis=1)
+    contours = np.unique(context.sample.ids[rows]).astype(np.int64)
+    totals = context.sample.table.contours[contours].sum(axis=1)
     return np.sort(contours[np.argsort(-totals, kind="stable")[:most]])
 
 
-def in_order(desk: QueryContext, rows: Ints, scores: Floats) -> Ints:
+def in_order(context: QueryContext, rows: Ints, scores: Floats) -> Ints:
     """Return places of rows by falling score; of equal ones by falling sum of plausibilities, then by lot.
 
     Scores that differ by less than half of 1e-9 count as equal (theory §3.5).
     """
-    totals = desk.sample.table.contours[desk.sample.ids[rows]].sum(axis=1)
+    totals = context.sample.table.contours[context.sample.ids[rows]].sum(axis=1)
     return np.lexsort((row_hashes(rows), -totals, -np.round(scores, 9)))

@@ -8,13 +8,13 @@ from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Bools, Ints
 
 
-def by_lot(desk: QueryContext, rows: Ints, free: Bools, best: int) -> int:
+def by_lot(context: QueryContext, rows: Ints, free: Bools, best: int) -> int:
     """Return, of those of `rows` that are `free` (n,) and say what row `best` says, the one with the least lot.
 
     The published score leaves the choice among rows that say the same to their order (theory §3.5), and files are
     often sorted by class: a strategy that stays in one leaf would hear of one class only.
     """
-    ids = desk.sample.ids
+    ids = context.sample.ids
     same = rows[free[rows] & (ids[rows] == ids[best])]
     return int(same[row_hashes(same).argmin()])
 
@@ -33,8 +33,8 @@ class LeafRows:
     count : (leaves,) rows of each leaf
     """
 
-    def __init__(self, desk: QueryContext) -> None:
-        self.of, self._path = desk.growth.leaves()
+    def __init__(self, context: QueryContext) -> None:
+        self.of, self._path = context.growth.leaves()
         self.count: Ints = np.bincount(self.of, minlength=1)
         self._order = np.argsort(self.of, kind="stable")
         self._end = np.cumsum(self.count)
@@ -62,7 +62,7 @@ class LeafRows:
 
 
 def query_of_child(
-    desk: QueryContext,
+    context: QueryContext,
     node: tuple[OpenNode, tuple[int, ...]],
     child: tuple[int, int],
     instance: int,
@@ -73,7 +73,7 @@ def query_of_child(
     The node is given as its place and its rivals.
     """
     place, rivals = node
-    gains = desk.growth.gains(place)
+    gains = context.growth.gains(place)
     return Query(
         instance=instance,
         path=place.path,

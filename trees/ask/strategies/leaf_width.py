@@ -23,31 +23,31 @@ AT_ONCE = 64  # leaves whose intervals are solved together
 class LeafWidth:
     """See the module."""
 
-    def queries(self, desk: QueryContext, _last: QueryPosition | None, limit: int) -> Iterator[Query]:
+    def queries(self, context: QueryContext, _last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
-        sample, leaves = desk.sample, LeafRows(desk)
+        sample, leaves = context.sample, LeafRows(context)
         free = np.zeros(len(sample.ids), dtype=bool)
         free[sample.candidates(np.arange(len(sample.ids)))] = True
         unlabelled = np.bincount(leaves.of[free], minlength=leaves.count.size)
         widths = np.full(leaves.count.size, np.nan)
         children: dict[int, ChildCandidates] = {}
         while (unlabelled > 0).any():
-            leaf, score = _widest(desk, leaves, unlabelled, widths)
+            leaf, score = _widest(context, leaves, unlabelled, widths)
             if leaf not in children:
                 rows = leaves.rows(leaf)
-                children[leaf] = ChildCandidates(sample, desk.solver, rows, rows[free[rows]], limit)
+                children[leaf] = ChildCandidates(sample, context.solver, rows, rows[free[rows]], limit)
             best = children[leaf].best(free)
             if best is None:  # as many were taken as will be asked
                 return
-            row = by_lot(desk, leaves.rows(leaf), free, best[0])
+            row = by_lot(context, leaves.rows(leaf), free, best[0])
             free[row] = False
             unlabelled[leaf] -= 1
             yield leaves.query(row, score)
 
 
-def _widest(desk: QueryContext, leaves: LeafRows, unlabelled: Ints, widths: Floats) -> tuple[int, float]:
+def _widest(context: QueryContext, leaves: LeafRows, unlabelled: Ints, widths: Floats) -> tuple[int, float]:
     """Return the leaf of largest score, and the score; only widths that may matter are solved."""
-    most = np.log2(desk.sample.table.contours.shape[1])
+    most = np.log2(context.sample.table.contours.shape[1])
     while True:
         scores = unlabelled * np.where(np.isnan(widths), most, widths)
         scores[unlabelled == 0] = -1.0
@@ -57,16 +57,16 @@ def _widest(desk: QueryContext, leaves: LeafRows, unlabelled: Ints, widths: Floa
             return int(tied[0]), float(scores[tied[0]])
         near = np.argsort(-np.where(np.isnan(widths), scores, -1.0), kind="stable")[:AT_ONCE]
         unknown = near[np.isnan(widths[near]) & (unlabelled[near] > 0)]
-        cells = leaf_cells(desk, leaves, unknown)
-        found = desk.solver.solve_cells(cells)
+        cells = leaf_cells(context, leaves, unknown)
+        found = context.solver.solve_cells(cells)
         widths[unknown] = found.upper - found.lower
 
 
-def leaf_cells(desk: QueryContext, leaves: LeafRows, chosen: Ints) -> Cells:
+def leaf_cells(context: QueryContext, leaves: LeafRows, chosen: Ints) -> Cells:
     """Return the labels of the chosen leaves as cells."""
     ids, counts, start = [], [], [0]
     for leaf in chosen.tolist():
-        found, times = np.unique(desk.sample.ids[leaves.rows(leaf)], return_counts=True)
+        found, times = np.unique(context.sample.ids[leaves.rows(leaf)], return_counts=True)
         ids.append(found)
         counts.append(times)
         start.append(start[-1] + found.size)

@@ -24,9 +24,9 @@ CONTOURS = 16
 class PredictionChange:
     """See the module."""
 
-    def queries(self, desk: QueryContext, _last: QueryPosition | None, _limit: int) -> Iterator[Query]:
+    def queries(self, context: QueryContext, _last: QueryPosition | None, _limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
-        sample, leaves, trial = desk.sample, LeafRows(desk), HypotheticalAnswers(desk)
+        sample, leaves, trial = context.sample, LeafRows(context), HypotheticalAnswers(context)
         candidates = sample.candidates(np.arange(len(sample.ids)))
         waiting = np.bincount(leaves.of[candidates], minlength=leaves.count.size)
         bound = np.where(waiting > 0, leaves.count.astype(float), -1.0)
@@ -35,7 +35,7 @@ class PredictionChange:
             leaf = int((bound >= bound.max() - TIE).argmax())
             if leaf not in best:
                 rows = sample.candidates(leaves.rows(leaf))
-                rows, scores = _scores(desk, trial, leaves.rows(leaf), rows)
+                rows, scores = _scores(context, trial, leaves.rows(leaf), rows)
                 best[leaf] = list(zip(rows[::-1].tolist(), scores[::-1].tolist(), strict=True))
             else:
                 row, score = best[leaf].pop()
@@ -44,12 +44,12 @@ class PredictionChange:
 
 
 def _scores(
-    desk: QueryContext, trial: HypotheticalAnswers, rows: Ints, candidates: Ints
+    context: QueryContext, trial: HypotheticalAnswers, rows: Ints, candidates: Ints
 ) -> tuple[Ints, Floats]:
     """Return the candidates of a leaf with these rows, the best first, and their scores."""
-    sample = desk.sample
+    sample = context.sample
     counts = sample.counts(rows)
-    contours = frequent_contours(desk, candidates, CONTOURS)
+    contours = frequent_contours(context, candidates, CONTOURS)
     (now,), _ = trial.solver.estimate_cells(trial.before(counts))
     then, _ = trial.solver.estimate_cells(trial.after(counts, contours))
     moved = np.abs(then.reshape(contours.size, trial.classes, -1) - now).sum(axis=2) / 2
@@ -57,5 +57,5 @@ def _scores(
     worth[contours] = rows.size * (trial.chances(counts, contours) * moved).sum(axis=1)
     kept = candidates[np.isin(sample.ids[candidates], contours)]
     scores = worth[sample.ids[kept]]
-    order = in_order(desk, kept, scores)
+    order = in_order(context, kept, scores)
     return kept[order], scores[order]

@@ -23,9 +23,9 @@ ENTRIES = (
 class Published:
     """See the module."""
 
-    def queries(self, desk: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
+    def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
-        return _RoundRobin(desk, limit).queries(last)
+        return _RoundRobin(context, limit).queries(last)
 
 
 class _RoundRobin:
@@ -34,10 +34,10 @@ class _RoundRobin:
     Hence the scores of a child are found once, and a node without candidates stays so.
     """
 
-    def __init__(self, desk: QueryContext, limit: int) -> None:
-        self._desk = desk
+    def __init__(self, context: QueryContext, limit: int) -> None:
+        self._desk = context
         self._limit = limit
-        self._free = desk.sample.askable.copy()
+        self._free = context.sample.askable.copy()
         self._children: dict[tuple[Path, int, int], ChildCandidates | None] = {}
         self._entries = 0
 

@@ -46,7 +46,7 @@ def strategy(name: str) -> Strategy:
 
 
 def agenda(
-    desk: QueryContext, last: QueryPosition | None, limit: int, name: str = PUBLISHED
+    context: QueryContext, last: QueryPosition | None, limit: int, name: str = PUBLISHED
 ) -> tuple[Query, ...]:
     """Return up to `limit` queries of a strategy, in order; see `Strategy.queries`.
 
@@ -55,4 +55,4 @@ def agenda(
     InvalidInput
         When there is no strategy of that name.
     """
-    return tuple(islice(strategy(name).queries(desk, last, limit), limit))
+    return tuple(islice(strategy(name).queries(context, last, limit), limit))

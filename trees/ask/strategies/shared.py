@@ -48,20 +48,20 @@ class Shared:
 
     regret: float | None = None
 
-    def queries(self, desk: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
+    def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
-        if next(desk.growth.contested(), None) is None:
-            if self.regret is None or not int(desk.growth.leaves()[0].max(initial=0)):
-                yield from LeafWidth().queries(desk, last, limit)
+        if next(context.growth.contested(), None) is None:
+            if self.regret is None or not int(context.growth.leaves()[0].max(initial=0)):
+                yield from LeafWidth().queries(context, last, limit)
             return
-        open_rows = np.zeros(len(desk.sample.ids), dtype=bool)
-        open_rows[desk.sample.candidates(np.arange(open_rows.size))] = True
-        asked = ~desk.sample.askable | ~desk.sample.table.vacuous[desk.sample.ids]  # or known anyway
+        open_rows = np.zeros(len(context.sample.ids), dtype=bool)
+        open_rows[context.sample.candidates(np.arange(open_rows.size))] = True
+        asked = ~context.sample.askable | ~context.sample.table.vacuous[context.sample.ids]  # or known anyway
         nodes = []
-        for place, rivals in islice(desk.growth.contested(), LOOKED_AT):
-            weight = self._weight(desk, place, rivals)
+        for place, rivals in islice(context.growth.contested(), LOOKED_AT):
+            weight = self._weight(context, place, rivals)
             if weight > 0:
-                nodes.append(_Node(desk, place, rivals, weight, limit))
+                nodes.append(_Node(context, place, rivals, weight, limit))
         quotients = np.array([node.quotient(asked) for node in nodes])
         while nodes:
             at = int((quotients >= quotients.max() - TIE).argmax())
@@ -72,16 +72,18 @@ class Shared:
                 quotients[at] = -1.0
                 continue
             child, row = found
-            yield query_of_child(desk, (nodes[at].place, nodes[at].rivals), child, row, float(quotients[at]))
+            yield query_of_child(
+                context, (nodes[at].place, nodes[at].rivals), child, row, float(quotients[at])
+            )
             open_rows[row], asked[row] = False, True
             for other, node in enumerate(nodes):
                 if quotients[other] >= 0 and node.holds(row):
                     quotients[other] = node.quotient(asked)
 
-    def _weight(self, desk: QueryContext, place: OpenNode, rivals: tuple[int, ...]) -> float:
+    def _weight(self, context: QueryContext, place: OpenNode, rivals: tuple[int, ...]) -> float:
         if self.regret is None:
             return float(place.rows.size)
-        gains = desk.growth.gains(place)
+        gains = context.growth.gains(place)
         found = gain_regret({k: gains[k] for k in rivals})
         return place.rows.size * found if found > self.regret else 0.0
 
@@ -103,11 +105,11 @@ class _Node:
     """An undecided node and the children of its rivals."""
 
     def __init__(
-        self, desk: QueryContext, place: OpenNode, rivals: tuple[int, ...], weight: float, limit: int
+        self, context: QueryContext, place: OpenNode, rivals: tuple[int, ...], weight: float, limit: int
     ) -> None:
         self.place, self.rivals = place, rivals
-        self._desk, self._weight, self._limit = desk, weight, limit
-        tables = {k: desk.sample.contingency(place.rows, (k,))[k].sum(axis=1) for k in rivals}
+        self._desk, self._weight, self._limit = context, weight, limit
+        tables = {k: context.sample.contingency(place.rows, (k,))[k].sum(axis=1) for k in rivals}
         self._children = [(k, code) for k in rivals for code in np.flatnonzero(tables[k]).tolist()]
         self._sizes: Floats = np.array([tables[k][code] for k, code in self._children], dtype=float)
         self._rows: dict[int, Ints] = {}

@@ -34,35 +34,35 @@ LOOKED_AT, NODES, CONTOURS, RIVALS = 200, 8, 8, 16
 class SplitChange:
     """See the module."""
 
-    def queries(self, desk: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
+    def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
-        contested = sorted(islice(desk.growth.contested(), LOOKED_AT), key=lambda node: -node[0].rows.size)
+        contested = sorted(islice(context.growth.contested(), LOOKED_AT), key=lambda node: -node[0].rows.size)
         if not contested:  # all that is known may be of one class: without this nobody would ever ask again
-            yield from LeafWidth().queries(desk, last, limit)
+            yield from LeafWidth().queries(context, last, limit)
             return
-        trial = HypotheticalAnswers(desk)
-        found = [_scores(desk, trial, *node) for node in contested[:NODES]]
+        trial = HypotheticalAnswers(context)
+        found = [_scores(context, trial, *node) for node in contested[:NODES]]
         rows = np.concatenate([of_node for of_node, _, _ in found])
         scores = np.concatenate([of_node for _, of_node, _ in found])
         apart = np.concatenate([of_node for _, _, of_node in found])
         node = np.repeat(np.arange(len(found)), [of_node.size for of_node, _, _ in found])
         asked = set()
-        for place in in_order(desk, rows, scores).tolist():
+        for place in in_order(context, rows, scores).tolist():
             row = int(rows[place])
             if row not in asked:
                 asked.add(row)
-                yield _query(desk, contested[node[place]], row, int(apart[place]), float(scores[place]))
+                yield _query(context, contested[node[place]], row, int(apart[place]), float(scores[place]))
 
 
 def _scores(
-    desk: QueryContext, trial: HypotheticalAnswers, place: OpenNode, rivals: tuple[int, ...]
+    context: QueryContext, trial: HypotheticalAnswers, place: OpenNode, rivals: tuple[int, ...]
 ) -> tuple[Ints, Floats, Ints]:
     """Return candidates of a node, their scores, and the rival that each one is expected to move most."""
-    sample = desk.sample
-    gains = desk.growth.gains(place)
+    sample = context.sample
+    gains = context.growth.gains(place)
     rivals = tuple(sorted(sorted(rivals, key=lambda k: -sum(gains[k]))[:RIVALS]))
     candidates = sample_rows(sample.candidates(place.rows), ROWS)
-    contours = frequent_contours(desk, candidates, CONTOURS)
+    contours = frequent_contours(context, candidates, CONTOURS)
     candidates = candidates[np.isin(sample.ids[candidates], contours)]
     known = np.searchsorted(contours, sample.ids[candidates])
     counts = sample.counts(place.rows)
@@ -98,8 +98,8 @@ def _moves(trial: HypotheticalAnswers, counts: Ints, contours: Ints, there: Bool
 
 
 def _query(
-    desk: QueryContext, node: tuple[OpenNode, tuple[int, ...]], row: int, attribute: int, score: float
+    context: QueryContext, node: tuple[OpenNode, tuple[int, ...]], row: int, attribute: int, score: float
 ) -> Query:
     """Return the query about a row of a node, which stands for the child of the rival that it moves most."""
-    code = int(desk.sample.contingency(np.array([row]), (attribute,))[attribute].any(axis=1).argmax())
-    return query_of_child(desk, node, (attribute, code), row, score)
+    code = int(context.sample.contingency(np.array([row]), (attribute,))[attribute].any(axis=1).argmax())
+    return query_of_child(context, node, (attribute, code), row, score)

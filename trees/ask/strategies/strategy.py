@@ -26,7 +26,7 @@ from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 class Strategy(Protocol):
     """A query strategy; a value without state."""
 
-    def queries(self, desk: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
+    def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """Yield queries in the order in which they would be asked if none were answered meanwhile.
 
         Parameters

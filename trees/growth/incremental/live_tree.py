@@ -111,7 +111,7 @@ class LiveTree:
         """Return the tree as arrays without the splits that its labels do not need; the tree itself stays whole."""
         return prune_evidential(self.flat, self._grown().leaf_cells(), self.table.contours, pruning)
 
-    def desk(self, ordered: tuple[int, ...]) -> QueryContext:
+    def context(self, ordered: tuple[int, ...]) -> QueryContext:
         """Return all that choosing queries needs, see `QueryContext`; good until the next change."""
         tree = self._grown()
         return QueryContext(self.sample, tree.solver, TreeView(tree), ordered)

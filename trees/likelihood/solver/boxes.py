@@ -42,7 +42,7 @@ SHRUNK = 0.15  # a side that lost this part of its width makes another round wor
 
 
 @compiled
-def falling(P: Array) -> Bytes:
+def classes_by_plausibility(P: Array) -> Bytes:
     """Return the classes of each row (n, l) in falling order of plausibility."""
     n, l = P.shape
     order = np.empty((n, l), np.int8)
@@ -214,7 +214,7 @@ def bound_in_box(
     Parameters
     ----------
     P, w, c : level set
-    order : (n, l) classes of each row of `P` in falling order (`falling`)
+    order : (n, l) classes of each row of `P` in falling order (`classes_by_plausibility`)
     top : (n,) upper bounds of ``P @ t`` on it
     a, b : the box; shrunk to what can hold an entropy of at most `limit`
     x, mu : (l,) a local minimum and its multiplier; where the box holds `x` the bound is meant to be exact

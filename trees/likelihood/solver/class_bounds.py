@@ -7,7 +7,7 @@ from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.likelihood.solver.kernels import Array
 from quercus.trees.likelihood.solver.problem import Ints, Shorts, rescale_rows, take_problem
 from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
-from quercus.trees.likelihood.solver.separable import split
+from quercus.trees.likelihood.solver.separable import separable_counts
 from quercus.trees.likelihood.solver.sets import bound_separable
 
 HAIR = 1e-9  # nats; least depth of a cut whose extent is asked for
@@ -31,7 +31,7 @@ def bound_counts(
         theta = estimates[i, :l]
         if (
             alpha < 1.0
-            and split(table, columns, counts, start[wanted[i]], start[wanted[i] + 1], n, m)
+            and separable_counts(table, columns, counts, start[wanted[i]], start[wanted[i] + 1], n, m)
             and bound_separable(n, m, alpha, theta, HAIR, bounds[i], point)
         ):
             continue

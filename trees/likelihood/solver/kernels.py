@@ -124,7 +124,7 @@ def longest_step(x: Array, dx: Array) -> float:
 
 
 @compiled
-def excess(P: Array, w: Array, theta: Array, g: Array) -> float:
+def kkt_excess(P: Array, w: Array, theta: Array, g: Array) -> float:
     """KKT excess ``max_j g_j - 1`` of a point of the simplex (theory §2.2); `g` receives ``g_j``."""
     gradient(P, w, theta, g)
     W = w.sum()
@@ -152,7 +152,7 @@ def maximise(P: Array, w: Array) -> tuple[Array, float]:
     dx = np.empty(l)
     dz = np.empty(l)
     best = x.copy()
-    best_excess = excess(P, w, best, g)
+    best_excess = kkt_excess(P, w, best, g)
     theta = np.empty(l)
     stalled = 0
     for _ in range(MAX_STEPS):
@@ -194,7 +194,7 @@ def maximise(P: Array, w: Array) -> tuple[Array, float]:
             total += x[j]
         for j in range(l):
             theta[j] = x[j] / total
-        e = excess(P, w, theta, g)
+        e = kkt_excess(P, w, theta, g)
         if e < best_excess:
             stalled = 0 if e < 0.9 * best_excess else stalled + 1
             best_excess = e
@@ -212,7 +212,7 @@ def polish(P: Array, w: Array, theta: Array, worst: float) -> tuple[Array, float
     l = P.shape[1]
     W = w.sum()
     g = np.empty(l)
-    excess(P, w, theta, g)
+    kkt_excess(P, w, theta, g)
     keep = np.empty(l, np.int64)
     m = 0
     for j in range(l):
@@ -230,7 +230,7 @@ def polish(P: Array, w: Array, theta: Array, worst: float) -> tuple[Array, float
     A = np.empty((m, m))
     step = np.empty(m)
     for _ in range(4):
-        e = excess(P, w, trial, g)
+        e = kkt_excess(P, w, trial, g)
         if e < worst or (e <= 1e-15 and worst <= 1e-15):
             worst = e
             theta = trial.copy()

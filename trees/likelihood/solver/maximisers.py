@@ -49,20 +49,20 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     error = float(box_entropy_error(P, w, theta, slack, NARROW))
     centre = theta[classes] / theta[classes].sum()
     off = np.sqrt(2.0 * slack / w.sum()) + 1.0 - theta[classes].sum()  # how far A t may be from A centre
-    upper, upper_gap = greatest(A, centre, rows[rank:].T, off)
-    lower, lower_gap = least(A, centre, rank, off)
+    upper, upper_gap = greatest_entropy(A, centre, rows[rank:].T, off)
+    lower, lower_gap = least_entropy_vertex(A, centre, rank, off)
     if lower_gap < 0.0:
         lower, lower_gap = searched(P, w, theta, A, centre, slack)
     return min(lower, upper), upper, error + max(upper_gap, lower_gap)
 
 
-def h(x: Array) -> Array:
+def entropy_term(x: Array) -> Array:
     """``-x ln x``, 0 at 0."""
     x = np.maximum(x, 0.0)
     return np.asarray(-x * np.log(np.where(x > 0.0, x, 1.0)))
 
 
-def greatest(A: Array, centre: Array, null: Array, off: float) -> tuple[float, float]:
+def greatest_entropy(A: Array, centre: Array, null: Array, off: float) -> tuple[float, float]:
     """Maximise the entropy over ``{centre + null y >= 0}`` by damped Newton steps; value and proven gap (nats).
 
     The gap is that of the dual: for every ``u = A' y``, entropy is at most ``ln sum exp(u) - u . t``, and ``u . t`` is
@@ -77,19 +77,19 @@ def greatest(A: Array, centre: Array, null: Array, off: float) -> tuple[float, f
         with np.errstate(over="ignore"):  # a step that hardly shrinks anything may be as long as it likes
             longest = 0.95 * float(np.min(-x[shrinking] / step[shrinking])) if shrinking.any() else 1.0
         t = min(1.0, longest)
-        while t > 1e-12 and h(x + t * step).sum() < h(x).sum():
+        while t > 1e-12 and entropy_term(x + t * step).sum() < entropy_term(x).sum():
             t *= 0.5
         if t <= 1e-12 or np.abs(step).max() < 1e-15:
             break
         x = np.maximum(x + t * step, 1e-300)
-    value = float(h(x).sum())
+    value = float(entropy_term(x).sum())
     y = np.linalg.lstsq(A.T, np.log(np.maximum(x, 1e-12)), rcond=RANK)[0]
     u = A.T @ y
     bound = float(np.log(np.exp(u - u.max()).sum()) + u.max() - u @ centre + np.linalg.norm(y[:-1]) * off)
     return value, max(bound - value, 0.0)
 
 
-def least(A: Array, centre: Array, rank: int, off: float) -> tuple[float, float]:
+def least_entropy_vertex(A: Array, centre: Array, rank: int, off: float) -> tuple[float, float]:
     """Least entropy over the maximisers, at a vertex; value and proven gap (nats), -1 where vertices are too many."""
     _, first = np.unique(A, axis=1, return_index=True)  # of identical classes one carries it all
     columns = np.sort(first)
@@ -97,7 +97,7 @@ def least(A: Array, centre: Array, rank: int, off: float) -> tuple[float, float]
         return 0.0, -1.0
     q, r = np.linalg.qr(A)
     target = q.T @ (A @ centre)
-    best = low = float(h(centre).sum())
+    best = low = float(entropy_term(centre).sum())
     for chosen in batches(combinations(columns.tolist(), rank)):
         U, values, V = np.linalg.svd(np.moveaxis(r[:, chosen], 1, 0), full_matrices=False)
         basis = values[:, -1] > RANK * np.linalg.norm(r, 2)
@@ -109,9 +109,9 @@ def least(A: Array, centre: Array, rank: int, off: float) -> tuple[float, float]
         may = ((x > -move - 1e-9) & (away < off + 1e-9)[:, None]).all(axis=1)
         is_vertex = may & (x > -1e-9).all(axis=1) & (away < 1e-7)
         x, move = np.clip(x, 0.0, 1.0), np.minimum(move, 1.0)
-        below = np.minimum(h(np.maximum(x - move, 0.0)), h(np.minimum(x + move, 1.0)))
-        below = np.minimum(below, h(x)).sum(axis=1)
-        best = min(best, float(h(x[is_vertex]).sum(axis=1).min(initial=best)))
+        below = np.minimum(entropy_term(np.maximum(x - move, 0.0)), entropy_term(np.minimum(x + move, 1.0)))
+        below = np.minimum(below, entropy_term(x)).sum(axis=1)
+        best = min(best, float(entropy_term(x[is_vertex]).sum(axis=1).min(initial=best)))
         low = min(low, float(below[may].min(initial=low)))
     return best, best - low
 
@@ -126,13 +126,13 @@ def searched(P: Array, w: Array, theta: Array, A: Array, centre: Array, slack: f
     """Least entropy by branch and bound over a thin level set around too many vertices; value and proven gap (nats)."""
     flat = max(FLAT, 4.0 * slack)
     low, _, _ = search.least_entropy(np.ascontiguousarray(P), w, -flat, -0.5 * flat, theta, 0.0, 1e-7, 2_000)
-    x, value = centre, float(h(centre).sum())
+    x, value = centre, float(entropy_term(centre).sum())
     _, r = np.linalg.qr(A)
     for _ in range(20):  # walk down to a vertex, to have a member of the set itself
         from scipy.optimize import linprog  # noqa: PLC0415  (40 MB of memory that hardly any model needs)
 
         found = linprog(-np.log(np.maximum(x, 1e-12)), A_eq=r, b_eq=r @ centre, bounds=(0.0, 1.0))
-        if not found.success or h(found.x).sum() >= value - 1e-12:
+        if not found.success or entropy_term(found.x).sum() >= value - 1e-12:
             break
-        x, value = found.x, float(h(found.x).sum())
+        x, value = found.x, float(entropy_term(found.x).sum())
     return value, max(value - low, 0.0)

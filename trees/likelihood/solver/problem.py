@@ -8,12 +8,12 @@ uniform point inside it the maximum ``ln l``; precise labels have a solution of 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver.boxes import bound_in_box, falling
+from quercus.trees.likelihood.solver.boxes import bound_in_box, classes_by_plausibility
 from quercus.trees.likelihood.solver.cells import ends_of_counts, sort_positive
 from quercus.trees.likelihood.solver.compiled import compiled, inlined
 from quercus.trees.likelihood.solver.descent import entropy, guess_minimum, multiplier_at
 from quercus.trees.likelihood.solver.enclosure import outer_box, tighten
-from quercus.trees.likelihood.solver.kernels import Array, excess, factor, maximise
+from quercus.trees.likelihood.solver.kernels import Array, factor, kkt_excess, maximise
 from quercus.trees.likelihood.solver.precise import MOST, ROUNDING, least_entropy_of_counts
 from quercus.trees.likelihood.solver.precise import SHARP as SHARP_PRECISE
 from quercus.trees.likelihood.solver.rounding_bounds import (
@@ -24,7 +24,7 @@ from quercus.trees.likelihood.solver.rounding_bounds import (
     sure_excess,
 )
 from quercus.trees.likelihood.solver.search import MARGIN, greatest_entropy, least_entropy
-from quercus.trees.likelihood.solver.separable import ROWS, maximise_separable, split
+from quercus.trees.likelihood.solver.separable import ROWS, maximise_separable, separable_counts
 from quercus.trees.likelihood.solver.sets import solve_separable
 
 Ints = NDArray[np.int64]
@@ -141,7 +141,7 @@ def is_certainly_unique(P: Array, w: Array, theta: Array) -> bool:
     """Tell, in the plain cases, that no other maximiser exists (False: not known)."""
     n, l = P.shape
     g = np.empty(l)
-    excess(P, w, theta, g)
+    kkt_excess(P, w, theta, g)
     m = 0
     for j in range(l):
         if g[j] >= 1.0 - 1e-6:
@@ -214,7 +214,18 @@ def first_bound(
     if not mu > 0.0:
         return 0.0, reached
     bound, _, _, _ = bound_in_box(
-        Q, w, falling(Q), outer, top, a, b, y, mu, y.copy(), reached - TOLERANCE, reached + MARGIN
+        Q,
+        w,
+        classes_by_plausibility(Q),
+        outer,
+        top,
+        a,
+        b,
+        y,
+        mu,
+        y.copy(),
+        reached - TOLERANCE,
+        reached + MARGIN,
     )
     return min(max(bound, 0.0), reached), reached
 
@@ -253,14 +264,16 @@ def solve_problem(
     if is_precise(Q):
         ends[0], ends[1] = least_entropy_of_counts(precise_counts(Q, w), outer, inner, TOLERANCE, MOST)
         return SOLVED
-    worst = sure_excess(Q, w, x, excess(Q, w, x, np.empty(x.shape[0])), c)
+    worst = sure_excess(Q, w, x, kkt_excess(Q, w, x, np.empty(x.shape[0])), c)
     inner = max(inner, c + W * (worst + rounding(P.shape[1])))
     ends[0], ends[1] = first_bound(Q, w, outer, inner, x, worst, tight)
     return SOLVED if ends[0] >= ends[1] - TOLERANCE else SEARCH
 
 
 @compiled
-def misfit(table: Array, columns: Shorts, counts: Array, first: int, last: int, theta: Array) -> float:
+def cell_kkt_excess(
+    table: Array, columns: Shorts, counts: Array, first: int, last: int, theta: Array
+) -> float:
     """KKT excess of `theta`, as `kernels.excess`, without the likelihood itself."""
     l = theta.shape[0]
     W = 0.0
@@ -295,8 +308,8 @@ def estimate_counts(
     for i in range(wanted.shape[0]):
         first = start[wanted[i]]
         last = start[wanted[i] + 1]
-        if split(table, columns, counts, first, last, n, m) and maximise_separable(n, m, theta):
-            found[i, l] = misfit(table, columns, counts, first, last, theta)
+        if separable_counts(table, columns, counts, first, last, n, m) and maximise_separable(n, m, theta):
+            found[i, l] = cell_kkt_excess(table, columns, counts, first, last, theta)
             if found[i, l] <= FINE:
                 found[i, :l] = theta
                 found[i, l + 1] = 1.0
@@ -342,7 +355,7 @@ def solve_counts(
             ends[i, 0] = ends[i, 1] = 0.0
             ends[i, 2] = ends[i, 3] = np.log(l)
             states[i] = SOLVED
-        elif split(table, columns, counts, first, last, n, m) and solve_separable(
+        elif separable_counts(table, columns, counts, first, last, n, m) and solve_separable(
             n, m, alpha, estimates[i, :l], ends[i], work
         ):
             states[i] = SOLVED
@@ -374,7 +387,7 @@ def search_counts(
         W = w.sum()
         c = np.log(alpha)
         Q, x = without_dominated(rescale_rows(P, estimates[i, :l]), estimates[i, :l])
-        worst = sure_excess(Q, w, x, excess(Q, w, x, np.empty(x.shape[0])), c)
+        worst = sure_excess(Q, w, x, kkt_excess(Q, w, x, np.empty(x.shape[0])), c)
         outer = c - W * level_error(Q, w, x, worst, c)
         error = W * (max(worst, estimates[i, l]) + rounding(l))
         blurred = -c <= BLURRED * error

@@ -8,7 +8,7 @@ the box is shrunk to what may hold less, and cut.
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.boxes import Bytes, bound_in_box, falling
+from quercus.trees.likelihood.solver.boxes import Bytes, bound_in_box, classes_by_plausibility
 from quercus.trees.likelihood.solver.compiled import compiled, inlined
 from quercus.trees.likelihood.solver.cut import entropy_bound, minimise_over_cut
 from quercus.trees.likelihood.solver.descent import (
@@ -192,7 +192,7 @@ def least_entropy(
     outer_box(P, w, c, theta, worst, node[3 : 3 + l], node[3 + l :], top)
     tighten(node[3 : 3 + l], node[3 + l :])
     x = theta.copy()
-    order = falling(P)
+    order = classes_by_plausibility(P)
     mu = first_minimum(P, w, order, c, inner_c, top, node[3 : 3 + l], node[3 + l :], theta, x)
     reached = entropy(x)
     # between both levels the entropy differs by mu (inner_c - c): no effort proves more than that

@@ -27,7 +27,9 @@ ROWS = 6  # of working space, (ROWS, l), that the kernels of separable labels sh
 
 
 @compiled
-def split(table: Array, columns: Shorts, counts: Array, first: int, last: int, n: Array, m: Array) -> bool:
+def separable_counts(
+    table: Array, columns: Shorts, counts: Array, first: int, last: int, n: Array, m: Array
+) -> bool:
     """Write the weights that say each class (`n`) and that rule it out (`m`); False where that is not all there is.
 
     False as well where no label rules a class out: precise labels alone have simpler solutions (`precise`).
@@ -156,7 +158,7 @@ def maximise_separable(n: Array, m: Array, theta: Array) -> bool:
 
 
 @compiled
-def shortfall(n: Array, m: Array, theta: Array) -> tuple[float, float]:
+def log_likelihood_deficit(n: Array, m: Array, theta: Array) -> tuple[float, float]:
     """Bound ``l(maximiser) - l(theta)``; the other number is the greatest slope ``f_j'(theta_j)``."""
     top = -np.inf
     mean = 0.0

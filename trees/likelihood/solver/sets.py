@@ -14,7 +14,7 @@ from quercus.trees.likelihood.solver.separable import (
     STEPS,
     best_share,
     level,
-    shortfall,
+    log_likelihood_deficit,
     slope,
     steepness,
 )
@@ -37,7 +37,7 @@ def solve_separable(n: Array, m: Array, alpha: float, theta: Array, ends: Array,
     """
     W = n.sum() + m.sum()
     c = np.log(alpha)
-    error = shortfall(n, m, theta)[0] + W * GRAIN
+    error = log_likelihood_deficit(n, m, theta)[0] + W * GRAIN
     if not -c > SHARP * error:
         return False
     outer = c - W * GRAIN
@@ -193,7 +193,7 @@ def bound_separable(
     """
     l = n.shape[0]
     c = min(np.log(alpha) - GRAIN * (n.sum() + m.sum()), -hair)
-    if not shortfall(n, m, theta)[0] <= -c:
+    if not log_likelihood_deficit(n, m, theta)[0] <= -c:
         return False
     for j in range(l):
         low = end_of_class(n, m, c, theta, j, -1.0, y)

@@ -22,9 +22,9 @@ from quercus.trees.likelihood.solver.separable import (
     entropy_of,
     gain,
     level,
+    log_likelihood_deficit,
     point_at_level,
     pull_inside,
-    shortfall,
     slope,
     steepness,
 )
@@ -263,7 +263,7 @@ def least_separable(
     mu, nu, missed = settle_separable(n, m, theta, aim, t, mu, work)
     if not mu > 0.0:
         return -1.0, 0.0
-    _, price = shortfall(n, m, theta)
+    _, price = log_likelihood_deficit(n, m, theta)
     mean = 0.0
     W = 0.0
     for j in range(l):

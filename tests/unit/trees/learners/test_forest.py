@@ -151,11 +151,11 @@ def test_attributes_are_drawn_anew_at_each_node_and_in_declared_order() -> None:
 def test_where_none_drawn_can_split_the_others_are_tried() -> None:
     inner = Recording({5})
     for seed in range(10):
-        verdict = RandomAttributes(inner, np.random.default_rng(seed)).judge(
+        choice = RandomAttributes(inner, np.random.default_rng(seed)).judge(
             OpenNode((), np.arange(3), tuple(range(9)))
         )
-        assert verdict is not None
-        assert verdict.attribute == 5
+        assert choice is not None
+        assert choice.attribute == 5
     assert (
         RandomAttributes(Recording(set()), np.random.default_rng(0)).judge(OpenNode((), np.arange(3), (1, 2)))
         is None

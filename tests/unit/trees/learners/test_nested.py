@@ -11,7 +11,7 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import commonality, deng_entropy, pignistic
 from quercus.belief.rules import dempster
 from quercus.trees.learners.nested import (
-    Nested,
+    ConsonantMasses,
     combined,
     log_commonalities,
     log_commonalities_of,
@@ -26,7 +26,7 @@ def densities(seed: int, n: int, size: int) -> NDArray[np.float64]:
 
 
 def test_the_ranked_densities_go_to_nested_sets() -> None:
-    nested = Nested.of(np.log([[1.0, 5.0, 2.0]]))
+    nested = ConsonantMasses.of(np.log([[1.0, 5.0, 2.0]]))
     assert nested.order.tolist() == [[1, 2, 0]]
     assert dict(nested.mass(0).focal) == pytest.approx({0b010: 0.625, 0b110: 0.25, 0b111: 0.125})
     assert nested.first.tolist() == [1]
@@ -45,13 +45,13 @@ def test_tied_ones_go_together_to_the_largest_of_their_sets(
     values: list[float], expected: dict[int, float], order: list[int]
 ) -> None:
     with np.errstate(divide="ignore"):
-        nested = Nested.of(np.log(np.array([values])))
+        nested = ConsonantMasses.of(np.log(np.array([values])))
     assert dict(nested.mass(0).focal) == pytest.approx(expected)
     assert nested.order[0].tolist() == order
 
 
 def test_a_mass_that_underflows_is_still_told_apart() -> None:
-    nested = Nested.of(np.array([[0.0, -2000.0, -1000.0]]))
+    nested = ConsonantMasses.of(np.array([[0.0, -2000.0, -1000.0]]))
     np.testing.assert_allclose(nested.log_contours(), [[0.0, -2000.0, -1000.0]])
     assert nested.mass(0).focal == ((0b001, 1.0),)
 
@@ -60,7 +60,7 @@ def test_a_mass_that_underflows_is_still_told_apart() -> None:
 def test_entropy_and_contour_are_those_of_the_masses(size: int) -> None:
     logs = densities(size, 30, size)
     logs[::3, 1] = logs[::3, 0]
-    nested = Nested.of(logs)
+    nested = ConsonantMasses.of(logs)
     for row in range(30):
         mass = nested.mass(row)
         assert nested.deng_entropy()[row] == pytest.approx(deng_entropy(mass), abs=1e-12)
@@ -68,7 +68,7 @@ def test_entropy_and_contour_are_those_of_the_masses(size: int) -> None:
 
 
 def test_commonality_is_the_least_plausibility_in_the_set() -> None:
-    nested = Nested.of(densities(1, 5, 4))
+    nested = ConsonantMasses.of(densities(1, 5, 4))
     logs = log_commonalities(nested.log_contours())
     for row in range(5):
         expected = [commonality(nested.mass(row), mask) for mask in range(16)]
@@ -78,7 +78,7 @@ def test_commonality_is_the_least_plausibility_in_the_set() -> None:
 
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_summed_commonalities_are_dempsters_rule(size: int) -> None:
-    nested = Nested.of(densities(size, 6, size))
+    nested = ConsonantMasses.of(densities(size, 6, size))
     slow = reduce(dempster, [nested.mass(row) for row in range(6)])
     fast = combined(log_commonalities(nested.log_contours()).sum(axis=0))
     masses = dict(slow.focal)
@@ -89,15 +89,17 @@ def test_summed_commonalities_are_dempsters_rule(size: int) -> None:
 
 def test_ten_thousand_rows_combine_without_underflow() -> None:
     logs = np.tile([[0.0, -0.5, -3.0]], (10_000, 1))
-    mass = combined(log_commonalities(Nested.of(logs).log_contours()).sum(axis=0))
+    mass = combined(log_commonalities(ConsonantMasses.of(logs).log_contours()).sum(axis=0))
     assert dict(mass.focal) == pytest.approx({0b001: 1.0})
     clash = np.array([[0.0, -500.0, -900.0], [-900.0, -500.0, 0.0], [-900.0, 0.0, -900.0]])
-    assert combined(log_commonalities(Nested.of(clash).log_contours()).sum(axis=0)).focal == ((0b010, 1.0),)
+    assert combined(log_commonalities(ConsonantMasses.of(clash).log_contours()).sum(axis=0)).focal == (
+        (0b010, 1.0),
+    )
 
 
 def test_total_conflict_is_an_error() -> None:
     with np.errstate(divide="ignore"):
-        nested = Nested.of(np.log([[1.0, 0.0], [0.0, 1.0]]))
+        nested = ConsonantMasses.of(np.log([[1.0, 0.0], [0.0, 1.0]]))
     with pytest.raises(TotalConflict):
         combined(log_commonalities(nested.log_contours()).sum(axis=0))
 
@@ -112,7 +114,7 @@ def test_too_many_classes_to_combine_are_refused() -> None:
 def test_rows_are_normalised_at_once_and_conflict_is_told_row_by_row() -> None:
     with np.errstate(divide="ignore"):
         logs = np.log([[[1.0, 2.0, 4.0], [3.0, 1.0, 0.0]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
-    summed = log_commonalities(Nested.of(logs).log_contours()).sum(axis=1)
+    summed = log_commonalities(ConsonantMasses.of(logs).log_contours()).sum(axis=1)
     masses, conflict = normalised(summed)
     assert conflict.tolist() == [False, True]
     assert np.isnan(masses[1]).all()

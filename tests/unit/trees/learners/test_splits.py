@@ -157,8 +157,8 @@ def test_splits_joined_are_in_order_of_attribute():
 @pytest.mark.parametrize("seed", range(40))
 def test_the_criterion_takes_the_first_of_the_largest_gains(seed):
     table = random_table(seed)
-    verdict = LargestGain(table, table.pignistic, class_entropy).judge(root(table))
-    assert verdict is not None
+    choice = LargestGain(table, table.pignistic, class_entropy).judge(root(table))
+    assert choice is not None
     best = {}
     for k, declared in enumerate(table.attributes):
         column = table.values[:, k]
@@ -168,8 +168,8 @@ def test_the_criterion_takes_the_first_of_the_largest_gains(seed):
             if len(set(codes)) > 1:
                 best[k, cut] = slow_gain(codes, table.weights.tolist(), table.pignistic.tolist())
     bar = max(best.values()) - 1e-9
-    assert (verdict.attribute, verdict.threshold) == next(key for key, gain in best.items() if gain >= bar)
-    assert set(verdict.intervals) == {k for k, _ in best}
+    assert (choice.attribute, choice.threshold) == next(key for key, gain in best.items() if gain >= bar)
+    assert set(choice.intervals) == {k for k, _ in best}
 
 
 def test_branches_spend_nominal_attributes_and_keep_numbers():
