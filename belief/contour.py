@@ -1,4 +1,4 @@
-"""Contours: the plausibility of each single class (theory §1).
+"""Contours: the plausibility of each single class (theory §1.3).
 
 A contour need not reach 1, nor sum to 1: the evidential likelihood ignores a constant factor in a row, so a
 subnormal contour is evidence like any other. Only a contour of zeros says nothing that could be true.

@@ -32,7 +32,7 @@ class InvalidInput(ValueError):  # noqa: N818 - the name callers read in `except
 
 
 class TotalConflict(ArithmeticError):  # noqa: N818 - as above
-    """Evidence that contradicts itself wholly, so that no normalised combination exists (theory §1)."""
+    """Evidence that contradicts itself wholly, so that no normalised combination exists (theory §1.1)."""
 
 
 def shown(value: object, limit: int = 60) -> str:

@@ -3,12 +3,12 @@
 `known_after` is the fold: all that know instances call it. It works on contours, and on whatever else can be combined.
 
 Under Dempster's rule contours multiply up to a constant, and the likelihood ignores a constant
-(theory §1), so what is known stays a contour, rescaled to maximum 1.
+(theory §1.3), so what is known stays a contour, rescaled to maximum 1.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +73,7 @@ def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability:
     return UpdatedLabel(_to_one(product), conflict=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Said(Generic[K]):
+class Said(NamedTuple, Generic[K]):
     """What an event says of an instance.
 
     Attributes

@@ -1,4 +1,4 @@
-"""Mass functions with bit-mask focal sets (theory §1)."""
+"""Mass functions with bit-mask focal sets (theory §1.1)."""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Measures of a mass function on sets of classes (theory §1)."""
+"""Measures of a mass function on sets of classes (theory §1.1, §1.2)."""
 
 import math
 

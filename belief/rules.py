@@ -1,4 +1,4 @@
-"""Rules that combine and weaken mass functions (theory §1)."""
+"""Rules that combine and weaken mass functions (theory §1.1)."""
 
 import math
 

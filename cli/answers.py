@@ -44,7 +44,7 @@ HEADER: dict[str, type] = {
 
 @dataclass(frozen=True)
 class Target:
-    """Where answers are written: a file (None: standard output) in a format; with the rows' values; how."""
+    """Where answers are written: a file (None: standard output) in a format; with the rows' values or not."""
 
     file: Path | None
     form: Format
@@ -61,7 +61,7 @@ def answers(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="From then: 2026-11-22, 2026-11-22T09:30, 2h, 3d."),
+        typer.Option("--since", metavar="TIME", help="From this time: 2026-11-22, 2026-11-22T09:30, 2h, 3d."),
     ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then.")] = None,
     classes: Annotated[
@@ -72,7 +72,7 @@ def answers(
         list[str] | None, typer.Option("--instance", metavar="ID", help="About this row; repeatable.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="The newest so many; on a screen 20 unless told.")
+        int | None, typer.Option("--limit", min=1, help="The newest so many; default 20 on a screen.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -80,24 +80,29 @@ def answers(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option("--format", metavar="FORMAT", help="csv, jsonl or parquet; else as FILE ends."),
+        typer.Option(
+            "--format", metavar="FORMAT", help="csv, jsonl or parquet (default: by the ending of FILE)."
+        ),
     ] = None,
     values: Annotated[bool, typer.Option("--values", help="Write the values of the rows as well.")] = False,
     for_spreadsheets: Annotated[
         bool,
-        typer.Option("--for-spreadsheets", help="In CSV: an apostrophe before what a spreadsheet would run."),
+        typer.Option(
+            "--for-spreadsheets",
+            help="In CSV: an apostrophe before cells that a spreadsheet would run as formulas.",
+        ),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
     correct: Annotated[
         tuple[int, str] | None,
-        typer.Option("--correct", metavar="NUMBER LABEL", help="Put a label in the place of your answer."),
+        typer.Option("--correct", metavar="NUMBER LABEL", help="Replace your answer by a label."),
     ] = None,
     undo: Annotated[
         int | None, typer.Option("--undo", metavar="NUMBER", min=1, help="Take your answer back.")
     ] = None,
     comment: Annotated[str, typer.Option("--comment", metavar="TEXT", help="Kept with a correction.")] = "",
     name: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="Who corrects; your name unless told.")
+        str | None, typer.Option("--corrector", metavar="NAME", help="Who corrects (default: you).")
     ] = None,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
@@ -143,7 +148,7 @@ def _time(text: str | None, flag: str) -> datetime | None:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(
-            f"{flag} {text!r} is no time: give 2026-11-22, 2026-11-22T09:30 (UTC), or how long ago: 30m, 2h, 3d"
+            f"{flag} {text!r} is not a time: give 2026-11-22, 2026-11-22T09:30 (UTC), or how long ago: 30m, 2h, 3d"
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
@@ -165,7 +170,7 @@ def _target(
     chosen: Any = form or (output and writing.format_of(output))
     if chosen is None:
         raise typer.BadParameter(
-            f"{output}: the name must end in .csv, .jsonl (also .gz) or .parquet, or say --format"
+            f"{output}: the name must end in .csv, .jsonl (also .gz) or .parquet, or give --format"
         )
     if chosen == "parquet" and output is None:
         raise typer.BadParameter("--format parquet needs a file: -o FILE")
@@ -174,7 +179,7 @@ def _target(
     if for_spreadsheets and chosen != "csv":
         raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
     if output is not None and output.exists() and not force:
-        raise typer.BadParameter(f"{output} exists; say --force to replace it")
+        raise typer.BadParameter(f"{output} exists; give --force to replace it")
     return Target(output, chosen, values, for_spreadsheets, force)
 
 
@@ -288,7 +293,8 @@ def _who(found: Answer, name: str | None) -> str:
     who = default_labeller() if name is None else name
     if found.query is None and found.labeller != who:
         fail(
-            f"answer {found.number} was stated by {found.labeller}, who alone may change it; you are {who} (--as NAME)"
+            f"answer {found.number} was stated by {found.labeller}, who alone may change it; "
+            f"you are {who} (--corrector NAME)"
         )
     return who
 

@@ -52,12 +52,13 @@ def classify(
     form: Annotated[
         OutputFormat | None,
         typer.Option(
-            "--format", help="table, csv, or json (a line a row). Default: table at a terminal, else csv."
+            "--format", help="table, csv, or json (a line per row). Default: table at a terminal, else csv."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write CSV to a file.", dir_okay=False)
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write CSV to a file.", dir_okay=False),
     ] = None,
     class_name: Annotated[
         str | None, typer.Option("--class", metavar="COLUMN", help="True classes: also print the accuracy.")
@@ -80,11 +81,11 @@ def classify(
     Try:
 
         quercus classify wine new.csv
-        quercus classify wine new.csv --out answers.csv
+        quercus classify wine new.csv --output answers.csv
         quercus classify wine test.csv --class class
     """
     if output is not None and (as_json or form in {OutputFormat.TABLE, OutputFormat.JSON}):
-        raise typer.BadParameter("--out writes CSV: leave --format and --json away")
+        raise typer.BadParameter("--output writes CSV: omit --format and --json")
     chosen = (
         OutputFormat.JSON
         if as_json

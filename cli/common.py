@@ -112,7 +112,8 @@ LabelFileOption = Annotated[
         metavar="FILE",
         exists=True,
         dir_okay=False,
-        help="Uncertain labels, a line a row: a column a class (plausibilities), a set (masses), or one of classes.",
+        help="Uncertain labels, a line per row: a column per class (plausibilities), per set (masses), "
+        "or one of classes.",
     ),
 ]
 LabelColumnOption = Annotated[

@@ -43,7 +43,7 @@ def demo(
         bool, typer.Option("--quick", help="No thinking, a fast sensor, little to compare with.")
     ] = False,
 ) -> None:
-    """See the whole thing work: a server, a sensor, two labellers and a classifier, each a process.
+    """See the whole service work: a server, a sensor, two labellers and a classifier, each a process.
 
     The sensor pushes 124 wines without labels, the labellers answer the server's queries, the classifier
     classifies 54 other wines while the tree grows. At the end: how accuracy grew with the answers, beside

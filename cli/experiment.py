@@ -33,7 +33,7 @@ DataOption = Annotated[
         metavar="DIR",
         exists=True,
         file_okay=False,
-        help="Folder of CSV and ARFF files, a set a file. Default: scikit-learn's data.",
+        help="Folder of CSV and ARFF files, one data set per file. Default: scikit-learn's data.",
     ),
 ]
 KindsOption = Annotated[
@@ -64,7 +64,7 @@ BinsOption = Annotated[
 ]
 JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, max=1024, help="Processes.")]
 OutOption = Annotated[
-    Path, typer.Option("--out", "-o", metavar="DIR", file_okay=False, help="Folder of results and plots.")
+    Path, typer.Option("--output", "-o", metavar="DIR", file_okay=False, help="Folder of results and plots.")
 ]
 FolderArgument = Annotated[
     Path, typer.Argument(help="Folder of results.", exists=True, file_okay=False, show_default=False)
@@ -75,7 +75,9 @@ NoiseOption = Annotated[float, typer.Option("--noise", min=0, max=1, help="N whe
 @app.command("labels")
 def labels(
     *,
-    vary: Annotated[str, typer.Option("--vary", metavar="V,I,N,U", help="What to vary, with commas.")] = "V",
+    corruption: Annotated[
+        str, typer.Option("--corruption", metavar="V,I,N,U", help="What to vary, with commas.")
+    ] = "V",
     levels: Annotated[
         str, typer.Option("--levels", metavar="LEVELS", help="FROM:TO:STEP, or numbers with commas.")
     ] = "0:1:0.1",
@@ -109,7 +111,7 @@ def labels(
     Try:
 
         quercus experiment labels --sets iris,wine --repeats 1
-        quercus experiment labels --vary V,I,N,U --jobs 2 --out labels
+        quercus experiment labels --corruption V,I,N,U --jobs 2 --output labels
         quercus experiment labels --data data --kinds KINDS.json --sets glass
     """
     with failing_in_words():
@@ -117,10 +119,10 @@ def labels(
         from quercus.experiments.learners import DEFAULT, LEARNERS  # noqa: PLC0415
         from quercus.experiments.protocols import SWEEPS, LabelProtocol  # noqa: PLC0415
 
-        wanted = names_of(vary)
+        wanted = names_of(corruption)
         for name in wanted:
             if name not in SWEEPS:
-                raise typer.BadParameter(f"--vary: {name!r} is none of {', '.join(SWEEPS)}")
+                raise typer.BadParameter(f"--corruption: {name!r} is none of {', '.join(SWEEPS)}")
         found = levels_of("--levels", levels, 0, 1)
         grid = LabelProtocol(
             data=data_sets(data, kinds, class_name, sets),
@@ -183,7 +185,7 @@ def learners(
 @app.command("queries")
 def queries(
     *,
-    upto: Annotated[int, typer.Option("--upto", min=1, max=100_000, help="Most answers.")] = 60,
+    max_answers: Annotated[int, typer.Option("--max-answers", min=1, max=100_000, help="Most answers.")] = 60,
     step: Annotated[int, typer.Option("--step", min=1, help="Measure after every so many.")] = 5,
     vacuous: Annotated[
         float, typer.Option("--vacuous", min=0, max=1, help="V of the labels at first.")
@@ -213,7 +215,7 @@ def queries(
     Try:
 
         quercus experiment queries --sets iris --repeats 1
-        quercus experiment queries --upto 40 --step 10 --methods published,random
+        quercus experiment queries --max-answers 40 --methods published,random
         quercus experiment queries --vacuous 0 --uncertain .8 --noise .5 -o fig9
     """
     with failing_in_words():
@@ -229,7 +231,7 @@ def queries(
             folds=folds,
             bins=bins,
             base=Corruption(vacuous=vacuous, noise=noise, uncertain=uncertain),
-            levels=tuple(float(level) for level in (*range(0, upto, step), upto)),
+            levels=tuple(float(level) for level in (*range(0, max_answers, step), max_answers)),
         )
         run_grid(grid, out_dir, jobs)
 

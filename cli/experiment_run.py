@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def failing_in_words() -> Iterator[None]:
-    """Around the work of a command: wrong input ends it in words."""
+    """End the work of a command with a message if its input is wrong."""
     with needs_server_extra("experiment"):
         from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
     try:

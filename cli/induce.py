@@ -56,7 +56,7 @@ def induce(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="Who answers: the true classes, a line a row (? = cannot tell). Default: the class column.",
+            help="True classes that answer the queries, a line per row (? = cannot tell). Default: the class column.",
         ),
     ] = None,
     alpha: Annotated[float, option(parameters.ALPHA)] = parameters.ALPHA.default,
@@ -147,7 +147,7 @@ def _oracle(
         k = truth_column(table, class_name, data.classes)
         answers = tuple(label_of(table, record, k, data.classes) for record in table)
         if len(answers) != len(data):
-            fail(f"{table.path} has {len(answers):,} rows, {data.path} has {len(data):,}: one answer a row")
+            fail(f"{table.path} has {len(answers):,} rows, {data.path} has {len(data):,}: one answer per row")
     if answers is None:
         return None
     known = answers

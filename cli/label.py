@@ -38,7 +38,7 @@ from quercus.files.labels import truth
 def label(
     *,
     model: Annotated[
-        str, typer.Argument(help="Name of the model, or - for any, in turn.", show_default=False)
+        str, typer.Argument(help="Name of the model, or - for any of them, in turn.", show_default=False)
     ],
     labeller: Annotated[
         str | None,
@@ -74,7 +74,7 @@ def label(
     can_tell: Annotated[
         str | None,
         typer.Option(
-            "--can-tell", metavar="A,B", help="Only rows whose class, as far as known, is one of these."
+            "--classes-known", metavar="A,B", help="Only rows whose class, as far as known, is one of these."
         ),
     ] = None,
     where: Annotated[
@@ -84,15 +84,19 @@ def label(
         list[str] | None, typer.Option("--tag", metavar="TAG", help="Only models with this tag; for model -.")
     ] = None,
     skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Leave rows that --truth does not have to others.")
+        bool, typer.Option("--skip-unknown", help="Skip rows that --truth does not have.")
     ] = False,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after so many answers.")] = None,
     delay_s: Annotated[
-        float, typer.Option("--delay-s", min=0, help="Think so long before each answer.")
+        float, typer.Option("--delay-s", min=0, help="Wait so many seconds before each answer.")
     ] = 0.0,
     idle_s: Annotated[
         float | None,
-        typer.Option("--idle-s", min=0, help="Stop after so long without a query (10; a person: never)."),
+        typer.Option(
+            "--idle-s",
+            min=0,
+            help="Stop after so long without a query (default 10; a person: never).",
+        ),
     ] = None,
     lease_s: Annotated[float, typer.Option("--lease-s", min=1, max=3600, help="Length of a lease.")] = 60.0,
     delimiter: DelimiterOption = ",",
@@ -109,7 +113,7 @@ def label(
     Try:
 
         quercus label wine
-        quercus label - --tag urgent --can-tell red,white
+        quercus label - --tag urgent --classes-known red,white
         quercus label wine --truth wine.csv --class class --limit 20
         quercus label wine --truth bob.csv --id-column id --reliability 0.9
     """
@@ -172,7 +176,7 @@ def label(
 
 def _by_flag(error: InvalidArgument) -> Exception:
     """Return the fault of a filter, by the name of its flag."""
-    flags = {"filter.values": "--where", "filter.classes": "--can-tell", "filter.tags": "--tag"}
+    flags = {"filter.values": "--where", "filter.classes": "--classes-known", "filter.tags": "--tag"}
     for each in error.violations:
         if each.field in flags:
             return CommandFailure(f"{flags[each.field]}: {each.reason}")

@@ -219,7 +219,8 @@ def _tell(session: Session, query: Query, report: AnswerReport, tally: Tally) ->
     if report.conflict:
         tally.conflicts += 1
         err.print(
-            f"instance {query.instance}: this contradicted what was known; your answer stands", style="yellow"
+            f"instance {query.instance}: your answer contradicts the earlier evidence, and replaces it",
+            style="yellow",
         )
     if report.wants_more and session.is_person:
-        session.say("others are asked about this row too; what you all say is combined")
+        session.say("others are asked about this row too; your labels are combined")

@@ -48,7 +48,7 @@ app = typer.Typer(
 def evict(
     name: Annotated[str, typer.Argument(metavar="LABELLER", help="Whose leases end.", show_default=False)],
     model: Annotated[
-        str | None, typer.Option("--model", metavar="MODEL", help="Only of this model; all unless given.")
+        str | None, typer.Option("--model", metavar="MODEL", help="Only of this model (default: of all).")
     ] = None,
     comment: Annotated[str, typer.Option("--comment", help="Why; it stands in the history.")] = "",
     server: ServerOption = DEFAULT_SERVER,
@@ -213,7 +213,7 @@ def _print_policy(now: LabellingPolicy) -> None:
 
 def history(
     model: ModelArgument,
-    query: Annotated[int | None, typer.Argument(help="Number of a query; all unless given.", min=1)] = None,
+    query: Annotated[int | None, typer.Argument(help="Number of a query (default: all).", min=1)] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:

@@ -45,7 +45,7 @@ ParameterOption = Annotated[
 
 PruningOption = Annotated[
     PruningChoice | None,
-    typer.Option("--pruning", help="Collapse subtrees that a test does not justify (server: none)."),
+    typer.Option("--pruning", help="Collapse subtrees that a test does not justify (default: none)."),
 ]
 
 

@@ -60,7 +60,7 @@ def push(
     label_column: LabelColumnOption = None,
     ids: Annotated[
         str | None,
-        typer.Option("--ids", metavar="COLUMN", help="Column of instance ids. Default: row numbers."),
+        typer.Option("--id-column", metavar="COLUMN", help="Column of instance ids. Default: row numbers."),
     ] = None,
     id_prefix: Annotated[
         str,
@@ -77,7 +77,7 @@ def push(
     ] = None,
     labeller: Annotated[
         str | None,
-        typer.Option("--labeller", metavar="NAME", help="Who said it all, where no column tells: you."),
+        typer.Option("--labeller", metavar="NAME", help="Labeller, if no column names one (default: you)."),
     ] = None,
     batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, max=MAX_BATCH_ROWS.highest)] = 1000,
     delimiter: DelimiterOption = ",",
@@ -92,7 +92,7 @@ def push(
     numbers, from 0, so a push that was interrupted can be run again: rows already there are not stored
     twice.
 
-    A label file has a line for each row: a column for each class (plausibilities), or one for each set of
+    A label file has a line per row: a column per class (plausibilities), or one for each set of
     classes and one for all of them (masses; headers such as cat|dog), or one column of classes and sets.
 
     With --labels a file without the model's attributes is one of answers to rows that are there: a line
@@ -179,7 +179,7 @@ def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...]
 def _ids(table: FileTable, records: Iterator[FileRecord], column: str | None, prefix: str) -> Iterator[str]:
     if column is None:
         return (f"{prefix}{row}" for row, _ in enumerate(records))
-    k = table.position(column, "--ids")
+    k = table.position(column, "--id-column")
     return (prefix + _id(table, record, k) for record in records)
 
 

@@ -88,7 +88,7 @@ def _send(
         line = next((each.line for each in batch if repr(each.item) in error.message), 0)
         where = f"{table.path}: line {line}: " if line else f"{table.path}: "
         fail(
-            f"{where}{error.message}\n  the rows must be there first: quercus push {model} FILE --ids COLUMN"
+            f"{where}{error.message}\n  the rows must be there first: quercus push {model} FILE --id-column COLUMN"
         )
 
 

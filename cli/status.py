@@ -21,7 +21,7 @@ def status(
         typer.Option("--log-level", help="From now on log debug, info, warning or error; until it ends."),
     ] = None,
 ) -> None:
-    """Show how a server is: its store, its grower, what waits.
+    """Show the state of a server: its store, its grower, what waits.
 
     Exit code 1 when the store cannot be used or the grower is not well.
 

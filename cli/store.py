@@ -59,7 +59,7 @@ def restore(
         ),
     ] = False,
 ) -> None:
-    """Put a backup in the place of a store that no server uses.
+    """Replace a store that no server uses by a backup.
 
     The backup is checked before anything is replaced; one that is damaged is never restored. Where there is no store
     yet, name the one to make with --store.
@@ -78,7 +78,7 @@ def restore(
 
 
 def check(store: StoreOption = None) -> None:
-    """Look whether a store holds together: file, references, logs without gaps, counts, budgets, queries.
+    """Check that a store is consistent: file, references, logs without gaps, counts, budgets, queries.
 
     Reads everything and writes nothing; a server may be using it. Exit code 1 when something is wrong: damage, which
     takes a backup, or remarks on the history of the queries, from which no evidence and no tree follows.
@@ -142,7 +142,7 @@ def export(
     if for_spreadsheets and kind != "csv":
         raise typer.BadParameter(f"--for-spreadsheets is for .csv files, {file.name} is none")
     if file.exists() and not force:
-        raise typer.BadParameter(f"{file} exists; say --force to replace it")
+        raise typer.BadParameter(f"{file} exists; give --force to replace it")
     with opened_store("export", store) as opened:
         part = file.with_name(file.name + ".part")
         part.unlink(missing_ok=True)
@@ -173,7 +173,7 @@ def import_log(
     store: StoreOption = None,
     create: Annotated[bool, typer.Option("--create", help="Make the store when there is none.")] = False,
 ) -> None:
-    """Make a model of an exported log: all of it, or nothing when a line is wrong.
+    """Create a model from an exported log: all of it, or nothing if a line is wrong.
 
     A running server takes notice, and the tree grows again from the log.
 

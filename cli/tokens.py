@@ -44,21 +44,21 @@ def create_token(
     ] = None,
     token_path: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write the token to a new file for you alone."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write the token to a new file for you alone."),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a token and print it, this once: the store keeps only a digest.
 
-    With --out it goes into a new file of mode 600, and is not printed.
+    With --output it goes into a new file of mode 600, and is not printed.
 
     A reader looks and classifies; a sensor pushes; a labeller leases and answers queries under its own name; an
     operator may do everything. A running server knows the token within a second.
 
     Try:
 
-        quercus tokens create ann --role labeller --expires 90d --out ann.token
+        quercus tokens create ann --role labeller --expires 90d --output ann.token
         quercus tokens create press-7 --role sensor --model press
     """
     with needs_server_extra("tokens"):
@@ -93,7 +93,7 @@ def _private(path: Path | None) -> Iterator[IO[str] | None]:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        fail(f"{path} exists, and a token overwrites nothing: name another file with --out")
+        fail(f"{path} exists, and a token overwrites nothing: name another file with --output")
     except OSError as error:
         fail(f"cannot write {path}: {error.strerror}")
     try:
@@ -154,7 +154,7 @@ def revoke_token(
     ],
     store: StoreOption = None,
 ) -> None:
-    """Let a token count no more.
+    """Revoke a token.
 
     A running server takes notice within a second, also in streams that are open.
 

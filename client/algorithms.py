@@ -89,7 +89,7 @@ def _set(below: Message, key: str, value: Any, field: str) -> None:
     described = below.DESCRIPTOR.fields_by_name.get(key)
     if described is None or (key in ("share", "number") and not field.endswith("max_features")):
         known = ", ".join(_parameters(below)) or "none"
-        raise invalid(field, f"is no parameter of this learner; its own are {known}")
+        raise invalid(field, f"is not a parameter of this learner; its parameters are {known}")
     if described.message_type is not None:
         getattr(below, key).CopyFrom(to_proto(value, field))
         return

@@ -218,7 +218,7 @@ def _prepare(base: sqlite3.Connection, path: Path) -> None:
     if path.stat().st_size == 0:
         base.executescript(SCHEMA)
     elif application != APPLICATION:
-        raise invalid("path", f"{path} is no buffer of quercus, and is left as it is: name another file")
+        raise invalid("path", f"{path} is not a buffer of quercus; it is left as it is: name another file")
     base.execute("BEGIN EXCLUSIVE").execute("COMMIT")  # the lock stays until the file is closed
     base.execute("PRAGMA journal_mode = WAL")
 
@@ -243,7 +243,7 @@ def _refused(error: sqlite3.Error, path: Path) -> InvalidArgument:
             f"{path} is a buffer of an earlier version of quercus, and is left as it is: let that version send its "
             "rows, or name another file",
         )
-    return invalid("path", f"{path} is no buffer of quercus, and is left as it is: name another file")
+    return invalid("path", f"{path} is not a buffer of quercus; it is left as it is: name another file")
 
 
 def _write(base: sqlite3.Connection, messages: Iterable[tuple[int, bytes]]) -> None:

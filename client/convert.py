@@ -247,7 +247,7 @@ def query(message: query_pb2.Query) -> Query:
 def lease(message: query_pb2.LeaseQueriesResponse) -> Lease:
     """Return the result of a lease call.
 
-    ``idle`` is one of nothing_to_ask, all_leased, budget_spent, growing, unspecified.
+    ``idle`` is the name of a ``LeaseQueriesResponse.Idle`` in lower case, for example nothing_to_ask or all_leased.
     """
     queries = tuple(query(each) for each in message.queries)
     idle = query_pb2.LeaseQueriesResponse.Idle.Name(message.idle).removeprefix("IDLE_").lower()

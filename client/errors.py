@@ -114,7 +114,7 @@ class Cancelled(QuercusError):  # noqa: N818
 
 
 class ServerError(QuercusError):
-    """The server failed (INTERNAL, UNKNOWN) or does not know the call: a bug, worth reporting."""
+    """The server failed (INTERNAL, UNKNOWN), its store is damaged (DATA_LOSS), or it does not know the call."""
 
 
 _BY_CODE: dict[grpc.StatusCode, type[QuercusError]] = {
@@ -127,6 +127,7 @@ _BY_CODE: dict[grpc.StatusCode, type[QuercusError]] = {
     grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
     grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhausted,
     grpc.StatusCode.UNAVAILABLE: Unavailable,
+    grpc.StatusCode.ABORTED: Unavailable,  # something changed meanwhile: the same call may succeed
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
     grpc.StatusCode.CANCELLED: Cancelled,
 }

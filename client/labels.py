@@ -123,7 +123,7 @@ class LabelEncoder:
             wrong = next((name for name in label if not isinstance(name, str)), None)
             if wrong is None:
                 return "set", self.mask(label, field)
-        raise invalid(field, f"{label!r} is no label: give a class name, a set of names, a dict or None")
+        raise invalid(field, f"{label!r} is not a label: give a class name, a set of names, a dict or None")
 
     def _array(self, label: NDArray[Any], field: str) -> list[float]:
         if label.shape != (len(self.classes),) or label.dtype.kind not in "fiub":
@@ -150,7 +150,7 @@ class LabelEncoder:
 
     def _contours(self, values: NDArray[Any], start: int) -> values_pb2.Labels:
         if values.shape[1] != len(self.classes):
-            reason = f"expected {len(self.classes)} plausibilities a row, got {values.shape[1]}"
+            reason = f"expected {len(self.classes)} plausibilities per row, got {values.shape[1]}"
             raise invalid(f"labels[{start}]", reason)
         flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
         return values_pb2.Labels(contours=values_pb2.PackedContours(plausibilities=flat))

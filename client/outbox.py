@@ -51,9 +51,9 @@ class Outbox:
     Parameters
     ----------
     client
-        Must stay open as long as the outbox.
+        Stays open as long as the outbox.
     model
-        Whose rows.
+        Name of the model.
     path
         File that holds what is not acknowledged yet; what an earlier process left there is pushed first. ``None``:
         memory, which ends with the process.
@@ -133,9 +133,9 @@ class Outbox:
         Raises
         ------
         BufferFull
-            Nothing of what was given is in the buffer then.
+            None of the given rows is in the buffer then.
         QuercusError
-            The server refused what was put before, for a reason that trying again does not change.
+            The server rejected earlier rows, for a reason that a retry does not change.
         """
         batcher = pushing.Batcher(self._model, self._specification, labels, ids)
         size = pushing.batch_size(BATCH_ROWS, self._specification)
@@ -161,7 +161,7 @@ class Outbox:
         Raises
         ------
         DeadlineExceeded
-            When it is not within ``timeout_s``; it stays in the buffer.
+            If it is not within ``timeout_s``; the rows stay in the buffer.
         QuercusError
             The server refused some of it.
         """

@@ -25,7 +25,6 @@ from quercus.client.transport import MAX_SEND_BYTES, OUTAGE_S, Outage
 from quercus.proto.v1 import instance_pb2
 from quercus.specification.server import MAX_BATCH_ROWS
 
-"""The server takes no more in one batch."""
 WINDOW_BATCHES = 8
 """Batches on their way at once."""
 CLOSE_S = 1.0

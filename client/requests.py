@@ -48,7 +48,7 @@ def specification(given: Specification) -> model_pb2.Specification:
 def may_repeat(request: object, failed: QuercusError) -> bool:
     """Whether a call that failed may be made again.
 
-    Either the server was too busy and did nothing, or no server was there and twice is as once.
+    Either the server was too busy and did nothing, or no server was there and the call is idempotent.
     """
     once = isinstance(request, model_pb2.CreateModelRequest | model_pb2.DeleteModelRequest)
     return failed.retry_s is not None or (isinstance(failed, Unavailable) and not once)

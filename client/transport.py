@@ -25,7 +25,7 @@ DEFAULT_ADDRESS = "127.0.0.1:50051"
 TLS_SCHEME = "tls://"
 MAX_ATTEMPTS = 4
 OUTAGE_S = 60.0
-"""How long a client that has reached its server goes on trying when it is away, unless told otherwise."""
+"""Default time for which a client that has reached its server retries while the server is away."""
 PING_EVERY_MS = 30_000
 PING_TIMEOUT_MS = 10_000
 """A connection on which calls wait and no answer to a ping comes is taken for dead."""

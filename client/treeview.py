@@ -172,7 +172,7 @@ class Watched:
 
 def replaced(model: str) -> FailedPrecondition:
     """The error of whoever waits for a model that another has taken the name of."""
-    return FailedPrecondition(f"model {model!r} was deleted, and another has its name: begin anew")
+    return FailedPrecondition(f"model {model!r} was deleted, and another has its name: start again")
 
 
 def wanted_sequence(before: str, now: Model, sequence: int | None) -> int:

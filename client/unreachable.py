@@ -21,16 +21,19 @@ _CAUSES = {
         "the certificate of the server at {address} is not of an authority that this client trusts ({detail}): name "
         "the authority's file with --tls-ca or QUERCUS_TLS_CA"
     ),
-    ("wrong_version_number",): "the server at {address} does not speak TLS: leave {scheme} away",
+    ("wrong_version_number",): "the server at {address} does not speak TLS: omit {scheme}",
     ("tls handshake failed", "certificate_required", "alert certificate"): (
         "TLS with {address} failed ({detail}): if the server asks clients for a certificate, give --client-cert and "
         "--client-key"
     ),
-    ("failed parsing http/2", "trying to connect an http1"): "what answers at {address} is no quercus server",
+    (
+        "failed parsing http/2",
+        "trying to connect an http1",
+    ): "what answers at {address} is not a quercus server",
     ("socket closed", "connection reset", "endpoint closing"): (
         "{address} hangs up on this client: if the server there speaks TLS, write {other}"
     ),
-    ("errors resolving", "dns resolution", "domain name not found"): "no host has the name of {address}",
+    ("errors resolving", "dns resolution", "domain name not found"): "no host has the name in {address}",
 }
 """By what gRPC says, in lower case."""
 

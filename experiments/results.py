@@ -215,15 +215,15 @@ def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str
             known = json.loads(path.read_text(encoding="utf-8"))
             before, data = dict(known["settings"]), dict(known["data"])
         except (ValueError, KeyError, TypeError):
-            raise FileError(path, "is not what this command writes; give another --out") from None
+            raise FileError(path, "is not what this command writes; give another --output") from None
         for name, value in settings.items():
             if before.get(name) != value:
                 raise FileError(path, _differs(name, before.get(name), value))
         for name, value in prints.items():
             if data.get(name, value) != value:
-                raise FileError(path, f"the data set {name} was another one; give another --out")
+                raise FileError(path, f"the data set {name} was another one; give another --output")
     elif (folder / RESULTS).exists():
-        raise FileError(path, f"is missing beside {RESULTS}; give another --out")
+        raise FileError(path, f"is missing beside {RESULTS}; give another --output")
     folder.mkdir(parents=True, exist_ok=True)
     known["data"] = dict(sorted({**known["data"], **prints}.items()))
     path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
@@ -231,6 +231,4 @@ def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str
 
 def _differs(name: str, before: Any, now: Any) -> str:
     flag = name.replace("_", "-")
-    return (
-        f"the results there were made with {flag} {before}, not {now}; give another --out, or the same {flag}"
-    )
+    return f"the results there were made with {flag} {before}, not {now}; give another --output, or the same {flag}"

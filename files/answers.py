@@ -154,7 +154,7 @@ class AnswerFile:
         return FileError(
             self.table.path,
             f"which column holds {what}? Name it with {flag}; the columns are {listed(self.table.names)}, "
-            f"and known names are {listed(known)}",
+            f"and the known names are {listed(known)}",
         )
 
 

@@ -20,7 +20,7 @@ NUMERIC = ("numeric", "real", "integer")
 UNUSABLE = {
     "string": "is a string attribute: free text cannot be learned from; declare its values ({a,b}) or remove it",
     "date": "is a date attribute, which cannot be learned from; convert it to numbers or remove it",
-    "relational": "is a relational attribute: a bag of rows is no value; remove it",
+    "relational": "is a relational attribute: a bag of rows is not a value; remove it",
 }
 _QUOTES = "'\""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
@@ -181,7 +181,7 @@ def _declared(cursor: _Cursor, column: int, name: str) -> tuple[str, ...]:
 def _end(cursor: _Cursor, column: int, name: str) -> None:
     rest = cursor.skip()
     if rest == "{":
-        raise cursor.error("attribute weights are not supported: leave {...} away", column, name)
+        raise cursor.error("attribute weights are not supported: remove {...}", column, name)
     if rest:
         raise cursor.error(f"{cursor.text[cursor.at :].strip()[:40]!r} is too much", column, name)
 
@@ -243,7 +243,7 @@ def _weight(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> float:
     text, _ = cursor.value(0)
     weight = number(text)
     if weight is None or weight < 0:
-        raise cursor.error(f"the weight {text!r} is no number of at least 0")
+        raise cursor.error(f"the weight {text!r} is not a number of at least 0")
     if not cursor.take("}") or cursor.skip():
         raise cursor.error("expected '}' and the end of the line after the weight")
     return weight

@@ -181,4 +181,4 @@ def paired(source: LabelFile, path: Path, rows: int) -> Iterator[FileLabel]:
         count += 1
         yield label
     if count != rows:
-        raise FileError(source.table.path, f"has {count:,} rows, {path} has {rows:,}: one label a row")
+        raise FileError(source.table.path, f"has {count:,} rows, {path} has {rows:,}: one label per row")

@@ -1,4 +1,4 @@
-"""Two clocks: the wall's, which is only shown, and the lease clock, which leases live by.
+"""Two clocks: the wall's, for people and for the expiry of tokens, and the lease clock, by which leases end.
 
 The wall clock may be set, stepped or wrong. The lease clock never goes back and never jumps: it runs with the
 machine's clock since boot, which all processes of the machine share, and the store remembers by how much it is

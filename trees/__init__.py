@@ -6,6 +6,7 @@
 ``tree``       a tree as a value: nodes, arrays, branch codes, text and pictures
 ``ask``        which label to ask for: queries, candidates, strategies
 ``learners``   the trees of the literature behind one interface
+``memory_forest``  the forest of many memories: members, weights, queries
 
 The names below are for use outside this package. Each is imported at its first use.
 """

@@ -1,6 +1,6 @@
 """How often set-valued predictions hold the true class, and how large they are, at several prediction levels.
 
-Run: python bench/accuracy/prediction_sets.py [--silent 0.5] [--repeats 2] [--levels 1,0.8,0.5,0.15,0.05]
+Run: python bench/accuracy/prediction_sets.py [--vacuous 0.5] [--repeats 2] [--levels 1,0.8,0.5,0.15,0.05]
      [--sets iris,glass --data FOLDER --kinds FILE]
 
 5-fold cross-validation on scikit-learn's sets, and on the CSV files of a folder, if one is given; a share of the labels
@@ -67,7 +67,7 @@ def sets(names: Sequence[str], folder: Path | None, kinds: Path | None) -> Itera
             yield name, (table.frame(), np.array(table.labels))
 
 
-def measured(make: Callable[[], Any], data: Data, silent: float, repeats: int) -> tuple[float, ...]:
+def measured(make: Callable[[], Any], data: Data, vacuous: float, repeats: int) -> tuple[float, ...]:
     """Return coverage, mean size, share of single classes and accuracy, over all folds."""
     rows, classes = data
     found: list[np.ndarray] = []
@@ -76,7 +76,7 @@ def measured(make: Callable[[], Any], data: Data, silent: float, repeats: int) -
             StratifiedKFold(5, shuffle=True, random_state=seed).split(rows, classes)
         ):
             labels = classes[train].tolist()
-            for at in np.flatnonzero(np.random.default_rng((seed, number)).random(len(train)) < silent):
+            for at in np.flatnonzero(np.random.default_rng((seed, number)).random(len(train)) < vacuous):
                 labels[at] = None
             take = rows.iloc if hasattr(rows, "iloc") else rows
             model = make().set_params(classes=np.unique(classes).tolist()).fit(take[train], labels)
@@ -93,7 +93,7 @@ def measured(make: Callable[[], Any], data: Data, silent: float, repeats: int) -
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--silent", type=float, default=0.5)
+    parser.add_argument("--vacuous", type=float, default=0.5)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--levels", default="1,0.8,0.5,0.15,0.05")
     parser.add_argument("--sets", default="iris,wine,breast_cancer,digits")
@@ -106,7 +106,7 @@ def main() -> None:
     levels = [float(level) for level in options.levels.split(",")]
     wanted = [name.replace("/", ", ") for name in options.learners.split(",")]
     print(
-        f"{options.silent:.0%} of the labels withheld, 5 folds × {options.repeats}; in percent, size in classes"
+        f"{options.vacuous:.0%} of the labels withheld, 5 folds × {options.repeats}; in percent, size in classes"
     )
     print(f"{'set':14} {'learner':18} {'level':>6} {'coverage':>9} {'size':>6} {'single':>7} {'accuracy':>9}")
     for name, data in sets(options.sets.split(","), options.data, options.kinds):
@@ -117,7 +117,7 @@ def main() -> None:
                 else [("-", OF_MASSES[learner])]
             )
             for level, make in cells:
-                coverage, size, single, accuracy = measured(make, data, options.silent, options.repeats)
+                coverage, size, single, accuracy = measured(make, data, options.vacuous, options.repeats)
                 numbers = f"{100 * coverage:9.1f} {size:6.2f} {100 * single:7.1f} {100 * accuracy:9.1f}"
                 print(f"{name:14} {learner:18} {level:>6} {numbers}", flush=True)
 

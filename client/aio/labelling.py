@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class LabellingCalls:
-    """What labellers do, and what is known of them; a part of the client."""
+    """The calls for labellers, and the results about them; a part of the client."""
 
     _stubs: Stubs
     _sequences: SeenSequences
@@ -72,7 +72,7 @@ class LabellingCalls:
         query
             As :meth:`queries` gave it.
         label
-            A class name, a set of names, a dict name -> plausibility (a name left out is impossible), a dict
+            A class name, a set of names, a dict name -> plausibility (an omitted name is impossible), a dict
             frozenset of names -> mass, an array (l,) of plausibilities, or ``None`` (or NaN): nothing is
             known.
         reliability
@@ -90,19 +90,19 @@ class LabellingCalls:
         return await self._say(query.model, query_calls.answer(query, label, reliability, comment, took_s))
 
     async def refuse(self, query: Query, *, comment: str = "") -> AnswerReport:
-        """Say that nobody can tell: the instance is not asked again."""
+        """Refuse a query because nobody can tell: the instance is not queried again."""
         return await self._say(query.model, query_calls.refuse(query, comment))
 
     async def skip(self, query: Query, *, comment: str = "") -> None:
-        """Say that it is not for you: others are asked, you are not asked about the instance again."""
+        """Skip a query: other labellers get it, you are not asked about the instance again."""
         await self._ask(query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     async def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
-        """Give a query back for later: nobody gets it before ``delay_s`` (1 to 86,400) have passed."""
+        """Return a query for later: nobody gets it within ``delay_s`` seconds (1 to 86,400)."""
         await self._ask(query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
 
     async def release(self, query: Query) -> None:
-        """Give a query back to whoever asks next."""
+        """Return a query to the next labeller who asks."""
         await self._ask(query_calls.give_back(query))
 
     async def end_lease(self, name: str, labeller: str = "", *, comment: str = "") -> None:
@@ -128,7 +128,7 @@ class LabellingCalls:
         labeller: str | None = None,
         comment: str = "",
     ) -> AnswerReport:
-        """Put another answer in the place of your own; the old one stays in the history.
+        """Replace your answer; the old one stays in the history.
 
         Parameters
         ----------
@@ -137,12 +137,12 @@ class LabellingCalls:
         label, reliability, comment
             As of :meth:`answer`.
         labeller
-            Who corrects; who leased the query unless told. Who may is said by the labelling policy.
+            Who corrects. If omitted, who leased the query. The labelling policy decides who may.
         """
         return await self._say(query.model, query_calls.correct(query, label, labeller, reliability, comment))
 
     async def undo(self, query: Query, *, labeller: str | None = None, comment: str = "") -> AnswerReport:
-        """Take your answer, or your refusal, back: the instance may be asked again. The budget stays spent."""
+        """Undo your answer or refusal: the instance may be queried again. The budget stays spent."""
         return await self._say(query.model, query_calls.undo(query, labeller, comment))
 
     async def answers(
@@ -155,9 +155,9 @@ class LabellingCalls:
         after: int = 0,
         with_values: bool = False,
     ) -> AsyncIterator[Answer]:
-        """What labellers said of a model's rows, asked or not, in the order of the log, read as it comes.
+        """Yield the answers and statements of labellers about a model's rows, in the order of the log.
 
-        When the connection breaks, the stream goes on where it was.
+        If the connection breaks, the stream continues where it was.
 
         Parameters
         ----------
@@ -204,18 +204,18 @@ class LabellingCalls:
         labeller: str = "",
         request_id: str | None = None,
     ) -> StatementReport:
-        """Say the labels of rows that are there already, without having been asked. No budget is spent.
+        """State labels of stored rows without a query. No budget is spent.
 
         Parameters
         ----------
         model
             Whose rows.
         statements
-            Of up to 10,000 all are stored or none; more go in as many requests.
+            Up to 10,000 are stored all or none; more are sent in several requests.
         labeller
-            Of statements that name none; with a token: its name unless told.
+            Labeller of statements that name none. If omitted with a token, the token's name.
         request_id
-            Makes the call idempotent over restarts of the caller; made up unless given.
+            Makes the call idempotent over restarts of the caller. If omitted, a random one.
         """
         classes, method = await self._classes(model), self._stubs.instances.StateEvidence
         requests = statement_requests(model, classes, statements, labeller, request_id)
@@ -234,10 +234,10 @@ class LabellingCalls:
         labeller: str | None = None,
         comment: str = "",
     ) -> int:
-        """Put another label in the place of an answer that :meth:`answers` gave; returns the newest event.
+        """Replace the label of an answer that :meth:`answers` yielded; return the number of the newest event.
 
-        Who did not answer may where the policy, or a token with the role corrector, lets it; what was stated unasked is
-        its labeller's alone.
+        Another labeller may do so if the policy, or a token with the role corrector, allows it. Only its labeller may
+        change a statement.
         """
         words = CorrectionRequest(answer.labeller if labeller is None else labeller, reliability, comment)
         request = amendment(model, await self._classes(model), answer, label, words)
@@ -248,7 +248,7 @@ class LabellingCalls:
     async def undo_answer(
         self, model: str, answer: Answer, *, labeller: str | None = None, comment: str = ""
     ) -> int:
-        """Take an answer that :meth:`answers` gave back; returns the newest event."""
+        """Undo an answer that :meth:`answers` yielded; return the number of the newest event."""
         words = CorrectionRequest(answer.labeller if labeller is None else labeller, comment=comment)
         request = taking_back(model, answer, words)
         if isinstance(request, Statement):
@@ -260,19 +260,19 @@ class LabellingCalls:
         return tuple((await self._call(self._stubs.models.GetModel, request)).specification.classes)
 
     async def labellers(self, model: str) -> list[Labeller]:
-        """What each labeller of a model did, in order of name."""
+        """Return the statistics of each labeller of a model, in order of name."""
         return await self._ask(query_calls.labellers(model))
 
     async def labelling_policy(self, model: str) -> LabellingPolicy:
-        """How a model is labelled."""
+        """Return the labelling policy of a model."""
         return await self._ask(query_calls.policy(model))
 
     async def set_labelling_policy(self, model: str, policy: LabellingPolicy) -> LabellingPolicy:
-        """Change how a model is labelled; it holds for what is leased and answered from now on."""
+        """Change the labelling policy of a model; it applies to leases and answers from now on."""
         return await self._ask(query_calls.set_policy(model, policy))
 
     async def list_queries(self, model: str, states: Iterable[str] = ()) -> AsyncIterator[Query]:
-        """Queries in the given states (open, leased, answered, refused, withdrawn; none given: all)."""
+        """Yield the queries in the given states (open, leased, answered, refused, withdrawn; default: all)."""
         request = query_calls.list_queries(model, states)
         while True:
             page = await self._call(self._stubs.queries.ListQueries, request)
@@ -283,7 +283,7 @@ class LabellingCalls:
                 return
 
     async def query_history(self, model: str, number: int | None = None) -> AsyncIterator[QueryStep]:
-        """Every step of one query of a model, or of all, in the order they were taken."""
+        """Yield every step of one query of a model, or of all its queries, in order of time."""
         request = query_calls.history(model, number)
         while True:
             page = await self._call(self._stubs.queries.ListQueryHistory, request)

@@ -63,7 +63,7 @@ class AsyncQueryStream:
         await self.close()
 
     async def close(self) -> None:
-        """End the stream; what it still holds goes back to whoever asks next."""
+        """End the stream; the queries it still holds go back."""
         if self._line is not None:
             await self._line.close()
 
@@ -115,19 +115,19 @@ class AsyncQueryStream:
         return await self._say(query, query_calls.answer(query, label, reliability, comment, took_s))
 
     async def refuse(self, query: Query, *, comment: str = "") -> AnswerReport:
-        """Say that nobody can tell: the instance is not asked again."""
+        """Refuse a query because nobody can tell: the instance is not queried again."""
         return await self._say(query, query_calls.refuse(query, comment))
 
     async def skip(self, query: Query, *, comment: str = "") -> None:
-        """Say that it is not for you: others are asked, you are not asked about the instance again."""
+        """Skip a query: other labellers get it, you are not asked about the instance again."""
         await self._do(query, query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     async def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
-        """Give a query back for later: nobody gets it before ``delay_s`` (1 to 86,400) have passed."""
+        """Return a query for later: nobody gets it within ``delay_s`` seconds (1 to 86,400)."""
         await self._do(query, query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
 
     async def release(self, query: Query) -> None:
-        """Give a query back to whoever asks next."""
+        """Return a query to the next labeller who asks."""
         await self._do(query, query_calls.give_back(query))
 
     async def _say(self, query: Query, ask: CallSpec[AnswerReport]) -> AnswerReport:

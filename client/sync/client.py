@@ -142,11 +142,11 @@ class Client(LabellingCalls):
     # The server
 
     def status(self) -> Status:
-        """How the server is."""
+        """Return the state of the server."""
         return convert.status(self._call(self._stubs.admin.GetStatus, admin_pb2.GetStatusRequest()))
 
     def set_log_level(self, level: str) -> str:
-        """Have the server log from ``level`` on (debug, info, warning, error) until it ends; the level before."""
+        """Set the level of the server's log (debug, info, warning, error) until it ends; return the level before."""
         request = admin_pb2.SetLogLevelRequest(level=level)
         previous: str = self._call(self._stubs.admin.SetLogLevel, request).previous
         return previous
@@ -161,9 +161,9 @@ class Client(LabellingCalls):
         name
             1 to 63 of ``a-z 0-9 _ -``, a letter first.
         specification
-            What is known of the data, and how to learn.
+            Attributes, classes and learner.
         exist_ok
-            Where the name is taken by a model of the same specification, return that one.
+            If a model of the same specification has the name, return that one.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class Client(LabellingCalls):
         return made
 
     def get_model(self, name: str) -> Model:
-        """The model as it is now."""
+        """Return the model as it is now."""
         request = model_pb2.GetModelRequest(name=convert.model_resource(name))
         found = convert.model(self._call(self._stubs.models.GetModel, request))
         self._sequences.met(name, found.uid)
@@ -193,7 +193,7 @@ class Client(LabellingCalls):
     model = get_model
 
     def models(self) -> Iterator[Model]:
-        """All models, in order of name."""
+        """Yield all models, in order of name."""
         request = model_pb2.ListModelsRequest()
         while True:
             page = self._call(self._stubs.models.ListModels, request)
@@ -206,7 +206,7 @@ class Client(LabellingCalls):
     def update_model(self, name: str, **changes: requests.Change) -> Model:
         """Change alpha, budget, min_instances, max_depth (``None``: no limit), strategy, pruning or prediction_level.
 
-        A pruning of ``None`` is none.
+        ``pruning=None`` turns pruning off.
         """
         return convert.model(self._call(self._stubs.models.UpdateModel, requests.update(name, changes)))
 
@@ -218,7 +218,7 @@ class Client(LabellingCalls):
         self._forms.forget(name)
 
     def _form(self, model: str) -> RowFormat:
-        """What is remembered of a model, or asked for."""
+        """Return how rows of a model are sent, remembered or requested."""
         form = self._forms.fresh(model)
         if form is None or self._sequences.uid(model) not in {
             "",
@@ -241,7 +241,7 @@ class Client(LabellingCalls):
         window: int = pushing.WINDOW_BATCHES,
         on_progress: pushing.Progress | None = None,
     ) -> PushReport:
-        """Push rows; when this returns, every one is committed.
+        """Push rows; all are committed when this returns.
 
         Parameters
         ----------
@@ -250,20 +250,20 @@ class Client(LabellingCalls):
         rows
             Dicts by attribute name, sequences in attribute order, an array (n, K) or a DataFrame.
         labels
-            One a row, each as in :meth:`answer`, or plausibilities: an array (n, l), or a DataFrame with a
-            column for each class. Absent: nothing is known.
+            One per row, each as in :meth:`answer`, or plausibilities: an array (n, l), or a DataFrame with a
+            column per class. If omitted, nothing is known.
         ids
-            One a row, unique in the model: rows whose id is known are not stored again.
+            One per row, unique in the model: rows with a known id are not stored again.
         batch_rows, window
-            Rows a message, and messages on their way at once.
+            Rows per message, and unacknowledged messages at once.
         on_progress
             Called after each acknowledgement.
 
         Raises
         ------
         QuercusError
-            ``error.report`` says how many rows had been acknowledged. A broken connection is tried again
-            first.
+            ``error.report`` says how many rows had been acknowledged. A broken connection is
+            retried first.
         """
         pushing.check_sizes(batch_rows, window)
         form = self._form(model)
@@ -292,13 +292,13 @@ class Client(LabellingCalls):
         return ledger.report
 
     def get_instance(self, model: str, instance: str) -> Instance:
-        """A row with everything that was ever said about its label."""
+        """Return a row with the history of its label."""
         classes = tuple(self.get_model(model).specification.classes)
         request = instance_pb2.GetInstanceRequest(name=f"models/{model}/instances/{instance}")
         return convert.instance(self._call(self._stubs.instances.GetInstance, request), classes)
 
     def instances(self, model: str) -> Iterator[Instance]:
-        """All rows with their label history, in the order they came."""
+        """Yield all rows with the history of their labels, in the order of the pushes."""
         classes = tuple(self.get_model(model).specification.classes)
         request = instance_pb2.ListInstancesRequest(model=convert.model_resource(model), page_size=1000)
         while True:
@@ -322,7 +322,7 @@ class Client(LabellingCalls):
     ) -> Lease:
         """Lease one query, waiting up to ``wait_s`` (at most 60) for one.
 
-        :meth:`queries` does this for you.
+        :meth:`queries` calls this for you.
         """
         newest = self._sequences.newest(model)
         ask = query_calls.lease(model, labeller, lease_s, wait_s, newest, only)
@@ -346,21 +346,21 @@ class Client(LabellingCalls):
         idle_s: float | None = 10.0,
         only: Filter | None = None,
     ) -> Generator[Query, None, None]:
-        """Queries one after another; the lease of the one you hold is extended while you think.
+        """Yield queries one after another; the lease of the current one is extended while you think.
 
-        Answer or refuse each before you ask for the next. One that you leave unanswered goes to another
-        labeller (or back to you) when its lease ends; when you leave the loop, it is given back at once.
+        Answer or refuse each query before you request the next. An unanswered one goes to another labeller
+        (or back to you) when its lease ends. If you leave the loop, the current one is returned at once.
 
         Parameters
         ----------
         model, labeller
-            Whose queries (``"-"``: of any model, in turn), and who answers (1 to 100 characters).
+            Name of the model (``"-"``: any model, in turn), and who answers (1 to 100 characters).
         lease_s
-            1 to 3,600: how soon others get the query when this process dies.
+            1 to 3,600 seconds: how soon others get the query if this process dies.
         idle_s
-            End after so many seconds with nothing to ask; ``None``: only when the budget is spent.
+            End after so many seconds without a query; ``None``: only when the budget is spent.
         only
-            Which queries you want; ``None``: all.
+            Filter of queries; ``None``: all.
         """
         patience = requests.WaitPolicy(idle_s)
         while True:
@@ -446,11 +446,11 @@ class Client(LabellingCalls):
         model, rows
             What to classify; any number of rows, sent in as few requests as the message limit allows.
         min_sequence
-            Only by a tree grown from at least this much of the log (:meth:`wait_grown` waits for it).
+            Use only a tree grown from at least this much of the log (:meth:`wait_grown` waits for it).
         want_paths
-            Also the path of every row; of a model of one tree.
+            Also return the path of every row, for a model of one tree.
         want_masses
-            Also the mass function of every row, where the model has them.
+            Also return the mass function of every row, if the model has them.
         """
         wanted = ClassifyOptions(min_sequence, want_paths, want_masses)
         form = self._form(model)
@@ -465,7 +465,7 @@ class Client(LabellingCalls):
         return form.result(answers, want_paths)
 
     def tree(self, model: str, version: int | None = None, member: int = 0) -> Tree:
-        """The newest tree, or any earlier version; of several trees number ``member``."""
+        """Return the newest tree, or the one of ``version``; of several trees, number ``member``."""
         request = tree_pb2.GetTreeRequest(name=convert.tree_resource(model, version), member=member)
         return convert.tree(self._call(self._stubs.trees.GetTree, request))
 
@@ -476,20 +476,20 @@ class Client(LabellingCalls):
         version: int | None = None,
         member: int | None = None,
     ) -> str:
-        """A drawing: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``; of several trees one, or an overview."""
+        """Return a drawing: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``; of several trees, one or an overview."""
         request = convert.render_request(model, version, form, member)
         return str(self._call(self._stubs.trees.RenderTree, request).content)
 
     def watch(self, model: str, *, timeout_s: float | None = None) -> Generator[TreeUpdate, None, None]:
-        """The newest tree, then every newer one as it is grown (a slow reader skips versions).
+        """Yield the newest tree, then every newer one as it is grown (a slow reader skips versions).
 
         Parameters
         ----------
         model
-            Whose trees.
+            Name of the model.
         timeout_s
-            Ends with :class:`DeadlineExceeded` then; ``None``: runs until you stop, the model goes, or the
-            server, for longer than ``outage_s``.
+            Raise :class:`DeadlineExceeded` then; ``None``: run until you stop, the model is deleted, or the
+            server is away for longer than ``outage_s``.
         """
         with closing(self._watch(model, timeout_s, Watched(model))) as updates:
             for update in updates:
@@ -522,14 +522,14 @@ class Client(LabellingCalls):
     def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float | None = 60.0) -> Model:
         """Wait until the tree is a function of the log up to ``sequence`` (default: all of it).
 
-        For ``timeout_s`` at most; None: as long as it takes.
+        Wait for ``timeout_s`` at most; ``None``: without limit.
 
         Raises
         ------
         DeadlineExceeded
-            When growth did not come that far within ``timeout_s``.
+            If the tree did not come that far within ``timeout_s``.
         FailedPrecondition
-            When the model was deleted, and another has its name.
+            If the model was deleted, and another has its name.
         """
         before, now = self._sequences.uid(model), self.get_model(model)
         wanted = wanted_sequence(before, now, sequence)

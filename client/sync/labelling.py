@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class LabellingCalls:
-    """What labellers do, and what is known of them; a part of the client."""
+    """The calls for labellers, and the results about them; a part of the client."""
 
     _stubs: Stubs
     _sequences: SeenSequences
@@ -71,7 +71,7 @@ class LabellingCalls:
         query
             As :meth:`queries` gave it.
         label
-            A class name, a set of names, a dict name -> plausibility (a name left out is impossible), a dict
+            A class name, a set of names, a dict name -> plausibility (an omitted name is impossible), a dict
             frozenset of names -> mass, an array (l,) of plausibilities, or ``None`` (or NaN): nothing is
             known.
         reliability
@@ -89,19 +89,19 @@ class LabellingCalls:
         return self._say(query.model, query_calls.answer(query, label, reliability, comment, took_s))
 
     def refuse(self, query: Query, *, comment: str = "") -> AnswerReport:
-        """Say that nobody can tell: the instance is not asked again."""
+        """Refuse a query because nobody can tell: the instance is not queried again."""
         return self._say(query.model, query_calls.refuse(query, comment))
 
     def skip(self, query: Query, *, comment: str = "") -> None:
-        """Say that it is not for you: others are asked, you are not asked about the instance again."""
+        """Skip a query: other labellers get it, you are not asked about the instance again."""
         self._ask(query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
-        """Give a query back for later: nobody gets it before ``delay_s`` (1 to 86,400) have passed."""
+        """Return a query for later: nobody gets it within ``delay_s`` seconds (1 to 86,400)."""
         self._ask(query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
 
     def release(self, query: Query) -> None:
-        """Give a query back to whoever asks next."""
+        """Return a query to the next labeller who asks."""
         self._ask(query_calls.give_back(query))
 
     def end_lease(self, name: str, labeller: str = "", *, comment: str = "") -> None:
@@ -127,7 +127,7 @@ class LabellingCalls:
         labeller: str | None = None,
         comment: str = "",
     ) -> AnswerReport:
-        """Put another answer in the place of your own; the old one stays in the history.
+        """Replace your answer; the old one stays in the history.
 
         Parameters
         ----------
@@ -136,12 +136,12 @@ class LabellingCalls:
         label, reliability, comment
             As of :meth:`answer`.
         labeller
-            Who corrects; who leased the query unless told. Who may is said by the labelling policy.
+            Who corrects. If omitted, who leased the query. The labelling policy decides who may.
         """
         return self._say(query.model, query_calls.correct(query, label, labeller, reliability, comment))
 
     def undo(self, query: Query, *, labeller: str | None = None, comment: str = "") -> AnswerReport:
-        """Take your answer, or your refusal, back: the instance may be asked again. The budget stays spent."""
+        """Undo your answer or refusal: the instance may be queried again. The budget stays spent."""
         return self._say(query.model, query_calls.undo(query, labeller, comment))
 
     def answers(
@@ -154,9 +154,9 @@ class LabellingCalls:
         after: int = 0,
         with_values: bool = False,
     ) -> Iterator[Answer]:
-        """What labellers said of a model's rows, asked or not, in the order of the log, read as it comes.
+        """Yield the answers and statements of labellers about a model's rows, in the order of the log.
 
-        When the connection breaks, the stream goes on where it was.
+        If the connection breaks, the stream continues where it was.
 
         Parameters
         ----------
@@ -203,18 +203,18 @@ class LabellingCalls:
         labeller: str = "",
         request_id: str | None = None,
     ) -> StatementReport:
-        """Say the labels of rows that are there already, without having been asked. No budget is spent.
+        """State labels of stored rows without a query. No budget is spent.
 
         Parameters
         ----------
         model
             Whose rows.
         statements
-            Of up to 10,000 all are stored or none; more go in as many requests.
+            Up to 10,000 are stored all or none; more are sent in several requests.
         labeller
-            Of statements that name none; with a token: its name unless told.
+            Labeller of statements that name none. If omitted with a token, the token's name.
         request_id
-            Makes the call idempotent over restarts of the caller; made up unless given.
+            Makes the call idempotent over restarts of the caller. If omitted, a random one.
         """
         classes, method = self._classes(model), self._stubs.instances.StateEvidence
         requests = statement_requests(model, classes, statements, labeller, request_id)
@@ -233,10 +233,10 @@ class LabellingCalls:
         labeller: str | None = None,
         comment: str = "",
     ) -> int:
-        """Put another label in the place of an answer that :meth:`answers` gave; returns the newest event.
+        """Replace the label of an answer that :meth:`answers` yielded; return the number of the newest event.
 
-        Who did not answer may where the policy, or a token with the role corrector, lets it; what was stated unasked is
-        its labeller's alone.
+        Another labeller may do so if the policy, or a token with the role corrector, allows it. Only its labeller may
+        change a statement.
         """
         words = CorrectionRequest(answer.labeller if labeller is None else labeller, reliability, comment)
         request = amendment(model, self._classes(model), answer, label, words)
@@ -247,7 +247,7 @@ class LabellingCalls:
     def undo_answer(
         self, model: str, answer: Answer, *, labeller: str | None = None, comment: str = ""
     ) -> int:
-        """Take an answer that :meth:`answers` gave back; returns the newest event."""
+        """Undo an answer that :meth:`answers` yielded; return the number of the newest event."""
         words = CorrectionRequest(answer.labeller if labeller is None else labeller, comment=comment)
         request = taking_back(model, answer, words)
         if isinstance(request, Statement):
@@ -259,19 +259,19 @@ class LabellingCalls:
         return tuple(self._call(self._stubs.models.GetModel, request).specification.classes)
 
     def labellers(self, model: str) -> list[Labeller]:
-        """What each labeller of a model did, in order of name."""
+        """Return the statistics of each labeller of a model, in order of name."""
         return self._ask(query_calls.labellers(model))
 
     def labelling_policy(self, model: str) -> LabellingPolicy:
-        """How a model is labelled."""
+        """Return the labelling policy of a model."""
         return self._ask(query_calls.policy(model))
 
     def set_labelling_policy(self, model: str, policy: LabellingPolicy) -> LabellingPolicy:
-        """Change how a model is labelled; it holds for what is leased and answered from now on."""
+        """Change the labelling policy of a model; it applies to leases and answers from now on."""
         return self._ask(query_calls.set_policy(model, policy))
 
     def list_queries(self, model: str, states: Iterable[str] = ()) -> Iterator[Query]:
-        """Queries in the given states (open, leased, answered, refused, withdrawn; none given: all)."""
+        """Yield the queries in the given states (open, leased, answered, refused, withdrawn; default: all)."""
         request = query_calls.list_queries(model, states)
         while True:
             page = self._call(self._stubs.queries.ListQueries, request)
@@ -282,7 +282,7 @@ class LabellingCalls:
                 return
 
     def query_history(self, model: str, number: int | None = None) -> Iterator[QueryStep]:
-        """Every step of one query of a model, or of all, in the order they were taken."""
+        """Yield every step of one query of a model, or of all its queries, in order of time."""
         request = query_calls.history(model, number)
         while True:
             page = self._call(self._stubs.queries.ListQueryHistory, request)

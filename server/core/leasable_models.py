@@ -22,7 +22,7 @@ class LeasableModel:
 
     @property
     def mark(self) -> tuple[int, ...]:
-        """A value that changes with the model's labelling policy and grants."""
+        """A value that changes whenever a labeller may get something new of the model."""
         return mark_of(self.record)
 
 

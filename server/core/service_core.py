@@ -44,9 +44,9 @@ class ServiceCore:
         self.changes = ChangeSignal(store, config.poll_ms / 1000)
         self._pool = ThreadPoolExecutor(config.read_threads, thread_name_prefix="quercus-read")
         self.catalogue = Catalogue(store, self.read, self.changes)
-        self.outlooks = ModelStatusCache(store, self.read, self.changes)
-        self.openings = LeasableModels(store, self.read, self.changes)
-        self.turns = FairQueue()
+        self.model_statuses = ModelStatusCache(store, self.read, self.changes)
+        self.leasable_models = LeasableModels(store, self.read, self.changes)
+        self.fair_queue = FairQueue()
         self._refresh: asyncio.Task[None] | None = None
 
     def start(self) -> None:

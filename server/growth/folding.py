@@ -134,12 +134,12 @@ class LogFolder:
         return True
 
     def _fold(self) -> bool:
-        stretch = self._store.read_log(self._model, self._folded, rows=GROWTH_ROWS, size_bytes=GROWTH_BYTES)
-        if not stretch.parts:
+        segment = self._store.read_log(self._model, self._folded, rows=GROWTH_ROWS, size_bytes=GROWTH_BYTES)
+        if not segment.parts:
             return False
-        self._engine.fold(stretch.parts)
-        self._folded = stretch.last
-        self._note_events([part for part in stretch.parts if isinstance(part, Event)])
+        self._engine.fold(segment.parts)
+        self._folded = segment.last
+        self._note_events([part for part in segment.parts if isinstance(part, Event)])
         return True
 
     def _note_events(self, events: Sequence[Event]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quercus.belief.evidence import Said
 from quercus.belief.label import Label
@@ -15,8 +15,7 @@ from quercus.specification.model import Specification
 from quercus.storage import Event, EventKind, InstanceColumns
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Heard:
+class Heard(NamedTuple):
     """Something was said of an instance.
 
     Attributes

@@ -50,11 +50,11 @@ def learn_model(store: Store, task: LearningTask) -> tuple[bytes, int]:
     last = 0
     while last < task.as_of:
         rows = min(GROWTH_ROWS, task.as_of - last)
-        stretch = store.read_log(task.model, last, rows=rows, size_bytes=GROWTH_BYTES)
-        if not stretch.parts or store.get_model(task.model).key != task.key:
+        segment = store.read_log(task.model, last, rows=rows, size_bytes=GROWTH_BYTES)
+        if not segment.parts or store.get_model(task.model).key != task.key:
             raise ReplacedError
-        learner.fold(stretch.parts)
-        last = stretch.last
+        learner.fold(segment.parts)
+        last = segment.last
     grown = learner.grown(store.vocabulary(task.model))
     return grown.encode(), grown.node_count
 

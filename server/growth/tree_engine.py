@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from quercus.belief.codec import decode_contours
-from quercus.belief.evidence import Said
 from quercus.belief.label import contour
 from quercus.server.growth.grown_trees import GrownTrees
 from quercus.server.growth.log_events import Heard, LogEvents
@@ -85,11 +84,12 @@ class IncrementalEngine:
             case Specification():
                 self._specification = said
                 return Respecified(self._followed(said))
-            case Heard(instance, Said(label, reliability, replaces)):
+            case Heard():
+                label, reliability, replaces = said.said
                 known = None if label is None else contour(label, size)
                 if replaces:
-                    return Corrected(instance, known, reliability)
+                    return Corrected(said.instance, known, reliability)
                 asked = decode_asked(said.asked)
                 if known is None:
-                    return Refused(instance, asked)
-                return Answered(instance, known, reliability, asked)
+                    return Refused(said.instance, asked)
+                return Answered(said.instance, known, reliability, asked)

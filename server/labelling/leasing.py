@@ -108,7 +108,9 @@ class LeasedQueries:
     """After how many seconds another try may have another outcome though nobody did anything."""
 
 
-def read_terms(request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesRequest) -> LeaseOptions:
+def decode_lease_options(
+    request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesRequest,
+) -> LeaseOptions:
     """Read what a labeller asks for; ``InvalidInput`` names what is wrong."""
     model = ANY if request.model == f"models/{ANY}" else parse_model(request.model, "model")
     wanted = request.filter
@@ -131,33 +133,33 @@ def read_terms(request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesR
     )
 
 
-async def lease_of(core: ServiceCore, terms: LeaseOptions, model: str, limit: int) -> LeasedQueries:
+async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: int) -> LeasedQueries:
     """Lease in turn; when the caller is gone before it has the queries they are given back."""
-    async with core.turns.turn(model, terms.labeller) as others:
+    async with core.fair_queue.turn(model, options.labeller) as others:
         accept = None
-        if terms.filter != QueryFilter():
+        if options.filter != QueryFilter():
             schema = await core.catalogue.reload_schema(model)
-            if terms.model != ANY:
-                terms.filter.check(schema)
-            accept = terms.filter.accept(schema)
+            if options.model != ANY:
+                options.filter.check(schema)
+            accept = options.filter.accept(schema)
         if others:
             limit = fair_share(limit, (await core.read(core.store.get_model, model)).queries_open, others)
         taken = core.writer.submit(
             partial(
                 core.store.lease,
                 model,
-                terms.labeller,
+                options.labeller,
                 limit,
-                terms.lease_s,
-                min_sequence=terms.min_sequence if terms.model != ANY else 0,
+                options.lease_s,
+                min_sequence=options.min_sequence if options.model != ANY else 0,
                 accept=accept,
-                credential=terms.principal.token_id if terms.principal is not None else "",
+                credential=options.principal.token_id if options.principal is not None else "",
             )
         )
         try:
             leased = await asyncio.shield(taken)
             if leased.queries:
-                core.turns.served(model, terms.labeller)
+                core.fair_queue.served(model, options.labeller)
             queries = await core.read(with_instances, core.store, model, leased.queries)
             return LeasedQueries(
                 model, leased, queries, math.inf if leased.again_s is None else leased.again_s

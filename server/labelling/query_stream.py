@@ -97,17 +97,17 @@ class QueryStream:
         await self._out.put(None)
 
     async def _open(self, request: Request) -> leasing.LeaseOptions:
-        terms = leasing.read_terms(request)
-        if terms.model != leasing.ANY:
+        options = leasing.decode_lease_options(request)
+        if options.model != leasing.ANY:
             # NotFound now rather than at the first credit; read anew, because another server may have replaced it
-            self._key = (await self._core.catalogue.reload_schema(terms.model)).key
-            await self._core.read(check_reached, self._core.store, terms.model, terms.min_sequence)
-        return terms
+            self._key = (await self._core.catalogue.reload_schema(options.model)).key
+            await self._core.read(check_reached, self._core.store, options.model, options.min_sequence)
+        return options
 
-    def _check_same(self, request: Request, terms: leasing.LeaseOptions) -> None:
+    def _check_same(self, request: Request, options: leasing.LeaseOptions) -> None:
         for field, given, first in (
-            ("model", request.model, f"models/{terms.model}"),
-            ("labeller", request.labeller, terms.labeller),
+            ("model", request.model, f"models/{options.model}"),
+            ("labeller", request.labeller, options.labeller),
         ):
             if given and given != first:
                 raise InvalidInput(
@@ -123,7 +123,7 @@ class QueryStream:
             )
         self._credits += credits_
 
-    async def _do(self, request: Request, terms: leasing.LeaseOptions) -> None:
+    async def _do(self, request: Request, options: leasing.LeaseOptions) -> None:
         """Do what a request says of queries, one after another."""
         core = self._core
         if request.HasField("answer"):
@@ -136,22 +136,22 @@ class QueryStream:
             await self._try(
                 "corrected",
                 request.correction,
-                lambda _, part: answering.correct(core, part, labeller_of(part.labeller or terms.labeller)),
+                lambda _, part: answering.correct(core, part, labeller_of(part.labeller or options.labeller)),
             )
         if request.HasField("undo"):
             await self._try(
                 "undone",
                 request.undo,
-                lambda _, part: answering.undo(core, part, labeller_of(part.labeller or terms.labeller)),
+                lambda _, part: answering.undo(core, part, labeller_of(part.labeller or options.labeller)),
             )
         if request.heartbeat:
-            extended = await core.write(_extend_all, core.store, dict(self._held), terms.lease_s)
+            extended = await core.write(_extend_all, core.store, dict(self._held), options.lease_s)
             now = time.monotonic()
             for (
                 place,
                 held,
             ) in self._held.items():  # one that is not held any more is noticed now: see _drop_expired
-                ends = now + terms.lease_s if place in extended else min(held.ends, now)
+                ends = now + options.lease_s if place in extended else min(held.ends, now)
                 self._held[place] = _HeldQuery(held.token, ends)
 
     async def _try(self, event: str, part: Any, do: Callable[[ServiceCore, Any], Awaitable[Any]]) -> None:
@@ -177,8 +177,8 @@ class QueryStream:
     # Leases
 
     async def _lease_forever(self) -> None:
-        terms = await self._opened
-        search = QuerySearch(self._core, terms)
+        options = await self._opened
+        search = QuerySearch(self._core, options)
         tried: tuple[int, tuple[int, ...]] | None = None
         told: Idle | None = None
         again_at = float("inf")
@@ -186,13 +186,13 @@ class QueryStream:
         while True:
             seen = search.seen
             self._wake.clear()
-            await self._drop_expired(terms)
+            await self._drop_expired(options)
             room = self._credits - len(self._held)
             sight = await search.look(fresh=fresh)
             fresh = False
-            if terms.model != leasing.ANY and sight.mark[0] != self._key:
+            if options.model != leasing.ANY and sight.mark[0] != self._key:
                 raise FailedPrecondition(
-                    f"model {terms.model} was deleted, and another has its name: open another stream"
+                    f"model {options.model} was deleted, and another has its name: open another stream"
                 )
             if room > 0 and ((room, sight.mark) != tried or time.monotonic() >= again_at):
                 tried = (room, sight.mark)
@@ -215,7 +215,7 @@ class QueryStream:
         for query in hand.queries:
             await self._out.put(Response(query=query))
 
-    async def _drop_expired(self, terms: leasing.LeaseOptions) -> None:
+    async def _drop_expired(self, options: leasing.LeaseOptions) -> None:
         """Stop counting the queries whose lease ended; one that was extended meanwhile stays."""
         now = time.monotonic()
         for place, held in list(self._held.items()):
@@ -226,7 +226,7 @@ class QueryStream:
             except NotFound:  # withdrawn long ago and removed; or the model is gone, which is seen next
                 self._held.pop(place, None)
                 continue
-            mine = record.state is QueryState.LEASED and record.labeller == terms.labeller
+            mine = record.state is QueryState.LEASED and record.labeller == options.labeller
             if mine and record.left_s:
                 self._held[place] = _HeldQuery(held.token, now + record.left_s)
             else:

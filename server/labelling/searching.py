@@ -46,43 +46,43 @@ class QuerySearch:
     terms : what the labeller asks for.
     """
 
-    def __init__(self, core: ServiceCore, terms: LeaseOptions) -> None:
+    def __init__(self, core: ServiceCore, options: LeaseOptions) -> None:
         self._core = core
-        self._terms = terms
+        self._terms = options
         self._tried: dict[int, _ModelWithoutQueries] = {}  # by the key of the model
 
     @property
     def seen(self) -> int:
         """A value that differs after every relevant change; remember it before a look, then wait for another."""
         if self._terms.model == ANY:
-            return self._core.openings.stamp
+            return self._core.leasable_models.stamp
         return self._core.changes.seen(self._terms.model)
 
     async def changed(self, seen: int, timeout_s: float) -> bool:
         """Wait for a change later than `seen`; False when the time was up first."""
         if self._terms.model == ANY:
-            return await self._core.openings.wait(seen, timeout_s)
+            return await self._core.leasable_models.wait(seen, timeout_s)
         return await self._core.changes.wait(self._terms.model, seen, timeout_s)
 
     async def look(self, *, fresh: bool) -> SearchMark:
         """Look where the model stands, or whether any model has something else to ask."""
         if self._terms.model == ANY:
-            await self._core.openings.look(fresh=fresh)
-            return SearchMark((self._core.openings.stamp,), LOOK_AGAIN_S)
-        outlook = await self._core.outlooks.of(self._terms.model, fresh=fresh)
+            await self._core.leasable_models.look(fresh=fresh)
+            return SearchMark((self._core.leasable_models.stamp,), LOOK_AGAIN_S)
+        outlook = await self._core.model_statuses.of(self._terms.model, fresh=fresh)
         return SearchMark(mark_of(outlook.record), outlook.patience_s)
 
     async def lease(self, limit: int) -> LeasedQueries:
         """Lease up to `limit` queries of the model, or of the first of all models that has one for this labeller."""
         if self._terms.model != ANY:
             return await lease_of(self._core, self._terms, self._terms.model, limit)
-        openings = [each for each in await self._core.openings.look() if self._is_wanted(each)]
+        leasable_models = [each for each in await self._core.leasable_models.look() if self._is_wanted(each)]
         self._tried = {
             each.record.key: tried
-            for each in openings
+            for each in leasable_models
             if (tried := self._tried.get(each.record.key)) is not None and tried.stands(each)
         }
-        untried = [each for each in openings if each.record.key not in self._tried]
+        untried = [each for each in leasable_models if each.record.key not in self._tried]
         if untried:
             last = await self._core.read(Store.last_leased, self._core.store, self._terms.labeller)
             untried.sort(key=lambda each: (last.get(each.record.key, 0), each.record.name))

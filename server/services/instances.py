@@ -105,7 +105,7 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         sizes = self._core.config.sizes
         for _ in range(NEW_VALUE_ATTEMPTS):
             if schema.key != key or request.model_uid not in {"", schema.uid}:
-                raise FailedPrecondition(f"model {model} was deleted, and another has its name: begin anew")
+                raise FailedPrecondition(f"model {model} was deleted, and another has its name: start again")
             try:
                 push = await self._core.convert(request, _decode, request, schema, generated, sizes)
             except InvalidInput:  # perhaps an index that another server has just learned

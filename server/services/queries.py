@@ -46,9 +46,9 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         self, request: query_pb2.LeaseQueriesRequest, context: Any
     ) -> query_pb2.LeaseQueriesResponse:
         """Lease queries, waiting for some when there are none."""
-        terms = leasing.read_terms(request)
+        options = leasing.decode_lease_options(request)
         limit = check_count(request.max_queries, "max_queries", 0, self._core.config.max_leases) or 1
-        hand = await self._wait_for_queries(terms, limit, wait_s(request.wait))
+        hand = await self._wait_for_queries(options, limit, wait_s(request.wait))
         return query_pb2.LeaseQueriesResponse(
             queries=hand.queries,
             idle=int(hand.leased.idle),  # type: ignore[arg-type]  # the store's numbers are the wire's
@@ -56,11 +56,11 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         )
 
     async def _wait_for_queries(
-        self, terms: leasing.LeaseOptions, limit: int, wait: float
+        self, options: leasing.LeaseOptions, limit: int, wait: float
     ) -> leasing.LeasedQueries:
         core, loop = self._core, asyncio.get_running_loop()
         deadline = loop.time() + wait
-        search = QuerySearch(core, terms)
+        search = QuerySearch(core, options)
         tried: tuple[int, ...] | None = None
         again_at = loop.time()
         while True:

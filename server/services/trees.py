@@ -45,7 +45,7 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
         key, sent = None, 0
         while not self._core.stopping.is_set():
             seen = self._core.changes.seen(model)
-            record = (await self._core.outlooks.of(model, fresh=key is None)).record
+            record = (await self._core.model_statuses.of(model, fresh=key is None)).record
             if key is not None and record.key != key:
                 raise FailedPrecondition(f"model {model} was deleted and another has its name: watch again")
             key = record.key

@@ -125,7 +125,7 @@ _OF_A_MODEL: Final[tuple[tuple[str, str, Callable[[ModelRecord], float]], ...]] 
     ("queries_answered", "Queries answered, ever.", lambda r: r.queries_answered),
     ("queries_refused", "Queries refused, ever.", lambda r: r.queries_refused),
     ("budget", "Queries that may ever be answered.", lambda r: r.budget),
-    ("conflicts", "Answers that contradicted the source's label.", lambda r: r.conflicts),
+    ("conflicts", "Answers that contradicted totally what was known.", lambda r: r.conflicts),
 )
 
 

@@ -139,7 +139,10 @@ def to_failure(error: BaseException) -> GrpcStatus | None:  # noqa: PLR0911, PLR
         case PermissionDenied():
             return grpc_status(code_pb2.PERMISSION_DENIED, str(error))
         case UnreadableSnapshotError():
-            return grpc_status(code_pb2.UNAVAILABLE, f"{error}: it is grown anew, try again in a moment")
+            return grpc_status(
+                code_pb2.UNAVAILABLE,
+                f"{error}; the newest tree is grown again soon, older ones cannot be read any more",
+            )
         case Unavailable() | StorageError():
             return grpc_status(code_pb2.UNAVAILABLE, str(error))
         case _:

@@ -43,8 +43,9 @@ def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
     if label is None:
         raise ValueError("an instance without a label event")
     pushed = known = contour(decode(label, size), size)
+    as_contour = partial(contour, size=size)
     for event in history[1:]:
         said = said_in(event, size)
         if said is not None:
-            known = known_after(pushed, known, said.converted(partial(contour, size=size)), combined)
+            known = known_after(pushed, known, said.converted(as_contour), combined)
     return known

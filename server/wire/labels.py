@@ -82,7 +82,7 @@ def decode_labels(labels: values_pb2.Labels | None, count: int, frame: Frame) ->
     Raises
     ------
     InvalidInput
-        When there is not one label a row, or one is invalid.
+        When there is not one label per row, or one is invalid.
     """
     kind = None if labels is None else labels.WhichOneof("kind")
     if labels is None or kind in (None, "all_vacuous"):

@@ -1,6 +1,6 @@
-"""Every bound of the service that cannot be configured, with its name. Errors name the bound they enforce.
+"""Bounds of messages and calls, with their names; errors name the bound that they enforce.
 
-Those that can stand in `quercus.specification.server`.
+The defaults of bounds that can be configured are in `quercus.specification.server`.
 """
 
 from __future__ import annotations

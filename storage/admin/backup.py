@@ -121,7 +121,7 @@ def restore(
     new = not store.exists()
     if not new:
         if not force:
-            raise InvalidInput("store", f"{asked} exists; say --force to replace it by the backup")
+            raise InvalidInput("store", f"{asked} exists; give --force to replace it by the backup")
         _settle(store)
     store.touch(mode=0o600)  # what is not there cannot be locked
     with closing(ServerLock(store, "quercus restore")):
@@ -167,7 +167,7 @@ def _check_target(source: Path, target: Path, force: bool) -> None:
         raise InvalidInput("target", f"{target} is a folder, must be a file")
     _check_place(source, target)
     if target.exists() and not force:
-        raise InvalidInput("target", f"{target} exists; say --force to replace it")
+        raise InvalidInput("target", f"{target} exists; give --force to replace it")
 
 
 def _check_place(source: Path, target: Path) -> None:

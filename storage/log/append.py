@@ -116,7 +116,7 @@ class _Appender:
     def add(self, push: Push) -> Appended:
         """Take a push; nothing is kept before everything is checked."""
         if push.key not in (None, self.row.id):
-            raise FailedPrecondition(f"model {push.model} was deleted, and another has its name: begin anew")
+            raise FailedPrecondition(f"model {push.model} was deleted, and another has its name: start again")
         ids, values, labels = self._new_rows(push)
         _check_vocabulary(self.connection, self.row, push.new_values)
         if push.new_values:

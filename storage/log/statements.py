@@ -134,7 +134,7 @@ def state(  # noqa: PLR0917 - one step of one model
     row = lock(connection, name)
     now = clock()
     if batch.key not in (None, row.id):
-        raise FailedPrecondition(f"model {name} was deleted, and another has its name: begin anew")
+        raise FailedPrecondition(f"model {name} was deleted, and another has its name: start again")
     if (report := _acknowledge_again(connection, row, batch)) is not None:
         return report
     expiry.write_expired(connection, row.id, now)
@@ -159,8 +159,8 @@ def _plan(connection: Connection, row: AnyRow, batch: StatementBatch, join: Join
             continue
         if own and not allowed:
             raise FailedPrecondition(
-                f"{given.labeller} has said something else of instance {given.instance!r} before, and the labelling "
-                "policy of this model allows no corrections"
+                f"{given.labeller} has stated a different label for instance {given.instance!r} before, and the "
+                "labelling policy of this model allows no corrections"
             )
         event = _event(row.sequence_committed + len(fresh) + 1, instance, given)
         said[instance].append(event)

@@ -94,8 +94,8 @@ def settle(
         return _acknowledge_again(connection, held, said)
     refused = said.label is None
     settled = QueryState.REFUSED if refused else QueryState.ANSWERED
-    life = held.after(Reply(held.lease, settled if said.settles else QueryState.OPEN))
-    if not refused and held.life.state is QueryState.OPEN:
+    lifecycle = held.after(Reply(held.lease, settled if said.settles else QueryState.OPEN))
+    if not refused and held.lifecycle.state is QueryState.OPEN:
         _check_budgets_of_late_answer(connection, held, now)
     sequence = _append(connection, held, said, now)
     own = sequence - (said.combined is not None)  # the labeller's own words stand before what is combined
@@ -103,12 +103,14 @@ def settle(
     if said.settles and not refused:
         _join(connection, held.model, held.query.instance, sequence, join, now)
     where = claims.is_query(query, held.model.id, claim.number)
-    over = life.state is not QueryState.OPEN
-    values = values_of(life, held.given.labeller if over else None) | {"sequence": sequence if over else None}
+    over = lifecycle.state is not QueryState.OPEN
+    values = values_of(lifecycle, held.given.labeller if over else None) | {
+        "sequence": sequence if over else None
+    }
     connection.execute(update(query).where(*where).values(values))
     kind = Step.REFUSED if refused else Step.ANSWERED
     note = HistoryNote(
-        claim.number, held.query.instance, kind, life.state, held.given.labeller, claim.token,
+        claim.number, held.query.instance, kind, lifecycle.state, held.given.labeller, claim.token,
         sequence=own, why="" if over else "wants more answers",
     )  # fmt: skip
     history.write(connection, held.model.id, [note], now)
@@ -143,19 +145,25 @@ def amend(  # noqa: PLR0917 - one step of one query
         raise FailedPrecondition(
             "it was settled at this moment: look again" if settled else "it is not answered"
         )
-    life = claims.lifecycle_after(lifecycle_of(found), _event(change, own), now)
+    lifecycle = claims.lifecycle_after(lifecycle_of(found), _event(change, own), now)
     sequence = _append_amendment(connection, row, found, change, now)
     if not change.pending:
         _join(connection, row, found.instance, sequence, join, now)
     where = claims.is_query(query, row.id, number)
-    connection.execute(update(query).where(*where).values(values_of(life, found.labeller)))
+    connection.execute(update(query).where(*where).values(values_of(lifecycle, found.labeller)))
     step = Step.UNDONE if change.said is None else Step.CORRECTED
     note = HistoryNote(
-        number, found.instance, step, life.state, change.labeller, sequence=sequence, why=change.comment[:200]
+        number,
+        found.instance,
+        step,
+        lifecycle.state,
+        change.labeller,
+        sequence=sequence,
+        why=change.comment[:200],
     )
     history.write(connection, row.id, [note], now)
     return Answered(
-        sequence, repeated=False, conflict=change.conflict, settled=life.state is QueryState.ANSWERED
+        sequence, repeated=False, conflict=change.conflict, settled=lifecycle.state is QueryState.ANSWERED
     )
 
 

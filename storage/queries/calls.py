@@ -60,9 +60,9 @@ class QueryCalls:
         credential : str
             Id of the access token that asks, empty where there is none; see `evict_revoked`.
         """
-        wish = LeaseRequest(labeller, limit, duration_s, min_sequence, accept, credential)
+        request = LeaseRequest(labeller, limit, duration_s, min_sequence, accept, credential)
         with self._database.write() as connection:
-            return leases.hand_out(connection, model, wish, self._now)
+            return leases.hand_out(connection, model, request, self._now)
 
     def answer(  # noqa: PLR0917 - one statement, spelled out
         self,

@@ -34,14 +34,14 @@ class ClaimedQuery:
     now: Timestamps
 
     @property
-    def life(self) -> QueryLifecycle:
+    def lifecycle(self) -> QueryLifecycle:
         """Where the query stands."""
         return lifecycle_of(self.query)
 
     @property
     def lease(self) -> Lease:
         """The lease, as it ended or will."""
-        mine = self.life.token == self.given.lease.token and self.query.ends is not None
+        mine = self.lifecycle.token == self.given.lease.token and self.query.ends is not None
         lease = self.given.lease
         return Lease(lease.token, self.query.ends, lease.given_up, lease.used) if mine else lease
 
@@ -53,7 +53,7 @@ class ClaimedQuery:
 
     def after(self, event: Event) -> QueryLifecycle:
         """The life after a step; `FailedPrecondition` when it may not be."""
-        return lifecycle_after(self.life, event, self.now, self.expired)
+        return lifecycle_after(self.lifecycle, event, self.now, self.expired)
 
 
 def look_up(connection: Connection, claim: LeaseClaim, clock: Clock) -> ClaimedQuery:
@@ -78,9 +78,11 @@ def find_query(connection: Connection, row: AnyRow, number: int) -> AnyRow:
     return found
 
 
-def lifecycle_after(life: QueryLifecycle, event: Event, now: Timestamps, expired: str = "") -> QueryLifecycle:
+def lifecycle_after(
+    lifecycle: QueryLifecycle, event: Event, now: Timestamps, expired: str = ""
+) -> QueryLifecycle:
     """The life after a step; `FailedPrecondition` when it may not be."""
-    outcome = step(life, event, now.clock)
+    outcome = step(lifecycle, event, now.clock)
     if isinstance(outcome, RejectedStep):
         raise FailedPrecondition(outcome.reason.format(expired=expired))
     return outcome

@@ -60,30 +60,32 @@ class QueryReturn:
     why: str = ""
 
 
-def hand_out(connection: Connection, name: str, wish: LeaseRequest, clock: Clock) -> Leased:
+def hand_out(connection: Connection, name: str, request: LeaseRequest, clock: Clock) -> Leased:
     """Lease open queries in the order of the agenda."""
-    checks.name_text("labeller", wish.labeller)
-    checks.at_least("limit", wish.limit, 1)
-    checks.duration("duration_s", wish.duration_s)
+    checks.name_text("labeller", request.labeller)
+    checks.at_least("limit", request.limit, 1)
+    checks.duration("duration_s", request.duration_s)
     row = lock(connection, name)
     now = clock()
-    BeyondLog.check(wish.min_sequence, name, row.sequence_committed)
+    BeyondLog.check(request.min_sequence, name, row.sequence_committed)
     expiry.write_expired(connection, row.id, now)
     room = budgets.remaining_budget(
-        connection, row, policies.policy_of(connection, row.id), wish.labeller, now
+        connection, row, policies.policy_of(connection, row.id), request.labeller, now
     )
     if room.idle in (Idle.BUDGET_SPENT, Idle.SHARE_SPENT):
         return Leased([], room.idle, room.total)
     known = max(row.sequence_grown, row.sequence_asked)
-    if row.sequence_grown < wish.min_sequence or known < _last_settled(connection, row.id, wish.labeller):
+    if row.sequence_grown < request.min_sequence or known < _last_settled(
+        connection, row.id, request.labeller
+    ):
         return Leased([], Idle.GROWING, room.total)
     if room.mine <= 0:
         return Leased([], room.idle, room.total, room.again_s)
-    found = _open(connection, row, wish, now)[: min(wish.limit, room.mine)]
+    found = _open(connection, row, request, now)[: min(request.limit, room.mine)]
     if not found:
         again_s = reading.next_change_s(connection, name, now)
         return Leased([], _why_none(connection, row, room), room.total, again_s)
-    held = [_take(connection, row, free, wish, now) for free in found]
+    held = [_take(connection, row, free, request, now) for free in found]
     return Leased(held, Idle.NOT_IDLE, room.total - len(held))
 
 
@@ -95,10 +97,10 @@ def extend(connection: Connection, claim: LeaseClaim, duration_s: float, clock: 
     checks.duration("duration_s", duration_s)
     held = claims.look_up(connection, claim, clock)
     now = held.now
-    life = held.after(Extend(held.lease, min(now.clock + duration_s, held.given.since + LONGEST_HOLD_S)))
+    lifecycle = held.after(Extend(held.lease, min(now.clock + duration_s, held.given.since + LONGEST_HOLD_S)))
     where = claims.is_query(query, held.model.id, claim.number)
-    connection.execute(update(query).where(*where).values(ends=life.ends))
-    return now.on_wall(life.ends)
+    connection.execute(update(query).where(*where).values(ends=lifecycle.ends))
+    return now.on_wall(lifecycle.ends)
 
 
 def evict(connection: Connection, name: str, number: int, end: Eviction, clock: Clock) -> None:
@@ -142,13 +144,13 @@ def _of_dead_tokens(now: Timestamps) -> Select[Any]:
 
 
 def _evict(connection: Connection, row: AnyRow, held: AnyRow, end: Eviction, now: Timestamps) -> None:
-    life = claims.lifecycle_after(lifecycle_of(held), Evict(), now)
+    lifecycle = claims.lifecycle_after(lifecycle_of(held), Evict(), now)
     if end.labeller not in {"", held.labeller}:
         raise FailedPrecondition(f"it is not leased to {end.labeller}, but to {held.labeller}")
     where = claims.is_query(query, row.id, held.number)
-    connection.execute(update(query).where(*where).values(values_of(life)))
+    connection.execute(update(query).where(*where).values(values_of(lifecycle)))
     who = (held.labeller, held.token, held.ends)
-    note = HistoryNote(held.number, held.instance, Step.EVICTED, life.state, *who, why=end.why)
+    note = HistoryNote(held.number, held.instance, Step.EVICTED, lifecycle.state, *who, why=end.why)
     history.write(connection, row.id, [note], now)
 
 
@@ -157,19 +159,21 @@ def give_back(connection: Connection, claim: LeaseClaim, back: QueryReturn, cloc
     how = back.how
     held = claims.look_up(connection, claim, clock)
     now = held.now
-    before = held.life
-    life = held.after(ReturnLease(held.lease, now.clock + back.delay_s if how is Step.POSTPONED else NEVER))
-    if life == before and (how is not Step.SKIPPED or held.lease.given_up):
+    before = held.lifecycle
+    lifecycle = held.after(
+        ReturnLease(held.lease, now.clock + back.delay_s if how is Step.POSTPONED else NEVER)
+    )
+    if lifecycle == before and (how is not Step.SKIPPED or held.lease.given_up):
         return
-    if life != before:
+    if lifecycle != before:
         where = claims.is_query(query, held.model.id, claim.number)
-        connection.execute(update(query).where(*where).values(values_of(life)))
-    until = None if life.not_before == NEVER else life.not_before
+        connection.execute(update(query).where(*where).values(values_of(lifecycle)))
+    until = None if lifecycle.not_before == NEVER else lifecycle.not_before
     note = HistoryNote(
         claim.number,
         held.query.instance,
         how,
-        life.state,
+        lifecycle.state,
         held.given.labeller,
         claim.token,
         until,
@@ -179,22 +183,24 @@ def give_back(connection: Connection, claim: LeaseClaim, back: QueryReturn, cloc
 
 
 def _take(
-    connection: Connection, row: AnyRow, free: AnyRow, wish: LeaseRequest, now: Timestamps
+    connection: Connection, row: AnyRow, free: AnyRow, request: LeaseRequest, now: Timestamps
 ) -> QueryRecord:
     mine = secrets.token_urlsafe(TOKEN_BYTES)
-    life = claims.lifecycle_after(lifecycle_of(free), Take(mine, now.clock + wish.duration_s), now)
+    lifecycle = claims.lifecycle_after(lifecycle_of(free), Take(mine, now.clock + request.duration_s), now)
     where = claims.is_query(query, row.id, free.number)
-    taken = values_of(life, wish.labeller) | {"credential": wish.credential or None}
+    taken = values_of(lifecycle, request.labeller) | {"credential": request.credential or None}
     connection.execute(update(query).where(*where).values(taken))
-    note = HistoryNote(free.number, free.instance, Step.LEASED, life.state, wish.labeller, mine, life.ends)
+    note = HistoryNote(
+        free.number, free.instance, Step.LEASED, lifecycle.state, request.labeller, mine, lifecycle.ends
+    )
     history.write(connection, row.id, [note], now)
     return replace(
         reading.to_record(free, now),
-        state=life.state,
-        labeller=wish.labeller,
+        state=lifecycle.state,
+        labeller=request.labeller,
         token=mine,
-        left_s=wish.duration_s,
-        expires_at=now.on_wall(life.ends),
+        left_s=request.duration_s,
+        expires_at=now.on_wall(lifecycle.ends),
     )
 
 
@@ -213,14 +219,14 @@ def _last_settled(connection: Connection, model_id: int, labeller: str) -> int:
     return connection.execute(select(func.max(query.c.sequence)).where(*mine)).scalar() or 0
 
 
-def _open(connection: Connection, row: AnyRow, wish: LeaseRequest, now: Timestamps) -> list[AnyRow]:
+def _open(connection: Connection, row: AnyRow, request: LeaseRequest, now: Timestamps) -> list[AnyRow]:
     """Rows of the queries that this labeller may have; those that have some of their answers come first."""
-    asked = {"model": row.id, "now": now.clock, "asking": wish.labeller}
-    if wish.accept is None:
-        return list(connection.execute(_in_order().limit(wish.limit), asked))
+    asked = {"model": row.id, "now": now.clock, "asking": request.labeller}
+    if request.accept is None:
+        return list(connection.execute(_in_order().limit(request.limit), asked))
     rows = connection.execute(_in_order(), asked).all()
     said = evidence(connection, row.name, sorted({found.instance for found in rows}))
-    return [found for found in rows if wish.accept(reading.to_record(found, now), said[found.instance])]
+    return [found for found in rows if request.accept(reading.to_record(found, now), said[found.instance])]
 
 
 @cache  # to make it takes longer than to run it

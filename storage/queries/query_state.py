@@ -22,16 +22,16 @@ def lifecycle_of(row: AnyRow) -> QueryLifecycle:
     )
 
 
-def values_of(life: QueryLifecycle, labeller: str | None = None) -> dict[str, Any]:
+def values_of(lifecycle: QueryLifecycle, labeller: str | None = None) -> dict[str, Any]:
     """Columns of a row of `query`; `labeller` holds or settled it."""
     return {
-        "state": int(life.state),
+        "state": int(lifecycle.state),
         "labeller": labeller,
-        "token": life.token or None,
-        "ends": life.ends if life.state is QueryState.LEASED else None,
-        "not_before": None if life.not_before == NEVER else life.not_before,
-        "wanted": life.wanted,
-        "answers": life.answers,
+        "token": lifecycle.token or None,
+        "ends": lifecycle.ends if lifecycle.state is QueryState.LEASED else None,
+        "not_before": None if lifecycle.not_before == NEVER else lifecycle.not_before,
+        "wanted": lifecycle.wanted,
+        "answers": lifecycle.answers,
     }
 
 

@@ -66,21 +66,21 @@ def select_records() -> Select[Any]:
 
 def to_record(row: AnyRow, now: Timestamps) -> QueryRecord:
     """The record of a row of `select_records`, as it stands at `now`; the token stays inside."""
-    life = expire(lifecycle_of(row), now.clock)
-    held = life.state is QueryState.LEASED
+    lifecycle = expire(lifecycle_of(row), now.clock)
+    held = lifecycle.state is QueryState.LEASED
     return QueryRecord(
         number=row.number,
         instance=row.instance,
         instance_id=row.instance_id,
-        state=life.state,
+        state=lifecycle.state,
         position=row.position,
         asked=row.asked,
         reason=row.reason,
         tree_version=row.tree_version,
-        labeller=(row.labeller or "") if life.token else "",
+        labeller=(row.labeller or "") if lifecycle.token else "",
         token="",
-        left_s=life.ends - now.clock if held else None,
-        expires_at=now.on_wall(life.ends) if held else None,
+        left_s=lifecycle.ends - now.clock if held else None,
+        expires_at=now.on_wall(lifecycle.ends) if held else None,
         sequence=row.sequence or 0,
         created_at=row.created_at,
         answers=row.answers,

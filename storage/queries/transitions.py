@@ -2,7 +2,7 @@
 
     step(life, event, now) -> the next lifecycle, or a RejectedStep in words
 
-Everything that happens to a query goes through `step`; the SQL around it only reads and writes lives. The states:
+Every change of a query's state goes through `step`; the SQL around it only reads and writes lifecycles. The states:
 
     open -> leased -> answered | refused        settled by its holder (or late, while nobody else holds it)
     leased -> open                              released, skipped, postponed, expired, ended by an operator, or more
@@ -125,96 +125,98 @@ class RejectedStep:
     reason: str
 
 
-def expire(life: QueryLifecycle, now: float) -> QueryLifecycle:
+def expire(lifecycle: QueryLifecycle, now: float) -> QueryLifecycle:
     """The life at `now`: a lease whose end has come is over, whether or not anybody wrote that down."""
-    return _after_return(life) if life.state is LEASED and life.ends <= now else life
+    return _after_return(lifecycle) if lifecycle.state is LEASED and lifecycle.ends <= now else lifecycle
 
 
-def step(life: QueryLifecycle, event: Event, now: float) -> QueryLifecycle | RejectedStep:  # noqa: PLR0911 - a table
+def step(lifecycle: QueryLifecycle, event: Event, now: float) -> QueryLifecycle | RejectedStep:  # noqa: PLR0911 - a table
     """The life after `event`, or why it may not be. `now` is of the lease clock, in seconds."""
-    life = expire(life, now)
+    lifecycle = expire(lifecycle, now)
     match event:
         case Take(token, ends):
-            if life.state is not OPEN or life.not_before > now:
-                return RejectedStep("it is not to be had now")
-            return replace(life, state=LEASED, token=token, ends=ends, not_before=NEVER)
+            if lifecycle.state is not OPEN or lifecycle.not_before > now:
+                return RejectedStep("it is not available now")
+            return replace(lifecycle, state=LEASED, token=token, ends=ends, not_before=NEVER)
         case NoLongerWanted():
-            if life.state is LEASED:
+            if lifecycle.state is LEASED:
                 return replace(
-                    life, wanted=False
+                    lifecycle, wanted=False
                 )  # its holder may go on; when it comes back, it is withdrawn
-            if life.state is not OPEN:
-                return life
-            return replace(life, wanted=False) if life.answers else QueryLifecycle(WITHDRAWN)
+            if lifecycle.state is not OPEN:
+                return lifecycle
+            return replace(lifecycle, wanted=False) if lifecycle.answers else QueryLifecycle(WITHDRAWN)
         case Evict():
-            return _after_return(life) if life.state is LEASED else RejectedStep("nobody holds it")
+            return _after_return(lifecycle) if lifecycle.state is LEASED else RejectedStep("nobody holds it")
         case Correct(again):
-            return _correct(life, again)
+            return _correct(lifecycle, again)
         case UndoReply(every):
-            return _take_back(life, every)
+            return _take_back(lifecycle, every)
         case _:
-            return _by_holder(life, event)
+            return _by_holder(lifecycle, event)
 
 
-def _correct(life: QueryLifecycle, again: bool) -> QueryLifecycle | RejectedStep:
-    if life.state is QueryState.REFUSED:
+def _correct(lifecycle: QueryLifecycle, again: bool) -> QueryLifecycle | RejectedStep:
+    if lifecycle.state is QueryState.REFUSED:
         return RejectedStep(
             "it was refused, there is no answer to correct: undo the refusal, and it is asked again"
         )
-    if not life.answers:
+    if not lifecycle.answers:
         return RejectedStep("it is not answered")
-    if again and life.state is not QueryState.ANSWERED:
+    if again and lifecycle.state is not QueryState.ANSWERED:
         return RejectedStep("that answer was taken back: answer the query again")
-    return replace(life, answers=life.answers + again)
+    return replace(lifecycle, answers=lifecycle.answers + again)
 
 
-def _take_back(life: QueryLifecycle, every: bool) -> QueryLifecycle | RejectedStep:
-    if life.state is not QueryState.REFUSED and not life.answers:
+def _take_back(lifecycle: QueryLifecycle, every: bool) -> QueryLifecycle | RejectedStep:
+    if lifecycle.state is not QueryState.REFUSED and not lifecycle.answers:
         return RejectedStep("it is not answered")
-    left = 0 if every or life.state is QueryState.REFUSED else life.answers - 1
-    if left or life.state is LEASED or (life.state is OPEN and life.wanted):
-        return replace(life, answers=left)  # what the others said holds, or may still be asked
+    left = 0 if every or lifecycle.state is QueryState.REFUSED else lifecycle.answers - 1
+    if left or lifecycle.state is LEASED or (lifecycle.state is OPEN and lifecycle.wanted):
+        return replace(lifecycle, answers=left)  # what the others said holds, or may still be asked
     return QueryLifecycle(WITHDRAWN)
 
 
-def _by_holder(life: QueryLifecycle, event: Extend | ReturnLease | Reply) -> QueryLifecycle | RejectedStep:
-    lost = _why_lost(life, event.lease)
-    if lost is not None and not (isinstance(event, ReturnLease) and life.state not in SETTLED):
+def _by_holder(
+    lifecycle: QueryLifecycle, event: Extend | ReturnLease | Reply
+) -> QueryLifecycle | RejectedStep:
+    lost = _why_lost(lifecycle, event.lease)
+    if lost is not None and not (isinstance(event, ReturnLease) and lifecycle.state not in SETTLED):
         return RejectedStep(lost)
-    mine = life.state is LEASED and life.token == event.lease.token
+    mine = lifecycle.state is LEASED and lifecycle.token == event.lease.token
     match event:
         case Extend(_, ends):
             if not mine:
                 return RejectedStep("{expired}; it cannot be extended, but an answer is still welcome")
-            return replace(life, ends=max(life.ends, ends))
+            return replace(lifecycle, ends=max(lifecycle.ends, ends))
         case ReturnLease(_, not_before):
             return (
-                _after_return(life, not_before) if mine else life
+                _after_return(lifecycle, not_before) if mine else lifecycle
             )  # what ended already needs no giving back
         case Reply(lease, into):
             if into is OPEN:
-                return QueryLifecycle(OPEN, wanted=life.wanted, answers=life.answers + 1)
+                return QueryLifecycle(OPEN, wanted=lifecycle.wanted, answers=lifecycle.answers + 1)
             return QueryLifecycle(
-                into, lease.token, answers=life.answers + 1 if into is QueryState.ANSWERED else 0
+                into, lease.token, answers=lifecycle.answers + 1 if into is QueryState.ANSWERED else 0
             )
 
 
-def _why_lost(life: QueryLifecycle, lease: Lease) -> str | None:
-    if life.state in SETTLED:
-        how = "answered" if life.state is QueryState.ANSWERED else "refused"
-        return f"already {how}" + ("" if life.token == lease.token else " by another labeller")
+def _why_lost(lifecycle: QueryLifecycle, lease: Lease) -> str | None:
+    if lifecycle.state in SETTLED:
+        how = "answered" if lifecycle.state is QueryState.ANSWERED else "refused"
+        return f"already {how}" + ("" if lifecycle.token == lease.token else " by another labeller")
     if lease.used:  # the query is open again, because it wants more answers
         return "already answered"
     if lease.given_up:
         return "the lease was released, or ended by an operator: lease the query again"
-    if life.state is WITHDRAWN:
+    if lifecycle.state is WITHDRAWN:
         return "withdrawn: {expired}, and growth does not want this label any more"
-    if life.state is LEASED and life.token != lease.token:
+    if lifecycle.state is LEASED and lifecycle.token != lease.token:
         return "{expired}, and the query is now leased to another labeller"
     return None
 
 
-def _after_return(life: QueryLifecycle, not_before: float = NEVER) -> QueryLifecycle:
-    if life.wanted or life.answers:
-        return QueryLifecycle(OPEN, not_before=not_before, wanted=life.wanted, answers=life.answers)
+def _after_return(lifecycle: QueryLifecycle, not_before: float = NEVER) -> QueryLifecycle:
+    if lifecycle.wanted or lifecycle.answers:
+        return QueryLifecycle(OPEN, not_before=not_before, wanted=lifecycle.wanted, answers=lifecycle.answers)
     return QueryLifecycle(WITHDRAWN)

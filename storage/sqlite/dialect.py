@@ -158,7 +158,7 @@ class SqliteDialect:
                 )
         if self._is_still and (self._has_log() or _contents(self.path) != self._opened):
             raise StoreError(
-                f"{self.path} was opened to be read alone, and somebody writes it now: start the server again"
+                f"{self.path} was opened read-only, and another process writes it now: start the server again"
             )
 
     def remember_files(self) -> None:

@@ -50,7 +50,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answered:
-    """An oracle answered: `contour` (l,) of instance number `instance`, right with chance `reliability`."""
+    """An oracle answered: `contour` (l,) of instance number `instance`, discounted by `reliability`."""
 
     instance: int
     contour: Floats

@@ -123,7 +123,7 @@ class ByLabels:
     Belief, plausibility and probability (BetP) are those of the mean of the labels' mass functions, so the probability
     lies between the other two, and the class is the most plausible one. Plausibilities normalised to sum 1, the paper's
     numbers, can lie outside both. A contour stands for its consonant mass function: its largest plausibility counts as
-    1, for a contour has no absolute height (theory §1).
+    1, for a contour has no absolute height (theory §1.3).
     """
 
     table: Table

@@ -17,8 +17,6 @@ from quercus.trees.rules.dominance import TIE
 
 Floats = NDArray[np.float64]
 
-"""Most classes whose masses can be combined here: 65,536 sets."""
-
 ROUNDING = 1e-15
 """Differences of commonalities below it are noise."""
 

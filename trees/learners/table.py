@@ -219,7 +219,7 @@ def consonant(contour: Floats) -> MassFunction:
     """Return the mass function with nested focal sets whose contour is `contour`, rescaled to maximum 1.
 
     A contour does not determine a mass function; of those with this contour, the consonant one is the least
-    committed. Rescaling is harmless: evidence as a contour has no absolute height (theory §1). With
+    committed. Rescaling is harmless: evidence as a contour has no absolute height (theory §1.3). With
     plausibilities in falling order ``pl_(1) = 1 ≥ pl_(2) ≥ ...``, the set of the first ``r`` classes gets
     ``pl_(r) - pl_(r+1)``.
 

@@ -42,7 +42,7 @@ def are_whole(table: Table) -> NDArray[np.bool_]:
 def counted_or_weighed(table: Table) -> tuple[Table, NDArray[np.float64] | None]:
     """Return the table with every row as often as it weighs; or, of weights in parts, its rows and their weights.
 
-    The likelihood of a row of weight w is that of the row to the power w (theory §2), so both say the same.
+    The likelihood of a row of weight w is that of the row to the power w (theory §2.1), so both say the same.
     """
     if are_whole(table).all():
         return repeat_rows(table), None

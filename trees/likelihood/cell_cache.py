@@ -1,4 +1,4 @@
-"""A cache of results by cell: bounded in memory, with a compiled look-up (theory §2)."""
+"""A cache of results by cell: bounded in memory, with a compiled look-up (theory §2.3)."""
 
 from collections.abc import Callable
 from typing import TypeVar

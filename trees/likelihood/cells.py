@@ -1,4 +1,4 @@
-"""Cells: sparse vectors of contour counts, the form in which evidence reaches the solver (theory §2)."""
+"""Cells: sparse vectors of contour counts, the form in which evidence reaches the solver (theory §2.1)."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Entropy intervals from the evidential likelihood, with proof (theory §2).
+"""Entropy intervals from the evidential likelihood, with proof (theory §2.3).
 
 ``S_alpha = [min, max]`` of the Shannon entropy over ``L_alpha = {theta : l(theta) >= l(theta_hat) + ln alpha}``. The
 maximum is a convex program, the minimum a concave one solved globally; both end in a proof, not in a hope. The work is
@@ -85,10 +85,9 @@ def entropy_interval(
     Returns
     -------
     EntropyInterval
-        ``gap <= 1e-6`` for ``l <= 7``, and for any ``l`` when all labels are precise or vacuous; what little escapes
-        (every class judged by the same row in turn; levels so near 1 that rounding blurs the cut, ``-ln alpha`` below
-        1e-10 of the weight) says so. No rows: ``[0, 0]``. Where the
-        effort is spent, the bounds (which hold all the same) may depend on the order of rows and classes.
+        ``gap <= 1e-6`` for ``l <= 7``, and for any ``l`` when all labels are precise or vacuous. Levels so near 1 that
+        rounding blurs the cut (``-ln alpha`` below 1e-10 of the weight) may have a larger gap. The bounds always hold.
+        When the effort is spent, they may depend on the order of rows and classes. No rows: ``[0, 0]``.
 
     Raises
     ------
@@ -97,7 +96,7 @@ def entropy_interval(
 
     Notes
     -----
-    theory §2; the method is Ma, Destercke, Wang 2016, section 3.1, which searched a lattice.
+    theory §2.3 to §2.8; the method is Ma, Destercke, Wang 2016, section 3.1, which searched a lattice.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Evidential likelihood: its maximiser with a certificate (theory §2).
+"""Evidential likelihood: its maximiser with a certificate (theory §2.2).
 
 For contours ``pl_i`` with weights ``w_i``, ``l(theta) = sum_i w_i ln(sum_j theta_j pl_ij)`` is concave on the simplex.
 A feasible ``theta`` is at most ``W (max_j g_j - 1)`` below the maximum, with
@@ -28,7 +28,7 @@ class Estimate:
     ----------
     theta : (l,) class probabilities that maximise the evidential likelihood
     log_likelihood : ``l(theta)``, in nats, of the contours as given
-    gap : proven bound of ``l(maximiser) - l(theta)``, in nats
+    gap : bound of ``l(maximiser) - l(theta)``, in nats; proven up to the rounding of theory §2.8
     unique : no other maximiser exists
     """
 
@@ -66,7 +66,7 @@ def estimate(contours: Array, weights: Array | None = None) -> Estimate:
 
 
 def certify(contours: Array, weights: Array, theta: Array, unique: bool) -> Estimate:
-    """Complete an estimate, of checked arguments, by its likelihood and the proof of how good it is."""
+    """Complete an estimate, of checked arguments, by its likelihood and the certificate of theory §2.2."""
     P, w = distinct_contours(contours, weights)
     if len(w) == 0:
         return Estimate(theta, likelihood_shift(contours, weights), 0.0, unique)

@@ -7,7 +7,7 @@ maximiser is not unique every one has the same likelihood, so ``D`` does not dep
 **Chi-square** of a node whose children ``h`` are leaves: ``Δ = Σ_h Σ_c (n_hc - n̂_hc)² / n̂_hc`` as of ID3
 (theory §7), with the *expected* class counts ``n_hc = Σ_{i in h} θ̂_c pl_ic / (pl_i · θ̂)``, ``θ̂`` that of the
 node: what the labels say if the split means nothing, which is what the test asks. These are the counts of the EM step
-at ``θ̂`` (theory §2), so that over all children they add up to ``n θ̂_c``. The score of child ``h`` is
+at ``θ̂`` (theory §2.2), so that over all children they add up to ``n θ̂_c``. The score of child ``h`` is
 ``n_hc / θ̂_c``, and ``Δ`` is the score test of the split with the information of precise labels in the place of the
 smaller one that the labels have: where they are uncertain it prunes rather too much than too little. Counts by the
 children's own ``θ̂`` would take for evidence what was guessed: children with labels {A, B} and {A} are explained by A

@@ -348,7 +348,7 @@ def nearest_speaking(parent: Ints, silent: NDArray[np.bool_]) -> Ints:
 
     Examples
     --------
-    >>> heard(np.array([-1, 0, 1, 1, 0]), np.array([False, True, True, False, False])).tolist()
+    >>> nearest_speaking(np.array([-1, 0, 1, 1, 0]), np.array([False, True, True, False, False])).tolist()
     [0, 0, 0, 3, 4]
     """
     at = np.where(silent & (parent >= 0), parent, np.arange(parent.size))

@@ -186,7 +186,14 @@ def test_classify_in_every_form(server: str, grown: str, table_t: Path, tmp_path
     assert [line["class"] for line in lines] == [row[1] for row in rows[1:]]
     assert lines[0]["plausibility"].keys() == {"o", "s", "x"}
     done = quercus(
-        "classify", grown, str(table_t), "--out", str(tmp_path / "o.csv"), "--class", "class", server=server
+        "classify",
+        grown,
+        str(table_t),
+        "--output",
+        str(tmp_path / "o.csv"),
+        "--class",
+        "class",
+        server=server,
     )
     assert "accuracy 0.9048 (19 of 21)" in done.stderr
     assert (tmp_path / "o.csv").read_text().splitlines()[1].startswith("0,x,")
@@ -194,7 +201,7 @@ def test_classify_in_every_form(server: str, grown: str, table_t: Path, tmp_path
     assert "by tree version" in table.stdout
     assert re.search(r" \[\d\.\d{3}, \d\.\d{3}\] ", table.stdout)
     assert "\\" not in table.stdout
-    unwritable = quercus("classify", grown, str(table_t), "--out", "/nowhere/o.csv", server=server)
+    unwritable = quercus("classify", grown, str(table_t), "--output", "/nowhere/o.csv", server=server)
     assert (unwritable.returncode, "cannot write /nowhere/o.csv" in unwritable.stderr) == (1, True)
 
 
@@ -273,7 +280,7 @@ def test_answers_by_id(server: str, name: str, table_t: Path, tmp_path: Path) ->
     keyed = tmp_path / "keyed.csv"
     lines = table_t.read_text().splitlines()
     keyed.write_text("\n".join(["id," + lines[0], *(f"r{i},{line}" for i, line in enumerate(lines[1:]))]))
-    assert quercus("push", name, str(keyed), "--ids", "id", server=server).returncode == 0
+    assert quercus("push", name, str(keyed), "--id-column", "id", server=server).returncode == 0
     wrong = quercus("label", name, "--truth", str(table_t), server=server)
     assert wrong.returncode == 1
     assert "has no answer for instance 'r" in wrong.stderr
@@ -334,7 +341,7 @@ MISTAKES = [
     (("watch", "no-such-model"), 1, "no-such-model"),
     (("induce", "ragged.csv"), 1, "line 3, column 2"),
     (("induce", "plain.csv"), 1, "holds no labels"),
-    (("induce", "t.csv", "--label-file", "short.csv"), 1, "one label a row"),
+    (("induce", "t.csv", "--label-file", "short.csv"), 1, "one label per row"),
     (("induce", "plain.csv", "--label-file", "long.csv", "--budget", "3"), 2, "--truth"),
     (("induce", "t.csv", "--truth", "short.csv", "--class", "o"), 1, "--class: no column 'o'"),
     (("frobnicate",), 2, "No such command"),

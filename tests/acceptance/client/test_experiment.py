@@ -29,7 +29,7 @@ def test_labels_on_scikit_learns_iris(tmp_path: Path) -> None:
         "labels",
         "--sets",
         "iris",
-        "--vary",
+        "--corruption",
         "V,U",
         "--levels",
         "0,0.9",
@@ -38,7 +38,7 @@ def test_labels_on_scikit_learns_iris(tmp_path: Path) -> None:
         "--repeats",
         "1",
     ]
-    given += ["--methods", "c45,ek-nn", "--out", str(out)]
+    given += ["--methods", "c45,ek-nn", "--output", str(out)]
     said = experiment(*given)
     assert f"drew {out / 'V.png'}" in said
     assert len(rows_of(out)) == 2 * 2 * 2 * 3
@@ -57,15 +57,29 @@ def test_labels_on_scikit_learns_iris(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_queries_beside_random_ones(tmp_path: Path) -> None:
-    given = ["queries", "--sets", "iris", "--folds", "3", "--repeats", "1", "--upto", "10", "--step", "5"]
-    experiment(*given, "--methods", "published,random", "--out", str(tmp_path))
+    given = [
+        "queries",
+        "--sets",
+        "iris",
+        "--folds",
+        "3",
+        "--repeats",
+        "1",
+        "--max-answers",
+        "10",
+        "--step",
+        "5",
+    ]
+    experiment(*given, "--methods", "published,random", "--output", str(tmp_path))
     assert {row["level"] for row in rows_of(tmp_path)} == {"0.0", "5.0", "10.0"}
     assert (tmp_path / "queries.png").exists()
 
 
 @pytest.mark.slow
 def test_the_restaurants_learning_curve(tmp_path: Path) -> None:
-    experiment("restaurant", "--sizes", "5,100", "--repeats", "8", "--methods", "id3", "--out", str(tmp_path))
+    experiment(
+        "restaurant", "--sizes", "5,100", "--repeats", "8", "--methods", "id3", "--output", str(tmp_path)
+    )
     rows = rows_of(tmp_path)
     few, many = (
         [float(row["accuracy"]) for row in rows if row["level"] == level] for level in ("5.0", "100.0")
@@ -84,7 +98,18 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
     kinds.write_text(json.dumps({"rule.csv.gz": {"id": "id", "x": "numeric", "class": "nominal"}}))
     assert "rule" in experiment("list", "--data", str(data))
     out = tmp_path / "out"
-    given = ["--data", str(data), "--kinds", str(kinds), "--folds", "3", "--repeats", "1", "--out", str(out)]
+    given = [
+        "--data",
+        str(data),
+        "--kinds",
+        str(kinds),
+        "--folds",
+        "3",
+        "--repeats",
+        "1",
+        "--output",
+        str(out),
+    ]
     said = experiment("learners", *given, "--vacuous", "0", "--methods", "c45,id3")
     assert "| **100.0** ± 0.0 |" in said
 
@@ -95,13 +120,13 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
         (["labels", "--sets", "irises"], 1, "sets: has no 'irises'"),
         (["labels", "--methods", "c5"], 2, "there is no 'c5'"),
         (["labels", "--levels", "0:2:1"], 2, "must be FROM:TO:STEP"),
-        (["labels", "--vary", "W"], 2, "'W' is none of V, I, N, U"),
+        (["labels", "--corruption", "W"], 2, "'W' is none of V, I, N, U"),
         (["labels", "--sets", "iris", "--folds", "200", "--repeats", "1"], 1, "must lie in [2, 150]"),
         (["plot", "{out}"], 1, "cannot be read"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
-    where = [] if arguments[0] == "plot" else ["--out", str(tmp_path)]
+    where = [] if arguments[0] == "plot" else ["--output", str(tmp_path)]
     done = quercus("experiment", *(a.format(out=tmp_path) for a in arguments), *where)
     assert done.returncode == code
     assert said in " ".join(done.stderr.replace("│", " ").split())
@@ -120,10 +145,10 @@ def test_other_settings_do_not_mix(tmp_path: Path) -> None:
         "1",
         "--methods",
         "c45",
-        "--out",
+        "--output",
         str(tmp_path),
     ]
     experiment(*given, "--folds", "3")
     done = quercus("experiment", *given, "--folds", "4")
     assert done.returncode == 1
-    assert "made with folds 3, not 4; give another --out" in " ".join(done.stderr.split())
+    assert "made with folds 3, not 4; give another --output" in " ".join(done.stderr.split())

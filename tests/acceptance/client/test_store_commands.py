@@ -97,7 +97,7 @@ def test_a_table_has_what_is_believed(serving: Serving, tmp_path: Path) -> None:
     assert "s" in [row["label"] for row in spoken]
     assert [row["pl(s)"] for row in spoken if (row["pl(o)"], row["pl(x)"]) == ("0.0", "0.0")] == ["1.0"]
     said = run("export", "t", str(file), "--store", str(tmp_path / "quercus.db"), code=2)
-    assert "say --force" in said
+    assert "give --force" in said
     assert "must end in" in run("export", "t", str(tmp_path / "t.xlsx"), code=2)
 
 
@@ -194,7 +194,7 @@ def test_no_command_makes_a_stray_store(
     monkeypatch.chdir(tmp_path / "empty")
     monkeypatch.delenv("QUERCUS_STORE", raising=False)
     for arguments in (
-        ("tokens", "create", "ann", "--role", "reader", "--out", "ann.token"),
+        ("tokens", "create", "ann", "--role", "reader", "--output", "ann.token"),
         ("import", str(exported)),
         ("restore", str(exported.with_name("quercus.db"))),
         ("backup", "copy.db"),

@@ -45,7 +45,7 @@ def test_tokens_are_made_listed_and_revoked_while_the_server_runs(tmp_path: Path
         assert refused.returncode == 1
         assert "this server asks for a token" in refused.stderr
         file = tmp_path / "ann.token"
-        options = ("--role", "reader", "--role", "sensor", "--expires", "2h", "--out", str(file))
+        options = ("--role", "reader", "--role", "sensor", "--expires", "2h", "--output", str(file))
         done = quercus("tokens", "create", "ann", *options, "--store", store)
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -104,10 +104,10 @@ def test_a_token_overwrites_nothing(store: str, tmp_path: Path) -> None:
     precious.write_text("precious")
     link.symlink_to(tmp_path / "elsewhere")
     for file in (precious, link):
-        done = quercus("tokens", "create", "ann", "--role", "reader", "--out", str(file), "--store", store)
+        done = quercus("tokens", "create", "ann", "--role", "reader", "--output", str(file), "--store", store)
         assert (done.returncode, f"{file} exists" in done.stderr) == (1, True)
     bad = tmp_path / "bad"
-    done = quercus("tokens", "create", "ann", "--role", "king", "--out", str(bad), "--store", store)
+    done = quercus("tokens", "create", "ann", "--role", "king", "--output", str(bad), "--store", store)
     assert (done.returncode, bad.exists()) == (2, False)
     assert precious.read_text() == "precious"
     assert json.loads(quercus("tokens", "list", "--store", store, "--json").stdout) == []

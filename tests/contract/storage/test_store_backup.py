@@ -130,7 +130,7 @@ def test_a_restore_that_is_killed_leaves_the_old_store_or_the_new_one(
 def test_nothing_is_replaced_unasked(path: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     target.write_text("precious")
-    with pytest.raises(InvalidInput, match="exists; say --force"):
+    with pytest.raises(InvalidInput, match="exists; give --force"):
         back_up(file_url(path), target)
     assert target.read_text() == "precious"
     back_up(file_url(path), target, force=True)
@@ -216,7 +216,7 @@ def test_a_store_comes_back_as_it_was(path: Path, tmp_path: Path) -> None:
     back_up(file_url(path), copy)
     with Store.open(file_url(path)) as store:
         store.delete_model("b")
-        with pytest.raises(InvalidInput, match="exists; say --force"):
+        with pytest.raises(InvalidInput, match="exists; give --force"):
             restore(copy, file_url(path))
         with pytest.raises(StoreBusy, match="in use: stop the server first"):
             restore(copy, file_url(path), force=True)

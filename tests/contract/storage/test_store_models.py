@@ -217,7 +217,7 @@ def test_a_push_for_a_former_model_of_the_name_is_refused(store, helper):
     for_former = Push("m", ["a"], values, [b"?"], [NewValue(0, 0, "new")], former)
     refused, taken = store.append_group([for_former, Push("m", ["b"], values, [b"?"], (), key)])
     assert isinstance(refused, FailedPrecondition)
-    assert str(refused) == "model m was deleted, and another has its name: begin anew"
+    assert str(refused) == "model m was deleted, and another has its name: start again"
     assert taken.stored == 1
     assert [event.id for event in store.read_events("m")] == ["b"]
     assert store.vocabulary("m") == {}

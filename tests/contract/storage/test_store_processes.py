@@ -19,13 +19,13 @@ def test_what_was_acknowledged_survives_a_kill(store_url: str, start: Start) -> 
     with Store.open(store_url) as store:
         store.create_model("m", b"", budget=0)
     acknowledged: dict[str, int] = {}
-    for life in range(3):
-        worker = start("append", store_url, f"life{life}", str(life * 1000))
+    for lifecycle in range(3):
+        worker = start("append", store_url, f"life{lifecycle}", str(lifecycle * 1000))
         assert worker.stdout is not None
         acks = []
         for line in worker.stdout:
             acks.append(json.loads(line))
-            if len(acks) == 25 + 10 * life:
+            if len(acks) == 25 + 10 * lifecycle:
                 worker.kill()
                 break
         # What it printed before it died counts too; a line cut short was never read by anybody.

@@ -9,9 +9,9 @@ from quercus.belief.errors import InvalidInput
 from quercus.storage import Event, EventKind, InstanceColumns, LogSegment, NotFound, Store
 
 
-def as_events(stretch: LogSegment) -> list[tuple[int, EventKind, bytes | None, bytes | None]]:
+def as_events(segment: LogSegment) -> list[tuple[int, EventKind, bytes | None, bytes | None]]:
     found: list[tuple[int, EventKind, bytes | None, bytes | None]] = []
-    for part in stretch.parts:
+    for part in segment.parts:
         if isinstance(part, Event):
             found.append((part.sequence, part.kind, part.values, part.label))
         else:
@@ -43,14 +43,14 @@ def test_it_is_what_the_events_say_however_it_is_cut(store, helper, rows):
     events = store.read_events("m")
     read, after, others = [], 0, []
     while True:
-        stretch = store.read_log("m", after, rows=rows)
-        if not stretch.parts:
+        segment = store.read_log("m", after, rows=rows)
+        if not segment.parts:
             break
-        assert after < stretch.last <= after + rows
-        read += as_events(stretch)
-        others += [part for part in stretch.parts if isinstance(part, Event)]
-        after = stretch.last
-    assert stretch.last == after == len(events) == 9
+        assert after < segment.last <= after + rows
+        read += as_events(segment)
+        others += [part for part in segment.parts if isinstance(part, Event)]
+        after = segment.last
+    assert segment.last == after == len(events) == 9
     assert read == [(e.sequence, e.kind, e.values, e.label) for e in events]
     assert others == [e for e in events if e.kind is not EventKind.INSTANCE]
 
@@ -76,8 +76,8 @@ def test_its_size_is_bounded(store, helper):
     helper.create()
     ids = [f"{i}" for i in range(6000)]
     helper.push(*ids, label=b"x" * 84)  # with its values 100 bytes an event
-    stretch = store.read_log("m", size_bytes=200_000)
-    assert 2000 < stretch.last < 3000
+    segment = store.read_log("m", size_bytes=200_000)
+    assert 2000 < segment.last < 3000
     assert store.read_log("m", size_bytes=1).last >= 1  # one event at least
     for bounds in ({"rows": 0}, {"size_bytes": 0}):
         with pytest.raises(InvalidInput, match="is 0, must be at least 1"):
@@ -92,8 +92,8 @@ def test_memory_does_not_grow_with_the_log(store, helper):
     def peak(rows: int) -> int:
         tracemalloc.start()
         after = 0
-        while (stretch := store.read_log("m", after, rows=rows)).parts:
-            after = stretch.last
+        while (segment := store.read_log("m", after, rows=rows)).parts:
+            after = segment.last
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert after == 60_000

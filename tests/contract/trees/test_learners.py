@@ -261,7 +261,7 @@ def test_impossible_parameters_are_refused_by_name(make: object, field: str) -> 
 @every
 @pytest.mark.parametrize("scale", [0.2, 1e-300])
 def test_a_factor_of_a_label_says_nothing(algorithm: Algorithm, scale: float) -> None:
-    """A contour need not reach 1 (theory §1), and tiny plausibilities do not vanish."""
+    """A contour need not reach 1 (theory §1.3), and tiny plausibilities do not vanish."""
     values, classes = rows(3)
     contours = np.eye(CLASSES)[classes]
     contours[::5] = 1.0

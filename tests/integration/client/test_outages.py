@@ -280,7 +280,7 @@ def test_a_file_that_is_no_buffer_is_left_as_it_is(machine: Machine, tmp_path: P
                 Outbox(client, "m", path, **client_knows).close()
                 assert not path.exists()
                 continue
-            with pytest.raises(InvalidArgument, match=r"rows\.csv is no buffer of quercus"):
+            with pytest.raises(InvalidArgument, match=r"rows\.csv is not a buffer of quercus"):
                 Outbox(client, "m", path, **client_knows)
         assert path.read_bytes() == content
 

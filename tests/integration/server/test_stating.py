@@ -205,7 +205,7 @@ def test_a_policy_without_corrections_holds_for_statements(api: Any, asking: str
         query_pb2.UpdateLabellingPolicyRequest(model=f"models/{asking}", policy=policy)
     )
     state(api, asking, said("row1", "ann", "s"))
-    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "ann has said something else", "'row1'"):
+    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "ann has stated a different label", "'row1'"):
         state(api, asking, said("row1", "ann", "x"), request="other")
 
 

@@ -55,9 +55,9 @@ def lives(draw: st.DrawFn) -> QueryLifecycle:
 @settings(max_examples=20 * settings.default.max_examples)  # what is rare is a combination of five things
 @given(lives(), events, TIMES)
 def test_a_step_follows_the_rules(before: QueryLifecycle, event: object, now: float) -> None:
-    life = expire(before, now)
+    lifecycle = expire(before, now)
     after = step(before, event, now)  # type: ignore[arg-type]
-    allowed = may(life, event, now)
+    allowed = may(lifecycle, event, now)
     assert isinstance(after, QueryLifecycle) == allowed, after
     if isinstance(after, RejectedStep):
         assert after.reason
@@ -67,15 +67,15 @@ def test_a_step_follows_the_rules(before: QueryLifecycle, event: object, now: fl
     assert (after.token != "") == (after.state in {LEASED, *SETTLED})
     assert after.not_before == NEVER or after.state is OPEN
     # nobody loses a live lease but by the own word
-    if life.state is LEASED and after.token != life.token:
+    if lifecycle.state is LEASED and after.token != lifecycle.token:
         assert isinstance(event, ReturnLease | Reply | Evict)
-        assert isinstance(event, Evict) or event.lease.token == life.token
+        assert isinstance(event, Evict) or event.lease.token == lifecycle.token
     # what is settled stays so, but for being taken back
-    if life.state in SETTLED and after != life:
+    if lifecycle.state in SETTLED and after != lifecycle:
         assert isinstance(event, Correct | UndoReply)
-        assert after.state in {life.state, WITHDRAWN}
+        assert after.state in {lifecycle.state, WITHDRAWN}
     # answers are counted one by one; what is answered has one at least, what is refused or withdrawn none
-    assert after.answers - life.answers in counts(event, life)
+    assert after.answers - lifecycle.answers in counts(event, lifecycle)
     assert (after.answers > 0) >= (after.state is ANSWERED)
     assert (after.answers == 0) >= (after.state in {REFUSED, WITHDRAWN})
     # what nobody wants and nobody answered is not open after anything was taken back
@@ -83,65 +83,70 @@ def test_a_step_follows_the_rules(before: QueryLifecycle, event: object, now: fl
         assert after.wanted or after.answers
 
 
-def counts(event: object, life: QueryLifecycle) -> set[int]:
+def counts(event: object, lifecycle: QueryLifecycle) -> set[int]:
     """By how many answers a life may have more after a step."""
     match event:
         case Reply(_, into):
-            return {int(into is not REFUSED)} if into is not REFUSED else {-life.answers}
+            return {int(into is not REFUSED)} if into is not REFUSED else {-lifecycle.answers}
         case Correct(again):
             return {int(again)}
         case UndoReply(every):
-            return {-life.answers} if every or life.state is REFUSED else {-1}
+            return {-lifecycle.answers} if every or lifecycle.state is REFUSED else {-1}
         case NoLongerWanted() | ReturnLease() | Evict():
-            return {0, -life.answers}
+            return {0, -lifecycle.answers}
     return {0}
 
 
-def may(life: QueryLifecycle, event: object, now: float) -> bool:  # noqa: PLR0911 - a table
+def may(lifecycle: QueryLifecycle, event: object, now: float) -> bool:  # noqa: PLR0911 - a table
     match event:
         case Take():
-            return life.state is OPEN and life.not_before <= now
+            return lifecycle.state is OPEN and lifecycle.not_before <= now
         case NoLongerWanted():
             return True
         case Evict():
-            return life.state is LEASED
+            return lifecycle.state is LEASED
         case UndoReply():
-            return life.state is REFUSED or life.answers > 0
+            return lifecycle.state is REFUSED or lifecycle.answers > 0
         case Correct(again):
-            return life.answers > 0 and (life.state is ANSWERED or not again)
+            return lifecycle.answers > 0 and (lifecycle.state is ANSWERED or not again)
         case Extend(lease, _):
             return (
-                life.state is LEASED and life.token == lease.token and not lease.given_up and not lease.used
+                lifecycle.state is LEASED
+                and lifecycle.token == lease.token
+                and not lease.given_up
+                and not lease.used
             )
         case ReturnLease():
-            return life.state not in SETTLED
+            return lifecycle.state not in SETTLED
         case Reply(lease, _):
-            mine = life.state is OPEN or (life.state is LEASED and life.token == lease.token)
+            mine = lifecycle.state is OPEN or (lifecycle.state is LEASED and lifecycle.token == lease.token)
             return mine and not lease.given_up and not lease.used
     raise AssertionError(event)
 
 
 @given(lives(), TIMES, TIMES)
-def test_expiry_is_final_and_time_only_goes_on(life: QueryLifecycle, now: float, later: float) -> None:
+def test_expiry_is_final_and_time_only_goes_on(lifecycle: QueryLifecycle, now: float, later: float) -> None:
     now, later = min(now, later), max(now, later)
-    assert expire(expire(life, now), later) == expire(life, later)
-    if life.state is LEASED and life.ends > now:
-        assert expire(life, now) is life
-    elif life.state is LEASED:
-        assert expire(life, now).state is (OPEN if life.wanted or life.answers else WITHDRAWN)
+    assert expire(expire(lifecycle, now), later) == expire(lifecycle, later)
+    if lifecycle.state is LEASED and lifecycle.ends > now:
+        assert expire(lifecycle, now) is lifecycle
+    elif lifecycle.state is LEASED:
+        assert expire(lifecycle, now).state is (OPEN if lifecycle.wanted or lifecycle.answers else WITHDRAWN)
 
 
 @given(lives(), TIMES)
-def test_what_growth_does_not_want_is_withdrawn_when_it_comes_back(life: QueryLifecycle, now: float) -> None:
-    after = step(life, NoLongerWanted(), now)
+def test_what_growth_does_not_want_is_withdrawn_when_it_comes_back(
+    lifecycle: QueryLifecycle, now: float
+) -> None:
+    after = step(lifecycle, NoLongerWanted(), now)
     assert isinstance(after, QueryLifecycle)
-    life = expire(life, now)
-    if life.state is LEASED:
+    lifecycle = expire(lifecycle, now)
+    if lifecycle.state is LEASED:
         assert after.state is LEASED
-        assert step(after, ReturnLease(Lease(life.token, life.ends)), now) == (
-            QueryLifecycle(OPEN, wanted=False, answers=life.answers)
-            if life.answers
+        assert step(after, ReturnLease(Lease(lifecycle.token, lifecycle.ends)), now) == (
+            QueryLifecycle(OPEN, wanted=False, answers=lifecycle.answers)
+            if lifecycle.answers
             else QueryLifecycle(WITHDRAWN)
         )
-    elif life.state is OPEN:
-        assert after.state is (OPEN if life.answers else WITHDRAWN)
+    elif lifecycle.state is OPEN:
+        assert after.state is (OPEN if lifecycle.answers else WITHDRAWN)

@@ -1,4 +1,4 @@
-"""A thousand random interval problems against independent slow computations (theory §2)."""
+"""A thousand random interval problems against independent slow computations (theory §2.3)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Two classes, where the likelihood cut is an interval whose ends bracketing finds (theory §2)."""
+"""Two classes, where the likelihood cut is an interval whose ends bracketing finds (theory §2.3)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Nonspecificity, discord and Deng entropy (theory §1)."""
+"""Nonspecificity, discord and Deng entropy (theory §1.2)."""
 
 import math
 from collections.abc import Callable

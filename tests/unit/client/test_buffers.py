@@ -121,7 +121,7 @@ def test_whatever_page_is_spoilt_the_rest_stays_or_the_file_is_left_as_it_is(pat
     for start in range(0, len(data), size):
         spoilt = data[:start] + bytes([0xA5]) * size + data[start + size :]
         path.write_bytes(spoilt)
-        says = "no buffer of quercus" if start == 0 else r"was damaged: \d batches"
+        says = "not a buffer of quercus" if start == 0 else r"was damaged: \d batches"
         with pytest.raises(InvalidArgument, match=says):
             File(path, "m")
         kept = list(path.parent.glob("rows.buffer.damaged-*"))
@@ -171,7 +171,7 @@ def test_a_file_of_the_earlier_format_and_another_database_are_left_as_they_are(
     base.execute("CREATE TABLE messages (number INTEGER)")
     base.close()
     before = other.read_bytes()
-    with pytest.raises(InvalidArgument, match=r"other\.db is no buffer of quercus"):
+    with pytest.raises(InvalidArgument, match=r"other\.db is not a buffer of quercus"):
         File(other, "m")
     assert other.read_bytes() == before
 

@@ -46,9 +46,11 @@ class Failed(grpc.RpcError):
         (grpc.StatusCode.FAILED_PRECONDITION, errors.FailedPrecondition),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, errors.ResourceExhausted),
         (grpc.StatusCode.UNAVAILABLE, errors.Unavailable),
+        (grpc.StatusCode.ABORTED, errors.Unavailable),
         (grpc.StatusCode.DEADLINE_EXCEEDED, errors.DeadlineExceeded),
         (grpc.StatusCode.CANCELLED, errors.Cancelled),
         (grpc.StatusCode.INTERNAL, errors.ServerError),
+        (grpc.StatusCode.DATA_LOSS, errors.ServerError),
         (grpc.StatusCode.UNIMPLEMENTED, errors.ServerError),
     ],
 )

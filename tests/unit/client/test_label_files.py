@@ -146,7 +146,7 @@ def test_data_without_labels(tmp_path: Path) -> None:
 
 def test_more_or_fewer_labels_than_rows(tmp_path: Path) -> None:
     labels = table(tmp_path, "a,b\n1,1\n1,1\n").path
-    with pytest.raises(FileError, match=r"l.csv: has 2 rows, .*d.csv has 3: one label a row"):
+    with pytest.raises(FileError, match=r"l.csv: has 2 rows, .*d.csv has 3: one label per row"):
         data(tmp_path, label_file=labels)
 
 

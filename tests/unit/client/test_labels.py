@@ -48,8 +48,8 @@ def test_other_forms_of_the_same_label() -> None:
         ({"o": "much"}, "must be numbers"),
         ({"o": 1.0, frozenset({"s"}): 0.5}, "must be all class names"),
         (np.array([1.0, 0.0]), r"expected 3 plausibilities, got an array of shape \(2,\)"),
-        ([1.0, 0.5, 0.0], "is no label"),
-        (7, "is no label"),
+        ([1.0, 0.5, 0.0], "is not a label"),
+        (7, "is not a label"),
     ],
 )
 def test_a_bad_label_names_the_field(label: object, words: str) -> None:
@@ -69,7 +69,7 @@ def test_batches_take_the_most_compact_form() -> None:
 
 def test_a_matrix_of_contours_is_packed_and_its_width_checked() -> None:
     assert ENCODER.batch(np.eye(3)).contours.plausibilities == np.eye(3).ravel().tolist()
-    with pytest.raises(InvalidArgument, match=r"labels\[40\]: expected 3 plausibilities a row, got 2"):
+    with pytest.raises(InvalidArgument, match=r"labels\[40\]: expected 3 plausibilities per row, got 2"):
         ENCODER.batch(np.ones((5, 2)), start=40)
 
 

@@ -52,9 +52,9 @@ def test_what_a_terminal_shows_is_printed_as_it_is() -> None:
         ("Custom verification check failed with error: Hostname Verification Check failed.", "another name"),
         (
             "Tls handshake failed (TSI_PROTOCOL_FAILURE): OPENSSL_internal:WRONG_VERSION_NUMBER",
-            "leave tls:// away",
+            "omit tls://",
         ),
-        ("Failed parsing HTTP/2 (Expected SETTINGS frame as the first frame)", "no quercus server"),
+        ("Failed parsing HTTP/2 (Expected SETTINGS frame as the first frame)", "not a quercus server"),
         ("Failed to connect to remote host: Connection refused", "no server answers at tls://example.org:1"),
         ("Socket closed", "if the server asks clients for a certificate, give one"),
     ],

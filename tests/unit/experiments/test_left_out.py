@@ -11,8 +11,8 @@ from quercus.cli.main import app
 
 def test_methods_whose_package_is_absent_are_left_out(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "skactiveml", None)
-    given = ["experiment", "queries", "--sets", "iris", "--out", str(tmp_path)]
-    few = ["--folds", "2", "--repeats", "1", "--upto", "2", "--step", "2"]
+    given = ["experiment", "queries", "--sets", "iris", "--output", str(tmp_path)]
+    few = ["--folds", "2", "--repeats", "1", "--max-answers", "2", "--step", "2"]
     run = typer.testing.CliRunner().invoke
     done = run(app, [*given, *few, "--methods", "random,activeml-margin"])
     assert done.exit_code == 0, done.output
@@ -34,8 +34,8 @@ def test_an_unknown_method_is_a_wrong_usage():
 @pytest.mark.parametrize("method", ["activeml-margin", "activeml-committee"])
 def test_scikit_activeml_asks_without_a_word(tmp_path, method):
     pytest.importorskip("skactiveml")
-    given = ["experiment", "queries", "--sets", "iris", "--out", str(tmp_path), "--methods", method]
-    few = ["--folds", "2", "--repeats", "1", "--upto", "12", "--step", "12"]
+    given = ["experiment", "queries", "--sets", "iris", "--output", str(tmp_path), "--methods", method]
+    few = ["--folds", "2", "--repeats", "1", "--max-answers", "12", "--step", "12"]
     done = typer.testing.CliRunner().invoke(app, [*given, *few])
     assert done.exit_code == 0, done.output
     lines = (tmp_path / "results.csv").read_text().splitlines()[1:]

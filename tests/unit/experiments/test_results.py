@@ -71,7 +71,7 @@ def test_another_file_of_that_name_is_refused_and_kept(tmp_path, text, said):
 def test_other_settings_or_other_data_are_refused(tmp_path):
     agree_on(tmp_path, {"seed": 0, "folds": 10}, {"iris": "a"})
     agree_on(tmp_path, {"seed": 0, "folds": 10}, {"wine": "b"})
-    with pytest.raises(FileError, match="made with folds 10, not 5; give another --out"):
+    with pytest.raises(FileError, match="made with folds 10, not 5; give another --output"):
         agree_on(tmp_path, {"seed": 0, "folds": 5}, {"iris": "a"})
     with pytest.raises(FileError, match="wine was another one"):
         agree_on(tmp_path, {"seed": 0, "folds": 10}, {"iris": "a", "wine": "c"})

@@ -137,7 +137,7 @@ def test_a_few_rows_are_read_at_once_when_their_tree_is_due(
     assert store.stretches == ()
     clock.now = grower.wake_at
     rounds(grower)
-    assert [stretch.last for stretch in store.stretches] == [12]
+    assert [segment.last for segment in store.stretches] == [12]
 
 
 def test_rows_are_read_with_what_a_labeller_says(grower: Grower, store: Watched, clock: Clock) -> None:
@@ -151,14 +151,14 @@ def test_rows_are_read_with_what_a_labeller_says(grower: Grower, store: Watched,
     store.answer("m", query.number, query.token, encode(ClassSet(1)), 1.0, False)
     rounds(grower)
     assert grown(store) == (3, 12)
-    assert [stretch.last for stretch in store.stretches] == [8, 12]
+    assert [segment.last for segment in store.stretches] == [8, 12]
 
 
 def test_many_rows_are_read_before_their_tree_is_due(grower: Grower, store: Watched) -> None:
     push(store, GROWTH_ROWS // UNREAD_SHARE + 1)
     rounds(grower)
     assert grown(store) == (1, 0)
-    assert [stretch.last for stretch in store.stretches] == [GROWTH_ROWS // UNREAD_SHARE + 1]
+    assert [segment.last for segment in store.stretches] == [GROWTH_ROWS // UNREAD_SHARE + 1]
 
 
 def test_rows_that_come_after_a_rest_are_published_at_once(
@@ -314,8 +314,8 @@ def test_a_backlog_is_folded_in_bounded_pieces_between_publications(
     rounds(grower)
     assert grown(store) == (3, 95)
     sizes = [
-        [len(part.labels) for part in stretch.parts if isinstance(part, InstanceColumns)]
-        for stretch in store.stretches
+        [len(part.labels) for part in segment.parts if isinstance(part, InstanceColumns)]
+        for segment in store.stretches
     ]
     assert sizes == [[10]] * 9 + [[5]]
 
@@ -329,7 +329,7 @@ def test_a_backlog_of_large_labels_is_folded_in_bounded_pieces(
     clock.now = grower.wake_at
     rounds(grower)
     assert grown(store) == (2, 5000)
-    assert all(len(part.labels) <= 1500 for stretch in store.stretches for part in stretch.parts)
+    assert all(len(part.labels) <= 1500 for segment in store.stretches for part in segment.parts)
     assert len(store.stretches) >= 4
 
 

@@ -1,4 +1,4 @@
-"""The solver over cells: sparse count vectors (theory §2)."""
+"""The solver over cells: sparse count vectors (theory §2.3)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Entropy intervals: special cases, large frames, certificates, the memoising solver (theory §2)."""
+"""Entropy intervals: special cases, large frames, certificates, the memoising solver (theory §2.3)."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""The evidential maximum likelihood estimate and its certificate (theory §2)."""
+"""The evidential maximum likelihood estimate and its certificate (theory §2.2)."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
 """At the leaves: ask where most unlabelled rows stand in the widest doubt.
 
 The score of a leaf is the number of its rows that may be asked about, times the width of the entropy interval of its
-labels, in bits (theory §2). Of equal ones the first in pre-order asks; the row is one that the published score
+labels, in bits (theory §2.3). Of equal ones the first in pre-order asks; the row is one that the published score
 takes in it (theory §3.3), by lot among those that say the same. What is asked about narrows its leaf, so no leaf
 takes all.
 """

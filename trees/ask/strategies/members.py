@@ -2,7 +2,7 @@
 
 A member is an evidential tree of binary tests: below a code or not, where codes are in order; one code or not, where
 they are names. At a node the class probabilities ``θ`` maximise the evidential likelihood of its labels (E2M,
-theory §2), and every row counts for each class by its share ``θ_c pl_c / Σ θ pl``. A test is worth the Shannon
+theory §2.2), and every row counts for each class by its share ``θ_c pl_c / Σ θ pl``. A test is worth the Shannon
 entropy it takes from these shares; so where labels are precise a member is an information-gain tree.
 """
 
@@ -37,7 +37,7 @@ def random_below(state: NDArray[np.uint64], below: int) -> int:
 
 @compiled
 def estimate_shares(rows: Ints, weights: Floats, labels: Floats, share: Floats) -> Floats:
-    """Estimate the classes of rows by E2M (theory §2): return ``θ`` (l,), and write each row's `share` (n, l)."""
+    """Estimate the classes of rows by E2M (theory §2.2): return ``θ`` (l,), and write each row's `share` (n, l)."""
     l = labels.shape[1]
     theta = np.full(l, 1.0 / l)
     for _ in range(STEPS):

@@ -4,8 +4,7 @@ An open round goes on as long as its node is in the tree; then the first node in
 candidate opens the next round. The score of a query is how much leaving the label out narrows its child, in bits, and
 1 more where the label says nothing.
 
-Notes ----- Where every label is vacuous all candidates score 1 and ties decide; all is then asked at the root
-(theory §8.1).
+Where every label is vacuous all candidates score 1 and ties decide; every query then comes from the root (theory §8.1).
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,5 +1,8 @@
 """The certified solver behind `quercus.trees.likelihood.maximiser` and `quercus.trees.likelihood.interval` (theory §2).
 
+The way of a problem: `quercus.trees.likelihood.interval` → `stages` → `problem.solve_problem` → `precise`, `separable`
+or one box (`problem.first_bound`) → `search`. `cells` reads cells as they come, `sparse` merges them.
+
 In order of dependence: `compiled` (how kernels are compiled), `kernels` (likelihood and its maximiser), `cut` (convex
 programs over a likelihood cut), `enclosure` (boxes that hold a cut), `descent` (local minima of the entropy),
 `curvature`, `quadratic` and `boxes` (lower bounds in a box), `search` (global minimum), `precise` (precise labels, any

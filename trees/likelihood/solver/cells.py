@@ -1,4 +1,4 @@
-"""Compiled kernels: whole cells, as they come, and those of precise labels solved at once (theory §2).
+"""Compiled kernels: whole cells, as they come, and those of precise labels solved at once (theory §2.9).
 
 A cell is a sparse vector of counts over a table of contours (`quercus.trees.likelihood.cells`). `klass` tells of
 each contour the one class that it leaves (precise), or `CONSTANT` (it says nothing), or `GENERAL`. What needs more

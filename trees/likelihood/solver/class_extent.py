@@ -1,4 +1,4 @@
-"""How far one class reaches over the likelihood cut: bounds of its probability, proven (theory §2).
+"""How far one class reaches over the likelihood cut: bounds of its probability, proven (theory §2.12).
 
 The least value of ``q . theta`` over ``{theta in the simplex : l(theta) >= c}`` has ``q = mu g + nu`` on its support,
 ``g`` the gradient of ``l``. Newton's method finds it from the quadratic model of ``l`` at its maximiser. Whatever it

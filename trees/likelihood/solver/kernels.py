@@ -1,4 +1,4 @@
-"""Compiled kernels: the evidential log-likelihood, its derivatives and its maximiser (theory §2).
+"""Compiled kernels: the evidential log-likelihood, its derivatives and its maximiser (theory §2.1, §2.2).
 
 Notation, shared with `cut` and `search`: ``P`` (n, l) contours, ``w`` (n,) weights, ``W`` their sum,
 ``v = P @ theta``, ``l(theta) = sum_i w_i ln v_i``, level set ``{theta in the simplex: l(theta) >= c}``. In nats.
@@ -125,7 +125,7 @@ def longest_step(x: Array, dx: Array) -> float:
 
 @compiled
 def excess(P: Array, w: Array, theta: Array, g: Array) -> float:
-    """KKT excess ``max_j g_j - 1`` of a point of the simplex (theory §2); `g` receives ``g_j``."""
+    """KKT excess ``max_j g_j - 1`` of a point of the simplex (theory §2.2); `g` receives ``g_j``."""
     gradient(P, w, theta, g)
     W = w.sum()
     worst = 0.0

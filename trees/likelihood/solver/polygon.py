@@ -1,4 +1,4 @@
-"""Compiled kernels: least entropy over the likelihood cut of three classes by a shrinking polygon (theory §2).
+"""Compiled kernels: least entropy over the likelihood cut of three classes by a shrinking polygon (theory §2.10).
 
 Labels are separable (`separable`). The cut is a convex set of the plane, so tangents of ``l`` leave a polygon around
 it; entropy is concave, so over a polygon it is least at a corner, and the least corner bounds it from below. That

@@ -1,4 +1,4 @@
-"""Entropy over the likelihood cut of precise labels, for any number of classes (theory §2).
+"""Entropy over the likelihood cut of precise labels, for any number of classes (theory §2.9).
 
 With counts ``n_1 >= n_2 >= ... > 0`` of ``N`` labels the likelihood separates, ``l(theta) = sum_j n_j ln theta_j``. All
 candidates for an end lie on a curve of one parameter, of the form ``theta_j = (n_j / s_j) / Z``.

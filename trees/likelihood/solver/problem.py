@@ -1,4 +1,4 @@
-"""Compiled kernels: whole entropy-interval problems, one after another, without Python in between (theory §2).
+"""Compiled kernels: whole entropy-interval problems, one after another, without Python in between (theory §2.3).
 
 Notation as in `kernels`. A problem is a count vector over a table of distinct contours, scaled to maximum 1, none of
 them constant. What can be told without computing is told first: a vertex inside the level set makes the minimum 0, the

@@ -1,4 +1,4 @@
-"""Compiled kernels: labels that say one class or rule one out, where the likelihood separates (theory §2).
+"""Compiled kernels: labels that say one class or rule one out, where the likelihood separates (theory §2.10).
 
 A contour that leaves one class is ``theta_j``; one that rules one out and leaves all others alike is ``1 - theta_j``.
 With three classes that is every set-valued label. With ``n_j`` and ``m_j`` their weights,

@@ -186,7 +186,7 @@ def reduce_rows(
     out_start: Ints,
     empty: NDArray[np.bool_],
 ) -> None:
-    """Reduce many problems to what the likelihood depends on, each as `likelihood.distinct` does.
+    """Reduce many problems to what the likelihood depends on, each as `maximiser.distinct_contours` does.
 
     Problem ``i`` has the rows ``first[i] .. first[i + 1] - 1`` of `P` and `w`; the output has room for as many. `P` is
     overwritten. `empty` tells where no row has weight.

@@ -1,4 +1,4 @@
-"""The stages in which many problems are solved: maximisers, what one box proves, the search (theory §2).
+"""The stages in which many problems are solved: maximisers, what one box proves, the search (theory §2.7).
 
 A table (d, l) of distinct informative contours, scaled to maximum 1, is shared by problems in compressed rows: where
 each begins, rows of the table, and weights (see `quercus.trees.likelihood.cells`). `wanted` (k,) are the numbers

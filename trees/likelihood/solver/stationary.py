@@ -1,4 +1,4 @@
-"""Compiled kernels: ends of the entropy over the likelihood cut of separable labels, by duality (theory §2).
+"""Compiled kernels: ends of the entropy over the likelihood cut of separable labels, by duality (theory §2.10).
 
 Notation as in `separable`. With ``h(t) = -t ln t``, an end has ``h'(t_j) - mu f_j'(t_j) + nu = 0`` on its support,
 ``mu > 0`` where it is the least, ``mu < 0`` where it is the greatest. Newton's method finds it (`settle_separable`).

@@ -1,4 +1,4 @@
-"""Weights of rows: one of weight 2 is two rows, two of weight .5 are one, whatever the labels (theory §2)."""
+"""Weights of rows: one of weight 2 is two rows, two of weight .5 are one, whatever the labels (theory §2.1)."""
 
 import numpy as np
 import pytest

@@ -37,22 +37,22 @@ def test_one_read_for_all(store: Store) -> None:
     async def run() -> None:
         reads = Reads()
         changes = ChangeSignal(store, 1.0)  # not started: it changes when it is told
-        outlooks = ModelStatusCache(store, reads, changes)
-        many = await asyncio.gather(*(outlooks.of("m") for _ in range(1000)))
+        model_statuses = ModelStatusCache(store, reads, changes)
+        many = await asyncio.gather(*(model_statuses.of("m") for _ in range(1000)))
         assert ({each.record.instance_count for each in many}, reads.count) == ({0}, 1)
-        await outlooks.of("m")
+        await model_statuses.of("m")
         assert reads.count == 1
         changes.notify([Change(9, 9, "other", 0)])
-        await outlooks.of("m")
+        await model_statuses.of("m")
         assert reads.count == 1
         changes.notify([Change(10, 1, "m", 0)])
-        await asyncio.gather(*(outlooks.of("m") for _ in range(1000)))
+        await asyncio.gather(*(model_statuses.of("m") for _ in range(1000)))
         assert reads.count == 2
-        await outlooks.of("m", fresh=True)
+        await model_statuses.of("m", fresh=True)
         assert reads.count == 3
         for _ in range(2):  # a failure is not kept
             with pytest.raises(NotFound):
-                await outlooks.of("no")
+                await model_statuses.of("no")
         assert reads.count == 5
 
     asyncio.run(run())
@@ -64,12 +64,12 @@ def test_a_lease_that_ends_is_seen_without_a_commit(store: Store) -> None:
     store.lease("m", "ann", 1, 1.0)
 
     async def run() -> None:
-        outlooks = ModelStatusCache(store, Reads(), ChangeSignal(store, 1.0))
-        before = await outlooks.of("m")
+        model_statuses = ModelStatusCache(store, Reads(), ChangeSignal(store, 1.0))
+        before = await model_statuses.of("m")
         assert before.record.queries_leased == 1
         assert before.patience_s <= 1.01
         while time.monotonic() <= before.until:
             await asyncio.sleep(before.patience_s)
-        assert (await outlooks.of("m")).record.queries_leased == 0
+        assert (await model_statuses.of("m")).record.queries_leased == 0
 
     asyncio.run(run())

@@ -9,12 +9,12 @@ from quercus.server.core.fair_queue import FairQueue, fair_share
 
 def test_who_was_served_longest_ago_comes_first() -> None:
     async def run() -> list[str]:
-        turns, order = FairQueue(), []
+        fair_queue, order = FairQueue(), []
 
         async def take(labeller: str) -> None:
-            async with turns.turn("m", labeller):
+            async with fair_queue.turn("m", labeller):
                 order.append(labeller)
-                turns.served("m", labeller)
+                fair_queue.served("m", labeller)
 
         for _ in range(3):  # the same three wake again and again, in the order of the fastest
             await asyncio.gather(*(take(labeller) for labeller in ("ann", "ann", "bob", "cleo")))
@@ -30,20 +30,20 @@ def test_who_was_served_longest_ago_comes_first() -> None:
 
 def test_one_at_a_time_of_a_model_and_others_beside_it() -> None:
     async def run() -> None:
-        turns = FairQueue()
+        fair_queue = FairQueue()
         inside = asyncio.Event()
         leave = asyncio.Event()
 
         async def hold(model: str) -> int:
-            async with turns.turn(model, "ann") as others:
+            async with fair_queue.turn(model, "ann") as others:
                 inside.set()
                 await leave.wait()
                 return others
 
         first = asyncio.create_task(hold("m"))
         await inside.wait()
-        waiting = asyncio.create_task(turns.turn("m", "bob").__aenter__())
-        async with turns.turn("n", "bob") as others:
+        waiting = asyncio.create_task(fair_queue.turn("m", "bob").__aenter__())
+        async with fair_queue.turn("n", "bob") as others:
             assert others == 0
         assert not waiting.done()
         leave.set()
@@ -55,13 +55,13 @@ def test_one_at_a_time_of_a_model_and_others_beside_it() -> None:
 
 def test_who_gives_up_while_waiting_blocks_nobody() -> None:
     async def run() -> None:
-        turns = FairQueue()
-        async with turns.turn("m", "ann"):
-            gone = asyncio.create_task(turns.turn("m", "bob").__aenter__())
+        fair_queue = FairQueue()
+        async with fair_queue.turn("m", "ann"):
+            gone = asyncio.create_task(fair_queue.turn("m", "bob").__aenter__())
             await asyncio.sleep(0)
             gone.cancel()
             await asyncio.wait([gone])
-        async with asyncio.timeout(5), turns.turn("m", "cleo") as others:
+        async with asyncio.timeout(5), fair_queue.turn("m", "cleo") as others:
             assert others == 0
 
     asyncio.run(run())

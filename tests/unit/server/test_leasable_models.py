@@ -60,16 +60,16 @@ def tell(store: Store, changes: ChangeSignal, seen: int) -> int:
 
 def test_what_may_be_leased_is_found_and_lost(store: Counting) -> None:
     async def run() -> None:
-        openings = LeasableModels(store, read, ChangeSignal(store, 1.0))
-        assert await openings.look(fresh=True) == []
+        leasable_models = LeasableModels(store, read, ChangeSignal(store, 1.0))
+        assert await leasable_models.look(fresh=True) == []
         ask(store, "m3")
         ask(store, "m5")
-        assert names(await openings.look(fresh=True)) == ["m3", "m5"]
+        assert names(await leasable_models.look(fresh=True)) == ["m3", "m5"]
         store.set_policy("m5", Policy(tags=("leaves",)))
-        assert [each.policy.tags for each in await openings.look(fresh=True)].count(("leaves",)) == 1
+        assert [each.policy.tags for each in await leasable_models.look(fresh=True)].count(("leaves",)) == 1
         store.lease("m3", "ann", 1, 60.0)
         store.delete_model("m5")
-        assert names(await openings.look(fresh=True)) == []
+        assert names(await leasable_models.look(fresh=True)) == []
         assert store.full_looks == 1
 
     asyncio.run(run())
@@ -78,22 +78,22 @@ def test_what_may_be_leased_is_found_and_lost(store: Counting) -> None:
 def test_a_push_wakes_nobody_and_reads_its_model_alone(store: Counting) -> None:
     async def run() -> None:
         changes = ChangeSignal(store, 1.0)  # not started: told by hand
-        openings = LeasableModels(store, read, changes)
-        await openings.look(fresh=True)
+        leasable_models = LeasableModels(store, read, changes)
+        await leasable_models.look(fresh=True)
         seen, store.records_read = store.newest_change(), 0
-        waits = [asyncio.create_task(openings.wait(openings.stamp, 20)) for _ in range(20)]
+        waits = [asyncio.create_task(leasable_models.wait(leasable_models.stamp, 20)) for _ in range(20)]
         await asyncio.sleep(0)
         for number in range(5):
             store.append_instances("m7", [f"p{number}"], np.zeros((1, 1)), [b"?"])
             seen = tell(store, changes, seen)
-            while openings._following is not None and not openings._following.done():
+            while leasable_models._following is not None and not leasable_models._following.done():
                 await asyncio.sleep(0.001)
         assert not any(wait.done() for wait in waits)
         assert store.records_read <= 5
         ask(store, "m9")
         tell(store, changes, seen)
         assert await asyncio.gather(*waits) == [True] * 20
-        assert names(await openings.look()) == ["m9"]
+        assert names(await leasable_models.look()) == ["m9"]
         assert store.full_looks == 1
 
     asyncio.run(run())
@@ -105,11 +105,11 @@ def test_a_lease_that_ends_is_found_by_looking_again(
     async def run() -> None:
         ask(store, "m1")
         store.lease("m1", "ann", 1, 1.0)
-        openings = LeasableModels(store, read, ChangeSignal(store, 1.0))
-        assert await openings.look(fresh=True) == []
+        leasable_models = LeasableModels(store, read, ChangeSignal(store, 1.0))
+        assert await leasable_models.look(fresh=True) == []
         monkeypatch.setattr(openings_module, "LOOK_AGAIN_S", 0.0)
         for _ in range(1000):
-            if found := await openings.look():
+            if found := await leasable_models.look():
                 break
             await asyncio.sleep(0.01)
         assert names(found) == ["m1"]
