@@ -120,7 +120,7 @@ def not_found(kind: str, name: str, known: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> absent("attribute", "colr", ["size", "color"])
+    >>> not_found("attribute", "colr", ["size", "color"])
     "'colr' is no attribute; did you mean 'color'? There are size, color"
     """
     near = get_close_matches(name, known, n=1)

@@ -93,7 +93,7 @@ def gain_regret(gains: dict[int, Interval]) -> float:
 
     Examples
     --------
-    >>> round(regret({0: (0.5, 0.7), 1: (0.3, 0.6)}), 9)
+    >>> round(gain_regret({0: (0.5, 0.7), 1: (0.3, 0.6)}), 9)
     0.1
     """
     chosen = largest_mid_value(gains, gains)
