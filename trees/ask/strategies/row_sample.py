@@ -14,7 +14,7 @@ def sample_size(attributes: int) -> int:
 
     Examples
     --------
-    >>> sample_size(10), room(1_000)
+    >>> sample_size(10), sample_size(1_000)
     (1000, 173)
     """
     return min(ROWS, int((ENTRIES / max(attributes, 1)) ** 0.5))
@@ -28,7 +28,7 @@ def sample_rows(rows: Ints, most: int) -> Ints:
 
     Examples
     --------
-    >>> sample_rows(np.arange(5), 9), sketch(np.arange(1_000_000), 4)
+    >>> sample_rows(np.arange(5), 9), sample_rows(np.arange(1_000_000), 4)
     (array([0, 1, 2, 3, 4]), array([ 70273, 164256, 390831, 573548]))
     """
     if rows.size <= most:
