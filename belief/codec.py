@@ -71,10 +71,10 @@ def decode(data: bytes, size: int) -> Label:
     words, rest = divmod(len(payload), _WORD)
     if rest:
         raise InvalidInput("label", f"has a payload of {len(payload)} bytes, must be a multiple of {_WORD}")
-    return check_label(_read(kind, payload, words, size), size)
+    return check_label(_read_label(kind, payload, words, size), size)
 
 
-def _read(kind: int, payload: bytes, words: int, size: int) -> Label:
+def _read_label(kind: int, payload: bytes, words: int, size: int) -> Label:
     if kind == _SET and words == 1:
         return ClassSet(struct.unpack("<Q", payload)[0])
     if kind == _PLAUSIBILITIES:
@@ -96,7 +96,7 @@ def encode_sets(masks: NDArray[np.uint64]) -> list[bytes]:
     records = np.empty(len(masks), dtype=_SET_RECORD)
     records["kind"] = _SET
     records["mask"] = masks
-    return _cut(records)
+    return _cut_labels(records)
 
 
 def encode_contours(contours: NDArray[np.float64]) -> list[bytes]:
@@ -107,7 +107,7 @@ def encode_contours(contours: NDArray[np.float64]) -> list[bytes]:
     records = np.empty(len(contours), dtype=_contour_record(contours.shape[1]))
     records["kind"] = _PLAUSIBILITIES
     records["values"] = contours
-    return _cut(records)
+    return _cut_labels(records)
 
 
 @cache
@@ -115,7 +115,7 @@ def _contour_record(size: int) -> np.dtype[np.void]:
     return np.dtype([("kind", "u1"), ("values", "<f8", (size,))])
 
 
-def _cut(records: NDArray[np.void]) -> list[bytes]:
+def _cut_labels(records: NDArray[np.void]) -> list[bytes]:
     """Return the bytes of each record."""
     data, step = records.tobytes(), records.dtype.itemsize
     return [data[at : at + step] for at in range(0, len(data), step)]
@@ -140,8 +140,8 @@ def decode_contours(labels: Sequence[bytes], size: int) -> NDArray[np.float64]:
 
 def _decode_distinct(labels: list[bytes], size: int) -> NDArray[np.float64]:
     graded_record = _contour_record(size)
-    sets = _places(labels, _SET, _SET_RECORD)
-    graded = _places(labels, _PLAUSIBILITIES, graded_record)
+    sets = _label_places(labels, _SET, _SET_RECORD)
+    graded = _label_places(labels, _PLAUSIBILITIES, graded_record)
     contours = np.empty((len(labels), size))
     masks = np.frombuffer(b"".join(labels[at] for at in sets), _SET_RECORD)["mask"]
     contours[sets] = set_contours(masks.astype(np.uint64), size)
@@ -152,5 +152,5 @@ def _decode_distinct(labels: list[bytes], size: int) -> NDArray[np.float64]:
     return contours
 
 
-def _places(labels: list[bytes], kind: int, record: np.dtype[np.void]) -> list[int]:
+def _label_places(labels: list[bytes], kind: int, record: np.dtype[np.void]) -> list[int]:
     return [at for at, data in enumerate(labels) if len(data) == record.itemsize and data[0] == kind]

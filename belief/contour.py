@@ -32,7 +32,7 @@ def check_contour(values: ArrayLike, size: int, field: str = "contour") -> NDArr
     >>> check_contour([0.2, 1, 0.7], 3).tolist()
     [0.2, 1.0, 0.7]
     """
-    array = _numbers(values, field)
+    array = _as_numbers(values, field)
     if array.ndim != 1 or len(array) != size:
         raise InvalidInput(
             field, f"has shape {array.shape}, must have one plausibility for each of {size} classes"
@@ -54,7 +54,7 @@ def check_contours(values: ArrayLike, size: int, field: str = "contours") -> NDA
     InvalidInput
         As :func:`check_contour`, naming the first bad row.
     """
-    array = _numbers(values, field)
+    array = _as_numbers(values, field)
     if array.ndim != 2 or array.shape[1] != size:
         raise InvalidInput(
             field, f"has shape {array.shape}, must have rows of {size} plausibilities, one per class"
@@ -80,7 +80,7 @@ def is_vacuous(contour: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray(((contour == first) & (first > 0.0)).all(axis=-1))
 
 
-def _numbers(values: ArrayLike, field: str) -> NDArray[np.float64]:
+def _as_numbers(values: ArrayLike, field: str) -> NDArray[np.float64]:
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError):

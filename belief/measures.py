@@ -87,7 +87,7 @@ def nonspecificity(m: MassFunction) -> float:
     >>> nonspecificity(MassFunction(4, ((0b0001, 0.5), (0b1111, 0.5))))
     1.0
     """
-    masses, inside = _populated(m)
+    masses, inside = _populated_sets(m)
     return float(masses @ np.log2(inside.sum(axis=1)))
 
 
@@ -106,7 +106,7 @@ def discord(m: MassFunction) -> float:
     >>> discord(MassFunction(2, ((0b01, 0.5), (0b10, 0.5))))
     1.0
     """
-    masses, inside = _populated(m)
+    masses, inside = _populated_sets(m)
     return float(-masses @ np.log2(np.minimum(inside @ pignistic(m), 1.0))) + 0.0  # never -0.0
 
 
@@ -125,12 +125,12 @@ def deng_entropy(m: MassFunction) -> float:
     >>> round(deng_entropy(MassFunction.vacuous(3)), 6)  # log2 7
     2.807355
     """
-    masses, inside = _populated(m)
+    masses, inside = _populated_sets(m)
     subsets = np.exp2(inside.sum(axis=1)) - 1.0
     return float(masses @ (np.log2(subsets) - np.log2(masses))) + 0.0
 
 
-def _populated(m: MassFunction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _populated_sets(m: MassFunction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the masses of the non-empty focal sets, normalised, and which classes are in each."""
     masks, masses = m.arrays()
     masks, masses = masks[masks != 0], masses[masks != 0]

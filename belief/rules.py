@@ -25,8 +25,8 @@ def conjunctive(a: MassFunction, b: MassFunction) -> MassFunction:
         When the frames differ in size, there are more than 4,194,304 pairs of focal sets, or the result has
         more than 65,536 focal sets.
     """
-    masks, masses = _combine(a, b, np.bitwise_and)
-    return _scaled(a.size, masks, masses, allow_empty=True)
+    masks, masses = _combine_with(a, b, np.bitwise_and)
+    return _scaled_masses(a.size, masks, masses, allow_empty=True)
 
 
 def dempster(a: MassFunction, b: MassFunction) -> MassFunction:
@@ -46,13 +46,13 @@ def dempster(a: MassFunction, b: MassFunction) -> MassFunction:
     >>> [(mask, round(mass, 6)) for mask, mass in dempster(rain, dry).focal]
     [(1, 0.333333), (2, 0.333333), (3, 0.333333)]
     """
-    masks, masses = _combine(a, b, np.bitwise_and)
+    masks, masses = _combine_with(a, b, np.bitwise_and)
     masks, masses = masks[masks != 0], masses[masks != 0]
     if masses.sum() < _NO_DIGITS:
         raise TotalConflict(
             "the two mass functions are in total conflict: no focal set of one meets one of the other"
         )
-    return _scaled(a.size, masks, masses, allow_empty=False)
+    return _scaled_masses(a.size, masks, masses, allow_empty=False)
 
 
 def disjunctive(a: MassFunction, b: MassFunction) -> MassFunction:
@@ -63,8 +63,8 @@ def disjunctive(a: MassFunction, b: MassFunction) -> MassFunction:
     InvalidInput
         As :func:`conjunctive`.
     """
-    masks, masses = _combine(a, b, np.bitwise_or)
-    return _scaled(a.size, masks, masses, allow_empty=a.conflict > 0 and b.conflict > 0)
+    masks, masses = _combine_with(a, b, np.bitwise_or)
+    return _scaled_masses(a.size, masks, masses, allow_empty=a.conflict > 0 and b.conflict > 0)
 
 
 def check_reliability(reliability: float) -> float:
@@ -99,7 +99,7 @@ def discount(m: MassFunction, reliability: float) -> MassFunction:
     return MassFunction(m.size, tuple(masses.items()), allow_empty=m.allow_empty)
 
 
-def _combine(
+def _combine_with(
     a: MassFunction, b: MassFunction, meet: np.ufunc
 ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
     """Return the sets ``meet(B, C)``, each once, and the sums of the products of their masses."""
@@ -123,7 +123,7 @@ def _combine(
     return masks, np.bincount(where, weights=products).astype(np.float64)
 
 
-def _scaled(
+def _scaled_masses(
     size: int, masks: NDArray[np.uint64], masses: NDArray[np.float64], *, allow_empty: bool
 ) -> MassFunction:
     # Always divided by the sum: inputs may miss 1 by 1e-9 each, and a chain would leave the tolerance.

@@ -69,7 +69,7 @@ def restore(
         quercus restore quercus-monday.db --store quercus.db
     """
     with store_errors("restore"):
-        from quercus.storage.admin.backup import restore as put_back  # noqa: PLC0415  (the server extra)
+        from quercus.storage.admin.backup import restore_backup as put_back  # noqa: PLC0415  (the server extra)
 
         url = store_url(store, create="" if is_named(store) else "quercus restore FILE --store NEW.db")
         with _progress("copying") as told:
@@ -89,11 +89,11 @@ def check(store: StoreOption = None) -> None:
         quercus check --store quercus-monday.db
     """
     with store_errors("check"):
-        from quercus.storage.admin.verify import verify  # noqa: PLC0415  (the server extra)
+        from quercus.storage.admin.verify import verify_store  # noqa: PLC0415  (the server extra)
 
         url = store_url(store)
         with err.status("reading the store"):
-            faults = verify(url)
+            faults = verify_store(url)
     for fault in faults:
         said, style = ("damage", "red") if fault.is_damage else ("remark", "yellow")
         err.print(f"{said}: {fault}", style=style, markup=False, soft_wrap=True)
@@ -207,9 +207,9 @@ def _write_log(opened: Store, name: str, part: Path, file: Path) -> int:
 def _write_table(
     opened: Store, name: str, part: Path, form: writing.Format, packed: bool, *, for_spreadsheets: bool
 ) -> int:
-    from quercus.server.transfer.exporting import table  # noqa: PLC0415  (the server extra)
+    from quercus.server.transfer.exporting import export_table  # noqa: PLC0415  (the server extra)
 
-    found = table(opened, name)
+    found = export_table(opened, name)
     output = writing.OutputTable(found.header, found.kinds, found.rows)
     try:
         return writing.write(output, part, form, packed=packed, for_spreadsheets=for_spreadsheets)

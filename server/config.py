@@ -77,7 +77,7 @@ class Config(BaseSettings):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise _explained(error) from None
+            raise _explained_error(error) from None
         self._check_security()
 
     @classmethod
@@ -170,7 +170,7 @@ class Config(BaseSettings):
         }
         for key, (_, source) in given.items():
             if key not in server.PARAMETERS:
-                raise _unknown(key, f" (from {source})")
+                raise _unknown_key(key, f" (from {source})")
         try:
             return cls(**{key: value for key, (value, _) in given.items()})
         except BadConfiguration as error:
@@ -180,18 +180,18 @@ class Config(BaseSettings):
             raise BadConfiguration(f"{error} (from {given[key][1]})") from None
 
 
-def _unknown(key: str, source: str = "") -> BadConfiguration:
+def _unknown_key(key: str, source: str = "") -> BadConfiguration:
     known = ", ".join(sorted(server.PARAMETERS))
     return BadConfiguration(
         f"{key}: is not a key of the server's configuration{source}; the keys are {known}"
     )
 
 
-def _explained(error: ValidationError) -> BadConfiguration:
+def _explained_error(error: ValidationError) -> BadConfiguration:
     first = error.errors()[0]
     key = str(first["loc"][0])
     if key not in server.PARAMETERS:
-        return _unknown(key)
+        return _unknown_key(key)
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, InvalidInput):
         return BadConfiguration(f"{key}: {cause.reason}")

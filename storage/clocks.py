@@ -78,14 +78,14 @@ class Clocks:
     ) -> "Clocks":
         """The clocks of a store: as it remembers them, or set anew when the machine was started since."""
         with database.read() as connection:
-            offset = _remembered(connection, boot, steady())
+            offset = _remembered_offset(connection, boot, steady())
             if offset is None and database.dialect.read_only:
-                offset = _begun(connection, wall(), steady())
+                offset = _offset_of_new_boot(connection, wall(), steady())
         if offset is None:
             with database.write() as connection:
-                offset = _remembered(connection, boot, steady())
+                offset = _remembered_offset(connection, boot, steady())
                 if offset is None:
-                    offset = _set(connection, boot, wall(), steady())
+                    offset = _write_offset(connection, boot, wall(), steady())
         return cls(wall, steady, offset)
 
     def now(self) -> Timestamps:
@@ -95,7 +95,7 @@ class Clocks:
             return Timestamps(self._latest, self._wall())
 
 
-def _reached(connection: Connection) -> float | None:
+def _latest_written(connection: Connection) -> float | None:
     """Latest moment of the lease clock that anything was written at."""
     newest = (log.c.model_id == model.c.id) & (log.c.sequence == model.c.sequence_committed)
     latest = (select(func.max(query_history.c.clock)), select(func.max(log.c.clock)).join(model, newest))
@@ -103,24 +103,24 @@ def _reached(connection: Connection) -> float | None:
     return max((float(each) for each in found if each is not None), default=None)
 
 
-def _remembered(connection: Connection, boot: str, steady: float) -> float | None:
+def _remembered_offset(connection: Connection, boot: str, steady: float) -> float | None:
     row = connection.execute(select(lease_clock)).one_or_none()
     if row is None or row.boot != boot:
         return None
     # Without a name of the boot, a clock behind what was reached tells that there was another.
-    behind = row.offset + steady < (_reached(connection) or row.offset)
+    behind = row.offset + steady < (_latest_written(connection) or row.offset)
     return None if behind else float(row.offset)
 
 
-def _begun(connection: Connection, wall: float, steady: float) -> float:
+def _offset_of_new_boot(connection: Connection, wall: float, steady: float) -> float:
     """By how much the lease clock is ahead from now on, where nothing is remembered of this boot."""
     fresh = connection.execute(select(lease_clock)).one_or_none() is None
     # A new store (or one of revision 0001, whose leases end by the wall clock) starts with the wall's time.
-    return wall - steady if fresh else (_reached(connection) or wall - steady)
+    return wall - steady if fresh else (_latest_written(connection) or wall - steady)
 
 
-def _set(connection: Connection, boot: str, wall: float, steady: float) -> float:
-    offset = _begun(connection, wall, steady)
+def _write_offset(connection: Connection, boot: str, wall: float, steady: float) -> float:
+    offset = _offset_of_new_boot(connection, wall, steady)
     connection.execute(delete(lease_clock))
     connection.execute(insert(lease_clock).values(id=1, boot=boot, offset=offset))
     return offset

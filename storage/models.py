@@ -55,10 +55,10 @@ def create(connection: Connection, name: str, specification: bytes, budget: int,
 
 def get(connection: Connection, name: str, now: Timestamps) -> ModelRecord:
     """The model with its counts."""
-    row = connection.execute(_named(), {"now": now.clock, "wanted": name}).one_or_none()
+    row = connection.execute(_select_models(), {"now": now.clock, "wanted": name}).one_or_none()
     if row is None:
         raise NotFound("model", name)
-    return _record(row, now)
+    return _to_record(row, now)
 
 
 def new_uid() -> str:
@@ -71,7 +71,7 @@ def of_keys(connection: Connection, keys: Sequence[int], now: Timestamps) -> lis
     found: list[ModelRecord] = []
     for start in range(0, len(keys), CHUNK):
         rows = connection.execute(_with_keys(), {"now": now.clock, "keys": keys[start : start + CHUNK]})
-        found += [_record(row, now) for row in rows]
+        found += [_to_record(row, now) for row in rows]
     return found
 
 
@@ -79,7 +79,7 @@ def with_queries(connection: Connection, now: Timestamps) -> list[ModelRecord]:
     """The models that have a query that is open, or leased."""
     live = select(query.c.number).where(query.c.model_id == model.c.id, query.c.state <= QueryState.LEASED)
     return [
-        _record(row, now)
+        _to_record(row, now)
         for row in connection.execute(_with_counts().where(live.exists()), {"now": now.clock})
     ]
 
@@ -89,7 +89,7 @@ def page(connection: Connection, after: str, limit: int, now: Timestamps) -> lis
     checks.at_least("limit", limit, 1)
     wanted = _with_counts().where(model.c.name > after).order_by(model.c.name).limit(limit)
     rows = connection.execute(wanted, {"now": now.clock})
-    return [_record(row, now) for row in rows]
+    return [_to_record(row, now) for row in rows]
 
 
 def count(connection: Connection) -> int:
@@ -151,7 +151,7 @@ def _with_counts() -> Select[Any]:
 
 
 @cache
-def _named() -> Select[Any]:
+def _select_models() -> Select[Any]:
     return _with_counts().where(model.c.name == bindparam("wanted"))
 
 
@@ -160,7 +160,7 @@ def _with_keys() -> Select[Any]:
     return _with_counts().where(model.c.id.in_(bindparam("keys", expanding=True)))
 
 
-def _record(row: AnyRow, now: Timestamps) -> ModelRecord:
+def _to_record(row: AnyRow, now: Timestamps) -> ModelRecord:
     return ModelRecord(
         key=row.id,
         name=row.name,

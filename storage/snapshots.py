@@ -31,11 +31,11 @@ def get(connection: Connection, name: str, version: int | None) -> Snapshot:
         )
     ).one_or_none()
     if found is None:
-        raise NotFound("tree version", f"{name}/{wanted}", _why(connection, row, wanted))
+        raise NotFound("tree version", f"{name}/{wanted}", _missing_reason(connection, row, wanted))
     return Snapshot(*found)
 
 
-def _why(connection: Connection, row: AnyRow, wanted: int) -> str:
+def _missing_reason(connection: Connection, row: AnyRow, wanted: int) -> str:
     if not 1 <= wanted <= row.tree_version:
         return ""
     first = select(func.min(snapshot.c.version)).where(snapshot.c.model_id == row.id)

@@ -102,17 +102,17 @@ class Store(QueryCalls):
     def dump(self, model: str) -> Iterator[str]:
         """Yield a model's log as lines of JSON; see `quercus.storage.admin.transfer`."""
         with self._database.read() as connection:
-            yield from transfer.dump(connection, model)
+            yield from transfer.dump_model(connection, model)
 
     def load(
         self, lines: Iterable[str], name: str | None = None, meaning: transfer.LogValidator | None = None
     ) -> int:
         """Make a model of lines that `dump` yielded, all or nothing; return the number of events.
 
-        See `quercus.storage.admin.transfer.load`.
+        See `quercus.storage.admin.transfer.load_model`.
         """
         with self._database.write() as connection:
-            return transfer.load(connection, lines, self._now, name, meaning)
+            return transfer.load_model(connection, lines, self._now, name, meaning)
 
     @property
     def is_read_only(self) -> bool:
@@ -390,7 +390,7 @@ class Store(QueryCalls):
         checks.at_least("keep", keep, 1)
         published = Publication(as_of, snapshot, agenda, key, keep)
         with self._database.write() as connection:
-            return agendas.publish(connection, model, published, self._now)
+            return agendas.publish_tree(connection, model, published, self._now)
 
     def publish_agenda(self, model: str, *, as_of: int, agenda: Sequence[AgendaEntry], key: int) -> None:
         """Make the queries follow the agenda of the newest tree, as `publish` does; nothing when the model is gone.
@@ -398,7 +398,7 @@ class Store(QueryCalls):
         Nor when a tree was published meanwhile that was grown further than `as_of`.
         """
         with self._database.write() as connection:
-            agendas.follow(connection, model, as_of, agenda, key=key, clock=self._now)
+            agendas.follow_agenda(connection, model, as_of, agenda, key=key, clock=self._now)
 
     def has_queries(self, model: str) -> bool:
         """Whether anything is asked of labellers that the newest agenda named, leased or not."""

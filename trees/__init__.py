@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from quercus.trees.learners.predicting import Learned, TreeModel
     from quercus.trees.learners.predictions import Predictions, RepeatedMasses
     from quercus.trees.learners.relearning import Evidence
-    from quercus.trees.learners.table import Table, consonant
+    from quercus.trees.learners.table import Table, consonant_mass
     from quercus.trees.learners.weights import repeat_rows
     from quercus.trees.likelihood.interval import entropy_interval, entropy_intervals
     from quercus.trees.memory_forest.asking import Choice
@@ -76,7 +76,7 @@ _PLACES = {
     "learners.predicting": ["Learned", "TreeModel"],
     "learners.predictions": ["Predictions", "RepeatedMasses"],
     "learners.relearning": ["Evidence"],
-    "learners.table": ["Table", "consonant"],
+    "learners.table": ["Table", "consonant_mass"],
     "learners.weights": ["repeat_rows"],
     "likelihood.interval": ["entropy_interval", "entropy_intervals"],
     "memory_forest.asking": ["Choice"],
@@ -136,7 +136,7 @@ __all__ = [
     "Value",
     "branch_names",
     "check_values",
-    "consonant",
+    "consonant_mass",
     "cut_counts",
     "entropy_interval",
     "entropy_intervals",

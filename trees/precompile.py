@@ -78,7 +78,7 @@ def _cells_of(labels: np.ndarray[Any, np.dtype[np.float64]]) -> None:
     solver.bound_classes_cells(cells)
 
 
-def _specification(alpha: float, strategy: str) -> Specification:
+def _sample_specification(alpha: float, strategy: str) -> Specification:
     return Specification(_ATTRIBUTES, Frame(("x", "y", "z")), alpha, budget=9, strategy=strategy)
 
 
@@ -86,14 +86,14 @@ def _grow_precise(small: int) -> None:
     """Grow two trees of precise labels and none; nodes of fewer than `small` rows keep no counts."""
     labels = _CLASSES.copy()
     labels[30:] = 1.0
-    state = GrowthState(_specification(0.9, PUBLISHED), small)
+    state = GrowthState(_sample_specification(0.9, PUBLISHED), small)
     for begin in (0, 20):
         state = grow(state, [Observed(_ROWS[begin : begin + 20], labels[begin : begin + 20])])
         state.agenda(2)
 
 
 def _grow_committee() -> None:
-    covering = _specification(parameters.ALPHA.default, RECOMMENDED)
+    covering = _sample_specification(parameters.ALPHA.default, RECOMMENDED)
     labels = _CLASSES.copy()
     labels[20:] = 1.0
     grow(GrowthState(covering), [Observed(_ROWS, labels)]).agenda(2)
@@ -115,7 +115,7 @@ def _grow_general(alpha: float) -> None:
     mixed = _CLASSES.copy()
     mixed[10:20], mixed[20:] = [0.0, 1.0, 1.0], 1.0
     doubtful = np.maximum(_CLASSES, np.random.default_rng(1).random((40, 3)))  # all distinct
-    specification = _specification(alpha, PUBLISHED)
+    specification = _sample_specification(alpha, PUBLISHED)
     for labels in (mixed, doubtful):
         for small in (1, 99):
             state = grow(GrowthState(specification, small), [Observed(_ROWS, labels)])
@@ -130,14 +130,14 @@ def _all_intervals() -> None:
             entropy_interval(labels, np.array([9.0, 5.0, 3.0]), alpha)
 
 
-def _uniform() -> np.ndarray[Any, np.dtype[np.float64]]:
+def _compile_uniform() -> np.ndarray[Any, np.dtype[np.float64]]:
     """Estimates of one problem whose maximiser is uniform."""
     return np.array([[1 / 3, 1 / 3, 1 / 3, 0.0, 1.0]])
 
 
-def _search() -> None:
+def _compile_search() -> None:
     ends = np.array([[0.0, 1.0, 1.0, 1.1, problem.SEARCH]])
-    stages.finish(_GENERAL, _STACKED, _FIRST, _uniform(), 0.9, 10, ends)
+    stages.finish(_GENERAL, _STACKED, _FIRST, _compile_uniform(), 0.9, 10, ends)
 
 
 STEPS: Final[tuple[Callable[[], object], ...]] = (
@@ -147,8 +147,8 @@ STEPS: Final[tuple[Callable[[], object], ...]] = (
     _grow_committee,
     _grow_forest,
     lambda: stages.estimate(_GENERAL, _STACKED, _FIRST),
-    _search,
-    lambda: stages.enclose(_GENERAL, _STACKED, _FIRST, _uniform(), 0.9, tight=True),
+    _compile_search,
+    lambda: stages.enclose(_GENERAL, _STACKED, _FIRST, _compile_uniform(), 0.9, tight=True),
 )
 """Each compiles what is missing of the kernels that it needs; any order will do."""
 

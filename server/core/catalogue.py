@@ -55,7 +55,7 @@ class Catalogue:
     async def reload_schema(self, model: str) -> ModelSchema:
         """Read the schema again: others may have added nominal values."""
         schema: ModelSchema = await self._read(_load_schema, self._store, model)
-        _keep(self._schemas, model, schema)
+        _keep_newest(self._schemas, model, schema)
         return schema
 
     async def classifier(self, model: str, min_sequence: int = 0) -> TreeClassifier:
@@ -142,7 +142,7 @@ class Catalogue:
         known = self._classifiers.get(model)
         if known is not None and known.key == loaded.key and known.version > loaded.version:
             return known
-        _keep(self._classifiers, model, loaded)
+        _keep_newest(self._classifiers, model, loaded)
         return loaded
 
 
@@ -164,7 +164,7 @@ def _load_classifier(store: Store, model: str) -> TreeClassifier:
     return TreeClassifier.of(record.key, store.snapshot(model), specification)
 
 
-def _keep(cache: dict[str, Any], model: str, entry: Any) -> None:
+def _keep_newest(cache: dict[str, Any], model: str, entry: Any) -> None:
     cache.pop(model, None)
     cache[model] = entry
     if len(cache) > MAX_CACHED_MODELS:

@@ -101,7 +101,7 @@ class ChangeSignal:
         self._count += 1
         for change in changes:
             self._counts[change.name] = self._count
-            _wake(self._waiting.pop(change.name, ()))
+            _wake_all(self._waiting.pop(change.name, ()))
         for listener in self._listeners:
             listener(changes)
         if len(self._counts) > MAX_REMEMBERED_CHANGES:
@@ -114,7 +114,7 @@ class ChangeSignal:
         self._counts.clear()
         waiting, self._waiting = self._waiting, {}
         for each in waiting.values():
-            _wake(each)
+            _wake_all(each)
         for listener in self._listeners:
             listener(())
 
@@ -165,7 +165,7 @@ class ChangeSignal:
             self._loop.call_soon_threadsafe(function, *args)
 
 
-def _wake(waiting: set[asyncio.Future[None]] | tuple[()]) -> None:
+def _wake_all(waiting: set[asyncio.Future[None]] | tuple[()]) -> None:
     for each in waiting:
         if not each.done():
             each.set_result(None)

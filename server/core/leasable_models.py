@@ -143,16 +143,18 @@ def _look_again(store: Store, before: _StoreState) -> _StoreState:
     now = time.monotonic()
     if now - before.at >= LOOK_AGAIN_S:
         seen = store.newest_change()
-        return _StoreState(seen, now, _open(store, store.models_with_queries()))
+        return _StoreState(seen, now, _read_leasable(store, store.models_with_queries()))
     changes = store.changes(before.seen)
     if not changes:
         return before
     changed = {change.key for change in changes}
     found = {key: opening for key, opening in before.open.items() if key not in changed}
-    return _StoreState(changes[-1].number, before.at, found | _open(store, store.models_of(sorted(changed))))
+    return _StoreState(
+        changes[-1].number, before.at, found | _read_leasable(store, store.models_of(sorted(changed)))
+    )
 
 
-def _open(store: Store, records: Sequence[ModelRecord]) -> dict[int, LeasableModel]:
+def _read_leasable(store: Store, records: Sequence[ModelRecord]) -> dict[int, LeasableModel]:
     asking = {record.key: record for record in records if _has_something(record)}
     policies = store.policies_of(sorted(asking)) if asking else {}
     return {key: LeasableModel(record, policies[key]) for key, record in asking.items()}

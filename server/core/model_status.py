@@ -89,11 +89,11 @@ class ModelStatusCache:
         return await asyncio.shield(reading.task)
 
     async def _look(self, model: str) -> ModelStatus:
-        outlook: ModelStatus = await self._read(_look, self._store, model)
+        outlook: ModelStatus = await self._read(_read_status, self._store, model)
         return outlook
 
 
-def _look(store: Store, model: str) -> ModelStatus:
+def _read_status(store: Store, model: str) -> ModelStatus:
     now = time.monotonic()
     left_s = store.next_change_s(model)
     return ModelStatus(

@@ -98,8 +98,8 @@ class ServiceCore:
         iterator = aiter(stream)
         try:
             while True:
-                message = asyncio.ensure_future(_next(iterator))
-                message.add_done_callback(_retrieve)  # the call may end while a message is awaited
+                message = asyncio.ensure_future(_next_or_none(iterator))
+                message.add_done_callback(_retrieve_exception)  # the call may end while a message is awaited
                 try:
                     await asyncio.wait({message, stop}, return_when=asyncio.FIRST_COMPLETED)
                     if not message.done():
@@ -114,13 +114,13 @@ class ServiceCore:
             stop.cancel()
 
 
-def _retrieve(future: asyncio.Future[Any]) -> None:
+def _retrieve_exception(future: asyncio.Future[Any]) -> None:
     """Look at the exception of a future that perhaps nobody awaits any more."""
     if not future.cancelled():
         future.exception()
 
 
-async def _next(iterator: AsyncIterator[T]) -> T:
+async def _next_or_none(iterator: AsyncIterator[T]) -> T:
     try:
         return await anext(iterator)
     except StopAsyncIteration:

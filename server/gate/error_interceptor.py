@@ -88,7 +88,7 @@ def _guard_unary(method: str, behaviour: Any, write: Callable[[Any], bytes]) -> 
         except (aio.AbortError, asyncio.CancelledError):
             raise
         except Exception as error:
-            await _abort(method, error, context)
+            await _abort_with_status(method, error, context)
 
     return guarded
 
@@ -106,13 +106,13 @@ def _guard_stream(method: str, behaviour: Any, write: Callable[[Any], bytes]) ->
         except (aio.AbortError, asyncio.CancelledError):
             raise
         except Exception as error:
-            await _abort(method, error, context)
+            await _abort_with_status(method, error, context)
 
     return guarded
 
 
-async def _abort(method: str, error: Exception, context: Any) -> None:
-    refused = to_failure(error) or _bug(method, error)
+async def _abort_with_status(method: str, error: Exception, context: Any) -> None:
+    refused = to_failure(error) or _report_bug(method, error)
     if is_out_of_memory(error):
         _log.warning("%s: %s", method, refused.message)
     await context.abort(
@@ -120,7 +120,7 @@ async def _abort(method: str, error: Exception, context: Any) -> None:
     )
 
 
-def _bug(method: str, error: Exception) -> GrpcStatus:
+def _report_bug(method: str, error: Exception) -> GrpcStatus:
     reference = secrets.token_hex(6)
     _log.error("%s failed (reference %s)", method, reference, exc_info=error)
     return grpc_status(code_pb2.INTERNAL, f"internal error, logged by the server under reference {reference}")

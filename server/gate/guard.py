@@ -98,7 +98,7 @@ class Guard(aio.ServerInterceptor):
         codecs = None, handler.response_serializer  # a request is read when it is let in
         if method.startswith(OPEN_PREFIX):
             return wrap_handler(
-                handler, unary=_reading(reader), stream=lambda b, _: self._bounded(reader, b), codecs=codecs
+                handler, unary=_reader_of(reader), stream=lambda b, _: self._bounded(reader, b), codecs=codecs
             )
         gate = _GuardedMethod(self._core, self._authority, self._bounds, method, reader)
         audited = short_name(method) in ADMINISTRATIVE
@@ -113,7 +113,7 @@ class Guard(aio.ServerInterceptor):
         """Wrap a stream that needs no token: an address has as many as it may, and leaves calls to others."""
 
         async def bounded(data: bytes, context: Any) -> None:
-            with self._bounds.streams.opened(_address(context)):
+            with self._bounds.streams.opened(_address_of(context)):
                 await behaviour(await reader.read(data), context)
 
         return bounded
@@ -123,7 +123,7 @@ _refusal: ContextVar[Exception] = ContextVar("quercus_refusal")
 """Why the call under way is refused before its request is read."""
 
 
-async def _refuse(requests: Any, context: Any) -> bytes:
+async def _refuse_unary(requests: Any, context: Any) -> bytes:
     raise _refusal.get()
 
 
@@ -133,7 +133,7 @@ async def _refuse_stream(requests: Any, context: Any) -> AsyncIterator[bytes]:
 
 
 _REFUSING: Final[dict[bool, Handler]] = {
-    False: grpc.stream_unary_rpc_method_handler(_refuse),
+    False: grpc.stream_unary_rpc_method_handler(_refuse_unary),
     True: grpc.stream_stream_rpc_method_handler(_refuse_stream),
 }
 """Handlers by whether they answer with a stream: they take requests as a stream, of which they read nothing."""
@@ -148,7 +148,7 @@ def _reads_first(method: str, handler: Handler) -> bool:
     return not (handler.request_streaming or is_audited or method.startswith(OPEN_PREFIX))
 
 
-def _reading(reader: MessageReader) -> Wrap:
+def _reader_of(reader: MessageReader) -> Wrap:
     def wrap(behaviour: Any, _: bool) -> Any:
         async def read(data: bytes, context: Any) -> Any:
             return await behaviour(await reader.read(data), context)
@@ -280,7 +280,7 @@ class _GuardedMethod:
         if outcome in REFUSED and len(data) > INLINE_BYTES:
             return UNREAD
         try:
-            return _target(await self._reader.read(data))
+            return _target_of(await self._reader.read(data))
         except (InvalidInput, DecodeError, MemoryError):
             return UNREAD
 
@@ -304,15 +304,15 @@ class _GuardedMethod:
 
 def _caller_name(principal: Principal | None, context: Any) -> str:
     """Return who is held to the bounds: a token's name, else the address without the port."""
-    return _address(context) if principal is None else principal.name
+    return _address_of(context) if principal is None else principal.name
 
 
-def _address(context: Any) -> str:
+def _address_of(context: Any) -> str:
     peer: str = context.peer()
     return peer.rpartition(":")[0] or peer
 
 
-def _target(request: Any) -> str:
+def _target_of(request: Any) -> str:
     """Say what a call is about: a line of the log, whatever a stranger calls a model."""
     model = next(iter(named_models(request)), None)
     if model is None:

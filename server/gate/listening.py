@@ -45,15 +45,15 @@ def check_address(host: str, port: int) -> None:
         raise BadStart(
             f"cannot listen on {join_address(host, port)}: the host is not known; choose another with --host"
         ) from error
-    failures = [_failure(family, address) for family, _, _, _, address in found]
+    failures = [_bind_failure(family, address) for family, _, _, _, address in found]
     refused = [number for number in failures if number is not None]
     if errno.EADDRINUSE in refused:
-        raise BadStart(_text(host, port, errno.EADDRINUSE))
+        raise BadStart(_address_text(host, port, errno.EADDRINUSE))
     if len(refused) == len(failures):
-        raise BadStart(_text(host, port, refused[0]))
+        raise BadStart(_address_text(host, port, refused[0]))
 
 
-def _failure(family: int, address: object) -> int | None:
+def _bind_failure(family: int, address: object) -> int | None:
     """Return why an address cannot be bound, None when it can."""
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -68,6 +68,6 @@ def _failure(family: int, address: object) -> int | None:
     return None
 
 
-def _text(host: str, port: int, number: int) -> str:
+def _address_text(host: str, port: int, number: int) -> str:
     reason = _REASONS.get(number, f"{errno.errorcode.get(number, number)}; choose another --host or --port")
     return f"cannot listen on {join_address(host, port)}: {reason}"

@@ -93,7 +93,7 @@ class _ObservedMethod:
     def _end(self, begun: _CallStart, error: BaseException | None) -> None:
         seconds = time.perf_counter() - begun.at
         call = begun.call
-        code = _code(call, error)
+        code = _status_code(call, error)
         call.end()
         self._metrics.end()
         self._handled(code).inc()
@@ -151,7 +151,7 @@ class _ObservedMethod:
                 return
 
 
-def _code(call: Call, error: BaseException | None) -> str:
+def _status_code(call: Call, error: BaseException | None) -> str:
     if isinstance(error, asyncio.CancelledError | GeneratorExit):
         return "CANCELLED"
     code = call.code()

@@ -34,7 +34,7 @@ class Certificates:
         self._files = cert, key, client_ca
         self._renewed: Any = None
         self.credentials = grpc.dynamic_ssl_server_credentials(
-            _configuration(*self._files), self._take_renewed, require_client_authentication=bool(client_ca)
+            _credentials_of(*self._files), self._take_renewed, require_client_authentication=bool(client_ca)
         )
 
     def reload(self) -> None:
@@ -45,7 +45,7 @@ class Certificates:
         BadStart
             As above; what was read before is used on.
         """
-        self._renewed = _configuration(*self._files)
+        self._renewed = _credentials_of(*self._files)
 
     def _take_renewed(self) -> Any:
         """Tell gRPC, which asks before every handshake from a thread of its own; None: nothing has changed."""
@@ -53,32 +53,32 @@ class Certificates:
         return renewed
 
 
-def _configuration(cert: str, key: str, client_ca: str) -> Any:
-    chain, secret = _read(cert, "tls_cert"), _read(key, "tls_key")
-    roots = _read(client_ca, "tls_client_ca") if client_ca else None
+def _credentials_of(cert: str, key: str, client_ca: str) -> Any:
+    chain, secret = _read_file(cert, "tls_cert"), _read_file(key, "tls_key")
+    roots = _read_file(client_ca, "tls_client_ca") if client_ca else None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # gRPC says nothing of what is wrong
     try:
         context.load_cert_chain(cert, key, password="")
     except (ssl.SSLError, ValueError) as error:
         raise BadStart(
             f"tls_cert, tls_key: {cert} and {key} are not a certificate and its private key, unencrypted, in PEM "
-            f"({_reason(error)})"
+            f"({_failure_reason(error)})"
         ) from None
     if roots is not None:
         try:
             context.load_verify_locations(client_ca)
         except ssl.SSLError as error:
             raise BadStart(
-                f"tls_client_ca: {client_ca} has no certificate in PEM ({_reason(error)})"
+                f"tls_client_ca: {client_ca} has no certificate in PEM ({_failure_reason(error)})"
             ) from None
     return grpc.ssl_server_certificate_configuration([(secret, chain)], roots)
 
 
-def _reason(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     return str(getattr(error, "reason", None) or error)
 
 
-def _read(path: str, key: str) -> bytes:
+def _read_file(path: str, key: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:

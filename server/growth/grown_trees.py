@@ -38,7 +38,7 @@ class GrownTrees:
 
     def encode(self) -> bytes:
         """Return the stored form, see `quercus.server.wire.snapshots`."""
-        return snapshots.encode(encode_head(self.specification, self.edges, self.names), self.model)
+        return snapshots.encode_snapshot(encode_head(self.specification, self.edges, self.names), self.model)
 
 
 def specification_of(data: bytes) -> Specification:

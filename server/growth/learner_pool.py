@@ -102,7 +102,7 @@ class _LearnerProcess:
         with contextlib.suppress(
             BrokenPipeError, ValueError
         ):  # it has just ended, which its reader finds out
-            os.write(_piped(self._process.stdin).fileno(), line.encode())
+            os.write(_pipe_of(self._process.stdin).fileno(), line.encode())
 
     def kill(self) -> None:
         """End it; nobody wants what it learns."""
@@ -117,7 +117,7 @@ class _LearnerProcess:
     def _read(self) -> None:
         """Read its answers. In a thread: one that stops in the middle of an answer must not stop the grower."""
         with self._process as process:
-            answers = _piped(process.stdout)
+            answers = _pipe_of(process.stdout)
             while header := answers.readline():
                 said = json.loads(header)
                 data = answers.read(said["bytes"])
@@ -237,7 +237,7 @@ class LearnerPool:
         return started
 
 
-def _piped(stream: IO[bytes] | None) -> IO[bytes]:
+def _pipe_of(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
         raise RuntimeError("the process was not started with a pipe")
     return stream

@@ -85,10 +85,12 @@ class RelearningEngine:
         """Return the trees of what is folded."""
         specification = self._evidence.specification
         edges: Edges = ((),) * len(specification.attributes)
-        return GrownTrees(specification, self._evidence.learn(), edges, _names(specification, vocabulary))
+        return GrownTrees(
+            specification, self._evidence.learn(), edges, _branch_names_of(specification, vocabulary)
+        )
 
 
-def _names(specification: Specification, vocabulary: Mapping[int, Sequence[str]]) -> Names:
+def _branch_names_of(specification: Specification, vocabulary: Mapping[int, Sequence[str]]) -> Names:
     """Return the names of the branches of trees that split nominal attributes by value, numbers at thresholds.
 
     Those of belief-entropy trees are classes: a row goes where its value is densest.

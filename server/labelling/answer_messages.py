@@ -21,7 +21,7 @@ from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import encode_contour, encode_label, label_text
 from quercus.server.wire.limits import MAX_FILTER
-from quercus.server.wire.models import duration, timestamp
+from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import check_id, instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
@@ -49,7 +49,7 @@ class AnswerFilter:
             return False
         if self.states and words.state not in self.states:
             return False
-        return not self.classes or bool(self.classes & likeliest(words.event, frame))
+        return not self.classes or bool(self.classes & most_plausible_classes(words.event, frame))
 
 
 def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> AnswerFilter:
@@ -63,18 +63,21 @@ def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> Answer
             raise InvalidInput(
                 f"classes[{i}]", f"is {name[:60]!r}, which is no class; the classes are {known}"
             )
-    since = _seconds(request.since, "since") if request.HasField("since") else None
-    until = _seconds(request.until, "until") if request.HasField("until") else None
+    since = _seconds_of(request.since, "since") if request.HasField("since") else None
+    until = _seconds_of(request.until, "until") if request.HasField("until") else None
     if since is not None and until is not None and until <= since:
-        raise InvalidInput("until", f"is {_shown(until)}, must be later than since, {_shown(since)}")
+        raise InvalidInput(
+            "until", f"is {_shown_time(until)}, must be later than since, {_shown_time(since)}"
+        )
     return AnswerFilter(
         tuple(dict.fromkeys(request.labellers)),
         frozenset(request.classes),
         frozenset(
-            LabelKind(_known(kind, "kinds", i, max(LabelKind))) for i, kind in enumerate(request.kinds)
+            LabelKind(_known_number(kind, "kinds", i, max(LabelKind))) for i, kind in enumerate(request.kinds)
         ),
         frozenset(
-            LabelState(_known(state, "states", i, max(LabelState))) for i, state in enumerate(request.states)
+            LabelState(_known_number(state, "states", i, max(LabelState)))
+            for i, state in enumerate(request.states)
         ),
         tuple(dict.fromkeys(check_id(each, f"instances[{i}]") for i, each in enumerate(request.instances))),
         since,
@@ -101,12 +104,12 @@ def encode_answer(
         sequence=event.sequence,
         instance=instance_name(schema.model, history[0].id),
         labeller=event.author,
-        create_time=timestamp(event.created_at),
+        create_time=to_timestamp(event.created_at),
         kind=int(words.kind),  # type: ignore[arg-type]  # our numbers are the wire's
         state=int(words.state),  # type: ignore[arg-type]
         reliability=event.reliability,
         comment=event.comment,
-        took=None if event.took_s is None else duration(event.took_s),
+        took=None if event.took_s is None else to_duration(event.took_s),
         query=query_name(schema.model, event.query) if event.query else "",
         former_sequence=0 if former is None else former.event.sequence,
         later_sequence=0 if words.later is None else words.later.event.sequence,
@@ -124,7 +127,7 @@ def encode_answer(
     return message
 
 
-def likeliest(event: Event, frame: Frame) -> frozenset[str]:
+def most_plausible_classes(event: Event, frame: Frame) -> frozenset[str]:
     """Return the most plausible classes of what was said; none where it says nothing."""
     if event.label is None:
         return frozenset()
@@ -140,13 +143,13 @@ def _only_class(known: NDArray[np.float64], frame: Frame) -> str:
     return frame.classes[int(possible[0])] if len(possible) == 1 else ""
 
 
-def _known(number: int, field: str, i: int, most: int) -> int:
+def _known_number(number: int, field: str, i: int, most: int) -> int:
     if not 1 <= number <= most:
         raise InvalidInput(f"{field}[{i}]", f"is {number}, must be 1 to {most}")
     return number
 
 
-def _seconds(stamp: Timestamp, field: str) -> float:
+def _seconds_of(stamp: Timestamp, field: str) -> float:
     if not (0 <= stamp.nanos < 1_000_000_000 and 0 <= stamp.seconds < 253_402_300_800):
         raise InvalidInput(
             field, f"is {stamp.seconds} s and {stamp.nanos} ns, must lie in the years 1970 to 9999"
@@ -154,5 +157,5 @@ def _seconds(stamp: Timestamp, field: str) -> float:
     return stamp.seconds + stamp.nanos / 1e9 - HALF_TICK_S
 
 
-def _shown(seconds: float) -> str:
+def _shown_time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"

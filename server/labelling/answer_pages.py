@@ -17,7 +17,7 @@ from quercus.server.wire.schema import ModelSchema
 from quercus.storage import EventSelection, NotFound, Store
 
 
-async def stream(
+async def stream_answers(
     core: ServiceCore, request: query_pb2.StreamAnswersRequest, only: str | None
 ) -> AsyncIterator[query_pb2.Answer]:
     """Yield the answers that are asked for, holding one page of them at a time.
@@ -34,10 +34,10 @@ async def stream(
             raise InvalidInput(field, f"is {getattr(request, field)}, must not be negative")
     schema = await core.catalogue.reload_schema(model)
     wanted = _of_whom(read_filter(request, schema.frame), only)
-    look = await core.read(_look, core.store, schema, wanted, request)
+    look = await core.read(_read_selection, core.store, schema, wanted, request)
     left = request.limit or float("inf")
     while True:
-        page, last = await core.read(_page, core.store, schema, wanted, look, request.include_values)
+        page, last = await core.read(_read_page, core.store, schema, wanted, look, request.include_values)
         for answer in page:
             yield answer
             left -= 1
@@ -58,7 +58,7 @@ def _of_whom(wanted: AnswerFilter, only: str | None) -> AnswerFilter:
     return replace(wanted, labellers=(only,))
 
 
-def _look(
+def _read_selection(
     store: Store, schema: ModelSchema, wanted: AnswerFilter, request: query_pb2.StreamAnswersRequest
 ) -> EventSelection:
     instances = None
@@ -73,7 +73,7 @@ def _look(
     )  # fmt: skip
 
 
-def _page(
+def _read_page(
     store: Store, schema: ModelSchema, wanted: AnswerFilter, look: EventSelection, with_values: bool
 ) -> tuple[list[query_pb2.Answer], int | None]:
     """Return a page, and the event behind which the next one begins, None when it was the last.

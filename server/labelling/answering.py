@@ -45,7 +45,9 @@ T = TypeVar(
 )
 
 
-async def answer(core: ServiceCore, request: query_pb2.AnswerQueryRequest) -> query_pb2.AnswerQueryResponse:
+async def answer_query(
+    core: ServiceCore, request: query_pb2.AnswerQueryRequest
+) -> query_pb2.AnswerQueryResponse:
     """Store an answer, combined with what is known of the instance."""
     model, number = parse_query(request.name)
     check_lease_token(request.lease_token)
@@ -56,12 +58,14 @@ async def answer(core: ServiceCore, request: query_pb2.AnswerQueryRequest) -> qu
         label = await core.convert(request, decode_label, request.label, schema.frame)
         declared = request.reliability if request.HasField("reliability") else None
         said = _NewAnswer(number, request.lease_token, label, declared, request.comment, took)
-        return await core.write(_answer, core.store, schema, said, request.name)
+        return await core.write(_answer_in_store, core.store, schema, said, request.name)
 
     return await with_schema(core, model, attempt)
 
 
-async def refuse(core: ServiceCore, request: query_pb2.RefuseQueryRequest) -> query_pb2.RefuseQueryResponse:
+async def refuse_query(
+    core: ServiceCore, request: query_pb2.RefuseQueryRequest
+) -> query_pb2.RefuseQueryResponse:
     """Store that the labeller cannot tell. Once somebody has answered it, that is an answer that says nothing."""
     model, number = parse_query(request.name)
     check_lease_token(request.lease_token)
@@ -69,12 +73,12 @@ async def refuse(core: ServiceCore, request: query_pb2.RefuseQueryRequest) -> qu
 
     async def attempt(schema: ModelSchema) -> query_pb2.RefuseQueryResponse | None:
         said = _NewAnswer(number, request.lease_token, vacuous(schema.frame), 1.0, request.comment, took)
-        return await core.write(_refuse, core.store, schema, said, request.name)
+        return await core.write(_refuse_in_store, core.store, schema, said, request.name)
 
     return await with_schema(core, model, attempt)
 
 
-async def correct(
+async def correct_answer(
     core: ServiceCore, request: query_pb2.CorrectAnswerRequest, labeller: str
 ) -> query_pb2.CorrectAnswerResponse:
     """Put another answer into the place of the labeller's own."""
@@ -86,7 +90,7 @@ async def correct(
         label = await core.convert(request, decode_label, request.label, schema.frame)
         declared = request.reliability if request.HasField("reliability") else None
         change = _AnswerEdit(number, labeller, label, declared, request.comment, corrects_all())
-        done = await core.write(_amend, core.store, schema, change)
+        done = await core.write(_amend_answer, core.store, schema, change)
         return (
             None
             if done is None
@@ -98,7 +102,7 @@ async def correct(
     return await with_schema(core, model, attempt)
 
 
-async def undo(
+async def undo_answer(
     core: ServiceCore, request: query_pb2.UndoAnswerRequest, labeller: str
 ) -> query_pb2.UndoAnswerResponse:
     """Take an answer or a refusal back."""
@@ -107,7 +111,7 @@ async def undo(
 
     async def attempt(schema: ModelSchema) -> query_pb2.UndoAnswerResponse | None:
         change = _AnswerEdit(number, labeller, None, 1.0, request.comment, corrects_all())
-        done = await core.write(_amend, core.store, schema, change)
+        done = await core.write(_amend_answer, core.store, schema, change)
         return (
             None
             if done is None
@@ -144,26 +148,28 @@ async def with_schema(
     schema = await core.catalogue.schema(model)
     done: T | None
     try:
-        done = await _attempt(attempt, schema)
+        done = await _attempt_twice(attempt, schema)
     except InvalidInput:
         if (await core.catalogue.reload_schema(model)).key == schema.key:
             raise
         done = None
     if done is None:
-        done = await _attempt(attempt, await core.catalogue.reload_schema(model))
+        done = await _attempt_twice(attempt, await core.catalogue.reload_schema(model))
     if done is None:
         raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
     return done
 
 
-async def _attempt(attempt: Callable[[ModelSchema], Awaitable[T | None]], schema: ModelSchema) -> T | None:
+async def _attempt_twice(
+    attempt: Callable[[ModelSchema], Awaitable[T | None]], schema: ModelSchema
+) -> T | None:
     done = await attempt(schema)
     if done is not None:
         done.model_uid = schema.uid
     return done
 
 
-def _answer(
+def _answer_in_store(
     store: Store, schema: ModelSchema, said: _NewAnswer, name: str
 ) -> query_pb2.AnswerQueryResponse | None:
     """Look and store in the writer thread, so that nothing comes between; None: the schema is of another model."""
@@ -182,7 +188,7 @@ def _answer_alone(
 ) -> query_pb2.AnswerQueryResponse:
     size = schema.frame.size
     labeller = store.holder(schema.model, said.number, said.token)
-    reliability = _reliability(store, schema, said.declared, labeller)
+    reliability = _reliability_of(store, schema, said.declared, labeller)
     known = known_contour(history, size)
     conflict = evidence.update(known, contour(said.label, size), reliability).conflict
     done = store.answer(
@@ -201,7 +207,7 @@ def _answer_among(
     model, size = schema.model, schema.frame.size
     record, policy = store.get_model(model), store.policy(model)
     labeller = store.holder(model, said.number, said.token)
-    reliability = _reliability(store, schema, said.declared, labeller)
+    reliability = _reliability_of(store, schema, said.declared, labeller)
     others = {
         author: words
         for author, words in partial_answers(history, said.number, size).items()
@@ -238,7 +244,7 @@ def _is_enough(policy: Policy, count: int, conflict: float) -> bool:
     return count >= wanted and (conflict <= policy.max_conflict or count >= 2 * wanted)
 
 
-def _refuse(
+def _refuse_in_store(
     store: Store, schema: ModelSchema, said: _NewAnswer, name: str
 ) -> query_pb2.RefuseQueryResponse | None:
     model = schema.model
@@ -247,13 +253,13 @@ def _refuse(
     query = store.get_query(model, said.number)
     history = store.history(model, [query.instance])[query.instance]
     if partial_answers(history, said.number, schema.frame.size):
-        done = _answer(store, schema, said, name)
+        done = _answer_in_store(store, schema, said, name)
         return done and query_pb2.RefuseQueryResponse(name=name, committed_sequence=done.committed_sequence)
     refused = store.refuse(model, said.number, said.token, comment=said.comment, took_s=said.took_s)
     return query_pb2.RefuseQueryResponse(name=name, committed_sequence=refused.sequence)
 
 
-def _amend(store: Store, schema: ModelSchema, change: _AnswerEdit) -> Answered | None:
+def _amend_answer(store: Store, schema: ModelSchema, change: _AnswerEdit) -> Answered | None:
     model, size, number = schema.model, schema.frame.size, change.number
     if store.get_model(model).key != schema.key:
         return None
@@ -261,7 +267,7 @@ def _amend(store: Store, schema: ModelSchema, change: _AnswerEdit) -> Answered |
     history = store.history(model, [query.instance])[query.instance]
     said = None if change.label is None else encode(change.label)
     reliability = (
-        1.0 if change.label is None else _reliability(store, schema, change.declared, change.labeller)
+        1.0 if change.label is None else _reliability_of(store, schema, change.declared, change.labeller)
     )
     make = partial(
         AnswerChange, change.labeller, said, reliability=reliability, comment=change.comment,
@@ -313,7 +319,7 @@ def check_declared(reliability: float | None) -> None:
         raise InvalidInput("reliability", f"is {reliability!r}, must lie in (0, 1]")
 
 
-def _reliability(store: Store, schema: ModelSchema, declared: float | None, labeller: str) -> float:
+def _reliability_of(store: Store, schema: ModelSchema, declared: float | None, labeller: str) -> float:
     check_declared(declared)
     if declared is not None:
         return declared

@@ -16,7 +16,7 @@ from quercus.belief.label import ClassSet, Label, Masses, contour
 from quercus.belief.mass import MassFunction
 from quercus.server.wire.evidence import known_contour
 from quercus.storage import CombinedStatement, Event, EventKind, Join
-from quercus.trees import consonant
+from quercus.trees import consonant_mass
 
 MAX_AUTHOR = 200
 """Characters of the names of all who speak together."""
@@ -114,11 +114,11 @@ def label_combiner(size: int) -> Join:
 
 def combine_answers(answers: Sequence[tuple[Label, float]], size: int) -> Consensus:
     """Combine several answers; plausibilities count as their consonant mass function."""
-    return agreement.combine([(_mass(label, size), reliability) for label, reliability in answers])
+    return agreement.combine([(_mass_of(label, size), reliability) for label, reliability in answers])
 
 
-def _mass(label: Label, size: int) -> MassFunction:
-    return label.mass if isinstance(label, Masses) else consonant(contour(label, size))
+def _mass_of(label: Label, size: int) -> MassFunction:
+    return label.mass if isinstance(label, Masses) else consonant_mass(contour(label, size))
 
 
 @dataclass(slots=True)

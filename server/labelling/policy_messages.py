@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2
 from quercus.server.labelling.reliability import LabellerAgreement
-from quercus.server.wire.models import duration, timestamp
+from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import model_name, query_name
 from quercus.storage import Corrections, HistoryRow, LabellerCounts, Policy, Reliability, check_policy
 
@@ -76,7 +76,7 @@ def encode_labeller(
     if standing is not None:
         found.agreement, found.reliability = standing.agreement, standing.reliability
     if counts.times_s:
-        found.median_time.CopyFrom(duration(statistics.median(counts.times_s)))
+        found.median_time.CopyFrom(to_duration(statistics.median(counts.times_s)))
     return found
 
 
@@ -88,7 +88,7 @@ def encode_step(model: str, row: HistoryRow) -> query_pb2.QueryStep:
         state=int(row.state),  # type: ignore[arg-type]
         labeller=row.labeller,
         lease=row.lease,
-        time=timestamp(row.at),
+        time=to_timestamp(row.at),
         clock=row.clock,
         until=row.until,
         sequence=row.sequence,

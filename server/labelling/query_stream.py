@@ -127,22 +127,26 @@ class QueryStream:
         """Do what a request says of queries, one after another."""
         core = self._core
         if request.HasField("answer"):
-            await self._try("answered", request.answer, answering.answer)
+            await self._try("answered", request.answer, answering.answer_query)
         if request.HasField("refusal"):
-            await self._try("refused", request.refusal, answering.refuse)
+            await self._try("refused", request.refusal, answering.refuse_query)
         if request.HasField("returned"):
             await self._try("returned", request.returned, leasing.take_back)
         if request.HasField("correction"):
             await self._try(
                 "corrected",
                 request.correction,
-                lambda _, part: answering.correct(core, part, labeller_of(part.labeller or options.labeller)),
+                lambda _, part: answering.correct_answer(
+                    core, part, labeller_of(part.labeller or options.labeller)
+                ),
             )
         if request.HasField("undo"):
             await self._try(
                 "undone",
                 request.undo,
-                lambda _, part: answering.undo(core, part, labeller_of(part.labeller or options.labeller)),
+                lambda _, part: answering.undo_answer(
+                    core, part, labeller_of(part.labeller or options.labeller)
+                ),
             )
         if request.heartbeat:
             extended = await core.write(_extend_all, core.store, dict(self._held), options.lease_s)
@@ -159,7 +163,7 @@ class QueryStream:
         try:
             done = await do(self._core, part)
         except Exception as error:
-            failed = _failed(part.name, error)
+            failed = _failure_event(part.name, error)
             if failed is None:
                 raise
             await self._out.put(Response(failed=failed))
@@ -258,7 +262,7 @@ def _extend_all(store: Store, held: dict[Place, _HeldQuery], duration_s: float) 
     return extended
 
 
-def _failed(name: str, error: Exception) -> query_pb2.StreamError | None:
+def _failure_event(name: str, error: Exception) -> query_pb2.StreamError | None:
     """Return the message about a failed request; None: the stream cannot go on."""
     failure = to_failure(error)
     if failure is None or (

@@ -60,7 +60,7 @@ def labeller_agreements(events: Sequence[Event], size: int) -> Mapping[str, Labe
     contours = decode_contours(list(words.values()), size)
     instances, oracles = (np.unique([key[side] for key in words], return_inverse=True) for side in (0, 1))
     found = agreement.estimate(instances[1], oracles[1], contours)
-    same = _agreement(np.array(pairs), oracles[1], contours, len(oracles[0]))
+    same = _agreement_of(np.array(pairs), oracles[1], contours, len(oracles[0]))
     return {
         str(name): LabellerAgreement(float(found.reliability[i]), float(same[i]))
         for i, name in enumerate(oracles[0])
@@ -68,7 +68,7 @@ def labeller_agreements(events: Sequence[Event], size: int) -> Mapping[str, Labe
     }
 
 
-def _agreement(
+def _agreement_of(
     pairs: NDArray[np.int64], oracles: NDArray[np.int64], contours: NDArray[np.float64], count: int
 ) -> NDArray[np.float64]:
     chance = agreement.same_class(contours[pairs[:, 0]], contours[pairs[:, 1]])

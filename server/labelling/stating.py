@@ -42,7 +42,7 @@ class _SentStatement:
     comment: str
 
 
-async def state(
+async def state_evidence(
     core: ServiceCore, request: instance_pb2.StateEvidenceRequest
 ) -> instance_pb2.StateEvidenceResponse:
     """Store statements, all or none."""
@@ -51,35 +51,37 @@ async def state(
     count = len(request.statements)
     if not 1 <= count <= MAX_STATEMENTS:
         raise InvalidInput("statements", f"are {count:,}, must be 1 to {MAX_STATEMENTS:,}")
-    labellers = [_labeller(i, each, request.labeller) for i, each in enumerate(request.statements)]
+    labellers = [
+        _labeller_of_statement(i, each, request.labeller) for i, each in enumerate(request.statements)
+    ]
 
     async def attempt(schema: ModelSchema) -> instance_pb2.StateEvidenceResponse | None:
-        spoken = await core.convert(request, _decode, request, labellers, schema)
+        spoken = await core.convert(request, _decode_statements, request, labellers, schema)
         statements = await core.read(_with_reliability, core.store, schema, spoken)
         batch = StatementBatch(request.request_id, statements, schema.key)
         join = label_combiner(schema.frame.size)
         planned = await core.read(core.store.plan_statements, model, batch, join)
-        return await core.write(_store, core.store, schema, batch, join, planned)
+        return await core.write(_store_statements, core.store, schema, batch, join, planned)
 
     return await with_schema(core, model, attempt)
 
 
-def _labeller(i: int, statement: instance_pb2.Statement, labeller: str) -> str:
+def _labeller_of_statement(i: int, statement: instance_pb2.Statement, labeller: str) -> str:
     """In whose name a statement is made; asked before anything else, so that no one speaks for another."""
     with field_prefix(f"statements[{i}]"):
         return check_labeller(labeller_of(statement.labeller or labeller))
 
 
-def _decode(
+def _decode_statements(
     request: instance_pb2.StateEvidenceRequest, labellers: Sequence[str], schema: ModelSchema
 ) -> list[_SentStatement]:
     return [
-        _statement(f"statements[{i}]", each, labeller, schema)
+        _decode_statement(f"statements[{i}]", each, labeller, schema)
         for i, (each, labeller) in enumerate(zip(request.statements, labellers, strict=True))
     ]
 
 
-def _statement(
+def _decode_statement(
     field: str, given: instance_pb2.Statement, labeller: str, schema: ModelSchema
 ) -> _SentStatement:
     if given.retract and given.HasField("label"):
@@ -141,7 +143,7 @@ def _as_events(store: Store, schema: ModelSchema, spoken: Sequence[_SentStatemen
     ]
 
 
-def _store(
+def _store_statements(
     store: Store, schema: ModelSchema, batch: StatementBatch, join: Join, planned: StatementPlan | None
 ) -> instance_pb2.StateEvidenceResponse | None:
     if store.get_model(schema.model).key != schema.key:

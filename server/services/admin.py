@@ -16,7 +16,7 @@ from quercus.server.gate.throttle import resident_bytes
 from quercus.server.growth.supervisor import Supervisor
 from quercus.server.telemetry import logs
 from quercus.server.wire.limits import MAX_PAGE
-from quercus.server.wire.models import duration
+from quercus.server.wire.models import to_duration
 from quercus.specification.server import LOG_LEVEL
 from quercus.storage import Store
 
@@ -47,7 +47,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         only_read = f"can only be read: {core.writer.trouble}" if core.writer.trouble else ""
         status = admin_pb2.GetStatusResponse(
             version=__version__,
-            uptime=duration(time.monotonic() - self._started),
+            uptime=to_duration(time.monotonic() - self._started),
             store_revision=core.store.revision,
             store_trouble=core.changes.trouble or only_read,
             grower=self._supervisor.status(),
@@ -59,10 +59,10 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             log_level=logs.current_level(),
         )
         if not core.changes.trouble:
-            await core.read(_look, core.store, status)
+            await core.read(_read_status, core.store, status)
         principal = current_caller()
         if principal is not None and principal.models is not None:
-            _hide(status.grower, principal)
+            _hide_models(status.grower, principal)
         return status
 
     async def SetLogLevel(  # noqa: N802
@@ -77,7 +77,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return admin_pb2.SetLogLevelResponse(previous=previous)
 
 
-def _hide(grower: admin_pb2.GrowerStatus, principal: Principal) -> None:
+def _hide_models(grower: admin_pb2.GrowerStatus, principal: Principal) -> None:
     """Name no model that the caller may not touch."""
     if not principal.may_touch(grower.at):
         grower.at = ""
@@ -85,7 +85,7 @@ def _hide(grower: admin_pb2.GrowerStatus, principal: Principal) -> None:
         names[:] = [name for name in names if principal.may_touch(name)]
 
 
-def _look(store: Store, status: admin_pb2.GetStatusResponse) -> None:
+def _read_status(store: Store, status: admin_pb2.GetStatusResponse) -> None:
     status.store_bytes = store.size_bytes()
     after, lag_s = "", 0.0
     while True:
@@ -95,4 +95,4 @@ def _look(store: Store, status: admin_pb2.GetStatusResponse) -> None:
         if len(page) < MAX_PAGE:
             break
         after = page[-1].name
-    status.grower.lag.CopyFrom(duration(lag_s))
+    status.grower.lag.CopyFrom(to_duration(lag_s))

@@ -51,15 +51,15 @@ class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):
         min_sequence = check_sequence(request.min_sequence)
         classifier, schema = await catalogue.pair(model, min_sequence)
         try:
-            return await self._core.convert(request, _answer, request, schema, classifier, sizes)
+            return await self._core.convert(request, _classify_request, request, schema, classifier, sizes)
         except InvalidInput:  # perhaps an index that another server has just learned, or another model
             if await catalogue.reload_schema(model) == schema:
                 raise
         classifier, schema = await catalogue.pair(model, min_sequence)
-        return await self._core.convert(request, _answer, request, schema, classifier, sizes)
+        return await self._core.convert(request, _classify_request, request, schema, classifier, sizes)
 
 
-def _answer(
+def _classify_request(
     request: classify_pb2.ClassifyRequest,
     schema: ModelSchema,
     classifier: TreeClassifier,

@@ -59,7 +59,7 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
                     raise ack
                 batch_id, pending = ack
                 stored = await pending
-                yield instance_pb2.PushInstancesResponse(batch_id=batch_id, **_counts(stored))
+                yield instance_pb2.PushInstancesResponse(batch_id=batch_id, **_push_counts(stored))
         finally:
             reader.cancel()
 
@@ -77,7 +77,7 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
                 raise
             # what was remembered was of an earlier model of this name
             stored = await (await self._store(model, again.key, request))
-        return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **_counts(stored))
+        return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **_push_counts(stored))
 
     async def _read_batches(
         self, requests: AsyncIterator[instance_pb2.PushInstancesRequest], acks: _Acks
@@ -107,7 +107,7 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
             if schema.key != key or request.model_uid not in {"", schema.uid}:
                 raise FailedPrecondition(f"model {model} was deleted, and another has its name: start again")
             try:
-                push = await self._core.convert(request, _decode, request, schema, generated, sizes)
+                push = await self._core.convert(request, _decode_push, request, schema, generated, sizes)
             except InvalidInput:  # perhaps an index that another server has just learned
                 before, schema = schema, await self._core.catalogue.reload_schema(model)
                 if schema == before:
@@ -122,7 +122,7 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
                 schema = await self._core.catalogue.reload_schema(model)
                 continue
             await self._core.catalogue.reload_schema(model)
-            return _done(stored)
+            return _push_response(stored)
         raise Stale(f"the nominal values of model {model} keep changing")
 
     async def ListInstances(  # noqa: N802
@@ -132,20 +132,20 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         model = parse_model(request.model, "model")
         size = page_size(request.page_size)
         after = read_number_token("instances", request.page_token)
-        return await self._core.read(_list, self._core.store, model, after, size)
+        return await self._core.read(_list_page, self._core.store, model, after, size)
 
     async def StateEvidence(  # noqa: N802
         self, request: instance_pb2.StateEvidenceRequest, context: Any
     ) -> instance_pb2.StateEvidenceResponse:
         """Store what labellers say unasked."""
-        return await stating.state(self._core, request)
+        return await stating.state_evidence(self._core, request)
 
     async def GetInstance(  # noqa: N802
         self, request: instance_pb2.GetInstanceRequest, context: Any
     ) -> instance_pb2.Instance:
         """Return one instance with everything said about it."""
         model, instance = parse_instance(request.name)
-        return await self._core.read(_get, self._core.store, model, instance)
+        return await self._core.read(_read_instance, self._core.store, model, instance)
 
 
 def _same_model(name: str, given: str) -> str:
@@ -156,7 +156,7 @@ def _same_model(name: str, given: str) -> str:
     return given or name
 
 
-def _counts(stored: Appended) -> dict[str, Any]:
+def _push_counts(stored: Appended) -> dict[str, Any]:
     return {
         "committed_sequence": stored.committed_sequence,
         "rows_stored": stored.stored,
@@ -165,15 +165,15 @@ def _counts(stored: Appended) -> dict[str, Any]:
     }
 
 
-def _decode(request: _Batch, schema: ModelSchema, generated: str, sizes: MessageLimits) -> Push:
+def _decode_push(request: _Batch, schema: ModelSchema, generated: str, sizes: MessageLimits) -> Push:
     rows = decode_rows(request.rows, schema, learn=True, sizes=sizes)
     count = len(rows.values)
     labels = decode_labels(request.labels if request.HasField("labels") else None, count, schema.frame)
-    ids = _ids(request, count, generated)
+    ids = _ids_of_push(request, count, generated)
     return Push(schema.model, ids, rows.values, labels, rows.new_values, schema.key)
 
 
-def _ids(request: _Batch, count: int, generated: str) -> tuple[str, ...]:
+def _ids_of_push(request: _Batch, count: int, generated: str) -> tuple[str, ...]:
     if not request.ids:
         ids = tuple(f"{generated}-{i}" for i in range(count))
         check_id(ids[-1], "batch_id")
@@ -194,13 +194,13 @@ def _ids(request: _Batch, count: int, generated: str) -> tuple[str, ...]:
     return ids
 
 
-def _done(stored: Appended) -> Awaitable[Appended]:
+def _push_response(stored: Appended) -> Awaitable[Appended]:
     future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
     future.set_result(stored)
     return future
 
 
-def _list(store: Store, model: str, after: int, size: int) -> instance_pb2.ListInstancesResponse:
+def _list_page(store: Store, model: str, after: int, size: int) -> instance_pb2.ListInstancesResponse:
     events = store.list_instances(model, after, size + 1)
     page = events[:size]
     schema = ModelSchema.of(store.get_model(model), store.vocabulary(model))
@@ -211,6 +211,6 @@ def _list(store: Store, model: str, after: int, size: int) -> instance_pb2.ListI
     )
 
 
-def _get(store: Store, model: str, instance: str) -> instance_pb2.Instance:
+def _read_instance(store: Store, model: str, instance: str) -> instance_pb2.Instance:
     history = store.get_instance(model, instance)
     return encode_instance(history, ModelSchema.of(store.get_model(model), store.vocabulary(model)))

@@ -13,7 +13,12 @@ from quercus.proto.v1 import model_pb2, model_pb2_grpc
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import current_caller
 from quercus.server.wire.errors import ResourceExhausted
-from quercus.server.wire.models import check_sizes, complete, encode_model, updated_specification
+from quercus.server.wire.models import (
+    check_sizes,
+    complete_specification,
+    encode_model,
+    updated_specification,
+)
 from quercus.server.wire.names import check_model_id, make_page_token, page_size, parse_model, read_token
 from quercus.storage import ModelRecord, NotFound, Store
 
@@ -32,18 +37,23 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
     async def CreateModel(self, request: model_pb2.CreateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
         """Store a new model."""
         model = check_model_id(request.model_id, "model_id")
-        specification = await self._core.convert(request, complete, request.specification)
+        specification = await self._core.convert(request, complete_specification, request.specification)
         check_sizes(specification, self._core.config.sizes)
         data = specification.SerializeToString(deterministic=True)
         record = await self._core.write(
-            _create, self._core.store, model, data, specification.budget, self._core.config.max_models
+            _create_in_store,
+            self._core.store,
+            model,
+            data,
+            specification.budget,
+            self._core.config.max_models,
         )
         self._core.catalogue.forget(model)
         return encode_model(record, {})
 
     async def GetModel(self, request: model_pb2.GetModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
         """Return one model."""
-        return await self._core.read(_get, self._core.store, parse_model(request.name))
+        return await self._core.read(_read_model, self._core.store, parse_model(request.name))
 
     async def ListModels(  # noqa: N802
         self, request: model_pb2.ListModelsRequest, context: Any
@@ -53,11 +63,11 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
         after = read_token("models", request.page_token)
         principal = current_caller()
         granted = None if principal is None else principal.models
-        return await self._core.read(_list, self._core.store, after, size, granted)
+        return await self._core.read(_list_page, self._core.store, after, size, granted)
 
     async def UpdateModel(self, request: model_pb2.UpdateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
         """Change the fields of the mask; the change is an event of the log."""
-        return await self._core.write(_update, self._core.store, parse_model(request.name), request)
+        return await self._core.write(_update_in_store, self._core.store, parse_model(request.name), request)
 
     async def DeleteModel(self, request: model_pb2.DeleteModelRequest, context: Any) -> empty_pb2.Empty:  # noqa: N802
         """Remove a model and all that belongs to it."""
@@ -67,7 +77,7 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
         return empty_pb2.Empty()
 
 
-def _create(store: Store, model: str, data: bytes, budget: int, most: int) -> ModelRecord:
+def _create_in_store(store: Store, model: str, data: bytes, budget: int, most: int) -> ModelRecord:
     if store.count_models() >= most:
         raise ResourceExhausted(
             f"max_models: there are {most} models, the most there may be: delete one", None
@@ -75,32 +85,32 @@ def _create(store: Store, model: str, data: bytes, budget: int, most: int) -> Mo
     return store.create_model(model, data, budget=budget)
 
 
-def _get(store: Store, model: str) -> model_pb2.Model:
+def _read_model(store: Store, model: str) -> model_pb2.Model:
     return encode_model(store.get_model(model), store.vocabulary(model))
 
 
-def _list(
+def _list_page(
     store: Store, after: str, size: int, granted: frozenset[str] | None
 ) -> model_pb2.ListModelsResponse:
     if granted is None:
         records = store.list_models(after, size + 1)
     else:
-        records = list(islice(_granted(store, after, granted), size + 1))
+        records = list(islice(_granted_records(store, after, granted), size + 1))
     page = records[:size]
     return model_pb2.ListModelsResponse(
-        models=list(_encoded(store, page)),
+        models=list(_encode_records(store, page)),
         next_page_token=make_page_token("models", page[-1].name) if len(records) > size else "",
     )
 
 
-def _encoded(store: Store, records: Sequence[ModelRecord]) -> Iterator[model_pb2.Model]:
+def _encode_records(store: Store, records: Sequence[ModelRecord]) -> Iterator[model_pb2.Model]:
     """Yield models as they travel, without those that were deleted at this moment."""
     for record in records:
         with suppress(NotFound):
             yield encode_model(record, store.vocabulary(record.name))
 
 
-def _granted(store: Store, after: str, granted: frozenset[str]) -> Iterator[ModelRecord]:
+def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Iterator[ModelRecord]:
     """Yield the models of a caller who may not touch all, those that exist, in order of name."""
     for name in sorted(granted):
         if name > after:
@@ -108,11 +118,11 @@ def _granted(store: Store, after: str, granted: frozenset[str]) -> Iterator[Mode
                 yield store.get_model(name)
 
 
-def _update(store: Store, model: str, request: model_pb2.UpdateModelRequest) -> model_pb2.Model:
+def _update_in_store(store: Store, model: str, request: model_pb2.UpdateModelRequest) -> model_pb2.Model:
     """Read, change and store in the writer thread, so that no other update comes between."""
     current = model_pb2.Specification.FromString(store.get_model(model).specification)
     after = updated_specification(current, request)
     if after == current:
-        return _get(store, model)
+        return _read_model(store, model)
     record = store.respecify(model, after.SerializeToString(deterministic=True), budget=after.budget)
     return encode_model(record, store.vocabulary(model))

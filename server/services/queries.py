@@ -23,7 +23,7 @@ from quercus.server.labelling.reliability import NEWEST, labeller_agreements
 from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.errors import field_prefix
 from quercus.server.wire.limits import MIN_PAUSE_S
-from quercus.server.wire.models import timestamp
+from quercus.server.wire.models import to_timestamp
 from quercus.server.wire.names import make_page_token, page_size, parse_model, parse_query, read_number_token
 from quercus.server.wire.request_checks import check_count, lease_s, wait_s
 from quercus.storage import Idle, LabellerCounts, QueryState, Store
@@ -87,13 +87,13 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         self, request: query_pb2.AnswerQueryRequest, context: Any
     ) -> query_pb2.AnswerQueryResponse:
         """Store an answer."""
-        return await answering.answer(self._core, request)
+        return await answering.answer_query(self._core, request)
 
     async def RefuseQuery(  # noqa: N802
         self, request: query_pb2.RefuseQueryRequest, context: Any
     ) -> query_pb2.RefuseQueryResponse:
         """Store a refusal."""
-        return await answering.refuse(self._core, request)
+        return await answering.refuse_query(self._core, request)
 
     async def ExtendLease(  # noqa: N802
         self, request: query_pb2.ExtendLeaseRequest, context: Any
@@ -105,7 +105,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         expires_at = await self._core.write(
             self._core.store.extend, model, number, request.lease_token, seconds
         )
-        return query_pb2.ExtendLeaseResponse(lease_expire_time=timestamp(expires_at))
+        return query_pb2.ExtendLeaseResponse(lease_expire_time=to_timestamp(expires_at))
 
     async def ReturnQuery(  # noqa: N802
         self, request: query_pb2.ReturnQueryRequest, context: Any
@@ -123,13 +123,13 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         self, request: query_pb2.CorrectAnswerRequest, context: Any
     ) -> query_pb2.CorrectAnswerResponse:
         """Put another answer into the place of one's own."""
-        return await answering.correct(self._core, request, labeller_of(request.labeller))
+        return await answering.correct_answer(self._core, request, labeller_of(request.labeller))
 
     async def UndoAnswer(  # noqa: N802
         self, request: query_pb2.UndoAnswerRequest, context: Any
     ) -> query_pb2.UndoAnswerResponse:
         """Take an answer or a refusal back."""
-        return await answering.undo(self._core, request, labeller_of(request.labeller))
+        return await answering.undo_answer(self._core, request, labeller_of(request.labeller))
 
     async def ListQueries(  # noqa: N802
         self, request: query_pb2.ListQueriesRequest, context: Any
@@ -138,8 +138,10 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         model = parse_model(request.model, "model")
         size = page_size(request.page_size)
         after = read_number_token("queries", request.page_token)
-        states = [_state(state, f"states[{i}]") for i, state in enumerate(request.states)]
-        return await self._core.read(_list, self._core.store, model, states, after, size, _visible_labeller())
+        states = [_state_filter(state, f"states[{i}]") for i, state in enumerate(request.states)]
+        return await self._core.read(
+            _query_page, self._core.store, model, states, after, size, _visible_labeller()
+        )
 
     async def ListQueryHistory(  # noqa: N802
         self, request: query_pb2.ListQueryHistoryRequest, context: Any
@@ -152,13 +154,13 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
             model = parse_model(request.name)
         size = page_size(request.page_size)
         after = read_number_token("steps", request.page_token)
-        return await self._core.read(_history, self._core.store, model, number, after, size)
+        return await self._core.read(_history_page, self._core.store, model, number, after, size)
 
     async def StreamAnswers(  # noqa: N802
         self, request: query_pb2.StreamAnswersRequest, context: Any
     ) -> AsyncIterator[query_pb2.Answer]:
         """Send what labellers said, an item each."""
-        async for answer in answer_pages.stream(self._core, request, _visible_labeller()):
+        async for answer in answer_pages.stream_answers(self._core, request, _visible_labeller()):
             yield answer
 
     async def ListLabellers(  # noqa: N802
@@ -167,7 +169,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         """Return what each labeller did."""
         model = parse_model(request.model, "model")
         schema = await self._core.catalogue.reload_schema(model)
-        return await self._core.read(_labellers, self._core.store, model, schema.frame.size)
+        return await self._core.read(_labeller_page, self._core.store, model, schema.frame.size)
 
     async def GetLabellingPolicy(  # noqa: N802
         self, request: query_pb2.GetLabellingPolicyRequest, context: Any
@@ -195,13 +197,13 @@ def _visible_labeller() -> str | None:
     return principal.name
 
 
-def _state(state: int, field: str) -> QueryState:
+def _state_filter(state: int, field: str) -> QueryState:
     if state not in set(QueryState):
         raise InvalidInput(field, f"is {state}, must be a state of a query, 1 to {max(QueryState)}")
     return QueryState(state)
 
 
-def _list(  # noqa: PLR0917 - runs in a thread
+def _query_page(  # noqa: PLR0917 - runs in a thread
     store: Store, model: str, states: list[QueryState], after: int, size: int, only: str | None
 ) -> query_pb2.ListQueriesResponse:
     records = store.list_queries(model, states, after, size + 1)
@@ -213,7 +215,7 @@ def _list(  # noqa: PLR0917 - runs in a thread
     )
 
 
-def _history(
+def _history_page(
     store: Store, model: str, number: int | None, after: int, size: int
 ) -> query_pb2.ListQueryHistoryResponse:
     if number is not None:
@@ -226,7 +228,7 @@ def _history(
     )
 
 
-def _labellers(store: Store, model: str, size: int) -> query_pb2.ListLabellersResponse:
+def _labeller_page(store: Store, model: str, size: int) -> query_pb2.ListLabellersResponse:
     found = labeller_agreements(store.opinions(model, NEWEST), size)
     stated = store.stated(model)
     asked = {counts.labeller: counts for counts in store.labellers(model)}

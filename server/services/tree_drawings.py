@@ -20,7 +20,7 @@ MEDIA_TYPES: Final[dict[int, str]] = {
 }
 
 
-def draw(snapshot: Snapshot, form: int, member: int | None = None) -> tree_pb2.RenderTreeResponse:
+def draw_tree(snapshot: Snapshot, form: int, member: int | None = None) -> tree_pb2.RenderTreeResponse:
     """Draw a stored tree.
 
     Parameters
@@ -34,11 +34,13 @@ def draw(snapshot: Snapshot, form: int, member: int | None = None) -> tree_pb2.R
     InvalidInput
         When there is no such member, or the tree is too large for a picture.
     """
-    stored = snapshots.read(snapshot.data)
+    stored = snapshots.read_snapshot(snapshot.data)
     flats = part_trees(stored.columns)
     if member is None and len(flats) > 1:
         classes = [member_classes(stored.head.classes, flat, at) for at, flat in enumerate(flats)]
-        content = _overview(Overview.of(flats, names_of(stored.head, flats[0], 0).attributes, classes), form)
+        content = _draw_overview(
+            Overview.of(flats, names_of(stored.head, flats[0], 0).attributes, classes), form
+        )
     else:
         flat = choose_member(flats, member or 0)
         names = names_of(stored.head, flat, member or 0)
@@ -49,7 +51,7 @@ def draw(snapshot: Snapshot, form: int, member: int | None = None) -> tree_pb2.R
     return tree_pb2.RenderTreeResponse(content=content, media_type=MEDIA_TYPES[form])
 
 
-def _overview(overview: Overview, form: int) -> str:
+def _draw_overview(overview: Overview, form: int) -> str:
     if form == _Request.FORMAT_TEXT:
         return overview.text()
     return overview.dot() if form == _Request.FORMAT_DOT else overview.svg()

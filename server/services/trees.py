@@ -9,7 +9,7 @@ from typing import Any, Final
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import tree_pb2, tree_pb2_grpc
 from quercus.server.core.service_core import STOPPING, ServiceCore
-from quercus.server.services.tree_drawings import MEDIA_TYPES, draw
+from quercus.server.services.tree_drawings import MEDIA_TYPES, draw_tree
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import MAX_WATCHED_TREES
 from quercus.server.wire.names import parse_model, parse_tree
@@ -35,7 +35,7 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
     async def GetTree(self, request: tree_pb2.GetTreeRequest, context: Any) -> tree_pb2.Tree:  # noqa: N802
         """Return one version, or the newest."""
         model, version = parse_tree(request.name)
-        return await self._core.read(_get, self._core.store, model, version, request.member)
+        return await self._core.read(_read_tree, self._core.store, model, version, request.member)
 
     async def WatchTree(  # noqa: N802
         self, request: tree_pb2.WatchTreeRequest, context: Any
@@ -63,7 +63,7 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
         """Read and decode the newest tree once for all who watch the model, at least of this key and version."""
         known = self._trees.pop(model, None)
         if known is None or known[0] != version or (known[1].done() and known[1].exception() is not None):
-            known = version, asyncio.ensure_future(self._core.read(_get, self._core.store, model, None))
+            known = version, asyncio.ensure_future(self._core.read(_read_tree, self._core.store, model, None))
         self._trees[model] = known
         if len(self._trees) > MAX_WATCHED_TREES:
             del self._trees[next(iter(self._trees))]
@@ -79,15 +79,15 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
                 "format", f"is {request.format}, must be FORMAT_TEXT, FORMAT_DOT or FORMAT_SVG"
             )
         member = request.member if request.HasField("member") else None
-        snapshot = await self._core.read(_snapshot, self._core.store, model, version)
-        return await self._core.read(draw, snapshot, request.format, member)
+        snapshot = await self._core.read(_read_snapshot, self._core.store, model, version)
+        return await self._core.read(draw_tree, snapshot, request.format, member)
 
 
-def _get(store: Store, model: str, version: int | None, member: int = 0) -> tree_pb2.Tree:
-    return decode_snapshot(model, _snapshot(store, model, version), member)
+def _read_tree(store: Store, model: str, version: int | None, member: int = 0) -> tree_pb2.Tree:
+    return decode_snapshot(model, _read_snapshot(store, model, version), member)
 
 
-def _snapshot(store: Store, model: str, version: int | None) -> Snapshot:
+def _read_snapshot(store: Store, model: str, version: int | None) -> Snapshot:
     if version is None and store.get_model(model).tree_version == 0:
         raise FailedPrecondition(f"model {model} has no tree yet: try again in a moment")
     return store.snapshot(model, version)

@@ -38,7 +38,7 @@ class ExportedTable:
     rows: Iterator[Row]
 
 
-def table(store: Store, model: str) -> ExportedTable:
+def export_table(store: Store, model: str) -> ExportedTable:
     """Return the instances of a model as a table, read page by page.
 
     Columns: ``id``; the attributes; ``label``, what labellers say of the row, else as it was pushed (``a``, ``a|b``,
@@ -53,35 +53,35 @@ def table(store: Store, model: str) -> ExportedTable:
     header = ["id", *names, *behind]
     kinds: list[type] = [str, *(float if column.values is None else str for column in schema.columns), str]
     kinds += [*([float] * size), int, int]
-    return ExportedTable(header, kinds, _rows(store, schema))
+    return ExportedTable(header, kinds, _export_rows(store, schema))
 
 
-def _rows(store: Store, schema: ModelSchema) -> Iterator[Row]:
+def _export_rows(store: Store, schema: ModelSchema) -> Iterator[Row]:
     after = 0
     while True:
         page = store.list_instances(schema.model, after, PAGE)
         said = store.history(schema.model, [event.sequence for event in page])
         for event in page:
-            yield _row(said[event.sequence], schema)
+            yield _export_row(said[event.sequence], schema)
         if len(page) < PAGE:
             return
         after = page[-1].sequence
 
 
-def _row(history: Sequence[Event], schema: ModelSchema) -> Row:
+def _export_row(history: Sequence[Event], schema: ModelSchema) -> Row:
     first, size = history[0], schema.frame.size
     values = stored_values(first).tolist()
     cells = [
         None if math.isnan(value) else (value if column.values is None else column.values[int(value)])
         for column, value in zip(schema.columns, values, strict=True)
     ]
-    label = _label(history, schema.frame)
+    label = _current_label(history, schema.frame)
     answers = len(label_events(history))
     conflict = int(any(event.conflict for event in history))
     return [first.id, *cells, label, *known_contour(history, size).tolist(), answers, conflict]
 
 
-def _label(history: Sequence[Event], frame: Frame) -> str:
+def _current_label(history: Sequence[Event], frame: Frame) -> str:
     """Return the current label of an instance, else the pushed one; of two vacuous ones the latter."""
     said = history[0].label
     for event in history:

@@ -31,7 +31,7 @@ class LogChecker:
 
     def begin(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
         """Take the first line."""
-        self._specification = _specification(specification)
+        self._specification = _decode_specification(specification)
         BUDGET.check(budget)
         self._values = _value_counts(self._specification, learned)
         self._splits = sum(max(1, cuts) for cuts in cut_counts(self._specification.attributes))
@@ -51,7 +51,7 @@ class LogChecker:
             _check_asked(event["asked"], self._splits)
 
     def _respecify(self, data: bytes) -> None:
-        new = _specification(data)
+        new = _decode_specification(data)
         for name in FIXED:
             if getattr(new, name) != getattr(self._specification, name):
                 raise InvalidInput("specification", f"has other {name} than the first one")
@@ -67,7 +67,7 @@ class LogChecker:
                 )
 
 
-def _specification(data: bytes) -> Specification:
+def _decode_specification(data: bytes) -> Specification:
     try:
         return decode_specification(model_pb2.Specification.FromString(data))
     except DecodeError:

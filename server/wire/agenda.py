@@ -40,7 +40,7 @@ def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> b
         reason.value = splits[query.attribute].branches[query.code]
     for split, code in query.path:
         reason.path.add(attribute=splits[split].attribute, value=splits[split].branches[code])
-    for split, lower, upper in _foremost(query.rivals):
+    for split, lower, upper in _foremost_rivals(query.rivals):
         name = splits[split]
         reason.rivals.add(attribute=name.attribute, lower=lower, upper=upper, threshold=name.threshold)
     if query.forest is not None:
@@ -52,7 +52,7 @@ def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> b
     return reason.SerializeToString(deterministic=True)
 
 
-def _foremost(rivals: Sequence[Interval]) -> Sequence[Interval]:
+def _foremost_rivals(rivals: Sequence[Interval]) -> Sequence[Interval]:
     if len(rivals) <= MAX_RIVALS:
         return rivals
     best = sorted(range(len(rivals)), key=lambda at: -rivals[at][2])[:MAX_RIVALS]

@@ -23,10 +23,10 @@ def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:
     kind = message.WhichOneof("kind") or "abc45"
     algorithm = ALGORITHMS[kind.replace("_", "-")]
     with field_prefix(kind):
-        return algorithm(**_given(algorithm, getattr(message, kind)))
+        return algorithm(**_given_parameters(algorithm, getattr(message, kind)))
 
 
-def _given(algorithm: type[Algorithm], message: Any) -> dict[str, Any]:
+def _given_parameters(algorithm: type[Algorithm], message: Any) -> dict[str, Any]:
     """Return the parameters that a message has, by name."""
     choices = {each.name: each.choices for each in parameters_of(algorithm)}
     given: dict[str, Any] = {}

@@ -105,14 +105,14 @@ def to_failure(error: BaseException) -> GrpcStatus | None:  # noqa: PLR0911, PLR
     error : the exception a servicer raised.
     """
     if is_out_of_memory(error):
-        return _exhausted(ResourceExhausted(NO_MEMORY, MEMORY_RETRY_S))
+        return _exhausted_status(ResourceExhausted(NO_MEMORY, MEMORY_RETRY_S))
     match error:
         case InvalidInput():
             return grpc_status(code_pb2.INVALID_ARGUMENT, str(error), _bad_request(error))
         case NotFound():
-            return grpc_status(code_pb2.NOT_FOUND, str(error), _resource(error))
+            return grpc_status(code_pb2.NOT_FOUND, str(error), _exhausted_resource(error))
         case AlreadyExists():
-            return grpc_status(code_pb2.ALREADY_EXISTS, str(error), _resource(error))
+            return grpc_status(code_pb2.ALREADY_EXISTS, str(error), _exhausted_resource(error))
         case BeyondLog():
             reason = InvalidInput(error.field, error.reason.removeprefix(f"{error.field}: "))
             return grpc_status(code_pb2.FAILED_PRECONDITION, str(error), _bad_request(reason))
@@ -123,7 +123,7 @@ def to_failure(error: BaseException) -> GrpcStatus | None:  # noqa: PLR0911, PLR
         case FailedPrecondition() | NewerSchema():
             return grpc_status(code_pb2.FAILED_PRECONDITION, str(error))
         case NoSpace():  # writing is tried again so often
-            return _exhausted(ResourceExhausted(str(error), WRITE_RETRY_S))
+            return _exhausted_status(ResourceExhausted(str(error), WRITE_RETRY_S))
         case CorruptStore():
             return grpc_status(code_pb2.DATA_LOSS, str(error))
         case DecodeError():  # requests are read elsewhere, so it was a message of the store
@@ -133,7 +133,7 @@ def to_failure(error: BaseException) -> GrpcStatus | None:  # noqa: PLR0911, PLR
                 code_pb2.ABORTED, "the model's nominal values changed meanwhile: send it again"
             )
         case ResourceExhausted():
-            return _exhausted(error)
+            return _exhausted_status(error)
         case Unauthenticated():
             return grpc_status(code_pb2.UNAUTHENTICATED, str(error))
         case PermissionDenied():
@@ -161,7 +161,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return False
 
 
-def _exhausted(error: ResourceExhausted) -> GrpcStatus:
+def _exhausted_status(error: ResourceExhausted) -> GrpcStatus:
     """Say when to try again, to programs and, in milliseconds, to the retries of gRPC clients."""
     if error.retry_s is None:
         return grpc_status(code_pb2.RESOURCE_EXHAUSTED, str(error))
@@ -178,7 +178,7 @@ def _retry_in(seconds: float) -> error_details_pb2.RetryInfo:
 
 def grpc_status(code: int, message: str, detail: Message | None = None) -> GrpcStatus:
     """Build a ``GrpcStatus`` from a ``google.rpc.Code`` number, a message and at most one detail."""
-    text = _shorten(message)
+    text = _shorten_text(message)
     status = status_pb2.Status(code=code, message=text)
     if detail is not None:
         packed = any_pb2.Any()
@@ -189,18 +189,20 @@ def grpc_status(code: int, message: str, detail: Message | None = None) -> GrpcS
 
 def _bad_request(error: InvalidInput) -> error_details_pb2.BadRequest:
     violation = error_details_pb2.BadRequest.FieldViolation(
-        field=_shorten(error.field), description=_shorten(error.reason)
+        field=_shorten_text(error.field), description=_shorten_text(error.reason)
     )
     return error_details_pb2.BadRequest(field_violations=[violation])
 
 
-def _resource(error: NotFound | AlreadyExists) -> error_details_pb2.ResourceInfo:
+def _exhausted_resource(error: NotFound | AlreadyExists) -> error_details_pb2.ResourceInfo:
     return error_details_pb2.ResourceInfo(
-        resource_type=error.resource, resource_name=_shorten(error.name), description=_shorten(str(error))
+        resource_type=error.resource,
+        resource_name=_shorten_text(error.name),
+        description=_shorten_text(str(error)),
     )
 
 
-def _shorten(text: str) -> str:
+def _shorten_text(text: str) -> str:
     """Cut a text to ``MAX_ERROR_BYTES`` of UTF-8."""
     data = text.encode(errors="replace")
     if len(data) <= MAX_ERROR_BYTES:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from quercus.proto.v1 import instance_pb2
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.labels import encode_contour, encode_label
-from quercus.server.wire.models import duration, timestamp
+from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
@@ -52,9 +52,9 @@ def _encode_evidence(event: Event, schema: ModelSchema) -> instance_pb2.Evidence
         label=None if event.label is None else encode_label(event.label, schema.frame),
         refused=event.kind is EventKind.REFUSAL,
         reliability=event.reliability,
-        create_time=timestamp(event.created_at),
+        create_time=to_timestamp(event.created_at),
         kind=_KINDS.get(event.kind, instance_pb2.Evidence.KIND_UNSPECIFIED),
         query=query_name(schema.model, event.query) if event.query else "",
         comment=event.comment,
-        took=None if event.took_s is None else duration(event.took_s),
+        took=None if event.took_s is None else to_duration(event.took_s),
     )

@@ -31,7 +31,7 @@ _PRUNING: Final = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_
 _MISSING: Final = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
 
 
-def complete(message: model_pb2.Specification) -> model_pb2.Specification:
+def complete_specification(message: model_pb2.Specification) -> model_pb2.Specification:
     """Return a copy with every default written out, checked as a whole.
 
     Raises
@@ -226,7 +226,7 @@ def updated_specification(
                 merged.pruning.CopyFrom(request.specification.pruning)
         elif request.specification.HasField(path):  # type: ignore[arg-type]
             setattr(merged, path, getattr(request.specification, path))
-    return complete(merged)
+    return complete_specification(merged)
 
 
 def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> model_pb2.Model:
@@ -239,7 +239,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
     return model_pb2.Model(
         name=model_name(record.name),
         specification=specification,
-        create_time=timestamp(record.created_at),
+        create_time=to_timestamp(record.created_at),
         sequence_committed=record.sequence_committed,
         sequence_grown=record.sequence_grown,
         tree_version=record.tree_version,
@@ -249,19 +249,19 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         queries_refused=record.queries_refused,
         queries_open=record.queries_open,
         conflicts=record.conflicts,
-        lag=duration(record.lag_s),
+        lag=to_duration(record.lag_s),
         uid=record.uid,
     )
 
 
-def duration(seconds: float) -> Duration:
+def to_duration(seconds: float) -> Duration:
     """Convert a length of time to the wire."""
     length = Duration()
     length.FromMicroseconds(round(seconds * 1e6))
     return length
 
 
-def timestamp(seconds: float) -> Timestamp:
+def to_timestamp(seconds: float) -> Timestamp:
     """Convert seconds since the epoch to the wire."""
     stamp = Timestamp()
     stamp.FromMicroseconds(round(seconds * 1e6))

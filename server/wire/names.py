@@ -49,27 +49,27 @@ def check_model_id(model: str, field: str) -> str:
 
 def parse_model(name: str, field: str = "name") -> str:
     """Return the model id of ``models/{model}``."""
-    (model,) = _split(name, field, ("models",), "models/{model}")
+    (model,) = _split_name(name, field, ("models",), "models/{model}")
     return model
 
 
 def parse_instance(name: str, field: str = "name") -> tuple[str, str]:
     """Return model and instance id of ``models/{model}/instances/{id}``."""
-    model, instance = _split(name, field, ("models", "instances"), "models/{model}/instances/{id}")
+    model, instance = _split_name(name, field, ("models", "instances"), "models/{model}/instances/{id}")
     return model, instance
 
 
 def parse_query(name: str, field: str = "name") -> tuple[str, int]:
     """Return model and number of ``models/{model}/queries/{number}``."""
-    model, number = _split(name, field, ("models", "queries"), "models/{model}/queries/{number}")
-    return model, _number(number, name, field, "models/{model}/queries/{number}")
+    model, number = _split_name(name, field, ("models", "queries"), "models/{model}/queries/{number}")
+    return model, _parse_number(number, name, field, "models/{model}/queries/{number}")
 
 
 def parse_tree(name: str, field: str = "name") -> tuple[str, int | None]:
     """Return model and version of ``models/{model}/trees/{version}``; None stands for ``latest``."""
     form = "models/{model}/trees/{version} or models/{model}/trees/latest"
-    model, version = _split(name, field, ("models", "trees"), form)
-    return model, None if version == "latest" else _number(version, name, field, form)
+    model, version = _split_name(name, field, ("models", "trees"), form)
+    return model, None if version == "latest" else _parse_number(version, name, field, form)
 
 
 def check_id(text: str, field: str) -> str:
@@ -169,7 +169,7 @@ def _bad_token(kind: str, token: str) -> InvalidInput:
     return InvalidInput("page_token", f"{token[:80]!r} was not made by a listing of {kind}")
 
 
-def _split(name: str, field: str, collections: tuple[str, ...], form: str) -> list[str]:
+def _split_name(name: str, field: str, collections: tuple[str, ...], form: str) -> list[str]:
     parts = name.split("/")
     ids = parts[1::2]
     if len(parts) != 2 * len(collections) or tuple(parts[::2]) != collections or not all(ids):
@@ -178,7 +178,7 @@ def _split(name: str, field: str, collections: tuple[str, ...], form: str) -> li
     return ids
 
 
-def _number(text: str, name: str, field: str, form: str) -> int:
+def _parse_number(text: str, name: str, field: str, form: str) -> int:
     if _NUMBER.fullmatch(text) is None:
         raise InvalidInput(
             field, f"{name[:200]!r} is not of the form {form}: {text[:40]!r} is no number from 1"

@@ -8,7 +8,7 @@ from quercus.proto.v1 import query_pb2
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import encode_contour
-from quercus.server.wire.models import duration, timestamp
+from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
@@ -27,10 +27,10 @@ def encode_queries(
     schema : of the model.
     wanted : answers to each query.
     """
-    return [_encode(record, histories[record.instance], schema, wanted) for record in records]
+    return [_encode_query(record, histories[record.instance], schema, wanted) for record in records]
 
 
-def _encode(
+def _encode_query(
     record: QueryRecord, history: Sequence[Event], schema: ModelSchema, wanted: int
 ) -> query_pb2.Query:
     query = query_pb2.Query(
@@ -48,6 +48,6 @@ def _encode(
         answers_wanted=max(wanted, 1),
     )
     if record.expires_at is not None:
-        query.lease_expire_time.CopyFrom(timestamp(record.expires_at))
-        query.lease_left.CopyFrom(duration(record.left_s or 0.0))
+        query.lease_expire_time.CopyFrom(to_timestamp(record.expires_at))
+        query.lease_left.CopyFrom(to_duration(record.left_s or 0.0))
     return query

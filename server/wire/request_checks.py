@@ -31,22 +31,22 @@ def lease_s(duration: Duration, given: bool) -> float:
     """Return the length of a lease in seconds, the default when it is not given."""
     if not given:
         return DEFAULT_LEASE_S
-    return _seconds(duration, "lease_duration", MIN_LEASE_S, MAX_LEASE_S)
+    return _checked_seconds(duration, "lease_duration", MIN_LEASE_S, MAX_LEASE_S)
 
 
 def wait_s(duration: Duration) -> float:
     """Return how long a long poll may wait, in seconds."""
-    return _seconds(duration, "wait", 0.0, MAX_WAIT_S)
+    return _checked_seconds(duration, "wait", 0.0, MAX_WAIT_S)
 
 
 def delay_s(duration: Duration, given: bool) -> float:
     """Return for how long a query is postponed, in seconds, the default when it is not given."""
-    return _seconds(duration, "delay", MIN_DELAY_S, MAX_DELAY_S) if given else DEFAULT_DELAY_S
+    return _checked_seconds(duration, "delay", MIN_DELAY_S, MAX_DELAY_S) if given else DEFAULT_DELAY_S
 
 
 def took_s(duration: Duration) -> float:
     """Return how long a labeller took, in seconds."""
-    return _seconds(duration, "took", 0.0, MAX_TOOK_S)
+    return _checked_seconds(duration, "took", 0.0, MAX_TOOK_S)
 
 
 def check_labeller(labeller: str) -> str:
@@ -73,7 +73,7 @@ def check_count(value: int, field: str, low: int, high: int) -> int:
     return value
 
 
-def _seconds(duration: Duration, field: str, low: float, high: float) -> float:
+def _checked_seconds(duration: Duration, field: str, low: float, high: float) -> float:
     if not abs(duration.nanos) < NANOS or duration.seconds * duration.nanos < 0:
         raise InvalidInput(
             f"{field}.nanos",

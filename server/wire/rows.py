@@ -142,7 +142,7 @@ def _decode_named(
             if name not in names:
                 raise InvalidInput(
                     f"{prefix}[{shown(name)}]",
-                    f"is no attribute of the model; its attributes are {_listed(list(names))}",
+                    f"is no attribute of the model; its attributes are {_listed_names(list(names))}",
                 )
         for column in required:
             if column.name not in row.values:
@@ -154,7 +154,7 @@ def _decode_named(
         for k in sorted(names[name] for name in row.values):
             column = schema.columns[k]
             field = f"{prefix}[{shown(column.name)}]"
-            ranges = _uncertain(row.values[column.name], column, field, learn)
+            ranges = _uncertain_ranges(row.values[column.name], column, field, learn)
             if ranges:
                 parts[i, k] = ranges
                 continue
@@ -170,7 +170,7 @@ def _decode_named(
     return DecodedRows(values, tuple(new), parts)
 
 
-def _uncertain(
+def _uncertain_ranges(
     value: values_pb2.NamedValue, column: AttributeColumn, field: str, learn: bool
 ) -> tuple[Range, ...] | None:
     """Return the ranges of a value that is uncertain, None for any other."""
@@ -190,7 +190,9 @@ def _uncertain(
         return ((low, high),)
     names = list(dict.fromkeys(value.nominals.values))
     if column.values is None:
-        raise InvalidInput(field, f"is one of {_listed(names)}, must be a number, or a range of numbers")
+        raise InvalidInput(
+            field, f"is one of {_listed_names(names)}, must be a number, or a range of numbers"
+        )
     if not names:
         raise InvalidInput(field, "is one of no values, must be one of at least one")
     if len(names) > MAX_VALUES:
@@ -238,6 +240,6 @@ def _new_index(
     return index
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed_names(names: Sequence[str]) -> str:
     text = ", ".join(shown(name, 24) for name in names[:8])
     return text + (f", ... ({len(names)} in all)" if len(names) > 8 else "")

@@ -68,7 +68,7 @@ class StoredVersion:
     columns: Columns
 
 
-def encode(head: tree_pb2.Tree, model: Learned) -> bytes:
+def encode_snapshot(head: tree_pb2.Tree, model: Learned) -> bytes:
     """Return the stored form of a model: `head` is its message without nodes."""
     columns = join_trees(model.flats)
     reading = {name: columns.pop(name) for name in PEOPLE_READ}
@@ -76,8 +76,8 @@ def encode(head: tree_pb2.Tree, model: Learned) -> bytes:
         zlib.compress(part, LEVEL)
         for part in (
             head.SerializeToString(deterministic=True),
-            _pack(columns | fitted_columns(model), asdict(form_of(model))),
-            _pack(reading),
+            _pack_columns(columns | fitted_columns(model), asdict(form_of(model))),
+            _pack_columns(reading),
         )
     ]
     return b"".join([_HEADER.pack(FORMAT, *map(len, parts)), *parts])
@@ -88,21 +88,23 @@ def is_current(data: bytes) -> bool:
     return bool(_HEADER.unpack_from(data)[0] == FORMAT)
 
 
-def read(data: bytes) -> StoredVersion:
+def read_snapshot(data: bytes) -> StoredVersion:
     """Return the whole of a stored version."""
-    head, classifying, reading = map(zlib.decompress, _parts(data))
-    columns, form = _unpack(classifying)
-    return StoredVersion(tree_pb2.Tree.FromString(head), StoredForm(**form), columns | _unpack(reading)[0])
+    head, classifying, reading = map(zlib.decompress, _snapshot_parts(data))
+    columns, form = _unpack_columns(classifying)
+    return StoredVersion(
+        tree_pb2.Tree.FromString(head), StoredForm(**form), columns | _unpack_columns(reading)[0]
+    )
 
 
 def read_classifier(data: bytes) -> StoredVersion:
     """Return a stored version without what only people read (stops, intervals)."""
-    head, classifying = map(zlib.decompress, _parts(data)[:2])
-    columns, form = _unpack(classifying)
+    head, classifying = map(zlib.decompress, _snapshot_parts(data)[:2])
+    columns, form = _unpack_columns(classifying)
     return StoredVersion(tree_pb2.Tree.FromString(head), StoredForm(**form), columns)
 
 
-def _pack(columns: Mapping[str, NDArray[Any]], form: Mapping[str, Any] | None = None) -> bytes:
+def _pack_columns(columns: Mapping[str, NDArray[Any]], form: Mapping[str, Any] | None = None) -> bytes:
     arrays = {name: np.ascontiguousarray(column, _stored_type(column)) for name, column in columns.items()}
     listed = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
     directory = json.dumps({"form": form or {}, "columns": listed}).encode()
@@ -111,7 +113,7 @@ def _pack(columns: Mapping[str, NDArray[Any]], form: Mapping[str, Any] | None = 
     )
 
 
-def _unpack(raw: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def _unpack_columns(raw: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     (length,) = _LENGTH.unpack_from(raw)
     at = _LENGTH.size + length
     directory = json.loads(raw[_LENGTH.size : at])
@@ -129,7 +131,7 @@ def _stored_type(column: NDArray[Any]) -> str:
     return column.dtype.newbyteorder("<").str
 
 
-def _parts(data: bytes) -> tuple[bytes, bytes, bytes]:
+def _snapshot_parts(data: bytes) -> tuple[bytes, bytes, bytes]:
     form, *lengths = _HEADER.unpack_from(data)
     if form != FORMAT:
         raise UnreadableSnapshotError(form)

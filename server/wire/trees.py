@@ -14,7 +14,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import classify_pb2, tree_pb2, values_pb2
 from quercus.server.wire import snapshots
-from quercus.server.wire.models import timestamp
+from quercus.server.wire.models import to_timestamp
 from quercus.server.wire.names import tree_name
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
@@ -94,7 +94,7 @@ def decode_snapshot(model: str, snapshot: Snapshot, member: int = 0) -> tree_pb2
     InvalidInput
         When there is no such member.
     """
-    stored = snapshots.read(snapshot.data)
+    stored = snapshots.read_snapshot(snapshot.data)
     flats = part_trees(stored.columns)
     message = stored.head
     message.nodes.CopyFrom(encode_nodes(choose_member(flats, member)))
@@ -102,7 +102,7 @@ def decode_snapshot(model: str, snapshot: Snapshot, member: int = 0) -> tree_pb2
     message.version = snapshot.version
     message.as_of = snapshot.as_of
     message.member = member
-    message.create_time.CopyFrom(timestamp(snapshot.created_at))
+    message.create_time.CopyFrom(to_timestamp(snapshot.created_at))
     for at, flat in enumerate(flats):
         classes = member_classes(message.classes, flat, at)
         message.members.add(nodes=flat.size, leaves=flat.leaf_count, depth=flat.depth, classes=classes)
@@ -238,10 +238,10 @@ class TreeClassifier:
             response.nodes.extend(said.nodes.tolist())
             if want_paths and self.names is not None:
                 flat, names = self.model.flats[0], self.names
-                paths = {node: _path(flat, names, node) for node in set(response.nodes)}
+                paths = {node: _path_message(flat, names, node) for node in set(response.nodes)}
                 response.paths.extend(paths[node] for node in response.nodes)
         if want_masses and said.masses is not None:
-            masses, which = _distinct(said)
+            masses, which = _distinct_masses(said)
             response.masses.extend(map(_encode_mass, masses))
             response.mass_indices.extend(which)
         return response
@@ -249,21 +249,21 @@ class TreeClassifier:
     def _class_sets(self, said: Predictions) -> list[int]:
         """Return the set-valued predictions as bit masks; those of nodes are known beforehand."""
         if said.nodes is None or not isinstance(self.model, TreeModel):
-            masks = _masks(said.classes)
+            masks = _class_masks(said.classes)
         else:
             masks = self._node_sets.take(said.nodes)
             if said.several.size:
-                masks[said.several] = _masks(said.classes[said.several])
+                masks[said.several] = _class_masks(said.classes[said.several])
         found: list[int] = masks.tolist()
         return found
 
     @cached_property
     def _node_sets(self) -> NDArray[np.uint64]:
         flat = self.model.flats[0]
-        return _masks(undominated(flat.belief, flat.plausibility))
+        return _class_masks(undominated(flat.belief, flat.plausibility))
 
 
-def _distinct(said: Predictions) -> tuple[Iterable[MassFunction], Sequence[int]]:
+def _distinct_masses(said: Predictions) -> tuple[Iterable[MassFunction], Sequence[int]]:
     """Return the different masses of rows, and which of them each row has."""
     if not isinstance(said.masses, RepeatedMasses):
         return said.masses or (), range(len(said))
@@ -277,14 +277,14 @@ def _encode_mass(mass: MassFunction) -> values_pb2.MassFunction:
     )
 
 
-def _masks(classes: NDArray[np.bool_]) -> NDArray[np.uint64]:
+def _class_masks(classes: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """Return sets of classes (n, l) as bit masks."""
     bits = np.uint64(1) << np.arange(classes.shape[1], dtype=np.uint64)
     masks: NDArray[np.uint64] = np.where(classes, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
     return masks
 
 
-def _path(flat: FlatTree, names: Names, node: int) -> classify_pb2.Path:
+def _path_message(flat: FlatTree, names: Names, node: int) -> classify_pb2.Path:
     steps = [
         classify_pb2.PathStep(
             attribute=names.attributes[int(flat.attribute[flat.parent[at]])], value=names.step(flat, at)

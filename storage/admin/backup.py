@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage.admin.verify import open_read_only, verify
+from quercus.storage.admin.verify import open_read_only, verify_store
 from quercus.storage.errors import CorruptStore, InconsistentHistory, StoreBusy, StoreError
 from quercus.storage.sqlite.dialect import SqliteDialect, dialect_for, file_url
 from quercus.storage.sqlite.disk_space import RESERVE
@@ -49,16 +49,16 @@ def back_up(url: str, target: Path, *, force: bool = False, progress: Progress |
     StoreError
         The store is not there or cannot be read, or the copy cannot be written.
     """
-    dialect = existing(url)
+    dialect = existing_database(url)
     _check_target(dialect.path, target, force)
     if target.exists():
-        _settle(target)
-    return _copy(dialect, target, progress)
+        _settle_log(target)
+    return _copy_store(dialect, target, progress)
 
 
-def _copy(dialect: SqliteDialect, target: Path, progress: Progress | None) -> int:
+def _copy_store(dialect: SqliteDialect, target: Path, progress: Progress | None) -> int:
     """Copy to a file beside the target, which then takes its place."""
-    part = _part(target)
+    part = _part_path(target)
     try:
         part.unlink(missing_ok=True)
         # for this user alone, like the store, and never through a link that somebody laid there
@@ -67,18 +67,18 @@ def _copy(dialect: SqliteDialect, target: Path, progress: Progress | None) -> in
             step = None if progress is None else lambda _, left, whole: progress(whole - left, whole)
             source.backup(copy, pages=PAGES, progress=step)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, whoever opens it next
-        _flush(part)
+        _flush_to_disk(part)
         part.replace(target)
-        _flush(target.parent)
+        _flush_to_disk(target.parent)
         return target.stat().st_size
     except (sqlite3.Error, OSError) as error:
-        raise _explained(error, dialect, target) from error
+        raise _explained_error(error, dialect, target) from error
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
 
 
-def restore(
+def restore_backup(
     backup: Path,
     url: str,
     *,
@@ -96,7 +96,7 @@ def restore(
     backup : file that `back_up` wrote.
     url : of the store.
     force : replace a store that is there.
-    despite_remarks : also when `verify` has remarks on the history of its queries.
+    despite_remarks : also when `verify_store` has remarks on the history of its queries.
     progress : told how far it is.
 
     Returns
@@ -114,7 +114,7 @@ def restore(
     StoreBusy
         A server uses the store.
     """
-    source, asked = existing(file_url(backup)), _sqlite(url).path
+    source, asked = existing_database(file_url(backup)), _sqlite_path(url).path
     store = asked.resolve()  # a link stays a link
     _check_place(source.path, store)
     _check_sound(backup, despite_remarks)
@@ -122,11 +122,11 @@ def restore(
     if not new:
         if not force:
             raise InvalidInput("store", f"{asked} exists; give --force to replace it by the backup")
-        _settle(store)
+        _settle_log(store)
     store.touch(mode=0o600)  # what is not there cannot be locked
     with closing(ServerLock(store, "quercus restore")):
         try:
-            return _copy(source, store, progress)
+            return _copy_store(source, store, progress)
         except BaseException:
             if new and store.stat().st_size == 0:  # nothing took its place
                 store.unlink()
@@ -134,7 +134,7 @@ def restore(
 
 
 def _check_sound(backup: Path, despite_remarks: bool) -> None:
-    faults = verify(file_url(backup))
+    faults = verify_store(file_url(backup))
     damage = [fault for fault in faults if fault.is_damage]
     if damage:
         raise CorruptStore(f"{backup} cannot be restored, it is damaged: {damage[0]}")
@@ -146,15 +146,15 @@ def _check_sound(backup: Path, despite_remarks: bool) -> None:
         )
 
 
-def _sqlite(url: str) -> SqliteDialect:
+def _sqlite_path(url: str) -> SqliteDialect:
     dialect = dialect_for(url, 5.0)
     dialect.check_reachable()
     return dialect
 
 
-def existing(url: str) -> SqliteDialect:
+def existing_database(url: str) -> SqliteDialect:
     """Return the database of a store that must exist; raise `StoreError` when it does not."""
-    dialect = _sqlite(url)
+    dialect = _sqlite_path(url)
     if not dialect.path.exists():
         raise StoreError(f"{dialect.path} does not exist")
     return dialect
@@ -172,7 +172,7 @@ def _check_target(source: Path, target: Path, force: bool) -> None:
 
 def _check_place(source: Path, target: Path) -> None:
     """Raise when `target`, or the file that is written on the way, is a database or belongs to one."""
-    for place in (target, _part(target)):
+    for place in (target, _part_path(target)):
         if _is_same(place, source):
             raise InvalidInput("target", f"{place} is the store itself")
         for suffix in COMPANIONS:
@@ -195,11 +195,11 @@ def _is_same(one: Path, other: Path) -> bool:
         return one.resolve() == other.resolve()
 
 
-def _part(target: Path) -> Path:
+def _part_path(target: Path) -> Path:
     return target.with_name(target.name + ".part")
 
 
-def _settle(path: Path) -> None:
+def _settle_log(path: Path) -> None:
     """Make sure that nobody has a store open, and that all of it is in its file.
 
     Were a write-ahead log left beside it, SQLite would write its pages into whatever file has the name next. So whoever
@@ -218,10 +218,10 @@ def _settle(path: Path) -> None:
         pass
     for suffix in LOGS:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    _flush(path.parent)
+    _flush_to_disk(path.parent)
 
 
-def _flush(path: Path) -> None:
+def _flush_to_disk(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -229,7 +229,7 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def _explained(error: Exception, dialect: SqliteDialect, target: Path) -> StoreError:
+def _explained_error(error: Exception, dialect: SqliteDialect, target: Path) -> StoreError:
     if isinstance(error, sqlite3.Error):
         translated = dialect.translate(error)
         translated.add_note(f"while copying to {target}")

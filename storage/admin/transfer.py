@@ -48,7 +48,7 @@ class LogValidator(Protocol):
         """Take the next event, with its columns as they are stored."""
 
 
-def dump(connection: Connection, name: str) -> Iterator[str]:
+def dump_model(connection: Connection, name: str) -> Iterator[str]:
     """Yield the lines of a model, without line ends."""
     row = find(connection, name)
     words = select(vocabulary.c.attribute, vocabulary.c.value).where(vocabulary.c.model_id == row.id)
@@ -80,14 +80,14 @@ def dump(connection: Connection, name: str) -> Iterator[str]:
         )
 
 
-def load(
+def load_model(
     connection: Connection,
     lines: Iterable[str],
     clock: Clock,
     name: str | None = None,
     meaning: LogValidator | None = None,
 ) -> int:
-    """Make a model of the lines that `dump` yielded.
+    """Make a model of the lines that `dump_model` yielded.
 
     Parameters
     ----------
@@ -112,14 +112,14 @@ def load(
     head = read_head(numbered)
     key = _insert_model(connection, head, head.model if name is None else name)
     if meaning is not None:
-        _explained("line 1", meaning.begin, head.specification, head.budget, head.vocabulary)
+        _located_error("line 1", meaning.begin, head.specification, head.budget, head.vocabulary)
     reading, ours = LogReader(), {"model_id": key, "clock": clock().clock}
     waiting: list[dict[str, Any]] = []
     for number, line in numbered:
         event = read_event(line, where := f"line {number}")
         reading.take(event, where)
         if meaning is not None:
-            _explained(where, meaning.take, event)
+            _located_error(where, meaning.take, event)
         waiting.append({column.name: event.get(column.name) for column in COLUMNS} | ours)
         if len(waiting) == CHUNK:
             connection.execute(insert(log), waiting)
@@ -175,7 +175,7 @@ def _check_end(head: HeaderLine, reading: LogReader) -> None:
         )
 
 
-def _explained(where: str, check: Any, *given: Any) -> None:
+def _located_error(where: str, check: Any, *given: Any) -> None:
     """Call a check; what is wrong is wrong in a line."""
     try:
         check(*given)

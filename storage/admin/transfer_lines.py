@@ -97,7 +97,7 @@ def text_of(data: bytes) -> str:
 def read_head(numbered: Iterator[tuple[int, str]]) -> HeaderLine:
     """Read the first line."""
     _, line = next(numbered, (1, ""))
-    found = _parsed(line, "line 1")
+    found = _parse_line(line, "line 1")
     if found.get("format") != FORMAT:
         raise InvalidInput("file", f"is no exported log: its first line has no format {FORMAT!r}")
     if found.get("version") != VERSION:
@@ -107,21 +107,23 @@ def read_head(numbered: Iterator[tuple[int, str]]) -> HeaderLine:
     for key, kind in _HEAD.items():
         _check_type("line 1", key, found.get(key), kind)
     for key, most in (("budget", MAX_COUNT), ("events", MAX_COUNT), ("created_at", MAX_TIME)):
-        within("line 1", key, found[key], 0, most)
+        check_range("line 1", key, found[key], 0, most)
     return HeaderLine(
         found["model"],
-        _bytes("line 1", "specification", found["specification"]),
+        _decode_bytes("line 1", "specification", found["specification"]),
         found["budget"],
         found["created_at"],
         found["events"],
-        _vocabulary(found["vocabulary"]),
-        _policy(found["policy"]) if "policy" in found else None,  # a file of an earlier version has none
+        _decode_vocabulary(found["vocabulary"]),
+        _decode_policy(found["policy"])
+        if "policy" in found
+        else None,  # a file of an earlier version has none
     )
 
 
 def read_event(line: str, where: str) -> dict[str, Any]:
     """Read an event: its columns, with those of the right type that it has."""
-    event = _parsed(line, where)
+    event = _parse_line(line, where)
     unknown = sorted(set(event) - set(_TYPES))
     missing = sorted(_NEEDED - set(event))
     if unknown or missing:
@@ -131,7 +133,7 @@ def read_event(line: str, where: str) -> dict[str, Any]:
             continue
         _check_type(where, name, value, _TYPES[name])
         if name in BYTES:
-            event[name] = _bytes(where, name, value)
+            event[name] = _decode_bytes(where, name, value)
     if event["kind"] not in set(EventKind):
         raise InvalidInput(
             where, f"is of kind {event['kind']}, which is none of {[int(k) for k in EventKind]}"
@@ -139,13 +141,13 @@ def read_event(line: str, where: str) -> dict[str, Any]:
     return event
 
 
-def within(where: str, name: str, value: float, low: float, high: float) -> None:
+def check_range(where: str, name: str, value: float, low: float, high: float) -> None:
     """Hold a number to its bounds; NaN is in none."""
     if not low <= value <= high:
         raise InvalidInput(where, f"has {name} {shown(value)}, must lie in [{low}, {high}]")
 
 
-def _vocabulary(entries: list[Any]) -> list[tuple[int, str]]:
+def _decode_vocabulary(entries: list[Any]) -> list[tuple[int, str]]:
     found: dict[tuple[int, str], None] = {}
     for entry in entries:
         if not (isinstance(entry, list) and [type(each) for each in entry] == [int, str]):
@@ -153,7 +155,7 @@ def _vocabulary(entries: list[Any]) -> list[tuple[int, str]]:
                 "line 1", f"has {shown(entry)} in its vocabulary, must be an attribute and a value"
             )
         attribute, value = entry
-        within("line 1", "an attribute in its vocabulary", attribute, 0, MAX_COUNT)
+        check_range("line 1", "an attribute in its vocabulary", attribute, 0, MAX_COUNT)
         if not value or (attribute, value) in found:
             raise InvalidInput(
                 "line 1", f"has value {shown(value)} of attribute {attribute} in its vocabulary, "
@@ -164,7 +166,7 @@ def _vocabulary(entries: list[Any]) -> list[tuple[int, str]]:
     return list(found)
 
 
-def _policy(given: object) -> Policy:
+def _decode_policy(given: object) -> Policy:
     kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(Policy)} | dict.fromkeys(
         MAY_BE_NONE, int
     )
@@ -192,7 +194,7 @@ def _policy(given: object) -> Policy:
     return policy
 
 
-def _parsed(line: str, where: str) -> dict[str, Any]:
+def _parse_line(line: str, where: str) -> dict[str, Any]:
     try:
         content = json.loads(line)
     except (ValueError, RecursionError) as error:  # also of whole numbers with thousands of digits
@@ -207,7 +209,7 @@ def _check_type(where: str, name: str, value: object, kinds: tuple[type, ...]) -
         raise InvalidInput(where, f"has {name} {shown(value)}, must be {_WORDS[kinds]}")
 
 
-def _bytes(where: str, name: str, text: str) -> bytes:
+def _decode_bytes(where: str, name: str, text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:

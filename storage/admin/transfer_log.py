@@ -5,7 +5,7 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.storage import checks
-from quercus.storage.admin.transfer_lines import MAX_COUNT, MAX_TIME, within
+from quercus.storage.admin.transfer_lines import MAX_COUNT, MAX_TIME, check_range
 from quercus.storage.records import EventKind
 
 MAX_AUTHORS = 10_000  # characters: of several answers the authors are named one after the other
@@ -126,9 +126,9 @@ def _check_fields(event: dict[str, Any], kind: EventKind, where: str) -> None:
 
 
 def _check_bounds(event: dict[str, Any], where: str) -> None:
-    within(where, "created_at", event["created_at"], 0, MAX_TIME)
+    check_range(where, "created_at", event["created_at"], 0, MAX_TIME)
     if event.get("query") is not None:
-        within(where, "query", event["query"], 1, MAX_COUNT)
+        check_range(where, "query", event["query"], 1, MAX_COUNT)
     try:
         checks.reliability(event["reliability"])
         checks.comment(event.get("comment") or "")
@@ -140,4 +140,4 @@ def _check_bounds(event: dict[str, Any], where: str) -> None:
     except InvalidInput as error:
         raise InvalidInput(where, str(error)) from None
     is_nobody = event["kind"] == EventKind.SPECIFICATION
-    within(where, "author of length", len(event["author"]), 0 if is_nobody else 1, MAX_AUTHORS)
+    check_range(where, "author of length", len(event["author"]), 0 if is_nobody else 1, MAX_AUTHORS)

@@ -43,7 +43,7 @@ class Fault:
         return self.text
 
 
-def verify(url: str) -> list[Fault]:
+def verify_store(url: str) -> list[Fault]:
     """Return what is wrong with a store, damage first; nothing when it holds together.
 
     Reads everything and writes nothing, so it may run on a backup, and while servers use the store. Of a store with an
@@ -61,8 +61,8 @@ def verify(url: str) -> list[Fault]:
     try:
         with engine.connect() as connection:
             current = stored_revision(connection, dialect.store_name) == HEAD
-            damage = [Fault(text) for text in islice(_damage(connection, current), MAX_FAULTS)]
-            remarks = islice(_remarks(connection), MAX_FAULTS) if current else ()
+            damage = [Fault(text) for text in islice(_find_damage(connection, current), MAX_FAULTS)]
+            remarks = islice(_find_remarks(connection), MAX_FAULTS) if current else ()
             return damage + [Fault(text, is_damage=False) for text in remarks]
     except DRIVER_ERRORS as error:
         raise dialect.translate(error) from error
@@ -75,24 +75,24 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0)
 
 
-def _damage(connection: Connection, current: bool) -> Iterator[str]:
+def _find_damage(connection: Connection, current: bool) -> Iterator[str]:
     for (said,) in connection.exec_driver_sql(f"PRAGMA integrity_check({MAX_FAULTS})"):
         if said != "ok":
             yield f"the file is damaged: {said}"
     for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check"):
         yield f"row {row} of table {table} refers to a row of {parent} that is not there"
-    for row in _models(connection) if current else ():
+    for row in _verify_models(connection) if current else ():
         for said in _damage_of_model(connection, row):
             yield f"model {row.name}: {said}"
 
 
-def _remarks(connection: Connection) -> Iterator[str]:
-    for row in _models(connection):
+def _find_remarks(connection: Connection) -> Iterator[str]:
+    for row in _verify_models(connection):
         for said in _remarks_on_model(connection, row):
             yield f"model {row.name}: {said}"
 
 
-def _models(connection: Connection) -> list[AnyRow]:
+def _verify_models(connection: Connection) -> list[AnyRow]:
     return list(connection.execute(select(model).where(LIVE).order_by(model.c.name)))
 
 
@@ -107,7 +107,7 @@ def _damage_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
         yield f"it counts {row.sequence_committed} events, its log ends at {last or 0}"
     if row.sequence_grown > row.sequence_committed:
         yield f"its tree knows {row.sequence_grown} events, it has {row.sequence_committed}"
-    kinds = _counts(connection, select(log.c.kind, func.count()).where(mine).group_by(log.c.kind))
+    kinds = _compare_counts(connection, select(log.c.kind, func.count()).where(mine).group_by(log.c.kind))
     if kinds.get(EventKind.INSTANCE, 0) != row.instance_count:
         yield f"it counts {row.instance_count} instances, its log has {kinds.get(EventKind.INSTANCE, 0)}"
     yield from _faults_of_statements(connection, row)
@@ -115,7 +115,9 @@ def _damage_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
 
 def _remarks_on_model(connection: Connection, row: AnyRow) -> Iterator[str]:
     asked = query.c.model_id == row.id
-    states = _counts(connection, select(query.c.state, func.count()).where(asked).group_by(query.c.state))
+    states = _compare_counts(
+        connection, select(query.c.state, func.count()).where(asked).group_by(query.c.state)
+    )
     spent = row.queries_answered + states.get(QueryState.LEASED, 0)
     if spent > row.budget:
         yield f"{spent} queries are answered or leased, its budget is {row.budget}"
@@ -137,5 +139,5 @@ def _faults_of_statements(connection: Connection, row: AnyRow) -> Iterator[str]:
         yield f"event {sequence} states a label of what is no instance"
 
 
-def _counts(connection: Connection, wanted: Select[Any]) -> dict[int, int]:
+def _compare_counts(connection: Connection, wanted: Select[Any]) -> dict[int, int]:
     return {int(key): int(count) for key, count in connection.execute(wanted)}

@@ -56,13 +56,13 @@ def append_all(
     """
     try:
         with transaction() as connection:
-            return _append(connection, pushes, clock, look=False)
+            return _append_pushes(connection, pushes, clock, look=False)
     except _ThereAlreadyError:
         with transaction() as connection:
-            return _append(connection, pushes, clock, look=True)
+            return _append_pushes(connection, pushes, clock, look=True)
 
 
-def _append(connection: Connection, pushes: Sequence[Push], clock: Clock, look: bool) -> list[Outcome]:
+def _append_pushes(connection: Connection, pushes: Sequence[Push], clock: Clock, look: bool) -> list[Outcome]:
     outcomes: dict[int, Outcome] = {}
     by_model: defaultdict[str, list[int]] = defaultdict(list)
     for place, push in enumerate(pushes):
@@ -107,7 +107,7 @@ class _Appender:
         self.looked = look
         self.known: dict[str, Content] = {}  # only when looked
         if look:
-            self.known = _stored(connection, self.row, [each for push in pushes for each in push.ids])
+            self.known = _stored_rows(connection, self.row, [each for push in pushes for each in push.ids])
         self.taken: set[str] = set()
         self.ids: list[str] = []
         self.values: list[bytes] = []
@@ -167,7 +167,7 @@ class _Appender:
         return list(fresh), [each for each, _ in fresh.values()], [each for _, each in fresh.values()]
 
 
-def _stored(connection: Connection, row: AnyRow, ids: list[str]) -> dict[str, Content]:
+def _stored_rows(connection: Connection, row: AnyRow, ids: list[str]) -> dict[str, Content]:
     stored: dict[str, Content] = {}
     columns = (log_table.c.id, log_table.c["values"], log_table.c.label)
     for start in range(0, len(ids), event_log.CHUNK):

@@ -40,7 +40,7 @@ def read_events(connection: Connection, name: str, after: int, limit: int) -> li
     checks.at_least("limit", limit, 1)
     row = find(connection, name)
     wanted = (
-        _events()
+        _select_events()
         .where(log.c.model_id == row.id, log.c.sequence > after)
         .order_by(log.c.sequence)
         .limit(limit)
@@ -51,7 +51,7 @@ def read_events(connection: Connection, name: str, after: int, limit: int) -> li
 def others_between(connection: Connection, model_id: int, after: int, last: int) -> list[Event]:
     """Events of other kinds than INSTANCE behind `after` and up to `last`, in order."""
     there = (log.c.model_id == model_id, log.c.sequence > after, log.c.sequence <= last)
-    wanted = _events().where(*there, log.c.kind != EventKind.INSTANCE).order_by(log.c.sequence)
+    wanted = _select_events().where(*there, log.c.kind != EventKind.INSTANCE).order_by(log.c.sequence)
     return _as_events(connection.execute(wanted))
 
 
@@ -60,7 +60,7 @@ def list_instances(connection: Connection, name: str, after: int, limit: int) ->
     checks.at_least("limit", limit, 1)
     row = find(connection, name)
     mine = (log.c.model_id == row.id, log.c.sequence > after, log.c.kind == EventKind.INSTANCE)
-    return _as_events(connection.execute(_events().where(*mine).order_by(log.c.sequence).limit(limit)))
+    return _as_events(connection.execute(_select_events().where(*mine).order_by(log.c.sequence).limit(limit)))
 
 
 def get_instance(connection: Connection, name: str, identifier: str) -> list[Event]:
@@ -97,7 +97,7 @@ def newest_opinions(connection: Connection, name: str, limit: int) -> list[Event
     found: list[Event] = []
     for kind in (EventKind.OPINION, EventKind.STATEMENT):  # by one each the index of what was said serves
         mine = (log.c.model_id == model_id, log.c.kind == kind, log.c.instance.is_not(None))
-        newest = _events().where(*mine).order_by(log.c.sequence.desc()).limit(limit)
+        newest = _select_events().where(*mine).order_by(log.c.sequence.desc()).limit(limit)
         found += _as_events(connection.execute(newest))
     return sorted(found, key=lambda event: event.sequence)[-limit:]
 
@@ -122,7 +122,7 @@ def stated_since(connection: Connection, model_id: int, after: int) -> set[int]:
 def labeller_events(connection: Connection, name: str, look: EventSelection) -> list[Event]:
     """Return the events of labellers, in the requested order."""
     checks.at_least("limit", look.limit, 1)
-    wanted = _events().where(log.c.model_id == find(connection, name).id, log.c.instance.is_not(None))
+    wanted = _select_events().where(log.c.model_id == find(connection, name).id, log.c.instance.is_not(None))
     if look.newest_first:
         wanted = wanted.where(log.c.sequence < (look.after or MAX_SEQUENCE)).order_by(log.c.sequence.desc())
     else:
@@ -144,7 +144,7 @@ def insert_event(connection: Connection, **columns: object) -> None:
 
 
 @cache
-def _events() -> Select[Any]:
+def _select_events() -> Select[Any]:
     # An answer's row has no id of its own: it is its instance's. `origin` is looked up only for those rows.
     origin = log.alias("origin")
     same = (origin.c.model_id == log.c.model_id) & (origin.c.sequence == log.c.instance)
@@ -170,7 +170,7 @@ def _events() -> Select[Any]:
 @cache  # to make these statements took longer than to run them
 def _events_where(column: Column[int]) -> Select[Any]:
     chosen = column.in_(bindparam("chunk", expanding=True))
-    return _events().where(log.c.model_id == bindparam("model"), chosen).order_by(log.c.sequence)
+    return _select_events().where(log.c.model_id == bindparam("model"), chosen).order_by(log.c.sequence)
 
 
 def _as_events(rows: Iterable[AnyRow]) -> list[Event]:

@@ -20,7 +20,7 @@ def read_log(connection: Connection, name: str, after: int, rows: int, size_byte
     checks.at_least("rows", rows, 1)
     checks.at_least("size_bytes", size_bytes, 1)
     row = find(connection, name)
-    kinds, values, labels = _columns(connection, row.id, after, rows, size_bytes)
+    kinds, values, labels = _read_columns(connection, row.id, after, rows, size_bytes)
     last = after + len(kinds)  # sequence numbers have no gaps
     mixed = kinds.count(int(EventKind.INSTANCE)) < len(kinds)
     others = iter(others_between(connection, row.id, after, last) if mixed else [])
@@ -29,14 +29,14 @@ def read_log(connection: Connection, name: str, after: int, rows: int, size_byte
     for is_instance, run in groupby(kinds, int(EventKind.INSTANCE).__eq__):
         end = at + sum(1 for _ in run)
         if is_instance:
-            parts.append(InstanceColumns(after + 1 + at, _table(values[at:end]), labels[at:end]))
+            parts.append(InstanceColumns(after + 1 + at, _value_table(values[at:end]), labels[at:end]))
         else:
             parts.extend(islice(others, end - at))
         at = end
     return LogSegment(parts, last)
 
 
-def _columns(
+def _read_columns(
     connection: Connection, model_id: int, after: int, rows: int, size_bytes: int
 ) -> tuple[list[int], list[bytes], list[bytes]]:
     # As the driver gives them: SQLAlchemy's own conversions of each cell would take half of the time.
@@ -59,7 +59,7 @@ def _columns(
     return kinds, values, labels
 
 
-def _table(values: list[bytes]) -> Float64:
+def _value_table(values: list[bytes]) -> Float64:
     return (
         np.frombuffer(b"".join(values), dtype="<f8").reshape(len(values), -1).astype(np.float64, copy=False)
     )

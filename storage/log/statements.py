@@ -106,19 +106,21 @@ class StatementPlan:
     joints: Sequence[tuple[int, CombinedStatement]]
 
 
-def plan(connection: Connection, name: str, batch: StatementBatch, join: Join) -> StatementPlan | None:
+def plan_statements(
+    connection: Connection, name: str, batch: StatementBatch, join: Join
+) -> StatementPlan | None:
     """Work out what a batch comes to, which takes long, before the model's row is held.
 
     None where there is nothing to work out: it was acknowledged before, or is of another model.
     """
-    _check(batch)
+    _check_batch(batch)
     row = find(connection, name)
     if batch.key not in (None, row.id) or _acknowledge_again(connection, row, batch) is not None:
         return None
-    return _plan(connection, row, batch, join)
+    return _plan_in_transaction(connection, row, batch, join)
 
 
-def state(  # noqa: PLR0917 - one step of one model
+def append_statements(  # noqa: PLR0917 - one step of one model
     connection: Connection,
     name: str,
     batch: StatementBatch,
@@ -130,7 +132,7 @@ def state(  # noqa: PLR0917 - one step of one model
 
     `planned` is taken unless somebody has said something of one of these instances since.
     """
-    _check(batch)
+    _check_batch(batch)
     row = lock(connection, name)
     now = clock()
     if batch.key not in (None, row.id):
@@ -139,22 +141,24 @@ def state(  # noqa: PLR0917 - one step of one model
         return report
     expiry.write_expired(connection, row.id, now)
     if planned is None or _is_overtaken(connection, row, planned):
-        planned = _plan(connection, row, batch, join)
-    last = _write(connection, row, batch.request, planned, now)
+        planned = _plan_in_transaction(connection, row, batch, join)
+    last = _append_plan(connection, row, batch.request, planned, now)
     asked = _live_queries(connection, row, [instance for instance, _ in planned.joints])
-    agenda.drop(connection, row, asked, UNASKED, now)
+    agenda.drop_queries(connection, row, asked, UNASKED, now)
     stored = len(planned.fresh)
     return StatementOutcome(last, stored, len(batch.statements) - stored)
 
 
-def _plan(connection: Connection, row: AnyRow, batch: StatementBatch, join: Join) -> StatementPlan:
-    places = _places(connection, row, batch.statements)
+def _plan_in_transaction(
+    connection: Connection, row: AnyRow, batch: StatementBatch, join: Join
+) -> StatementPlan:
+    places = _sequences_of(connection, row, batch.statements)
     said = event_log.instance_history(connection, row.name, sorted(set(places.values())))
     allowed = policies.policy_of(connection, row.id).corrections is not Corrections.NOBODY
     fresh: list[Event] = []
     for given in batch.statements:
         instance = places[given.instance]
-        own = _own(said[instance], given.labeller)
+        own = _newest_of_labeller(said[instance], given.labeller)
         if _is_known(own, given):
             continue
         if own and not allowed:
@@ -162,7 +166,7 @@ def _plan(connection: Connection, row: AnyRow, batch: StatementBatch, join: Join
                 f"{given.labeller} has stated a different label for instance {given.instance!r} before, and the "
                 "labelling policy of this model allows no corrections"
             )
-        event = _event(row.sequence_committed + len(fresh) + 1, instance, given)
+        event = _event_of(row.sequence_committed + len(fresh) + 1, instance, given)
         said[instance].append(event)
         fresh.append(event)
     touched = dict.fromkeys(event.instance for event in fresh)
@@ -200,7 +204,7 @@ def append_joint(  # noqa: PLR0917 - one event and where it goes
     return sequence + 1, joint.conflict
 
 
-def counts(connection: Connection, model_id: int) -> dict[str, int]:
+def statement_counts(connection: Connection, model_id: int) -> dict[str, int]:
     """How many statements each labeller made."""
     mine = (log_table.c.model_id == model_id, log_table.c.kind == EventKind.STATEMENT)
     found: dict[str, int] = {}
@@ -210,11 +214,11 @@ def counts(connection: Connection, model_id: int) -> dict[str, int]:
     return found
 
 
-def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+def _id_chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
     return (items[start : start + event_log.CHUNK] for start in range(0, len(items), event_log.CHUNK))
 
 
-def _check(batch: StatementBatch) -> None:
+def _check_batch(batch: StatementBatch) -> None:
     checks.name_text("request_id", batch.request)
     for given in batch.statements:
         checks.name_text("labeller", given.labeller)
@@ -236,7 +240,9 @@ def _acknowledge_again(connection: Connection, row: AnyRow, batch: StatementBatc
     return StatementOutcome(int(row.sequence_committed), 0, len(batch.statements))
 
 
-def _places(connection: Connection, row: AnyRow, statements: Sequence[StatementRecord]) -> dict[str, int]:
+def _sequences_of(
+    connection: Connection, row: AnyRow, statements: Sequence[StatementRecord]
+) -> dict[str, int]:
     """Sequence of each instance, by id."""
     wanted = list(dict.fromkeys(given.instance for given in statements))
     found = event_log.instance_sequences(connection, row.id, wanted)
@@ -255,7 +261,7 @@ def _not_there(name: str, missing: list[str], count: int) -> NotFound:
     )
 
 
-def _own(said: Sequence[Event], labeller: str) -> Event | None:
+def _newest_of_labeller(said: Sequence[Event], labeller: str) -> Event | None:
     """The newest words of a labeller about an instance; a refusal is none."""
     mine = (event for event in reversed(said) if event.author == labeller and event.kind in WORDS)
     return next((event for event in mine if event.query or event.kind is EventKind.STATEMENT), None)
@@ -276,19 +282,21 @@ def _is_known(own: Event | None, given: StatementRecord) -> bool:
     return own.kind is EventKind.STATEMENT and own.label == given.label and same
 
 
-def _event(sequence: int, instance: int, given: StatementRecord) -> Event:
+def _event_of(sequence: int, instance: int, given: StatementRecord) -> Event:
     return Event(
         sequence, EventKind.STATEMENT, instance, given.instance, None, given.label, given.labeller,
         given.reliability, None, False, None, 0.0, comment=given.comment,
     )  # fmt: skip
 
 
-def _write(connection: Connection, row: AnyRow, request: str, planned: StatementPlan, now: Timestamps) -> int:
+def _append_plan(
+    connection: Connection, row: AnyRow, request: str, planned: StatementPlan, now: Timestamps
+) -> int:
     """Append what is planned, numbered from the newest event on; returns the newest event then."""
     if not planned.fresh:
         return int(row.sequence_committed)
     first = int(row.sequence_committed) + 1
-    rows = [_row(row, request, event, first + k, now) for k, event in enumerate(planned.fresh)]
+    rows = [_log_row(row, request, event, first + k, now) for k, event in enumerate(planned.fresh)]
     first += len(rows)
     rows += [
         _joint_row(row, instance, first + k, joint, now) for k, (instance, joint) in enumerate(planned.joints)
@@ -303,7 +311,7 @@ def _write(connection: Connection, row: AnyRow, request: str, planned: Statement
     return last
 
 
-def _row(row: AnyRow, request: str, event: Event, sequence: int, now: Timestamps) -> dict[str, Any]:
+def _log_row(row: AnyRow, request: str, event: Event, sequence: int, now: Timestamps) -> dict[str, Any]:
     return {
         "model_id": row.id,
         "sequence": sequence,
@@ -327,12 +335,12 @@ def _joint_row(
         sequence, EventKind.CORRECTION, instance, "", None, joint.label, joint.author, joint.reliability,
         None, joint.conflict, None, now.wall,
     )  # fmt: skip
-    return _row(row, "", event, sequence, now) | {"request": None, "conflict": joint.conflict}
+    return _log_row(row, "", event, sequence, now) | {"request": None, "conflict": joint.conflict}
 
 
 def _live_queries(connection: Connection, row: AnyRow, instances: Sequence[int]) -> list[AnyRow]:
     live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
-    chunks = _chunks(instances)
+    chunks = _id_chunks(instances)
     return [
         found for chunk in chunks for found in connection.execute(live.where(query.c.instance.in_(chunk)))
     ]

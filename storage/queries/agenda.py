@@ -44,9 +44,9 @@ class Agenda:
     version: int
 
 
-def publish(connection: Connection, name: str, published: Publication, clock: Clock) -> int:
+def publish_tree(connection: Connection, name: str, published: Publication, clock: Clock) -> int:
     """Insert the next tree version and make the queries follow its agenda."""
-    row = _held(connection, name, published.key)
+    row = _held_model(connection, name, published.key)
     if row is None:
         return 0
     now = clock()
@@ -59,20 +59,20 @@ def publish(connection: Connection, name: str, published: Publication, clock: Cl
     snapshots.add(connection, row, Snapshot(version, as_of, published.data, now.wall), published.keep)
     if published.agenda is not None:
         expiry.write_expired(connection, row.id, now)
-        _reconcile(connection, row, Agenda(as_of, published.agenda, version), now)
+        _reconcile_queries(connection, row, Agenda(as_of, published.agenda, version), now)
     return version
 
 
-def follow(
+def follow_agenda(
     connection: Connection, name: str, as_of: int, entries: Sequence[AgendaEntry], *, key: int, clock: Clock
 ) -> None:
     """Make the queries follow an agenda that comes after its tree."""
-    row = _held(connection, name, key)
+    row = _held_model(connection, name, key)
     if row is None or as_of < row.sequence_grown:  # gone, or a tree that knows more came
         return
     now = clock()
     expiry.write_expired(connection, row.id, now)
-    _reconcile(connection, row, Agenda(as_of, entries, row.tree_version), now)
+    _reconcile_queries(connection, row, Agenda(as_of, entries, row.tree_version), now)
 
 
 def has_queries(connection: Connection, name: str) -> bool:
@@ -86,7 +86,7 @@ def has_queries(connection: Connection, name: str) -> bool:
     return connection.execute(mine.limit(1)).one_or_none() is not None
 
 
-def _held(connection: Connection, name: str, key: int | None) -> AnyRow | None:
+def _held_model(connection: Connection, name: str, key: int | None) -> AnyRow | None:
     """The model's row, held; None when the model is gone, or is another than that of `key`."""
     try:
         row = lock(connection, name)
@@ -95,7 +95,7 @@ def _held(connection: Connection, name: str, key: int | None) -> AnyRow | None:
     return row if key in (None, row.id) else None
 
 
-def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Timestamps) -> None:
+def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now: Timestamps) -> None:
     version = agenda.version
     wanted = {int(entry.instance): (position, entry) for position, entry in enumerate(agenda.entries)}
     if len(wanted) != len(agenda.entries):
@@ -106,19 +106,21 @@ def _reconcile(connection: Connection, row: AnyRow, agenda: Agenda, now: Timesta
     there: dict[int, AnyRow] = {found.instance: found for found in connection.execute(live)}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
     unnamed = [found for instance, found in there.items() if instance not in wanted]
-    drop(connection, row, unnamed, UNNAMED, now)
+    drop_queries(connection, row, unnamed, UNNAMED, now)
     _want_again(connection, row, [found for instance, found in there.items() if instance in wanted])
-    _update(connection, row, waiting, wanted, version)
+    _update_waiting(connection, row, waiting, wanted, version)
     # Settled after the tree looked: the tree does not know yet that it has its answer.
     late = select(query.c.instance).where(query.c.model_id == row.id, query.c.sequence > agenda.as_of)
     passed = set(connection.execute(late).scalars()) | set(there)
     fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
-    _insert(connection, row, fresh, version, now)
+    _insert_queries(connection, row, fresh, version, now)
     asked = max(int(row.sequence_asked), agenda.as_of)
     connection.execute(update(model).where(model.c.id == row.id).values(sequence_asked=asked))
 
 
-def drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, now: Timestamps) -> None:
+def drop_queries(
+    connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, now: Timestamps
+) -> None:
     """Withdraw what is open; of what is leased, remember that it is not wanted any more."""
     notes: list[HistoryNote] = []
     lifecycles: list[tuple[int, QueryLifecycle, str | None]] = []
@@ -137,7 +139,7 @@ def drop(connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, n
 
 
 def _want_again(connection: Connection, row: AnyRow, named: list[AnyRow]) -> None:
-    for chunk in _chunks([found.number for found in named if not found.wanted]):
+    for chunk in _number_chunks([found.number for found in named if not found.wanted]):
         mine = (query.c.model_id == row.id, query.c.number.in_(chunk))
         connection.execute(update(query).where(*mine).values(wanted=True))
 
@@ -152,7 +154,7 @@ def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
         connection.execute(delete(query).where(*mine, query.c.number <= last, never_held))
 
 
-def _update(
+def _update_waiting(
     connection: Connection,
     row: AnyRow,
     waiting: dict[int, AnyRow],
@@ -181,7 +183,7 @@ def _update(
     connection.execute(statement, changes)
 
 
-def _insert(
+def _insert_queries(
     connection: Connection,
     row: AnyRow,
     fresh: dict[int, tuple[int, AgendaEntry]],
@@ -216,7 +218,7 @@ def _insert(
 
 def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) -> None:
     found: set[int] = set()
-    for chunk in _chunks(instances):
+    for chunk in _number_chunks(instances):
         mine = (log.c.model_id == row.id, log.c.sequence.in_(chunk), log.c.kind == EventKind.INSTANCE)
         found.update(connection.execute(select(log.c.sequence).where(*mine)).scalars())
     for instance in instances:
@@ -224,5 +226,5 @@ def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) 
             raise InvalidInput("agenda", f"event {instance} is not an instance of model {row.name}")
 
 
-def _chunks(numbers: list[int]) -> Iterator[list[int]]:
+def _number_chunks(numbers: list[int]) -> Iterator[list[int]]:
     return (numbers[start : start + CHUNK] for start in range(0, len(numbers), CHUNK))

@@ -78,7 +78,7 @@ class AnswerChange:
     permitted: bool = False
 
 
-def settle(
+def settle_query(
     connection: Connection, claim: LeaseClaim, said: SubmittedAnswer, clock: Clock, join: Join | None = None
 ) -> Answered:
     """Append the statement to the log and settle the query, or open it again for the next answer.
@@ -97,11 +97,11 @@ def settle(
     lifecycle = held.after(Reply(held.lease, settled if said.settles else QueryState.OPEN))
     if not refused and held.lifecycle.state is QueryState.OPEN:
         _check_budgets_of_late_answer(connection, held, now)
-    sequence = _append(connection, held, said, now)
+    sequence = _append_reply(connection, held, said, now)
     own = sequence - (said.combined is not None)  # the labeller's own words stand before what is combined
-    _count(connection, held, said, sequence)
+    _count_reply(connection, held, said, sequence)
     if said.settles and not refused:
-        _join(connection, held.model, held.query.instance, sequence, join, now)
+        _join_answers(connection, held.model, held.query.instance, sequence, join, now)
     where = claims.is_query(query, held.model.id, claim.number)
     over = lifecycle.state is not QueryState.OPEN
     values = columns_of(lifecycle, held.given.labeller if over else None) | {
@@ -117,7 +117,7 @@ def settle(
     return Answered(own, repeated=False, conflict=said.conflict, settled=over)
 
 
-def amend(  # noqa: PLR0917 - one step of one query
+def amend_answer(  # noqa: PLR0917 - one step of one query
     connection: Connection,
     name: str,
     number: int,
@@ -145,10 +145,10 @@ def amend(  # noqa: PLR0917 - one step of one query
         raise FailedPrecondition(
             "it was settled at this moment: look again" if settled else "it is not answered"
         )
-    lifecycle = claims.lifecycle_after(lifecycle_of(found), _event(change, own), now)
+    lifecycle = claims.lifecycle_after(lifecycle_of(found), _event_of_change(change, own), now)
     sequence = _append_amendment(connection, row, found, change, now)
     if not change.pending:
-        _join(connection, row, found.instance, sequence, join, now)
+        _join_answers(connection, row, found.instance, sequence, join, now)
     where = claims.is_query(query, row.id, number)
     connection.execute(update(query).where(*where).values(columns_of(lifecycle, found.labeller)))
     step = Step.UNDONE if change.said is None else Step.CORRECTED
@@ -167,7 +167,7 @@ def amend(  # noqa: PLR0917 - one step of one query
     )
 
 
-def _event(change: AnswerChange, own: Event | None) -> Correct | UndoReply:
+def _event_of_change(change: AnswerChange, own: Event | None) -> Correct | UndoReply:
     """Return the event for the query; `own` is the labeller's last reply to it."""
     if change.said is not None:
         return Correct(again=own is not None and own.label is None)
@@ -200,7 +200,7 @@ def _check_budgets_of_late_answer(connection: Connection, held: ClaimedQuery, no
         raise FailedPrecondition(f"{held.expired}, and {SPENT[room.idle]} is used up since")
 
 
-def _append(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> int:
+def _append_reply(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> int:
     """Append the statement, and what is combined behind it; returns the newest event."""
     opinion = not said.settles or said.combined is not None
     kind = EventKind.OPINION if opinion else EventKind.REFUSAL if said.label is None else EventKind.ANSWER
@@ -227,7 +227,7 @@ def _append(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, n
     return sequence + 1
 
 
-def _count(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, sequence: int) -> None:
+def _count_reply(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, sequence: int) -> None:
     row = held.model
     conflict = said.conflict and said.settles
     counts = {"sequence_committed": sequence, "conflicts": row.conflicts + int(conflict)}
@@ -238,7 +238,7 @@ def _count(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, se
     connection.execute(update(model).where(model.c.id == row.id).values(counts))
 
 
-def _join(  # noqa: PLR0917 - one event and what follows from it
+def _join_answers(  # noqa: PLR0917 - one event and what follows from it
     connection: Connection, row: AnyRow, instance: int, sequence: int, join: Join | None, now: Timestamps
 ) -> None:
     last, conflict = append_joint(connection, row, instance, sequence, join, now)

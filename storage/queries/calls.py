@@ -107,7 +107,7 @@ class QueryCalls:
         """
         said = SubmittedAnswer(label, reliability, conflict, comment, took_s, settles, combined, declared)
         with self._database.write() as connection:
-            return answers.settle(connection, LeaseClaim(model, number, token), said, self._now, join)
+            return answers.settle_query(connection, LeaseClaim(model, number, token), said, self._now, join)
 
     def refuse(
         self, model: str, number: int, token: str, *, comment: str = "", took_s: float | None = None
@@ -115,7 +115,7 @@ class QueryCalls:
         """Settle a query without a label, as a REFUSAL event; rules as for `answer`; it spends no budget."""
         said = SubmittedAnswer(None, comment=comment, took_s=took_s)
         with self._database.write() as connection:
-            return answers.settle(connection, LeaseClaim(model, number, token), said, self._now)
+            return answers.settle_query(connection, LeaseClaim(model, number, token), said, self._now)
 
     def amend(self, model: str, number: int, change: AnswerChange, join: Join | None = None) -> Answered:
         """Correct the answer to a query, or take it back, as a CORRECTION event; the policy says who may do so.
@@ -129,7 +129,7 @@ class QueryCalls:
             When the query is not answered, or this labeller may not.
         """
         with self._database.write() as connection:
-            return answers.amend(connection, model, number, change, self._now, join)
+            return answers.amend_answer(connection, model, number, change, self._now, join)
 
     def plan_statements(self, model: str, batch: StatementBatch, join: Join) -> StatementPlan | None:
         """Work out what a batch comes to, for `state`, which then holds up others for a moment only.
@@ -137,7 +137,7 @@ class QueryCalls:
         None where there is nothing to work out. Raises as `state` does.
         """
         with self._database.read() as connection:
-            return statements.plan(connection, model, batch, join)
+            return statements.plan_statements(connection, model, batch, join)
 
     def state(
         self, model: str, batch: StatementBatch, join: Join, planned: StatementPlan | None = None
@@ -158,7 +158,7 @@ class QueryCalls:
             When there is nothing to take back, or the policy allows no corrections.
         """
         with self._database.write() as connection:
-            return statements.state(connection, model, batch, join, self._now, planned)
+            return statements.append_statements(connection, model, batch, join, self._now, planned)
 
     def said(self, model: str, look: EventSelection) -> list[Event]:
         """Return the events of labellers, in order."""
@@ -173,7 +173,7 @@ class QueryCalls:
     def stated(self, model: str) -> dict[str, int]:
         """How many statements each labeller made."""
         with self._database.read() as connection:
-            return statements.counts(connection, rows.find(connection, model).id)
+            return statements.statement_counts(connection, rows.find(connection, model).id)
 
     def extend(self, model: str, number: int, token: str, duration_s: float) -> float:
         """Let a live lease last `duration_s` from now; returns its end by the wall clock.
@@ -182,7 +182,7 @@ class QueryCalls:
         expired one stays expired.
         """
         with self._database.write() as connection:
-            return leases.extend(connection, LeaseClaim(model, number, token), duration_s, self._now)
+            return leases.extend_lease(connection, LeaseClaim(model, number, token), duration_s, self._now)
 
     def evict(self, model: str, number: int, end: Eviction) -> None:
         """End the lease of a query, whoever holds it; the query is open again.
@@ -193,7 +193,7 @@ class QueryCalls:
             Nobody holds it, or another labeller than the one that is named.
         """
         with self._database.write() as connection:
-            leases.evict(connection, model, number, end, self._now)
+            leases.end_lease(connection, model, number, end, self._now)
 
     def has_revoked_leases(self) -> bool:
         """Whether `evict_revoked` would find anything; takes no write."""

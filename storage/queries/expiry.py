@@ -11,7 +11,7 @@ from quercus.storage.queries import history
 from quercus.storage.queries.history import HistoryNote
 from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
 from quercus.storage.queries.records import QueryState, Step
-from quercus.storage.queries.transitions import expire
+from quercus.storage.queries.transitions import after_expiry
 from quercus.storage.schema import query
 
 
@@ -20,7 +20,7 @@ def write_expired(connection: Connection, model_id: int, now: Timestamps) -> Non
     over = (query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.ends <= now.clock)
     notes, lifecycles = [], []
     for row in connection.execute(select(query).where(*over)).all():
-        after = expire(lifecycle_of(row), now.clock)
+        after = after_expiry(lifecycle_of(row), now.clock)
         lifecycles.append((row.number, after, None))
         who = {"labeller": row.labeller, "token": row.token, "until": row.ends}
         notes.append(HistoryNote(row.number, row.instance, Step.EXPIRED, after.state, **who))

@@ -141,7 +141,9 @@ def page(connection: Connection, name: str, number: int | None, after: int, limi
     )
     if number is not None:
         wanted = wanted.where(query_history.c.number == number)
-    return [_record(row) for row in connection.execute(wanted.order_by(query_history.c.id).limit(limit))]
+    return [
+        _history_record(row) for row in connection.execute(wanted.order_by(query_history.c.id).limit(limit))
+    ]
 
 
 def labeller_counts(connection: Connection, name: str, now: Timestamps) -> list[LabellerCounts]:
@@ -154,7 +156,7 @@ def labeller_counts(connection: Connection, name: str, now: Timestamps) -> list[
         counts.group_by(query_history.c.labeller, query_history.c.step)
     ):
         found.setdefault(labeller, Counter())[Step(step)] = count
-    held = _held(connection, row, now)
+    held = _held_by_labeller(connection, row, now)
     return [
         LabellerCounts(
             labeller,
@@ -166,19 +168,19 @@ def labeller_counts(connection: Connection, name: str, now: Timestamps) -> list[
             corrected=steps[Step.CORRECTED],
             undone=steps[Step.UNDONE],
             held=held.get(labeller, 0),
-            times_s=_times(connection, row, labeller),
+            times_s=_answer_times(connection, row, labeller),
         )
         for labeller, steps in sorted(found.items())
     ]
 
 
-def _held(connection: Connection, row: AnyRow, now: Timestamps) -> dict[str, int]:
+def _held_by_labeller(connection: Connection, row: AnyRow, now: Timestamps) -> dict[str, int]:
     live = (query.c.model_id == row.id, query.c.state == QueryState.LEASED, query.c.ends > now.clock)
     wanted = select(query.c.labeller, func.count()).where(*live).group_by(query.c.labeller)
     return {str(labeller): int(count) for labeller, count in connection.execute(wanted)}
 
 
-def _times(connection: Connection, row: AnyRow, labeller: str) -> tuple[float, ...]:
+def _answer_times(connection: Connection, row: AnyRow, labeller: str) -> tuple[float, ...]:
     said = query_history
     same = and_(log.c.model_id == said.c.model_id, log.c.sequence == said.c.sequence)
     mine = (said.c.model_id == row.id, said.c.labeller == labeller, said.c.step == int(Step.ANSWERED))
@@ -187,7 +189,7 @@ def _times(connection: Connection, row: AnyRow, labeller: str) -> tuple[float, .
     return tuple(float(took) for took in connection.execute(newest).scalars())
 
 
-def _record(row: AnyRow) -> HistoryRow:
+def _history_record(row: AnyRow) -> HistoryRow:
     return HistoryRow(
         id=row.id,
         query=row.number,

@@ -81,15 +81,15 @@ def hand_out(connection: Connection, name: str, request: LeaseRequest, clock: Cl
         return Leased([], Idle.GROWING, room.total)
     if room.mine <= 0:
         return Leased([], room.idle, room.total, room.again_s)
-    found = _open(connection, row, request, now)[: min(request.limit, room.mine)]
+    found = _leasable_rows(connection, row, request, now)[: min(request.limit, room.mine)]
     if not found:
         again_s = reading.next_change_s(connection, name, now)
         return Leased([], _why_none(connection, row, room), room.total, again_s)
-    held = [_take(connection, row, free, request, now) for free in found]
+    held = [_take_queries(connection, row, free, request, now) for free in found]
     return Leased(held, Idle.NOT_IDLE, room.total - len(held))
 
 
-def extend(connection: Connection, claim: LeaseClaim, duration_s: float, clock: Clock) -> float:
+def extend_lease(connection: Connection, claim: LeaseClaim, duration_s: float, clock: Clock) -> float:
     """Let a lease that is alive last `duration_s` from now at least; returns its end, by the wall clock.
 
     However often it is extended, it ends `LONGEST_HOLD_S` after it was given, unless it was given for longer.
@@ -103,13 +103,13 @@ def extend(connection: Connection, claim: LeaseClaim, duration_s: float, clock: 
     return now.on_wall(lifecycle.ends)
 
 
-def evict(connection: Connection, name: str, number: int, end: Eviction, clock: Clock) -> None:
+def end_lease(connection: Connection, name: str, number: int, end: Eviction, clock: Clock) -> None:
     """End the lease of a query, whoever holds it; `FailedPrecondition` when nobody does, or another than was named."""
     checks.comment(end.why)
     row = lock(connection, name)
     now = clock()
     expiry.write_expired(connection, row.id, now)
-    _evict(connection, row, claims.find_query(connection, row, number), end, now)
+    _evict_holder(connection, row, claims.find_query(connection, row, number), end, now)
 
 
 def evict_revoked(connection: Connection, clock: Clock) -> int:
@@ -123,7 +123,7 @@ def evict_revoked(connection: Connection, clock: Clock) -> int:
         for found in connection.execute(_of_dead_tokens(now).where(query.c.model_id == row.id)).all():
             how = "was revoked" if found.revoked_at is not None else "expired"
             held = claims.find_query(connection, row, found.number)
-            _evict(connection, row, held, Eviction(f"the access token of {held.labeller} {how}"), now)
+            _evict_holder(connection, row, held, Eviction(f"the access token of {held.labeller} {how}"), now)
             count += 1
     return count
 
@@ -143,7 +143,7 @@ def _of_dead_tokens(now: Timestamps) -> Select[Any]:
     return select(model.c.name, query.c.number, token.c.revoked_at).select_from(both).where(held, dead)
 
 
-def _evict(connection: Connection, row: AnyRow, held: AnyRow, end: Eviction, now: Timestamps) -> None:
+def _evict_holder(connection: Connection, row: AnyRow, held: AnyRow, end: Eviction, now: Timestamps) -> None:
     lifecycle = claims.lifecycle_after(lifecycle_of(held), Evict(), now)
     if end.labeller not in {"", held.labeller}:
         raise FailedPrecondition(f"it is not leased to {end.labeller}, but to {held.labeller}")
@@ -182,7 +182,7 @@ def give_back(connection: Connection, claim: LeaseClaim, back: QueryReturn, cloc
     history.write(connection, held.model.id, [note], now)
 
 
-def _take(
+def _take_queries(
     connection: Connection, row: AnyRow, free: AnyRow, request: LeaseRequest, now: Timestamps
 ) -> QueryRecord:
     mine = secrets.token_urlsafe(TOKEN_BYTES)
@@ -219,7 +219,9 @@ def _last_settled(connection: Connection, model_id: int, labeller: str) -> int:
     return connection.execute(select(func.max(query.c.sequence)).where(*mine)).scalar() or 0
 
 
-def _open(connection: Connection, row: AnyRow, request: LeaseRequest, now: Timestamps) -> list[AnyRow]:
+def _leasable_rows(
+    connection: Connection, row: AnyRow, request: LeaseRequest, now: Timestamps
+) -> list[AnyRow]:
     """Rows of the queries that this labeller may have; those that have some of their answers come first."""
     asked = {"model": row.id, "now": now.clock, "asking": request.labeller}
     if request.accept is None:

@@ -26,7 +26,7 @@ def get(connection: Connection, name: str) -> Policy:
 def policy_of(connection: Connection, model_id: int) -> Policy:
     """The policy of a model that was found already."""
     row = connection.execute(select(policy).where(policy.c.model_id == model_id)).one_or_none()
-    return Policy() if row is None else _read(row)
+    return Policy() if row is None else _policy_from(row)
 
 
 def of_keys(connection: Connection, model_ids: Sequence[int]) -> dict[int, Policy]:
@@ -35,11 +35,11 @@ def of_keys(connection: Connection, model_ids: Sequence[int]) -> dict[int, Polic
     wanted = select(policy).where(policy.c.model_id.in_(bindparam("keys", expanding=True)))
     for start in range(0, len(model_ids), CHUNK):
         rows = connection.execute(wanted, {"keys": model_ids[start : start + CHUNK]})
-        found |= {row.model_id: _read(row) for row in rows}
+        found |= {row.model_id: _policy_from(row) for row in rows}
     return found
 
 
-def _read(row: AnyRow) -> Policy:
+def _policy_from(row: AnyRow) -> Policy:
     return Policy(
         answers_per_query=row.answers_per_query,
         max_conflict=row.max_conflict,
@@ -76,11 +76,11 @@ def put(connection: Connection, name: str, new: Policy) -> None:
 
 def check(new: Policy) -> None:
     """Raise ``InvalidInput`` when a value is out of bounds."""
-    _within("answers_per_query", new.answers_per_query, 1, MAX_ANSWERS)
-    _within("max_held", new.max_held, 1, MAX_HELD)
+    _check_bounds("answers_per_query", new.answers_per_query, 1, MAX_ANSWERS)
+    _check_bounds("max_held", new.max_held, 1, MAX_HELD)
     for field, value in (("per_labeller", new.per_labeller), ("per_hour", new.per_hour)):
         if value is not None:
-            _within(field, value, 0, MAX_COUNT)
+            _check_bounds(field, value, 0, MAX_COUNT)
     if not (math.isfinite(new.max_conflict) and 0.0 <= new.max_conflict <= 1.0):
         raise InvalidInput("max_conflict", f"is {new.max_conflict}, must lie in [0, 1]")
     if len(new.tags) > MAX_TAGS:
@@ -91,6 +91,6 @@ def check(new: Policy) -> None:
             raise InvalidInput(f"tags[{i}]", f"{tag!r} has an unprintable character")
 
 
-def _within(field: str, value: int, low: int, high: int) -> None:
+def _check_bounds(field: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
         raise InvalidInput(field, f"is {value}, must lie in [{low}, {high}]")

@@ -11,7 +11,7 @@ from quercus.storage.clocks import Timestamps
 from quercus.storage.errors import NotFound
 from quercus.storage.queries.query_state import lifecycle_of
 from quercus.storage.queries.records import QueryRecord, QueryState
-from quercus.storage.queries.transitions import expire
+from quercus.storage.queries.transitions import after_expiry
 from quercus.storage.rows import find
 from quercus.storage.schema import AnyRow, log, query
 
@@ -66,7 +66,7 @@ def select_records() -> Select[Any]:
 
 def to_record(row: AnyRow, now: Timestamps) -> QueryRecord:
     """The record of a row of `select_records`, as it stands at `now`; the token stays inside."""
-    lifecycle = expire(lifecycle_of(row), now.clock)
+    lifecycle = after_expiry(lifecycle_of(row), now.clock)
     held = lifecycle.state is QueryState.LEASED
     return QueryRecord(
         number=row.number,

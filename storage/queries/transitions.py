@@ -125,14 +125,14 @@ class RejectedStep:
     reason: str
 
 
-def expire(lifecycle: QueryLifecycle, now: float) -> QueryLifecycle:
+def after_expiry(lifecycle: QueryLifecycle, now: float) -> QueryLifecycle:
     """The life at `now`: a lease whose end has come is over, whether or not anybody wrote that down."""
     return _after_return(lifecycle) if lifecycle.state is LEASED and lifecycle.ends <= now else lifecycle
 
 
 def apply_event(lifecycle: QueryLifecycle, event: QueryEvent, now: float) -> QueryLifecycle | RejectedStep:  # noqa: PLR0911 - a table
     """The life after `event`, or why it may not be. `now` is of the lease clock, in seconds."""
-    lifecycle = expire(lifecycle, now)
+    lifecycle = after_expiry(lifecycle, now)
     match event:
         case Take(token, ends):
             if lifecycle.state is not OPEN or lifecycle.not_before > now:
@@ -149,14 +149,14 @@ def apply_event(lifecycle: QueryLifecycle, event: QueryEvent, now: float) -> Que
         case Evict():
             return _after_return(lifecycle) if lifecycle.state is LEASED else RejectedStep("nobody holds it")
         case Correct(again):
-            return _correct(lifecycle, again)
+            return _after_correction(lifecycle, again)
         case UndoReply(every):
             return _take_back(lifecycle, every)
         case _:
             return _by_holder(lifecycle, event)
 
 
-def _correct(lifecycle: QueryLifecycle, again: bool) -> QueryLifecycle | RejectedStep:
+def _after_correction(lifecycle: QueryLifecycle, again: bool) -> QueryLifecycle | RejectedStep:
     if lifecycle.state is QueryState.REFUSED:
         return RejectedStep(
             "it was refused, there is no answer to correct: undo the refusal, and it is asked again"

@@ -110,9 +110,9 @@ class SqliteDialect:
             return
         if os.statvfs(parent).f_flag & os.ST_RDONLY:
             raise ReadOnlyStore(f"{self.path} may not be written: its file system is mounted read-only")
-        if self.path.exists() and not _may(self.path, os.R_OK | os.W_OK):
+        if self.path.exists() and not _has_access(self.path, os.R_OK | os.W_OK):
             raise ReadOnlyStore(f"{self.path} may not be read and written by this user")
-        if not _may(parent, os.W_OK | os.X_OK):
+        if not _has_access(parent, os.W_OK | os.X_OK):
             raise ReadOnlyStore(
                 f"{self.path} cannot be used: the folder {parent} may not be written by this user"
             )
@@ -120,10 +120,14 @@ class SqliteDialect:
     def _check_readable(self) -> None:
         if not self.path.exists():
             raise ReadOnlyStore(f"{self.path} does not exist, and its folder may not be written by this user")
-        if not _may(self.path, os.R_OK):
+        if not _has_access(self.path, os.R_OK):
             raise ReadOnlyStore(f"{self.path} may not be read by this user")
-        self._is_still, self._opened = not self._has_log(), _contents(self.path)
-        if not self._is_still and not self._beside("-shm").exists() and not _may(self.path.parent, os.W_OK):
+        self._is_still, self._opened = not self._has_log(), _time_and_size(self.path)
+        if (
+            not self._is_still
+            and not self._beside("-shm").exists()
+            and not _has_access(self.path.parent, os.W_OK)
+        ):
             raise ReadOnlyStore(
                 f"{self.path} has commits in its write-ahead log, which cannot be read where nothing can be written: "
                 "open it once where it may be written, or copy both files"
@@ -152,11 +156,11 @@ class SqliteDialect:
         when it is closed. The log exists from the first commit until the last connection of all processes ends.
         """
         for path, opened in self._files.items():
-            if _identity(path) != opened:
+            if _file_identity(path) != opened:
                 raise StoreError(
                     f"{path} was deleted or replaced while it was in use: put it back, or start the server again"
                 )
-        if self._is_still and (self._has_log() or _contents(self.path) != self._opened):
+        if self._is_still and (self._has_log() or _time_and_size(self.path) != self._opened):
             raise StoreError(
                 f"{self.path} was opened read-only, and another process writes it now: start the server again"
             )
@@ -164,7 +168,7 @@ class SqliteDialect:
     def remember_files(self) -> None:
         """Take the files as they are now for those that were opened; called after a commit."""
         for path in (self.path, self.path.with_name(self.path.name + "-wal")):
-            if (found := _identity(path)) is not None:
+            if (found := _file_identity(path)) is not None:
                 self._files[path] = found
 
     def size_bytes(self) -> int:
@@ -342,12 +346,12 @@ def _file_of(url: URL) -> Path:
     return Path(url.database)
 
 
-def _may(path: Path, mode: int) -> bool:
+def _has_access(path: Path, mode: int) -> bool:
     # The effective user is the one SQLite will be refused as.
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _file_identity(path: Path) -> tuple[int, int] | None:
     """Device and number of a file, None when it cannot be found."""
     try:
         found = path.stat()
@@ -356,7 +360,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _contents(path: Path) -> tuple[int, int] | None:
+def _time_and_size(path: Path) -> tuple[int, int] | None:
     """Return time and size of a file: they change when it is written."""
     try:
         found = path.stat()

@@ -58,7 +58,7 @@ class DiskSpace:
         with suppress(FileExistsError):
             file = os.open(self.reserve, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
-                _allocate(file, RESERVE_BYTES)
+                _allocate_file(file, RESERVE_BYTES)
             except OSError:  # somebody took the room meanwhile: there is no reserve then
                 self.reserve.unlink()
             finally:
@@ -89,7 +89,7 @@ class DiskSpace:
             driver.execute(f"PRAGMA busy_timeout = {busy_ms}")
 
 
-def _allocate(file: int, count: int) -> None:
+def _allocate_file(file: int, count: int) -> None:
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, count)
         return

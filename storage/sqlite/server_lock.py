@@ -51,7 +51,7 @@ class ServerLock:
     def __init__(self, store: Path, holder: str) -> None:
         real = store.resolve()
         words = real.with_name(real.name + SUFFIX)
-        self._file: tuple[int, int] | None = _take(real if _HAS_FILE_LOCKS else words, store, words)
+        self._file: tuple[int, int] | None = _take_lock(real if _HAS_FILE_LOCKS else words, store, words)
         with suppress(OSError):  # on a full disk the lock counts, and who has it cannot be told
             words.write_text(holder)
 
@@ -60,58 +60,58 @@ class ServerLock:
         file, self._file = self._file, None
         if file is not None:
             with _opening:
-                _lock(_descriptors[file], fcntl.F_UNLCK)
+                _lock_file(_descriptors[file], fcntl.F_UNLCK)
                 _held.discard(file)
 
 
-def _take(place: Path, store: Path, words: Path) -> tuple[int, int]:
+def _take_lock(place: Path, store: Path, words: Path) -> tuple[int, int]:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            if (file := _try(place)) is not None:
+            if (file := _try_lock(place)) is not None:
                 return file
         except OSError as error:
             raise StoreError(f"{store} cannot be locked: {error.strerror}") from error
         if time.monotonic() >= deadline:
             raise StoreBusy(
-                f"{store} is served by {_holder(words)} already, and two servers would both grow its trees: "
+                f"{store} is served by {_holder_words(words)} already, and two servers would both grow its trees: "
                 "stop that one first, or set QUERCUS_GROWER=false for this one to share the store"
             )
         time.sleep(RETRY_S)
 
 
-def _try(place: Path) -> tuple[int, int] | None:
+def _try_lock(place: Path) -> tuple[int, int] | None:
     """The file that is locked now; None when somebody else has its lock."""
     with _opening:
         if not _HAS_FILE_LOCKS:
             place.touch()
-        file = _identity(place.stat())
+        file = _file_identity(place.stat())
         if file not in _descriptors:
             descriptor = os.open(place, os.O_RDWR | os.O_CLOEXEC)
-            file = _identity(os.fstat(descriptor))  # it may have been replaced at this moment
+            file = _file_identity(os.fstat(descriptor))  # it may have been replaced at this moment
             _descriptors.setdefault(file, descriptor)
         if file in _held:
             return None
         try:
-            _lock(_descriptors[file], fcntl.F_WRLCK)
+            _lock_file(_descriptors[file], fcntl.F_WRLCK)
         except BlockingIOError:
             return None
         _held.add(file)
         return file
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
+def _file_identity(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _lock(descriptor: int, kind: int) -> None:
+def _lock_file(descriptor: int, kind: int) -> None:
     if not _HAS_FILE_LOCKS:
         fcntl.flock(descriptor, fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB)
         return
     fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, struct.pack(FLOCK, kind, os.SEEK_SET, PLACE, 1, 0))
 
 
-def _holder(words: Path) -> str:
+def _holder_words(words: Path) -> str:
     with suppress(OSError):
         return words.read_bytes()[:500].decode(errors="replace") or "another process"
     return "another process"

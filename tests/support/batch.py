@@ -12,7 +12,7 @@ from quercus.belief.evidence import update
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
-from quercus.trees.ask.strategies.registry import agenda
+from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.growth.stream import Answered, Corrected, Event, Observed, Refused, Respecified
 from quercus.trees.tree.encoding import Edges, Encoder, cut_counts, declared_count, edges_in_force
@@ -132,7 +132,7 @@ class Batch:
         return replace(node, attribute=k, threshold=threshold, intervals=gains, children=children)
 
     def agenda(self, limit: int) -> tuple[Query, ...]:
-        return agenda(self.context, self.asked, min(limit, self.budget_left), self.strategy)
+        return agenda_of(self.context, self.asked, min(limit, self.budget_left), self.strategy)
 
     def scores(self, query: Query, before: tuple[Query, ...]) -> dict[Contour, float]:
         """Score of every contour that could be asked about in the child of `query`, after those `before`.

@@ -31,7 +31,7 @@ from integration.client.serving import Serving
 from quercus.client import Client, DeadlineExceeded, Nominal, Outbox, QuercusError, Specification
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, tree_pb2, tree_pb2_grpc
 from quercus.storage import EventKind, Store, file_url
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.verify import verify_store
 from support.mounts import aborted_disk, fill, small_disk
 from support.processes import children, resident_bytes
 
@@ -175,7 +175,7 @@ class Trial:
         """Hold the store against what was acknowledged; say how much was."""
         with Store.open(file_url(self.folder / "quercus.db")) as store:
             events = store.read_events(MODEL, limit=10**9)
-        assert verify(file_url(self.folder / "quercus.db")) == []
+        assert verify_store(file_url(self.folder / "quercus.db")) == []
         ids = [event.id for event in events if event.kind is EventKind.INSTANCE]
         assert len(ids) == len(set(ids)), "a row is stored twice"
         assert set(self.pushed) <= set(ids), "an acknowledged row is gone"

@@ -35,10 +35,10 @@ from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2
 from quercus.server.gate import access
 from quercus.server.wire.evidence import known_contour
-from quercus.server.wire.models import complete
+from quercus.server.wire.models import complete_specification
 from quercus.storage import AgendaEntry, Event, Policy, QueryState, Step, Store
-from quercus.storage.admin.backup import back_up, restore
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.backup import back_up, restore_backup
+from quercus.storage.admin.verify import verify_store
 from support.histories import check_history
 from support.holdings import Cut, Holding, doubles
 from support.labellers import (
@@ -212,9 +212,9 @@ class Trial:
     def _check_copies(self) -> None:
         copy, restored = self.folder / "copy.db", f"sqlite:///{self.folder / 'restored.db'}"
         back_up(self.url, copy)
-        restore(copy, restored)
+        restore_backup(copy, restored)
         for url in (self.url, f"sqlite:///{copy}", restored):
-            assert [str(fault) for fault in verify(url)] == []
+            assert [str(fault) for fault in verify_store(url)] == []
         with Store.open(self.url) as store, Store.open(restored) as again:
             assert list(store.dump(MODEL)) == list(again.dump(MODEL))
             assert store.query_history(MODEL) == again.query_history(MODEL)
@@ -222,7 +222,7 @@ class Trial:
     def _create(self) -> None:
         attribute = model_pb2.Attribute(name="X", nominal=model_pb2.NominalAttribute(values=["a", "b"]))
         budget = MOST_ANSWERS * self.count
-        specification = complete(
+        specification = complete_specification(
             model_pb2.Specification(attributes=[attribute], classes=CLASSES, budget=budget)
         )
         self.store.create_model(MODEL, specification.SerializeToString(), budget=budget)

@@ -44,8 +44,8 @@ from quercus.server.gate import access
 from quercus.specification.algorithms import C45, Forest
 from quercus.specification.model import Specification as ModelSpecification
 from quercus.storage import file_url
-from quercus.storage.admin.backup import back_up, restore
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.backup import back_up, restore_backup
+from quercus.storage.admin.verify import verify_store
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
@@ -164,7 +164,7 @@ class Torture:
         finally:
             self.serving.stop()
         self._back_up()
-        assert verify(file_url(self.folder / "quercus.db")) == []
+        assert verify_store(file_url(self.folder / "quercus.db")) == []
         return self.outcome
 
     def _plan(self, kills: int) -> list[tuple[str, bool]]:
@@ -289,8 +289,8 @@ class Torture:
         """Copy the store while all goes on; the copy must check clean and come back as a store that does."""
         copy, restored = self.folder / "copy.db", self.folder / "restored.db"
         back_up(file_url(self.folder / "quercus.db"), copy, force=True)
-        restore(copy, file_url(restored), force=True)
-        assert verify(file_url(restored)) == []
+        restore_backup(copy, file_url(restored), force=True)
+        assert verify_store(file_url(restored)) == []
 
     def _check(self, client: Client) -> None:
         told = self.outcome

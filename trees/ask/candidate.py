@@ -198,11 +198,11 @@ class ChildCandidates:
     def __init__(
         self, sample: Sample, solver: IntervalSolver, rows: Rows, candidates: Rows, limit: int
     ) -> None:
-        ids, counts = _occurring(sample.ids[rows], sample.table.size)
+        ids, counts = _occurring_contours(sample.ids[rows], sample.table.size)
         if solver.scores is None:
             solver.scores = ScoreCache()
         self._scores = solver.scores.scores(sample, solver, ids, counts)
-        place = _places(sample.ids[candidates], ids, sample.table.size)
+        place = _places_of(sample.ids[candidates], ids, sample.table.size)
         order = np.argsort(place, kind="stable")
         asked = np.bincount(place, minlength=len(ids))
         end = np.cumsum(asked)
@@ -265,7 +265,7 @@ def best_candidate(sample: Sample, solver: IntervalSolver, rows: Rows, candidate
     return best
 
 
-def _occurring(ids: Ids, size: int) -> tuple[Ids, Ints]:
+def _occurring_contours(ids: Ids, size: int) -> tuple[Ids, Ints]:
     """Numbers of contours that occur, rising, and how often; `size` is that of the table."""
     if size > DENSE * len(ids):
         return np.unique(ids, return_counts=True)
@@ -274,7 +274,7 @@ def _occurring(ids: Ids, size: int) -> tuple[Ids, Ints]:
     return occurring.astype(np.int32), counts[occurring]
 
 
-def _places(ids: Ids, occurring: Ids, size: int) -> NDArray[np.integer]:
+def _places_of(ids: Ids, occurring: Ids, size: int) -> NDArray[np.integer]:
     """Where each of `ids` stands in `occurring`; in the smallest type, for short numbers are sorted by their digits."""
     kind = np.int16 if len(occurring) <= np.iinfo(np.int16).max else np.int32
     if size > DENSE * len(ids):

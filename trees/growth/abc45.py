@@ -17,7 +17,7 @@ from quercus.belief.frame import check_size
 from quercus.specification.parameters import ALPHA, BUDGET, MAX_DEPTH, MIN_INSTANCES, PREDICTION_LEVEL
 from quercus.specification.strategies import PUBLISHED
 from quercus.trees.ask.query import Query
-from quercus.trees.ask.strategies.registry import agenda
+from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.sample import ContourTable, Sample
@@ -99,7 +99,7 @@ def induce(
     budget = BUDGET.check(budget)
     min_instances = MIN_INSTANCES.check(min_instances)
     max_depth = MAX_DEPTH.check(max_depth)
-    sample = _sample(codes, arities, contours)
+    sample = _sample_of(codes, arities, contours)
     level = PREDICTION_LEVEL.check(prediction_level)
     rules = TreeRules(alpha, min_instances, max_depth, prediction_level=level)
     live = LiveTree(sample.arities, sample.table.contours.shape[1], rules)
@@ -108,7 +108,7 @@ def induce(
     answers = 0
     in_order = tuple(ordered) or (0,) * len(sample.arities)
     while oracle is not None and answers < budget:
-        wanted = agenda(live.context(in_order), queries[-1].asked if queries else None, 1, strategy)
+        wanted = agenda_of(live.context(in_order), queries[-1].asked if queries else None, 1, strategy)
         if not wanted:
             break
         queries.append(wanted[0])
@@ -125,14 +125,14 @@ def _combined(live: LiveTree, instance: int, answer: ArrayLike) -> NDArray[np.fl
     return update(known, check_contour(answer, len(known), f"answer for row {instance}"), 1.0).contour
 
 
-def _sample(codes: ArrayLike, arities: ArrayLike, contours: ArrayLike) -> Sample:
+def _sample_of(codes: ArrayLike, arities: ArrayLike, contours: ArrayLike) -> Sample:
     labels = np.asarray(contours, dtype=np.float64)
     size = check_size(labels.shape[1] if labels.ndim == 2 else 0, "contours")
     labels = check_contours(labels, size)
-    widths = _whole(arities, "arities", 1)
+    widths = _whole_numbers(arities, "arities", 1)
     if (widths < 1).any() or (widths > MAX_CODE).any():
         raise InvalidInput("arities", f"must lie in [1, {MAX_CODE}]")
-    table = _whole(codes, "codes", 2)
+    table = _whole_numbers(codes, "codes", 2)
     if table.shape != (len(labels), len(widths)):
         raise InvalidInput("codes", f"have shape {table.shape}, must be {(len(labels), len(widths))}")
     wrong = (table < 0) | (table >= widths)
@@ -149,7 +149,7 @@ def _sample(codes: ArrayLike, arities: ArrayLike, contours: ArrayLike) -> Sample
     )
 
 
-def _whole(values: ArrayLike, field: str, dimensions: int) -> NDArray[np.int64]:
+def _whole_numbers(values: ArrayLike, field: str, dimensions: int) -> NDArray[np.int64]:
     array = np.asarray(values)
     if array.ndim != dimensions or not (np.issubdtype(array.dtype, np.integer) or not array.size):
         raise InvalidInput(field, f"must be whole numbers in {dimensions} dimensions, have {array.dtype}")

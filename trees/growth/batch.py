@@ -274,8 +274,8 @@ class BatchGrowth:
         below: list[list[tuple[int, Node]]] = [[] for _ in rows]
         for index in range(len(rows) - 1, 0, -1):  # children before their parents
             decision, parent, code = rows[index]
-            below[parent].append((code, _node(decision, summaries[index], below[index])))
-        return _node(rows[0][0], summaries[0], below[0])
+            below[parent].append((code, _node_of(decision, summaries[index], below[index])))
+        return _node_of(rows[0][0], summaries[0], below[0])
 
     def _summary(self, decision: Decision, above: NodePrediction | None) -> NodePrediction:
         split = decision.stop is None
@@ -291,7 +291,7 @@ def grow_tree(root: OpenNode, method: GrowthRules) -> Node:
     return BatchGrowth(root, method).tree()
 
 
-def _node(decision: Decision, summary: NodePrediction, below: list[tuple[int, Node]]) -> Node:
+def _node_of(decision: Decision, summary: NodePrediction, below: list[tuple[int, Node]]) -> Node:
     choice, split = decision.choice, decision.stop is None
     return Node(
         attribute=choice.attribute if choice is not None and split else None,

@@ -50,7 +50,7 @@ class ContourTable:
         if not len(plain):
             return np.empty(0, dtype=np.int32)
         keys = plain.view(np.dtype((np.void, plain.itemsize * plain.shape[1]))).ravel()
-        first, inverse = _distinct(plain)
+        first, inverse = _distinct_rows(plain)
         numbers = np.empty(first.size, dtype=np.int32)
         fresh: list[int] = []
         for k in np.argsort(first):  # in the order in which they came
@@ -114,7 +114,7 @@ class ContourTable:
         return solver
 
 
-def _distinct(plain: Floats) -> tuple[Ints, Ints]:
+def _distinct_rows(plain: Floats) -> tuple[Ints, Ints]:
     """Return where each distinct row of (n, l) occurs first, and which of these each row is.
 
     Numbers are sorted more quickly than bytes, and distinct rows hardly ever get the same; where some do, bytes decide.
@@ -162,7 +162,7 @@ class Sample:
     @property
     def splits(self) -> Splits:
         """The splits of a node."""
-        return _splits(self.arities, self.cuts)
+        return _splits_of(self.arities, self.cuts)
 
     def counts(self, rows: Ints) -> NDArray[Any]:
         """Return how often each distinct contour occurs among `rows`, or what these weigh: (d,)."""
@@ -208,5 +208,5 @@ class Sample:
 
 
 @lru_cache(maxsize=64)
-def _splits(arities: tuple[int, ...], cuts: tuple[int, ...]) -> Splits:
+def _splits_of(arities: tuple[int, ...], cuts: tuple[int, ...]) -> Splits:
     return Splits(arities, cuts)

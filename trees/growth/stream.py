@@ -21,7 +21,7 @@ from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
-from quercus.trees.ask.strategies.registry import agenda
+from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.sample import Sample
@@ -115,9 +115,9 @@ class GrowthState:
         self._edges = edges_in_force(specification, self._warmup)
         self._pushed: dict[int, int] = {}  # contour as pushed, of rows that were answered
         self._live = LiveTree(
-            _declared(specification),
+            _declared_codes(specification),
             specification.frame.size,
-            _rules(specification),
+            _rules_of(specification),
             small,
             cuts=cut_counts(specification.attributes),
             edges=self._edges,
@@ -171,7 +171,7 @@ class GrowthState:
     def agenda(self, limit: int) -> tuple[Query, ...]:
         """Return up to `limit` queries, in order; never more than the budget has left."""
         most = self.left_to_ask(limit)
-        return () if most <= 0 else agenda(self.context(), self.asked, most, self.specification.strategy)
+        return () if most <= 0 else agenda_of(self.context(), self.asked, most, self.specification.strategy)
 
     def left_to_ask(self, limit: int) -> int:
         """Return how many queries may be chosen: `limit`, or what the budget has left."""
@@ -179,7 +179,7 @@ class GrowthState:
 
     def context(self) -> QueryContext:
         """Return what choosing queries looks at."""
-        return self._here().context(_ordered(self.specification))
+        return self._here().context(_ordered_codes(self.specification))
 
     def contour(self, instance: int) -> Floats:
         """Return what is believed of an instance's class now: (l,)."""
@@ -199,7 +199,7 @@ class GrowthState:
     @property
     def branch_names(self) -> tuple[tuple[str, ...], ...]:
         """Name of every branch code; learned values are numbered, for their names are not known here."""
-        known, arities = _declared(self.specification), self.evidence.arities
+        known, arities = _declared_codes(self.specification), self.evidence.arities
         learned = {k: [f"learned value {i}" for i in range(arities[k] - known[k])] for k in range(len(known))}
         return self.names(learned)
 
@@ -219,12 +219,12 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
     SpentStateError
         When another state was grown from `state` before.
     """
-    checked = _checked(state, events)
+    checked = _checked_events(state, events)
     grown = copy.copy(state)
     state._spent = True
     for kind, run in groupby(checked, type):
         if kind is Observed:  # rows that came one by one are stored in one piece
-            _observe(grown, [event for event in run if isinstance(event, Observed)])
+            _observe_rows(grown, [event for event in run if isinstance(event, Observed)])
             continue
         for event in run:
             match event:
@@ -239,11 +239,11 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
                     _hear(grown, event.instance, Said(event.contour, event.reliability, replaces=True))
                 case Respecified():
                     grown.specification = event.specification
-                    grown._live.follow(_rules(event.specification))
+                    grown._live.follow(_rules_of(event.specification))
     return grown
 
 
-def _checked(state: GrowthState, events: Iterable[Event]) -> list[Event]:
+def _checked_events(state: GrowthState, events: Iterable[Event]) -> list[Event]:
     """Return the events with their arrays checked, all before any of them counts."""
     spec, count = state.specification, state.instance_count
     checked: list[Event] = []
@@ -281,7 +281,7 @@ def _check_asked(asked: QueryPosition, splits: int) -> None:
             raise InvalidInput("asked", f"names attribute {split}, there are {splits}")
 
 
-def _observe(state: GrowthState, events: list[Observed]) -> None:
+def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
     values = np.concatenate([event.values for event in events])
     spec, live = state.specification, state._live
     if live.count < spec.warmup_rows:  # the bins may still move
@@ -303,7 +303,7 @@ def _hear(state: GrowthState, instance: int, said: Said[Floats]) -> None:
     live.learn(instance, contour, askable=said.label is None)
 
 
-def _rules(specification: Specification) -> TreeRules:
+def _rules_of(specification: Specification) -> TreeRules:
     frugal = specification.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
     return TreeRules(
         specification.alpha,
@@ -314,7 +314,7 @@ def _rules(specification: Specification) -> TreeRules:
     )
 
 
-def _ordered(specification: Specification) -> tuple[int, ...]:
+def _ordered_codes(specification: Specification) -> tuple[int, ...]:
     """Return how many codes of each attribute are in order: the bins of numbers."""
     return tuple(
         declared_count(attribute) if isinstance(attribute, Numeric) else 0
@@ -322,7 +322,7 @@ def _ordered(specification: Specification) -> tuple[int, ...]:
     )
 
 
-def _declared(specification: Specification) -> tuple[int, ...]:
+def _declared_codes(specification: Specification) -> tuple[int, ...]:
     """Return how many codes each attribute has before any value is learned."""
     return tuple(
         declared_count(attribute) + (attribute.missing == "branch") for attribute in specification.attributes

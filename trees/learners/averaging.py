@@ -11,8 +11,8 @@ from quercus.belief.rules import dempster
 from quercus.specification.parameters import MIN_INSTANCES
 from quercus.trees.growth.batch import GrowthRules, NodePrediction, OpenNode, grow_tree
 from quercus.trees.learners.predictions import singleton_beliefs
-from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root
-from quercus.trees.learners.stopping_rules import Limits, UntilPure, Wrap, node_weight, wrapped
+from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root_node
+from quercus.trees.learners.stopping_rules import Limits, UntilPure, Wrap, node_weight, wrap_criterion
 from quercus.trees.learners.table import Table
 from quercus.trees.rules.dominance import first_largest
 from quercus.trees.tree.node import Node
@@ -41,7 +41,7 @@ def averaging(
         See `Limits`. The paper's leaves are of one row, or have no attribute left, or nothing to gain: the
         defaults.
     max_cuts
-        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.tree.splits.thresholds`.
+        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.tree.splits.midpoints`.
     wrap
         Put around the criterion by a forest, see `quercus.trees.learners.forest`.
 
@@ -64,13 +64,13 @@ def averaging(
     shares = table.pignistic  # BetP is linear: the mean's BetP is the mean of the rows' BetP
     limits = Limits(min_instances, max_depth, stop_without_gain)
     method = GrowthRules(
-        criterion=wrapped(LargestGain(table, shares, class_entropy, max_cuts), wrap),
+        criterion=wrap_criterion(LargestGain(table, shares, class_entropy, max_cuts), wrap),
         branching=ByCode(table),
         stopping=UntilPure(table, shares, limits),
         leaf=CombinedMass(table),
         inner=MeanMass(table),
     )
-    return grow_tree(root(table), method)
+    return grow_tree(root_node(table), method)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +81,7 @@ class MeanMass:
 
     def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction."""
-        weights = _weights(self.table, place)
+        weights = _weights_of(self.table, place)
         return mass_summary(mean_mass(weights), place, sum(weights.values()))
 
 
@@ -96,7 +96,7 @@ class CombinedMass:
 
     def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction."""
-        weights = _weights(self.table, place)
+        weights = _weights_of(self.table, place)
         size = sum(weights.values())
         try:
             mass = reduce(dempster, (combine_times(m, max(1, round(w))) for m, w in weights.items()))
@@ -163,7 +163,7 @@ def combine_times(mass: MassFunction, times: int) -> MassFunction:
         square = dempster(square, square)
 
 
-def _weights(table: Table, place: OpenNode) -> dict[MassFunction, float]:
+def _weights_of(table: Table, place: OpenNode) -> dict[MassFunction, float]:
     return total_weights((table.masses[row], float(table.weights[row])) for row in place.rows)
 
 

@@ -31,10 +31,10 @@ from quercus.trees.learners.nested import (
     log_commonalities,
     log_commonalities_of,
     mass_function,
-    normalised,
+    normalised_masses,
 )
-from quercus.trees.learners.splits import root
-from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrapped
+from quercus.trees.learners.splits import root_node
+from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrap_criterion
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.total_uncertainty import two_class_shares
 from quercus.trees.rules.dominance import TIE, first_largest
@@ -185,7 +185,7 @@ class LbeLeaf:
             rows, logs = self.branching.log_contours[place.path[:depth]]
             here = log_commonalities(logs[np.searchsorted(rows, place.rows)])
             total += weights @ here
-        masses, _ = normalised(total)
+        masses, _ = normalised_masses(total)
         self.commonalities[place.path] = total - total[1 << np.arange(table.size)].max()
         return mass_summary(mass_function(masses), place, float(weights.sum()))
 
@@ -226,13 +226,13 @@ def fit_belief_entropy(
     branching, labels = ByDensestClass(table), ObeLeaf.of(table)
     paths = LbeLeaf(labels, branching)
     method = GrowthRules(
-        criterion=wrapped(criterion, wrap),
+        criterion=wrap_criterion(criterion, wrap),
         branching=branching,
         stopping=_UntilOneClass(table, least, max_depth),
         leaf=paths if leaf == "LBE" else labels,
     )
-    tree = grow_tree(root(table), method)
-    at = [path for path, _ in _paths(tree)]
+    tree = grow_tree(root_node(table), method)
+    at = [path for path, _ in _nodes_with_paths(tree)]
     return BeliefEntropyModel(
         attributes=table.attributes,
         size=table.size,
@@ -245,7 +245,7 @@ def fit_belief_entropy(
     )
 
 
-def _paths(tree: Node) -> Iterator[tuple[Path, Node]]:
+def _nodes_with_paths(tree: Node) -> Iterator[tuple[Path, Node]]:
     """Yield every node with its path, in pre-order."""
     pending: list[tuple[Path, Node]] = [((), tree)]
     while pending:

@@ -13,13 +13,20 @@ from quercus.trees.learners.pruning import prune_pessimistic
 from quercus.trees.learners.splits import (
     ByCode,
     Candidates,
-    candidates,
+    candidate_splits,
     class_entropy,
-    entropy,
-    root,
-    weighted,
+    root_node,
+    share_entropy,
+    weighted_statistics,
 )
-from quercus.trees.learners.stopping_rules import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped
+from quercus.trees.learners.stopping_rules import (
+    Limits,
+    MeanShares,
+    UntilPure,
+    Wrap,
+    precise_shares,
+    wrap_criterion,
+)
 from quercus.trees.learners.subtree_raising import collapse_errors, prune_and_raise
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.rules.dominance import TIE, first_largest
@@ -91,7 +98,7 @@ def c45(
     min_branch, min_side, threshold_cost, average_gain
         See `Admission`.
     max_cuts
-        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.tree.splits.thresholds`.
+        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.tree.splits.midpoints`.
     confidence
         Of pessimistic pruning, see `quercus.trees.learners.subtree_raising`; None for no pruning.
     raising
@@ -114,12 +121,12 @@ def c45(
     shares = precise_shares(table)
     admission = Admission(min_branch, min_side, threshold_cost, average_gain)
     method = GrowthRules(
-        criterion=wrapped(LargestRatio(table, shares, admission, max_cuts), wrap),
+        criterion=wrap_criterion(LargestRatio(table, shares, admission, max_cuts), wrap),
         branching=FractionalBranching(table),
         stopping=UntilPure(table, shares, Limits(min_instances, max_depth)),
         leaf=MeanShares(table, shares),
     )
-    place = root(table)
+    place = root_node(table)
     tree = grow_tree(place, method)
     if confidence is None:
         return tree
@@ -164,9 +171,9 @@ class LargestRatio:
 
     def judge(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no test is admitted."""
-        statistics = weighted(self.table, place, self.shares)
+        statistics = weighted_statistics(self.table, place, self.shares)
         tests: dict[int, AttributeTest] = {}
-        for found in candidates(self.table, place, statistics, self.max_cuts):
+        for found in candidate_splits(self.table, place, statistics, self.max_cuts):
             tests |= self._best(found.take(np.flatnonzero(self._admitted(found))))
         if not tests:
             return None
@@ -188,7 +195,7 @@ class LargestRatio:
             gain -= np.log2(count) / found.sizes[best].sum(
                 axis=1
             )  # of one test, as of a nominal attribute, nothing
-        ratio = gain / entropy(found.sizes[best])
+        ratio = gain / share_entropy(found.sizes[best])
         return {
             int(found.attributes[split]): AttributeTest(
                 float(gain[i]), float(ratio[i]), found.threshold(split)

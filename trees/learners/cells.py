@@ -91,7 +91,7 @@ class UncertainValues:
             if len(row) != len(attributes):
                 raise InvalidInput(f"rows[{i}]", f"has {len(row)} values, must have {len(attributes)}")
             for k, value in enumerate(row):
-                ranges = _ranges(value, attributes[k], f"rows[{i}].{attributes[k].name}")
+                ranges = _ranges_of(value, attributes[k], f"rows[{i}].{attributes[k].name}")
                 if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
                     values[i, k] = ranges[0][0]
                 elif ranges:
@@ -142,7 +142,7 @@ class UncertainValues:
         return start, low, high
 
 
-def _ranges(value: Value, attribute: Attribute, field: str) -> tuple[Range, ...]:
+def _ranges_of(value: Value, attribute: Attribute, field: str) -> tuple[Range, ...]:
     """Return the ranges that a value may lie in, none when it is unknown."""
     if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
         return ()

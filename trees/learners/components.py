@@ -132,7 +132,7 @@ def fit_frequencies(
     before, size = -np.inf, contours.shape[1]
     fitted = Frequencies(np.full(size, 1 / size), np.full((size, arity), -np.log(arity)))
     for _ in range(max_steps):
-        fitted = _maximised(codes, arity, w * shares)
+        fitted = _maximise_frequencies(codes, arity, w * shares)
         with np.errstate(divide="ignore"):
             joint = pl * fitted.proportions * np.exp(fitted.log_table.T[codes])
         total = np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny)
@@ -144,7 +144,7 @@ def fit_frequencies(
     return fitted
 
 
-def _maximised(codes: Ints, arity: int, shares: Floats) -> Frequencies:
+def _maximise_frequencies(codes: Ints, arity: int, shares: Floats) -> Frequencies:
     total = shares.sum(axis=0)
     if not total.any():  # no value is known: nothing to tell classes apart
         return Frequencies(np.full(len(total), 1 / len(total)), np.full((len(total), arity), -np.log(arity)))

@@ -21,7 +21,7 @@ from quercus.trees.learners.nested import (
     log_commonalities,
     log_commonalities_of,
     mass_function,
-    normalised,
+    normalised_masses,
 )
 from quercus.trees.learners.predicting import Learned, disjunction_of_ends, last_common_node, to_mass_function
 from quercus.trees.learners.predictions import Predictions, first_most_likely
@@ -97,7 +97,7 @@ class BeliefEntropyModel(Learned):
         InvalidInput
             When a row has more than 4,096 combinations of values.
         """
-        return _joined([self._say(part) for part in self._chunks(cells)])
+        return _join_parts([self._say(part) for part in self._chunks(cells)])
 
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
@@ -105,10 +105,10 @@ class BeliefEntropyModel(Learned):
 
     def _say(self, part: Alternatives) -> Predictions:
         nodes = self._nodes(part)
-        count, plain = _count(part)
+        count, plain = _combination_count(part)
         flat = self.flat
         if self.kind == "IBE":
-            masses, conflict = normalised(self._log_commonalities(part))
+            masses, conflict = normalised_masses(self._log_commonalities(part))
             said = Predictions.of_dense(masses, conflict)
         elif plain and flat.has_masses:
             said = Predictions.of_masses(self.size, flat.masses, nodes)
@@ -118,7 +118,7 @@ class BeliefEntropyModel(Learned):
             )
         else:
             theta, belief, plausibility = (
-                _mean(column[nodes], part.owner, count)
+                _mean_by_owner(column[nodes], part.owner, count)
                 for column in (flat.theta, flat.belief, flat.plausibility)
             )
             said = Predictions(
@@ -137,7 +137,7 @@ class BeliefEntropyModel(Learned):
         )
 
     def _log_commonalities(self, part: Alternatives) -> Floats:
-        count, plain = _count(part)
+        count, plain = _combination_count(part)
         if self.kind != "IBE":
             nodes = self._nodes(part)
             if plain and len(self.commonalities):
@@ -176,7 +176,7 @@ class BeliefEntropyModel(Learned):
             if len(some) == 1:
                 found[row] = logs[some[0]]
                 continue
-            masses = [mass_function(mass) for mass in normalised(logs[some])[0]]
+            masses = [mass_function(mass) for mass in normalised_masses(logs[some])[0]]
             found[row] = log_commonalities_of(reduce(disjunctive, masses))
         return found
 
@@ -275,19 +275,19 @@ class BeliefEntropyModel(Learned):
         return Alternatives(np.array(owner, dtype=np.int64), self._known(low), self._known(high))
 
 
-def _count(part: Alternatives) -> tuple[int, bool]:
+def _combination_count(part: Alternatives) -> tuple[int, bool]:
     """Return the number of rows, and whether each has one combination."""
     count = int(part.owner[-1]) + 1 if len(part.owner) else 0
     return count, count == len(part.owner)
 
 
-def _mean(column: Floats, owner: Ints, count: int) -> Floats:
+def _mean_by_owner(column: Floats, owner: Ints, count: int) -> Floats:
     sums = np.stack([np.bincount(owner, values, count) for values in column.T], axis=1)
     found: Floats = sums / np.bincount(owner, minlength=count)[:, np.newaxis]
     return found
 
 
-def _joined(parts: list[Predictions]) -> Predictions:
+def _join_parts(parts: list[Predictions]) -> Predictions:
     if len(parts) == 1:
         return parts[0]
     masses: list[MassFunction] | None = None

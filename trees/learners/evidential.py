@@ -15,8 +15,8 @@ from quercus.trees.growth.batch import BatchGrowth, GrowthRules, NodePrediction,
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.learners.evidential_splits import BestTest, Cuts, stacked
 from quercus.trees.learners.pruning import prune_evidential
-from quercus.trees.learners.splits import ByCode, root
-from quercus.trees.learners.stopping_rules import Wrap, wrapped
+from quercus.trees.learners.splits import ByCode, root_node
+from quercus.trees.learners.stopping_rules import Wrap, wrap_criterion
 from quercus.trees.learners.table import Floats, Table
 from quercus.trees.learners.weights import counted_or_weighed
 from quercus.trees.likelihood.cells import Cells
@@ -87,15 +87,15 @@ def abc45(
     MAX_DEPTH.check(max_depth)
     CANDIDATE_CUTS.check(max_cuts)
     rows, weights = counted_or_weighed(table)
-    sample = _labels(rows, weights)
+    sample = _labels_of(rows, weights)
     solver = sample.table.solver(alpha)
     method = GrowthRules(
-        criterion=wrapped(BestTest(rows, sample, solver, max_cuts, _checked_cuts(cuts, rows)), wrap),
+        criterion=wrap_criterion(BestTest(rows, sample, solver, max_cuts, _checked_cuts(cuts, rows)), wrap),
         branching=ByCode(rows),
         stopping=Stopping(sample, solver, min_instances, max_depth),
         leaf=Likeliest(sample, solver, PREDICTION_LEVEL.check(prediction_level)),
     )
-    growth = BatchGrowth(root(rows), method)
+    growth = BatchGrowth(root_node(rows), method)
     tree = growth.tree()
     if pruning is None:
         return tree
@@ -179,7 +179,7 @@ class Likeliest:
         return NodePrediction(first_largest(theta), theta, *bounds, weight=weight, silent=silent)
 
 
-def _labels(table: Table, weights: Floats | None = None) -> Sample:
+def _labels_of(table: Table, weights: Floats | None = None) -> Sample:
     """Return the labels of the rows, as far as the pieces of ABC4.5 look at them; values stay in the table."""
     distinct = ContourTable(table.size)
     return Sample(

@@ -3,7 +3,7 @@
 A *test* is a nominal attribute, with a branch a value, or a numeric attribute with a cut ``t``: code 0 is
 ``value < t``, code 1 ``value >= t``. Missing values are a branch of their own, in both. A node's candidate cuts are the
 midpoints between neighbouring distinct values of its rows; when there are more than `max_cuts`, those nearest to the
-quantiles (`quercus.trees.tree.splits.thresholds`). Where no cut parts the rows with a value and some have none, one
+quantiles (`quercus.trees.tree.splits.midpoints`). Where no cut parts the rows with a value and some have none, one
 cut tells the former from the latter.
 
 One cut stands for its attribute: that of largest gain at level 1, ``M(T) - Σ f_h M(T_h)``, of tied cuts the middle one
@@ -31,7 +31,7 @@ from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.choice import SplitCells, choose
-from quercus.trees.tree.splits import thresholds
+from quercus.trees.tree.splits import midpoints
 
 Bools = NDArray[np.bool_]
 Cuts = Sequence[tuple[float, ...]]  # an attribute; () of a nominal one
@@ -218,7 +218,7 @@ class BestTest:
             return (np.array([np.nan]), np.arange(len(cells))[np.newaxis], cells) if len(cells) > 1 else None
         cuts = np.array(self.cuts[k]) if self.cuts is not None else None
         if cuts is None:
-            cuts = thresholds(column, self.max_cuts, labels.weights)
+            cuts = midpoints(column, self.max_cuts, labels.weights)
         slots = np.where(missing, len(cuts) + 1, np.searchsorted(cuts, column, side="right"))
         counted = labels.counts(slots, len(cuts) + 2)
         bins, lost = counted[:-1], counted[-1:]

@@ -19,7 +19,7 @@ from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import MAX_MASS_CLASSES, TREES, VOTE
 from quercus.trees.growth.batch import Criterion, OpenNode, SplitChoice
 from quercus.trees.learners.cells import UncertainValues
-from quercus.trees.learners.nested import log_commonalities_of, normalised
+from quercus.trees.learners.nested import log_commonalities_of, normalised_masses
 from quercus.trees.learners.predicting import Learned
 from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.learners.stopping_rules import Wrap
@@ -133,7 +133,8 @@ class ForestModel(Learned):
             return self._count(cells)
         step = max(1, MAX_CELLS >> min(self.size, MAX_MASS_CLASSES))
         done = [
-            combine([model.log_commonalities(part) for model in self.models]) for part in cells.chunks(step)
+            combine_trees([model.log_commonalities(part) for model in self.models])
+            for part in cells.chunks(step)
         ]
         masses, conflicts = (np.concatenate(parts) for parts in zip(*done, strict=True))
         return Predictions.of_dense(masses, conflicts)
@@ -141,7 +142,7 @@ class ForestModel(Learned):
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass."""
         said = self.predict_cells(cells)
-        masses = said.masses or [bayesian(theta) for theta in said.theta]
+        masses = said.masses or [bayesian_mass(theta) for theta in said.theta]
         return np.array([log_commonalities_of(mass) for mass in masses]).reshape(-1, 1 << self.size)
 
     def _count(self, cells: UncertainValues) -> Predictions:
@@ -156,7 +157,7 @@ class ForestModel(Learned):
         return Predictions(first_most_likely(share), share, alone / count, possible / count)
 
 
-def combine(log_commonalities: list[Floats]) -> tuple[Floats, Bools]:
+def combine_trees(log_commonalities: list[Floats]) -> tuple[Floats, Bools]:
     """Combine the masses of the trees by Dempster's rule, in logarithms.
 
     Parameters
@@ -171,9 +172,9 @@ def combine(log_commonalities: list[Floats]) -> tuple[Floats, Bools]:
     conflicts
         (n,) bool, where that was.
     """
-    masses, conflicts = normalised(np.sum(log_commonalities, axis=0))
+    masses, conflicts = normalised_masses(np.sum(log_commonalities, axis=0))
     if conflicts.any():
-        each = [normalised(logs[conflicts])[0] for logs in log_commonalities]
+        each = [normalised_masses(logs[conflicts])[0] for logs in log_commonalities]
         masses[conflicts] = np.mean(each, axis=0)
     return masses, conflicts
 
@@ -233,16 +234,16 @@ def grow_forest(
     TREES.check(trees)
     seeds = np.random.SeedSequence(seed).spawn(trees)
     run = map if executor is None else executor.map
-    models = tuple(run(partial(_grow, table, learner, number), seeds))
+    models = tuple(run(partial(_grow_model, table, learner, number), seeds))
     return ForestModel(table.attributes, table.size, models, vote)
 
 
-def bayesian(probabilities: Floats) -> MassFunction:
+def bayesian_mass(probabilities: Floats) -> MassFunction:
     """Return probabilities (l,) as a mass function on single classes."""
     return MassFunction.of(len(probabilities), {1 << c: float(p) for c, p in enumerate(probabilities)})
 
 
-def _grow(
+def _grow_model(
     table: Table, learner: ModelLearner, number: Callable[[int], int], seed: np.random.SeedSequence
 ) -> Learned:
     generator = np.random.default_rng(seed)

@@ -3,8 +3,15 @@
 from quercus.specification.parameters import MIN_INSTANCES
 from quercus.trees.growth.batch import GrowthRules, grow_tree
 from quercus.trees.learners.pruning import prune_chi_square
-from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root
-from quercus.trees.learners.stopping_rules import Limits, MeanShares, UntilPure, Wrap, precise_shares, wrapped
+from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root_node
+from quercus.trees.learners.stopping_rules import (
+    Limits,
+    MeanShares,
+    UntilPure,
+    Wrap,
+    precise_shares,
+    wrap_criterion,
+)
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Node
 
@@ -29,7 +36,7 @@ def id3(
     min_instances, max_depth, stop_without_gain
         See `Limits`. Quinlan goes on until a node is of one class or has no attribute left: the defaults.
     max_cuts
-        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.tree.splits.thresholds`.
+        Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.tree.splits.midpoints`.
     significance
         Level of χ² pruning, see `pruning.prune_chi_square`; None for no pruning.
     wrap
@@ -50,10 +57,10 @@ def id3(
     """
     shares = precise_shares(table)
     method = GrowthRules(
-        criterion=wrapped(LargestGain(table, shares, class_entropy, max_cuts), wrap),
+        criterion=wrap_criterion(LargestGain(table, shares, class_entropy, max_cuts), wrap),
         branching=ByCode(table),
         stopping=UntilPure(table, shares, Limits(min_instances, max_depth, stop_without_gain)),
         leaf=MeanShares(table, shares),
     )
-    tree = grow_tree(root(table), method)
+    tree = grow_tree(root_node(table), method)
     return tree if significance is None else prune_chi_square(tree, significance)

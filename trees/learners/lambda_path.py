@@ -18,15 +18,15 @@ from quercus.trees.growth.batch import Branch, GrowthRules, OpenNode, SplitChoic
 from quercus.trees.learners.one_against_rest import Combine, check_combine, pignistic_together
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
-from quercus.trees.learners.splits import ByCode, Candidates, candidates, root, weighted
+from quercus.trees.learners.splits import ByCode, Candidates, candidate_splits, root_node, weighted_statistics
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.total_uncertainty import (
     NodeMass,
     UntilNoGain,
     check_lambda,
     node_masses,
+    node_uncertainties,
     two_class_shares,
-    uncertainties,
 )
 from quercus.trees.rules.dominance import TIE, first_largest
 from quercus.trees.tree.node import Stop
@@ -93,14 +93,14 @@ class _Choices:
 
     def _gains(self, place: OpenNode) -> tuple[Candidates, Floats]:
         """Return the splits of a node, and what each gains of nonspecificity and of discord, (2, s)."""
-        statistics = weighted(self.lambdas.table, place, self.shares)
+        statistics = weighted_statistics(self.lambdas.table, place, self.shares)
         found = Candidates.joined(
-            list(candidates(self.lambdas.table, place, statistics, self.max_cuts)), statistics.shape[1]
+            list(candidate_splits(self.lambdas.table, place, statistics, self.max_cuts)), statistics.shape[1]
         )
         total = statistics.sum(axis=0)
         share = found.sizes / total[0]
-        below = uncertainties(node_masses(found.sums))
-        parent = uncertainties(node_masses(total))
+        below = node_uncertainties(node_masses(found.sums))
+        parent = node_uncertainties(node_masses(total))
         return found, (parent - (share[..., np.newaxis] * below).sum(axis=1)).T
 
 
@@ -160,7 +160,7 @@ def lambda_path(
         stopping=_UntilNoGain(tried, UntilNoGain(table, min_instances, max_depth)),
         leaf=NodeMass(table, shares),
     )
-    place = replace(root(table), attributes=tuple(range(tried.attribute + len(lambdas))))
+    place = replace(root_node(table), attributes=tuple(range(tried.attribute + len(lambdas))))
     return TreeModel.of(grow_tree(place, method), (*table.attributes, Numeric("λ")))
 
 
@@ -215,12 +215,14 @@ def choose_lambda(
             )
             for c in range(1 if table.size == 2 else table.size)
         ]
-        decided = _decided(paths, table.values[part], tried, combine)
+        decided = _decided_classes(paths, table.values[part], tried, combine)
         errors += (1.0 - table.pignistic[part, decided]) @ table.weights[part]
     return tried[first_largest((-errors / table.weights.sum()).tolist())]
 
 
-def _decided(paths: Sequence[TreeModel], values: Floats, lambdas: Sequence[float], combine: Combine) -> Ints:
+def _decided_classes(
+    paths: Sequence[TreeModel], values: Floats, lambdas: Sequence[float], combine: Combine
+) -> Ints:
     """Return the class of every row for every λ, (lambdas, rows)."""
     each = np.column_stack([np.tile(values, (len(lambdas), 1)), np.repeat(lambdas, len(values))])
     said = [path.predict(each) for path in paths]
@@ -228,12 +230,12 @@ def _decided(paths: Sequence[TreeModel], values: Floats, lambdas: Sequence[float
         klass = said[0].klass
     else:
         klass = first_most_likely(
-            pignistic_together(np.stack([_masses(one) for one in said], axis=1), combine)
+            pignistic_together(np.stack([_node_class_masses(one) for one in said], axis=1), combine)
         )
     return klass.reshape(len(lambdas), -1)
 
 
-def _masses(said: Predictions) -> Floats:
+def _node_class_masses(said: Predictions) -> Floats:
     """Return the masses of ``{ω}``, ``{¬ω}`` and both, (n, 3)."""
     if not isinstance(said.masses, RepeatedMasses):
         raise TypeError("a tree with masses shares them")

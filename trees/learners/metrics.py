@@ -54,7 +54,7 @@ def undominated(belief: ArrayLike, plausibility: ArrayLike) -> Bools:
     return np.asarray(upper >= best - TIE)
 
 
-def discounted(sets: ArrayLike, truth: ArrayLike) -> Floats:
+def discounted_accuracy(sets: ArrayLike, truth: ArrayLike) -> Floats:
     """Return the discounted accuracy of each row, (n,): ``1/|Z|`` when the true class is in ``Z``, else 0.
 
     Parameters
@@ -74,32 +74,32 @@ def discounted(sets: ArrayLike, truth: ArrayLike) -> Floats:
     >>> discounted([[True, True, False], [False, False, True]], [1, 0]).tolist()
     [0.5, 0.0]
     """
-    chosen, true = _checked(sets, truth)
+    chosen, true = _checked_sets(sets, truth)
     inside = chosen[np.arange(len(true)), true]
     return np.where(inside, 1.0 / chosen.sum(axis=1), 0.0)
 
 
 def u65(sets: ArrayLike, truth: ArrayLike) -> float:
-    """Return the mean of ``1.6 x - .6 x²`` over the rows, ``x`` and the arguments as of `discounted`.
+    """Return the mean of ``1.6 x - .6 x²`` over the rows, ``x`` and the arguments as of `discounted_accuracy`.
 
     Examples
     --------
     >>> round(u65([[True, True, False]], [1]), 12)
     0.65
     """
-    x = discounted(sets, truth)
+    x = discounted_accuracy(sets, truth)
     return float((x + 0.6 * x * (1 - x)).mean())  # as above, exact at x = 1
 
 
 def u80(sets: ArrayLike, truth: ArrayLike) -> float:
-    """Return the mean of ``2.2 x - 1.2 x²`` over the rows, ``x`` and the arguments as of `discounted`.
+    """Return the mean of ``2.2 x - 1.2 x²`` over the rows, ``x`` and the arguments as of `discounted_accuracy`.
 
     Examples
     --------
     >>> round(u80([[True, True, False]], [1]), 12)
     0.8
     """
-    x = discounted(sets, truth)
+    x = discounted_accuracy(sets, truth)
     return float((x + 1.2 * x * (1 - x)).mean())
 
 
@@ -128,7 +128,7 @@ def expected_accuracy(pignistic: ArrayLike, predicted: ArrayLike, weights: Array
     0.75
     """
     chances = np.asarray(pignistic, dtype=np.float64)
-    _, klass = _checked(np.ones(chances.shape, dtype=bool), predicted)
+    _, klass = _checked_sets(np.ones(chances.shape, dtype=bool), predicted)
     counted = None if weights is None else np.asarray(weights, dtype=np.float64)
     return float(np.average(chances[np.arange(len(klass)), klass], weights=counted))
 
@@ -163,7 +163,7 @@ class SetScores:
 
 
 def set_scores(sets: ArrayLike, truth: ArrayLike) -> SetScores:
-    """Return all scores of set-valued predictions; arguments and errors as of `discounted`.
+    """Return all scores of set-valued predictions; arguments and errors as of `discounted_accuracy`.
 
     Examples
     --------
@@ -171,26 +171,26 @@ def set_scores(sets: ArrayLike, truth: ArrayLike) -> SetScores:
     >>> scores.determinacy, scores.single_accuracy, scores.set_accuracy, scores.set_size
     (0.5, 1.0, 1.0, 2.0)
     """
-    chosen, true = _checked(sets, truth)
+    chosen, true = _checked_sets(sets, truth)
     sizes = chosen.sum(axis=1)
     inside = chosen[np.arange(len(true)), true]
     single = sizes == 1
     return SetScores(
         u65=u65(chosen, true),
         u80=u80(chosen, true),
-        discounted_accuracy=float(discounted(chosen, true).mean()),
+        discounted_accuracy=float(discounted_accuracy(chosen, true).mean()),
         determinacy=float(single.mean()),
-        single_accuracy=_mean(inside[single]),
-        set_accuracy=_mean(inside[~single]),
-        set_size=_mean(sizes[~single]),
+        single_accuracy=_mean_score(inside[single]),
+        set_accuracy=_mean_score(inside[~single]),
+        set_size=_mean_score(sizes[~single]),
     )
 
 
-def _mean(values: NDArray[np.generic]) -> float:
+def _mean_score(values: NDArray[np.generic]) -> float:
     return float(values.mean()) if values.size else float("nan")
 
 
-def _checked(sets: ArrayLike, truth: ArrayLike) -> tuple[Bools, NDArray[np.int64]]:
+def _checked_sets(sets: ArrayLike, truth: ArrayLike) -> tuple[Bools, NDArray[np.int64]]:
     chosen, true = np.asarray(sets), np.asarray(truth)
     if chosen.ndim != 2 or chosen.dtype != np.bool_:
         raise InvalidInput("sets", f"must be bool (n, l), are {chosen.dtype} of shape {chosen.shape}")

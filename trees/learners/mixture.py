@@ -61,7 +61,7 @@ class Mixtures:
         Minus infinity for a class of proportion 0; zero for every class where the value is missing (NaN), so
         that a missing value tells no class from another.
         """
-        x = _bounded(values)[:, :, np.newaxis]
+        x = _bounded_values(values)[:, :, np.newaxis]
         logs = _log_normal(x, self.means, self.deviations)
         logs = np.where(self.proportions > 0.0, logs, -np.inf)
         known: NDArray[np.float64] = np.where(np.isnan(x), 0.0, logs)
@@ -95,9 +95,9 @@ def column_floor(
     free = float(counted @ (contours.min(axis=1) / contours.max(axis=1)) / max(counted.sum(), TINY))
     known = ~np.isnan(values)
     w = known * counted[:, np.newaxis]
-    x = np.where(known, _bounded(values), 0.0)
+    x = np.where(known, _bounded_values(values), 0.0)
     largest = np.abs(x).max(axis=0, initial=0.0)
-    x = np.where(known, x - _origin(x, known), 0.0)
+    x = np.where(known, x - _column_origin(x, known), 0.0)
     total = np.maximum(w.sum(axis=0), TINY)
     mean = (w * x).sum(axis=0) / total
     deviation = np.sqrt((w * (x - mean) ** 2).sum(axis=0) / total)
@@ -107,7 +107,7 @@ def column_floor(
     return np.maximum(floor, TINY)
 
 
-def _origin(x: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _column_origin(x: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return a number of each column (K,) to count from: far from zero, sums lose the digits that tell rows apart."""
     origin: NDArray[np.float64] = x[known.argmax(axis=0), np.arange(x.shape[1])]
     return origin
@@ -161,20 +161,20 @@ def fit_mixtures(
     """
     from quercus.trees.learners import mixture_kernel  # noqa: PLC0415 - Numba, which who predicts need not load
 
-    x, pl, w = _checked(values, contours, weights)
+    x, pl, w = _checked_arguments(values, contours, weights)
     if not epsilon > 0.0:
         raise InvalidInput("epsilon", f"is {epsilon!r}, must be greater than 0")
     least = column_floor(x, pl, w) if floor is None else np.asarray(floor, dtype=np.float64)
     if least.shape != (x.shape[1],) or not (least > 0.0).all():
         raise InvalidInput("floor", f"is {least.tolist()}, must be {x.shape[1]} positive numbers")
     known = ~np.isnan(x.T)
-    origin = _origin(np.where(known.T, x, 0.0), known.T)
+    origin = _column_origin(np.where(known.T, x, 0.0), known.T)
     numbers = np.where(known, x.T - origin[:, np.newaxis], 0.0)
     beyond = pl - pl.min(axis=1, keepdims=True)
     beyond /= np.maximum(beyond.sum(axis=1, keepdims=True), TINY)
     with np.errstate(divide="ignore"):
         log_pl = np.log(pl)
-    parameters, likelihood, steps = mixture_kernel.fit(
+    parameters, likelihood, steps = mixture_kernel.fit_mixture(
         numbers,
         known * w,
         numbers.sum(axis=1) / np.maximum(known.sum(axis=1), 1),
@@ -199,7 +199,7 @@ def _log_normal(
     return z
 
 
-def _checked(
+def _checked_arguments(
     values: ArrayLike, contours: ArrayLike, weights: ArrayLike | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     x = np.asarray(values, dtype=np.float64)
@@ -214,8 +214,8 @@ def _checked(
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
     if w.shape != (len(x),) or not (np.isfinite(w) & (w >= 0.0)).all():
         raise InvalidInput("weights", f"must be {len(x)} finite numbers of at least 0")
-    return _bounded(x), pl, w
+    return _bounded_values(x), pl, w
 
 
-def _bounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _bounded_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.clip(values, -_LARGEST, _LARGEST)

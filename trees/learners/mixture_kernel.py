@@ -16,7 +16,7 @@ LARGEST = float(np.finfo(np.float64).max)
 
 
 @compiled
-def expect(x: Array, log_pl: Array, w: Array, parameters: Array, t: Array) -> float:
+def e_step(x: Array, log_pl: Array, w: Array, parameters: Array, t: Array) -> float:
     """Write ``t_ki ∝ pl_ik π_k φ(x_i; μ_k, σ_k)``; return the evidential log-likelihood."""
     l, n = t.shape
     logs = np.empty(l)
@@ -42,7 +42,7 @@ def expect(x: Array, log_pl: Array, w: Array, parameters: Array, t: Array) -> fl
 
 
 @compiled
-def maximise(x: Array, w: Array, t: Array, floor: float, parameters: Array) -> None:
+def m_step(x: Array, w: Array, t: Array, floor: float, parameters: Array) -> None:
     """Write the best parameters for shares ``t``; a class without any keeps its mean and deviation."""
     l, n = t.shape
     weight = 0.0
@@ -65,7 +65,7 @@ def maximise(x: Array, w: Array, t: Array, floor: float, parameters: Array) -> N
 
 
 @compiled
-def fit(
+def fit_mixture(
     x: Array,
     w: Array,
     centre: Array,
@@ -88,17 +88,17 @@ def fit(
         mine = parameters[:, column]
         mine[1, :] = centre[column]
         mine[2, :] = floor[column]
-        maximise(x[column], w[column], plain, floor[column], mine)
+        m_step(x[column], w[column], plain, floor[column], mine)
         proportions = mine[0].copy()
-        maximise(x[column], w[column], beyond, floor[column], mine)
+        m_step(x[column], w[column], beyond, floor[column], mine)
         mine[0, :] = proportions
-        now = expect(x[column], log_pl, w[column], mine, t)
+        now = e_step(x[column], log_pl, w[column], mine, t)
         made = 0
         gaining = True
         while gaining and made < max_steps:
-            maximise(x[column], w[column], t, floor[column], mine)
+            m_step(x[column], w[column], t, floor[column], mine)
             before = now
-            now = expect(x[column], log_pl, w[column], mine, t)
+            now = e_step(x[column], log_pl, w[column], mine, t)
             made += 1
             gaining = now - before >= epsilon
         likelihood[column] = now

@@ -73,7 +73,7 @@ def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None)
         if not informed.any():
             return vacuous_model(algorithm, table.attributes, table.size)
         table = table.take(np.flatnonzero(informed))
-    learner = _learner(base, table)
+    learner = _learner_of(base, table)
     if not isinstance(algorithm, algorithms.Forest):
         return learner(table, wrap=None)
     return grow_forest(
@@ -82,7 +82,7 @@ def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None)
         algorithm.seed,
         vote=algorithm.vote,
         trees=algorithm.trees,
-        number=_number(algorithm.max_features),
+        number=_number_of_features(algorithm.max_features),
         executor=executor,
     )
 
@@ -114,7 +114,7 @@ def vacuous_model(algorithm: Algorithm, attributes: Sequence[Attribute], size: i
     return TreeModel.of(leaf, attributes)
 
 
-def _learner(algorithm: algorithms.Tree, table: Table) -> ModelLearner:
+def _learner_of(algorithm: algorithms.Tree, table: Table) -> ModelLearner:
     """Return what grows one model, to be called with a table and what a forest puts around the criterion."""
     parameters = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     match algorithm:
@@ -170,7 +170,7 @@ def as_model(grow: Callable[..., Node], table: Table, *, wrap: Wrap | None) -> L
     return TreeModel.of(grow(table, wrap=wrap), table.attributes)
 
 
-def _number(max_features: algorithms.Share | int) -> Callable[[int], int]:
+def _number_of_features(max_features: algorithms.Share | int) -> Callable[[int], int]:
     if isinstance(max_features, int):
         return partial(_so_many, number=max_features)
     return {"root": root_of, "half": half_of, "all": _all_of}[max_features]

@@ -48,7 +48,7 @@ class ConsonantMasses:
         logs = logs - np.log(np.exp(logs).sum(axis=-1, keepdims=True))
         order = np.argsort(-logs, axis=-1, kind="stable")
         ranked = np.take_along_axis(logs, order, axis=-1)
-        return cls(_declared(order, ranked), _gathered(ranked))
+        return cls(_in_declared_order(order, ranked), _gather_ties(ranked))
 
     def __len__(self) -> int:
         return len(self.order)
@@ -131,7 +131,7 @@ def log_commonalities_of(m: MassFunction) -> Floats:
     return logs
 
 
-def normalised(log_commonalities: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+def normalised_masses(log_commonalities: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the masses of every set, float64 (n, 2^l), of summed log commonalities (n, 2^l): Dempster's rule.
 
     ``m(A) = Σ_{B ⊇ A} (-1)^{|B∖A|} Q(B)``, scaled by the largest Q of a single class first, so masses are exact
@@ -159,15 +159,15 @@ def normalised(log_commonalities: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     return np.divide(masses, total, out=np.full_like(masses, np.nan), where=total > 0.0), conflict
 
 
-def combined(log_commonalities: Floats) -> MassFunction:
-    """Return the mass function of summed log commonalities (2^l,), see `normalised`.
+def combine_logs(log_commonalities: Floats) -> MassFunction:
+    """Return the mass function of summed log commonalities (2^l,), see `normalised_masses`.
 
     Raises
     ------
     TotalConflict
         When no class is left possible.
     """
-    masses, conflict = normalised(log_commonalities)
+    masses, conflict = normalised_masses(log_commonalities)
     if conflict:
         raise TotalConflict("the mass functions are in total conflict: no class is possible for all of them")
     return mass_function(masses)
@@ -188,7 +188,7 @@ def pignistic_of(masses: Floats) -> Floats:
     return shares
 
 
-def _tied(ranked: Floats) -> NDArray[np.bool_]:
+def _tied_with_previous(ranked: Floats) -> NDArray[np.bool_]:
     """Return whether each of (n, l) ranked logs is tied with the one before it; the first never is."""
     with np.errstate(invalid="ignore"):  # minus infinity less itself: both impossible, so tied
         gap = ranked[..., :-1] - ranked[..., 1:]
@@ -197,18 +197,18 @@ def _tied(ranked: Floats) -> NDArray[np.bool_]:
     return tied
 
 
-def _declared(order: NDArray[np.int64], ranked: Floats) -> NDArray[np.int64]:
+def _in_declared_order(order: NDArray[np.int64], ranked: Floats) -> NDArray[np.int64]:
     """Return `order` with tied classes in declared order."""
-    group = np.cumsum(~_tied(ranked), axis=-1)
+    group = np.cumsum(~_tied_with_previous(ranked), axis=-1)
     size = order.shape[-1]
     key = group * size + order
     again = np.argsort(key, axis=-1, kind="stable")
     return np.take_along_axis(order, again, axis=-1)
 
 
-def _gathered(ranked: Floats) -> Floats:
+def _gather_ties(ranked: Floats) -> Floats:
     """Return ranked logs (n, l) with the sum of every run of tied ones at the run's last place."""
-    tied = _tied(ranked)
+    tied = _tied_with_previous(ranked)
     logs = ranked.copy()
     for r in range(1, ranked.shape[-1]):
         before = logs[..., r - 1]

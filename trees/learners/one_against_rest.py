@@ -15,7 +15,7 @@ from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import COMBINE, MAX_MASS_CLASSES
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.nested import log_commonalities_of
-from quercus.trees.learners.predicting import Learned, TreeModel, distinct_rows, mean
+from quercus.trees.learners.predicting import Learned, TreeModel, distinct_rows, mean_mass
 from quercus.trees.learners.predictions import Predictions, RepeatedMasses
 from quercus.trees.learners.table import Floats, Ints
 from quercus.trees.tree.flat import FlatTree
@@ -68,7 +68,8 @@ class OneAgainstRest(Learned):
         ]  # all of them: their leaves hold masses
         together, index = distinct_rows(np.column_stack([part.which for part in shared]))
         extended = [
-            [extend(mass, self.size, klass) for mass in part.distinct] for klass, part in enumerate(shared)
+            [extend_vacuously(mass, self.size, klass) for mass in part.distinct]
+            for klass, part in enumerate(shared)
         ]
         masses = [
             self._combined([part[at] for part, at in zip(extended, some, strict=True)])
@@ -78,14 +79,14 @@ class OneAgainstRest(Learned):
 
     def _combined(self, masses: Sequence[MassFunction]) -> MassFunction:
         if self.combine == "mean":
-            return mean(masses)
+            return mean_mass(masses)
         try:
             return reduce(dempster, masses)
         except TotalConflict:  # of rows that weigh so much that nothing is left to doubt
-            return mean(masses)
+            return mean_mass(masses)
 
 
-def extend(mass: MassFunction, size: int, klass: int) -> MassFunction:
+def extend_vacuously(mass: MassFunction, size: int, klass: int) -> MassFunction:
     """Return the vacuous extension of a mass on a class (0) and its complement (1) to the whole frame.
 
     Examples

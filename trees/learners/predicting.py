@@ -150,7 +150,7 @@ class TreeModel(Learned):
             conflict[open_rows] = np.bincount(rows, flat.conflict[ends], len(open_rows)) > 0
             if masses is None:
                 means = [
-                    _averaged(part, rows, ends, shares, len(open_rows))
+                    _averaged_ends(part, rows, ends, shares, len(open_rows))
                     for part in (flat.theta, flat.belief, flat.plausibility)
                 ]
                 of_open = Predictions(first_most_likely(means[0]), means[0], means[1], means[2])
@@ -158,7 +158,7 @@ class TreeModel(Learned):
                 of_open = Predictions.of_masses(
                     self.size, *disjunction_of_ends(flat.masses, rows, ends, len(open_rows))
                 )
-                masses = _replaced(masses, open_rows, of_open.masses)
+                masses = _replace_rows(masses, open_rows, of_open.masses)
             klass[open_rows], theta[open_rows] = of_open.klass, of_open.theta
             belief[open_rows], plausibility[open_rows] = of_open.belief, of_open.plausibility
         return Predictions(klass, theta, belief, plausibility, masses, nodes, open_rows, conflict)
@@ -219,7 +219,7 @@ def to_mass_function(flat: FlatTree) -> tuple[MassFunction, ...]:
     )
 
 
-def mean(masses: Sequence[MassFunction]) -> MassFunction:
+def mean_mass(masses: Sequence[MassFunction]) -> MassFunction:
     """Return the mean of mass functions on one frame."""
     return _weighted_mean([(mass, 1.0 / len(masses)) for mass in masses])
 
@@ -248,7 +248,7 @@ def _weighted_mean(parts: Sequence[tuple[MassFunction, float]]) -> MassFunction:
     return MassFunction.of(parts[0][0].size, {mask: min(m, 1.0) for mask, m in total.items()})
 
 
-def _averaged(column: Floats, rows: Ints, ends: Ints, shares: Floats, count: int) -> Floats:
+def _averaged_ends(column: Floats, rows: Ints, ends: Ints, shares: Floats, count: int) -> Floats:
     """Return the mean of (nodes, l) over the ends of each row by their shares, (count, l)."""
     weighted = shares[:, np.newaxis] * column[ends]
     return np.stack([np.bincount(rows, part, count) for part in weighted.T], axis=1)
@@ -282,7 +282,9 @@ def disjunction_of_ends(
     return found, index
 
 
-def _replaced(masses: RepeatedMasses, rows: Ints, others: Sequence[MassFunction] | None) -> RepeatedMasses:
+def _replace_rows(
+    masses: RepeatedMasses, rows: Ints, others: Sequence[MassFunction] | None
+) -> RepeatedMasses:
     if not isinstance(others, RepeatedMasses):
         raise TypeError("a model with masses shares them")
     index = masses.which.copy()

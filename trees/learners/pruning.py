@@ -26,7 +26,7 @@ from quercus.trees.tree.node import Node, Stop
 ERROR_SLACK = 0.1  # errors; of C4.5's program, which prunes also what is so little worse
 
 
-def prune(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
+def prune_idle(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
     """Return `tree` with every node replaced by a leaf whose split is idle, the deepest first.
 
     Parameters
@@ -43,7 +43,7 @@ def prune(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
         if not node.is_leaf:
             node = replace(node, children=dict(reversed(below[index].items())))
             if is_idle(node):
-                node = leaf(node)
+                node = as_leaf(node)
         if parent < 0:
             return node
         below[parent][code] = node
@@ -64,12 +64,12 @@ def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: P
     pruning
         Which test, and at what level.
     """
-    return collapse(
+    return collapse_nodes(
         tree, collapsible_nodes(NodeEvidence.of_leaves(tree.parent, tree.theta, leaves, contours), pruning)
     )
 
 
-def collapse(tree: FlatTree, found: NDArray[np.bool_]) -> FlatTree:
+def collapse_nodes(tree: FlatTree, found: NDArray[np.bool_]) -> FlatTree:
     """Return a tree whose nodes `found` (nodes,) are leaves; what was below them is gone. None may hold a mass."""
     fallen = np.zeros(tree.size, dtype=bool)
     for node in np.flatnonzero(found):
@@ -95,7 +95,7 @@ def collapse(tree: FlatTree, found: NDArray[np.bool_]) -> FlatTree:
     )
 
 
-def leaf(node: Node) -> Node:
+def as_leaf(node: Node) -> Node:
     """Return a node as a leaf that predicts what the node does."""
     return replace(node, attribute=None, threshold=None, children={}, undecided=False, stop=Stop.PRUNED)
 
@@ -121,7 +121,7 @@ def prune_chi_square(tree: Node, significance: float) -> Node:
         When `significance` lies outside (0, 1).
     """
     level = check_level(significance, "significance")
-    return prune(tree, partial(_is_chance, level=level))
+    return prune_idle(tree, partial(_is_chance, level=level))
 
 
 def chi_square(counts: Floats) -> tuple[float, int]:
@@ -174,7 +174,7 @@ def prune_pessimistic(tree: Node, confidence: float = CONFIDENCE.default) -> Nod
         When `confidence` lies outside (0, 1).
     """
     level = check_level(confidence, "confidence")
-    return prune(tree, partial(_is_no_better, confidence=level))
+    return prune_idle(tree, partial(_is_no_better, confidence=level))
 
 
 def _is_no_better(node: Node, confidence: float) -> bool:

@@ -24,7 +24,7 @@ from quercus.trees.learners.forest import ForestModel
 from quercus.trees.learners.model import Learned, fit, vacuous_model
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.table import Floats, Table, consonant
+from quercus.trees.learners.table import Floats, Table, consonant_mass
 from quercus.trees.memory_forest.served import ServedForest
 from quercus.trees.tree.encoding import check_values
 from quercus.trees.tree.flat import FlatTree
@@ -39,7 +39,7 @@ class KnownLabel:
 
     @classmethod
     def of(cls, label: Label, size: int) -> "KnownLabel":
-        """Return what a label says; plausibilities stand for their `consonant` mass function."""
+        """Return what a label says; plausibilities stand for their `consonant_mass` mass function."""
         plausibilities = contour(label, size)
         match label:
             case ClassSet(mask):
@@ -47,7 +47,7 @@ class KnownLabel:
             case Masses(mass):
                 return cls(plausibilities, mass)
             case _:
-                return cls(plausibilities, consonant(plausibilities))
+                return cls(plausibilities, consonant_mass(plausibilities))
 
     def after(self, answer: "KnownLabel", reliability: float) -> "KnownLabel":
         """Return what is known after an answer, see `quercus.belief.evidence.update` and `combined`."""
@@ -158,7 +158,7 @@ class Evidence:
             for instance, known in self._known.items():
                 masses[instance] = known.mass
             given = tuple(masses)
-        attributes = _seen(self.specification.attributes, values)
+        attributes = _with_learned_values(self.specification.attributes, values)
         return Table(values, attributes, contours, np.ones(len(values)), given)
 
     def learn(self) -> Learned:
@@ -182,15 +182,16 @@ def as_served(model: Learned, declared: tuple[Attribute, ...]) -> Learned:
             return replace(model, models=members, attributes=declared)
         case OneAgainstRest():
             trees = tuple(
-                replace(tree, flat=_recoded(tree, declared), attributes=declared) for tree in model.models
+                replace(tree, flat=_recode_model(tree, declared), attributes=declared)
+                for tree in model.models
             )
             return replace(model, models=trees, attributes=declared)
         case TreeModel():
-            return replace(model, flat=_recoded(model, declared), attributes=declared)
+            return replace(model, flat=_recode_model(model, declared), attributes=declared)
         case ServedForest():  # its members take values as they are
             return replace(
                 model,
-                tree=replace(model.tree, flat=_recoded(model.tree, declared), attributes=declared),
+                tree=replace(model.tree, flat=_recode_model(model.tree, declared), attributes=declared),
                 attributes=declared,
             )
         case BeliefEntropyModel():  # its branches are classes, whatever the values
@@ -198,7 +199,7 @@ def as_served(model: Learned, declared: tuple[Attribute, ...]) -> Learned:
     raise TypeError(f"{type(model).__name__} is no model that is served")
 
 
-def _recoded(model: TreeModel, declared: tuple[Attribute, ...]) -> FlatTree:
+def _recode_model(model: TreeModel, declared: tuple[Attribute, ...]) -> FlatTree:
     flat = model.flat
     branch = flat.branch.copy()
     tested = flat.attribute[flat.parent[1:]]
@@ -211,7 +212,9 @@ def _recoded(model: TreeModel, declared: tuple[Attribute, ...]) -> FlatTree:
     return replace(flat, branch=branch)
 
 
-def _seen(declared: tuple[Attribute, ...], values: NDArray[np.float64]) -> tuple[Attribute, ...]:
+def _with_learned_values(
+    declared: tuple[Attribute, ...], values: NDArray[np.float64]
+) -> tuple[Attribute, ...]:
     """Return the attributes with a placeholder for every value that was learned after the declaration."""
     found: list[Attribute] = []
     for attribute, column in zip(declared, values.T, strict=True):

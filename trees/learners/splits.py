@@ -24,7 +24,7 @@ from quercus.trees.growth.batch import Branch, OpenNode, SplitChoice
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.rules.dominance import TIE, first_largest
 from quercus.trees.rules.gain import best_splits
-from quercus.trees.tree.splits import BELOW, NO_NUMBER, between, near_quantiles
+from quercus.trees.tree.splits import BELOW, NO_NUMBER, halfway_between, near_quantiles
 
 Codes = NDArray[np.int64]
 Impurity = Callable[[Floats], Floats]  # sums of statistics (..., d) -> (...)
@@ -90,7 +90,7 @@ class Candidates:
         Parameters
         ----------
         some
-            What `candidates` yields.
+            What `candidate_splits` yields.
         statistics
             Number of them, ``d``.
         """
@@ -134,7 +134,7 @@ class Candidates:
         return best_splits(gains, self.firsts(), np.zeros(len(self.attributes)))
 
 
-def candidates(
+def candidate_splits(
     table: Table, place: OpenNode, statistics: Floats, max_cuts: int | None = None
 ) -> Iterator[Candidates]:
     """Yield the splits of a node that have two populated branches, of many attributes at once.
@@ -148,20 +148,20 @@ def candidates(
     statistics
         (m, d) of the rows of the node, in the order of ``place.rows``; column 0 is their weight.
     max_cuts
-        Most thresholds of a numeric attribute, see `quercus.trees.tree.splits.thresholds`.
+        Most thresholds of a numeric attribute, see `quercus.trees.tree.splits.midpoints`.
     """
     nominal = [k for k in place.attributes if isinstance(table.attributes[k], Nominal)]
     numeric = [k for k in place.attributes if not isinstance(table.attributes[k], Nominal)]
     rows = place.rows[:, np.newaxis]
     at_once = max(1, MAX_CELLS // max(1, statistics.size))
-    for some in _pieces(nominal, at_once):
+    for some in _attribute_pieces(nominal, at_once):
         arities = [len(cast(Nominal, table.attributes[k]).values) for k in some]
         yield _by_value(table.values[rows, some], np.array(some), arities, statistics)
-    for some in _pieces(numeric, at_once):
+    for some in _attribute_pieces(numeric, at_once):
         yield _at_thresholds(table.values[rows, some], np.array(some), statistics, max_cuts)
 
 
-def _pieces(attributes: list[int], most: int) -> Iterator[list[int]]:
+def _attribute_pieces(attributes: list[int], most: int) -> Iterator[list[int]]:
     return (attributes[at : at + most] for at in range(0, len(attributes), most))
 
 
@@ -170,7 +170,9 @@ def _by_value(values: Floats, attributes: Ints, arities: Sequence[int], statisti
     codes = np.where(np.isnan(values), branches - 1, values).astype(np.int64)
     count = len(attributes)
     cells = (codes + branches * np.arange(count)).ravel()
-    sums = summed(cells, branches * count, np.repeat(statistics, count, axis=0)).reshape(count, branches, -1)
+    sums = sums_by_code(cells, branches * count, np.repeat(statistics, count, axis=0)).reshape(
+        count, branches, -1
+    )
     informative = np.flatnonzero(np.count_nonzero(sums[..., 0], axis=1) > 1)
     return Candidates(attributes[informative], np.full(informative.size, np.nan), sums[informative])
 
@@ -200,17 +202,17 @@ def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cut
     here[:-1].cumsum(axis=0, out=below[1:])
     above = here[::-1].cumsum(axis=0)[::-1]  # not by difference: no dust where nothing is
     sums = np.stack([below[at, column], above[at, column], lost[column]], axis=1)
-    cuts = between(ranked[np.maximum(at - 1, 0), column], ranked[at, column])
+    cuts = halfway_between(ranked[np.maximum(at - 1, 0), column], ranked[at, column])
     return Candidates(attributes[column], cuts, sums)
 
 
-def summed(codes: Codes, branches: int, statistics: Floats) -> Floats:
+def sums_by_code(codes: Codes, branches: int, statistics: Floats) -> Floats:
     """Return the sums of the statistics (n, d) of the rows with each code: (branches, d)."""
     columns = [np.bincount(codes, weights=column, minlength=branches) for column in statistics.T]
     return np.stack(columns, axis=1)
 
 
-def entropy(sums: Floats) -> Floats:
+def share_entropy(sums: Floats) -> Floats:
     """Return the entropy in bits of rows of shares that need not sum to 1; 0 for a row of zeros.
 
     Examples
@@ -227,10 +229,10 @@ def entropy(sums: Floats) -> Floats:
 
 def class_entropy(sums: Floats) -> Floats:
     """Return the entropy of the classes, for statistics (weight, share of class 0, share of class 1, ...)."""
-    return entropy(sums[..., 1:])
+    return share_entropy(sums[..., 1:])
 
 
-def gains(found: Candidates, parent: float, impurity: Impurity) -> Floats:
+def gains_of(found: Candidates, parent: float, impurity: Impurity) -> Floats:
     """Return the gain of each split, ``U(T) - Σ f_h U(T_h)``, (s,).
 
     Parameters
@@ -270,17 +272,17 @@ class LargestGain:
 
     def judge(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no attribute can split the node."""
-        statistics = weighted(self.table, place, self.shares)
+        statistics = weighted_statistics(self.table, place, self.shares)
         parent = float(self.impurity(statistics.sum(axis=0)))
         best: dict[int, tuple[float, float | None]] = {}
-        for found in candidates(self.table, place, statistics, self.max_cuts):
-            gained = gains(found, parent, self.impurity)
+        for found in candidate_splits(self.table, place, statistics, self.max_cuts):
+            gained = gains_of(found, parent, self.impurity)
             for split in found.best(gained).tolist():
                 best[int(found.attributes[split])] = float(gained[split]), found.threshold(split)
-        return chosen(best)
+        return choice_of(best)
 
 
-def weighted(table: Table, place: OpenNode, shares: Floats) -> Floats:
+def weighted_statistics(table: Table, place: OpenNode, shares: Floats) -> Floats:
     """Return the statistics of a node's rows: their weights, and their shares times these; (m, d)."""
     weights = table.weights[place.rows] if place.weights is None else place.weights
     statistics = np.empty((len(weights), 1 + shares.shape[1]))
@@ -294,7 +296,7 @@ def first_best(values: Floats) -> int:
     return int(np.argmax(values >= values.max() - TIE))
 
 
-def chosen(best: dict[int, tuple[float, float | None]]) -> SplitChoice | None:
+def choice_of(best: dict[int, tuple[float, float | None]]) -> SplitChoice | None:
     """Return the verdict for the attribute of largest gain; of tied ones, the first declared.
 
     Parameters
@@ -330,6 +332,6 @@ class ByCode:
         return found
 
 
-def root(table: Table) -> OpenNode:
+def root_node(table: Table) -> OpenNode:
     """Return the place of all rows that count, and all attributes."""
     return OpenNode((), np.flatnonzero(table.weights), tuple(range(len(table.attributes))))

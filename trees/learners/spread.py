@@ -52,12 +52,12 @@ class BranchValues:
         for k in np.unique(attribute[~cut & (attribute >= 0)]).tolist():
             here = np.flatnonzero(~cut & (attribute == k))
             code = flat.branch[here]
-            low[here], high[here], missing[here] = _coded(encoder, k, code)
-        _narrow(flat, attribute, low, high)
+            low[here], high[here], missing[here] = _values_with_codes(encoder, k, code)
+        _narrow_ranges(flat, attribute, low, high)
         return cls(flat, low, high, missing)
 
 
-def _coded(encoder: Encoder, k: int, code: Ints) -> tuple[Floats, Floats, Bools]:
+def _values_with_codes(encoder: Encoder, k: int, code: Ints) -> tuple[Floats, Floats, Bools]:
     """Return which values have each code (m,) of an attribute."""
     attribute, declared = encoder.attributes[k], declared_count(encoder.attributes[k])
     branch = attribute.missing == "branch"
@@ -69,7 +69,7 @@ def _coded(encoder: Encoder, k: int, code: Ints) -> tuple[Floats, Floats, Bools]
     return ends[np.minimum(code, len(ends) - 2)], ends[np.minimum(code + 1, len(ends) - 1)], missing
 
 
-def _narrow(flat: FlatTree, attribute: Ints, low: Floats, high: Floats) -> None:
+def _narrow_ranges(flat: FlatTree, attribute: Ints, low: Floats, high: Floats) -> None:
     """Leave of each range what the tests of the same attribute further up leave: a level up at a time."""
     own_low, own_high = low.copy(), high.copy()
     node, above = np.arange(flat.size), flat.parent.copy()
@@ -101,9 +101,9 @@ def row_shares(branches: BranchValues, cells: UncertainValues) -> tuple[Ints, In
     while row.size:
         counts = start[node + 1] - start[node]
         entry = np.repeat(np.arange(row.size), counts)
-        child = below[_runs(start[node], counts)]
+        child = below[_runs_of(start[node], counts)]
         cell = row[entry] * width + flat.attribute[node[entry]]
-        open_ = _open(branches, ranges, _Pairs(entry, cell, child), row.size)
+        open_ = _open_children(branches, ranges, _Pairs(entry, cell, child), row.size)
         weight = np.where(open_, flat.weight[child], 0.0)
         total = np.bincount(entry, weight, row.size)
         ended = total <= 0.0
@@ -125,12 +125,14 @@ class _Pairs:
     child: Ints
 
 
-def _open(branches: BranchValues, ranges: tuple[Ints, Floats, Floats], pairs: _Pairs, entries: int) -> Bools:
+def _open_children(
+    branches: BranchValues, ranges: tuple[Ints, Floats, Floats], pairs: _Pairs, entries: int
+) -> Bools:
     """Return which children each row may go to."""
     start, low, high = ranges
     counts = start[pairs.cell + 1] - start[pairs.cell]
     pair = np.repeat(np.arange(len(pairs.child)), counts)
-    at, child = _runs(start[pairs.cell], counts), pairs.child[pair]
+    at, child = _runs_of(start[pairs.cell], counts), pairs.child[pair]
     met = (low[at] < branches.high[child]) & (high[at] >= branches.low[child])
     missing = branches.missing[pairs.child]
     fits = (np.bincount(pair[met], minlength=len(pairs.child)) > 0) & ~missing
@@ -141,7 +143,7 @@ def _open(branches: BranchValues, ranges: tuple[Ints, Floats, Floats], pairs: _P
     return open_
 
 
-def _runs(start: Ints, counts: Ints) -> Ints:
+def _runs_of(start: Ints, counts: Ints) -> Ints:
     """Return ``start[i], start[i] + 1, ...``, ``counts[i]`` of them, for each i in turn."""
     offset = np.cumsum(counts) - counts
     return np.repeat(start - offset, counts) + np.arange(int(counts.sum()))

@@ -8,7 +8,7 @@ import numpy as np
 from quercus.belief.errors import InvalidInput
 from quercus.specification.parameters import MAX_DEPTH, MIN_INSTANCES
 from quercus.trees.growth.batch import Criterion, NodePrediction, OpenNode, SplitChoice
-from quercus.trees.learners.splits import weighted
+from quercus.trees.learners.splits import weighted_statistics
 from quercus.trees.learners.table import Floats, Table
 from quercus.trees.rules.dominance import TIE, first_largest
 from quercus.trees.tree.node import Stop
@@ -16,7 +16,7 @@ from quercus.trees.tree.node import Stop
 Wrap = Callable[[Criterion], Criterion]  # what a forest puts around a criterion
 
 
-def wrapped(criterion: Criterion, wrap: Wrap | None) -> Criterion:
+def wrap_criterion(criterion: Criterion, wrap: Wrap | None) -> Criterion:
     """Return the criterion with what a forest puts around it, if it puts anything."""
     return criterion if wrap is None else wrap(criterion)
 
@@ -70,7 +70,7 @@ class UntilPure:
 
     def before(self, place: OpenNode) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
-        sums = weighted(self.table, place, self.shares).sum(axis=0)
+        sums = weighted_statistics(self.table, place, self.shares).sum(axis=0)
         if sums[0] < self.limits.min_instances - TIE:
             return Stop.FEW_INSTANCES
         if sums[1:].max() >= sums[0] * (1 - TIE):
@@ -102,7 +102,7 @@ class MeanShares:
 
     def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction; belief and plausibility are the probability itself."""
-        sums = weighted(self.table, place, self.shares).sum(axis=0)
+        sums = weighted_statistics(self.table, place, self.shares).sum(axis=0)
         theta = tuple((sums[1:] / sums[1:].sum()).tolist())
         return NodePrediction(
             first_largest(theta), theta, theta, theta, weight=node_weight(place, float(sums[0]))

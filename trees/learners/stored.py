@@ -116,7 +116,7 @@ def join_trees(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
 
     Starts (of intervals and focal sets) become counts a node. Each tree begins where the parent is -1.
     """
-    found = {name: _together(flats, name) for name in PLAIN}
+    found = {name: _joined_column(flats, name) for name in PLAIN}
     for name, plain in PLAIN.items():
         if plain.absent is not None:
             absent = plain.absent(found["count"])
@@ -125,7 +125,7 @@ def join_trees(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
     for start, each in RAGGED.items():
         count = np.concatenate([np.diff(getattr(flat, start)) for flat in flats])
         if count.any() or not each.optional:
-            found |= {each.count: count, **{name: _together(flats, name) for name in each.columns}}
+            found |= {each.count: count, **{name: _joined_column(flats, name) for name in each.columns}}
     return found
 
 
@@ -143,10 +143,10 @@ def part_trees(columns: Columns) -> tuple[FlatTree, ...]:
     for each in RAGGED.values():
         unread |= {name: np.zeros(0, dtype) for name, dtype in each.columns.items()}
     whole = {**unread, **columns}
-    return tuple(_part(whole, starts, a, b) for a, b in pairwise(bounds))
+    return tuple(_part_of(whole, starts, a, b) for a, b in pairwise(bounds))
 
 
-def _part(columns: Columns, starts: Columns, a: int, b: int) -> FlatTree:
+def _part_of(columns: Columns, starts: Columns, a: int, b: int) -> FlatTree:
     found = {name: columns[name][a:b] for name in PLAIN if name in columns}
     for start, each in RAGGED.items():
         here = starts[start][a : b + 1]
@@ -155,7 +155,7 @@ def _part(columns: Columns, starts: Columns, a: int, b: int) -> FlatTree:
     return FlatTree(**found)
 
 
-def _together(flats: Sequence[FlatTree], name: str) -> NDArray[Any]:
+def _joined_column(flats: Sequence[FlatTree], name: str) -> NDArray[Any]:
     return np.concatenate([getattr(flat, name) for flat in flats])
 
 
@@ -195,7 +195,7 @@ def fitted_columns(model: Learned) -> dict[str, NDArray[Any]]:
 def _entropy_models(
     leaf: Rule, flats: Sequence[FlatTree], columns: Columns, attributes: tuple[Attribute, ...], size: int
 ) -> Iterator[BeliefEntropyModel]:
-    components = list(_components(columns, size))
+    components = list(_component_columns(columns, size))
     logs = columns.get("commonalities")
     start = 0
     for flat in flats:
@@ -205,7 +205,7 @@ def _entropy_models(
         start += flat.size
 
 
-def _components(columns: Columns, size: int) -> Iterator[Component | None]:
+def _component_columns(columns: Columns, size: int) -> Iterator[Component | None]:
     normals = iter(columns["fitted_normals"])
     shares, arities = iter(columns["fitted_shares"]), iter(columns["fitted_values"].tolist())
     table, at = columns["fitted_table"], 0

@@ -10,7 +10,14 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 from quercus.trees.growth.batch import Branching, GrowthRules, LeafRule, OpenNode, SplitChoice, grow_tree
-from quercus.trees.learners.pruning import ERROR_SLACK, check_level, leaf, leaf_errors, prune, subtree_errors
+from quercus.trees.learners.pruning import (
+    ERROR_SLACK,
+    as_leaf,
+    check_level,
+    leaf_errors,
+    prune_idle,
+    subtree_errors,
+)
 from quercus.trees.rules.dominance import TIE
 from quercus.trees.tree.node import Node, Stop
 
@@ -21,7 +28,7 @@ Task = tuple[Node, OpenNode]
 
 def collapse_errors(tree: Node) -> Node:
     """Return a tree without the subtrees that make no fewer errors on their rows than a leaf."""
-    return prune(tree, lambda node: _errors_below(node) >= _errors(node) - COLLAPSE_SLACK)
+    return prune_idle(tree, lambda node: _errors_below(node) >= _error_count(node) - COLLAPSE_SLACK)
 
 
 def prune_and_raise(
@@ -44,7 +51,7 @@ def prune_and_raise(
         When `confidence` lies outside (0, 1).
     """
     check_level(confidence)
-    return _run(_Pruner(branching, rule, confidence), (tree, place))
+    return _run_without_recursion(_Pruner(branching, rule, confidence), (tree, place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ class _Pruner:
         """Return what becomes of a node; what becomes of another one is what a yield returns."""
         if node.is_leaf:
             return node
-        choice = _verdict(node)
+        choice = _choice_of(node)
         places = {
             branch.code: OpenNode(
                 (*place.path, (branch.attribute, branch.code)), branch.rows, branch.left, branch.weights
@@ -69,17 +76,17 @@ class _Pruner:
             below[code] = yield child, places[code]
         node = replace(node, children=below)
         largest = max(below.values(), key=lambda child: child.size)  # of equal ones the first
-        raised = grow_tree(place, _method(largest, place.depth, self.branching, self.rule))
+        raised = grow_tree(place, _replay_rules(largest, place.depth, self.branching, self.rule))
         alone, whole = leaf_errors(node, self.confidence), subtree_errors(node, self.confidence)
         above = subtree_errors(raised, self.confidence)
         if alone <= min(whole, above) + ERROR_SLACK + TIE:
-            return leaf(node)
+            return as_leaf(node)
         if above <= whole + ERROR_SLACK + TIE:
             return (yield raised, place)
         return node
 
 
-def _run(pruner: _Pruner, task: Task) -> Node:
+def _run_without_recursion(pruner: _Pruner, task: Task) -> Node:
     """Run the pruner without recursion: a tree may be deeper than Python's stack."""
     waiting = [pruner.pruned(*task)]
     result: Node | None = None
@@ -107,7 +114,7 @@ class _ReplayedTree:
 
     def judge(self, place: OpenNode) -> SplitChoice | None:
         node = self._at(place)
-        return None if node is None or node.is_leaf else _verdict(node)
+        return None if node is None or node.is_leaf else _choice_of(node)
 
     def before(self, place: OpenNode) -> Stop | None:
         node = self._at(place)
@@ -123,20 +130,20 @@ class _ReplayedTree:
         return node
 
 
-def _method(tree: Node, depth: int, branching: Branching, rule: LeafRule) -> GrowthRules:
+def _replay_rules(tree: Node, depth: int, branching: Branching, rule: LeafRule) -> GrowthRules:
     replay = _ReplayedTree(tree, depth)
     return GrowthRules(criterion=replay, branching=branching, stopping=replay, leaf=rule)
 
 
-def _verdict(node: Node) -> SplitChoice:
+def _choice_of(node: Node) -> SplitChoice:
     if node.attribute is None:
         raise ValueError("a leaf has no split")
     return SplitChoice(node.attribute, node.intervals, (node.attribute,), threshold=node.threshold)
 
 
-def _errors(node: Node) -> float:
+def _error_count(node: Node) -> float:
     return node.size * (1 - node.theta[node.klass])
 
 
 def _errors_below(node: Node) -> float:
-    return sum(_errors(below) for below, _, _ in node.preorder() if below.is_leaf)
+    return sum(_error_count(below) for below, _, _ in node.preorder() if below.is_leaf)

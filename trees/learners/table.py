@@ -106,7 +106,7 @@ class Table:
         weights: ArrayLike | None = None,
     ) -> Self:
         """Make a table whose labels are contours (n, l), see `quercus.belief.contour`."""
-        array = _numbers(contours, "contours")
+        array = _fresh_numbers(contours, "contours")
         size = check_size(array.shape[1] if array.ndim == 2 else 0, "contours")
         return cls._of(values, attributes, check_contours(array, size), weights)
 
@@ -140,7 +140,7 @@ class Table:
     ) -> Self:
         """Make a table of labels of any kind on a frame of `size` classes.
 
-        Where one is a mass function, all become mass functions, contours by `consonant`; else all become contours.
+        Where one is a mass function, all become mass functions, contours by `consonant_mass`; else all become contours.
 
         Examples
         --------
@@ -155,7 +155,7 @@ class Table:
             if isinstance(label, Masses)
             else MassFunction.of(size, {label.mask: 1.0})
             if isinstance(label, ClassSet)
-            else consonant(contour_of(label, size))
+            else consonant_mass(contour_of(label, size))
             for label in labels
         ]
         return cls.of_masses(values, attributes, masses, weights)
@@ -169,8 +169,8 @@ class Table:
         weights: ArrayLike | None,
         given: tuple[MassFunction, ...] | None = None,
     ) -> Self:
-        counted = np.ones(len(contours)) if weights is None else _numbers(weights, "weights")
-        return cls(_numbers(values, "values"), tuple(attributes), contours, counted, given)
+        counted = np.ones(len(contours)) if weights is None else _fresh_numbers(weights, "weights")
+        return cls(_fresh_numbers(values, "values"), tuple(attributes), contours, counted, given)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -182,13 +182,13 @@ class Table:
 
     @cached_property
     def masses(self) -> tuple[MassFunction, ...]:
-        """The labels as mass functions: as given, else `consonant` of each contour."""
+        """The labels as mass functions: as given, else `consonant_mass` of each contour."""
         if self.given is not None:
             return self.given
         known: dict[bytes, MassFunction] = {}
         for contour in self.contours:
             if contour.tobytes() not in known:
-                known[contour.tobytes()] = consonant(contour)
+                known[contour.tobytes()] = consonant_mass(contour)
         return tuple(known[contour.tobytes()] for contour in self.contours)
 
     @cached_property
@@ -215,7 +215,7 @@ class Table:
         return Table(self.values[chosen], self.attributes, self.contours[chosen], self.weights[chosen], given)
 
 
-def consonant(contour: Floats) -> MassFunction:
+def consonant_mass(contour: Floats) -> MassFunction:
     """Return the mass function with nested focal sets whose contour is `contour`, rescaled to maximum 1.
 
     A contour does not determine a mass function; of those with this contour, the consonant one is the least
@@ -241,7 +241,7 @@ def consonant(contour: Floats) -> MassFunction:
     return MassFunction.of(len(contour), masses)
 
 
-def _numbers(values: ArrayLike, field: str) -> Floats:
+def _fresh_numbers(values: ArrayLike, field: str) -> Floats:
     """Return a fresh array."""
     try:
         return np.array(values, dtype=np.float64)
@@ -252,31 +252,31 @@ def _numbers(values: ArrayLike, field: str) -> Floats:
 def _check_values(values: Floats, attributes: tuple[Attribute, ...]) -> Floats:
     if not 1 <= len(attributes) <= MAX_ATTRIBUTES:
         raise InvalidInput("attributes", f"are {len(attributes)}, must be 1 to {MAX_ATTRIBUTES}")
-    array = _numbers(values, "values")
+    array = _fresh_numbers(values, "values")
     if array.ndim != 2 or array.shape[1] != len(attributes) or not len(array):
         raise InvalidInput("values", f"have shape {array.shape}, must be (rows, {len(attributes)}), rows > 0")
     for k, attribute in enumerate(attributes):
         column = array[:, k]
         missing = np.isnan(column)
         if attribute.missing == "reject":
-            _refuse(missing, column, attribute.name, "must not be missing")
+            _refuse_cells(missing, column, attribute.name, "must not be missing")
         if isinstance(attribute, Nominal):
             count = len(attribute.values)
             fine = missing | ((column >= 0) & (column < count) & (column == np.floor(column)))
-            _refuse(~fine, column, attribute.name, f"must be a whole number in [0, {count})")
+            _refuse_cells(~fine, column, attribute.name, f"must be a whole number in [0, {count})")
         else:
-            _refuse(np.isinf(column), column, attribute.name, "must be finite")
+            _refuse_cells(np.isinf(column), column, attribute.name, "must be finite")
     return array
 
 
-def _refuse(wrong: NDArray[np.bool_], column: Floats, name: str, rule: str) -> None:
+def _refuse_cells(wrong: NDArray[np.bool_], column: Floats, name: str, rule: str) -> None:
     if wrong.any():
         row = int(wrong.argmax())
         raise InvalidInput(f"values[{row}].{name}", f"is {column[row]}, {rule}")
 
 
 def _check_weights(weights: ArrayLike, rows: int) -> Floats:
-    array = _numbers(weights, "weights")
+    array = _fresh_numbers(weights, "weights")
     if array.shape != (rows,):
         raise InvalidInput("weights", f"have shape {array.shape}, must be ({rows},), one per row")
     fine = (array >= 0) & (array <= MAX_WEIGHT)

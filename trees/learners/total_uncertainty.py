@@ -20,8 +20,8 @@ from quercus.trees.growth.batch import (
 )
 from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest, check_combine
 from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.splits import ByCode, LargestGain, root
-from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrapped
+from quercus.trees.learners.splits import ByCode, LargestGain, root_node
+from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrap_criterion
 from quercus.trees.learners.table import Floats, Table
 from quercus.trees.rules.dominance import TIE, first_largest
 from quercus.trees.tree.node import Node, Stop
@@ -50,7 +50,7 @@ def node_masses(sums: Floats) -> Floats:
     return masses
 
 
-def uncertainties(masses: Floats) -> Floats:
+def node_uncertainties(masses: Floats) -> Floats:
     """Return nonspecificity ``N`` and discord ``D`` in bits of masses (..., 3) as of `node_masses`: (..., 2).
 
     ``N`` is the mass of both (times log2 2); ``D = -Σ m log2 BetP``, to which the mass of both adds nothing
@@ -63,7 +63,7 @@ def uncertainties(masses: Floats) -> Floats:
 
 def total_uncertainty(masses: Floats, lam: float) -> Floats:
     """Return ``U_λ = (1 - λ) N + λ D`` in bits of masses (..., 3) as of `node_masses`."""
-    measure: Floats = uncertainties(masses) @ np.array([1.0 - lam, lam])
+    measure: Floats = node_uncertainties(masses) @ np.array([1.0 - lam, lam])
     return measure
 
 
@@ -126,7 +126,7 @@ def two_class_shares(table: Table, klass: int) -> Floats:
     """Return ``m_i({ω})`` and ``m_i({¬ω})`` of every label, (n, 2), coarsened to the class ω and the rest.
 
     ``m({¬ω}) = Σ_{A ⊆ ¬ω} m(A) = 1 - pl(ω)``. A label given as a contour is taken as its consonant mass function
-    (`quercus.trees.learners.table.consonant`), for which ``m({ω}) = 1 - max_{c ≠ ω} pl(c)``.
+    (`quercus.trees.learners.table.consonant_mass`), for which ``m({ω}) = 1 - max_{c ≠ ω} pl(c)``.
     """
     if table.given is None:
         pl = table.contours / table.contours.max(axis=1, keepdims=True)
@@ -161,7 +161,7 @@ def total_uncertainty_tree(
     max_depth
         Depth at which every node is a leaf; None for no limit.
     max_cuts
-        Most thresholds of a numeric attribute at a node, see `quercus.trees.tree.splits.thresholds`.
+        Most thresholds of a numeric attribute at a node, see `quercus.trees.tree.splits.midpoints`.
     wrap
         Put around the criterion: a forest's choice among random attributes.
 
@@ -177,12 +177,12 @@ def total_uncertainty_tree(
     shares = two_class_shares(table, klass)
     criterion: Criterion = LargestGain(table, shares, _Impurity(float(lam)), max_cuts)
     method = GrowthRules(
-        criterion=wrapped(criterion, wrap),
+        criterion=wrap_criterion(criterion, wrap),
         branching=ByCode(table),
         stopping=UntilNoGain(table, min_instances, max_depth),
         leaf=NodeMass(table, shares),
     )
-    return grow_tree(root(table), method)
+    return grow_tree(root_node(table), method)
 
 
 def fit_total_uncertainty(

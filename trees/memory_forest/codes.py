@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.tree.splits import thresholds
+from quercus.trees.tree.splits import midpoints
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -52,7 +52,7 @@ class Codebook:
         return cls(
             named,
             tuple(
-                none if name else thresholds(column, CUTS)
+                none if name else midpoints(column, CUTS)
                 for column, name in zip(values.T, named, strict=True)
             ),
         )

@@ -66,9 +66,9 @@ class NodeEvidence:
         while keys.size:  # everything goes a level up, and what comes together is summed
             above = parent[keys // d]
             going = above >= 0
-            keys, counts = _merged(above[going] * d + keys[going] % d, counts[going])
+            keys, counts = _merge_keys(above[going] * d + keys[going] % d, counts[going])
             found.append((keys, counts))
-        keys, counts = _merged(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        keys, counts = _merge_keys(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
         start = np.searchsorted(keys, np.arange(parent.size + 1) * d).astype(np.int64)
         return cls(parent, theta, Cells(start, (keys % d).astype(np.int32), counts), contours)
 
@@ -103,7 +103,7 @@ def collapsible_nodes(tree: NodeEvidence, pruning: Pruning) -> Bools:
     A node below such a one falls with it, whatever is told of it.
     """
     if pruning.kind == "likelihood":
-        return _needless(tree, pruning.level)
+        return _needless_nodes(tree, pruning.level)
     return _by_chance(tree, pruning.level)
 
 
@@ -111,10 +111,10 @@ def log_likelihoods(tree: NodeEvidence) -> Floats:
     """Return ``ℓ(θ̂)`` of every node, (m,), in nats, of informative labels as `NodeEvidence.telling` scales them."""
     node, contours, times = tree.informative()
     values = times * np.log((contours * tree.theta[node]).sum(axis=1))
-    return _sums(node, values, tree.parent.size)
+    return _sums_by_group(node, values, tree.parent.size)
 
 
-def _needless(tree: NodeEvidence, level: float) -> Bools:
+def _needless_nodes(tree: NodeEvidence, level: float) -> Bools:
     own, inner, parent = log_likelihoods(tree), tree.inner, tree.parent
     told = np.bincount(tree.informative()[0], minlength=parent.size) > 0
     occurs = (tree.theta > OCCURS) & told[:, np.newaxis]
@@ -126,7 +126,7 @@ def _needless(tree: NodeEvidence, level: float) -> Bools:
         split = nodes[inner[nodes]]
         classes[split] |= occurs[split]
         freedom = (leaves[split] - 1) * (classes[split].sum(axis=1) - 1)
-        gone = split[_accepted(2 * (below[split] - own[split]), freedom, level)]
+        gone = split[_is_accepted(2 * (below[split] - own[split]), freedom, level)]
         found[gone] = True
         below[gone], leaves[gone], classes[gone] = own[gone], told[gone], occurs[gone]
         here = nodes[parent[nodes] >= 0]
@@ -145,7 +145,7 @@ def expected_counts(tree: NodeEvidence) -> Floats:
     above = np.where(tree.parent < 0, 0, tree.parent)[node]
     shares = contours * tree.theta[above]
     shares *= (times / shares.sum(axis=1))[:, np.newaxis]
-    return np.stack([_sums(node, column, tree.parent.size) for column in shares.T], axis=1)
+    return np.stack([_sums_by_group(node, column, tree.parent.size) for column in shares.T], axis=1)
 
 
 def _by_chance(tree: NodeEvidence, level: float) -> Bools:
@@ -160,9 +160,9 @@ def _by_chance(tree: NodeEvidence, level: float) -> Bools:
     off = np.divide(
         (counts[1:] - wanted) ** 2, wanted, out=np.zeros_like(wanted), where=occurs[above] & (wanted > 0)
     )
-    deviation = _sums(above, off.sum(axis=1), parent.size)
+    deviation = _sums_by_group(above, off.sum(axis=1), parent.size)
     populated = np.bincount(above[counts[1:].any(axis=1)], minlength=parent.size)
-    chance = inner & _accepted(deviation, (populated - 1) * (occurs.sum(axis=1) - 1), level)
+    chance = inner & _is_accepted(deviation, (populated - 1) * (occurs.sum(axis=1) - 1), level)
     found = np.zeros(parent.size, dtype=bool)
     holding = np.zeros(parent.size, dtype=bool)  # something below is split for good
     for nodes in reversed(tree.levels()):
@@ -172,11 +172,11 @@ def _by_chance(tree: NodeEvidence, level: float) -> Bools:
     return found
 
 
-def _sums(groups: Ints, values: Floats, count: int) -> Floats:
+def _sums_by_group(groups: Ints, values: Floats, count: int) -> Floats:
     return np.bincount(groups, weights=values, minlength=count).astype(np.float64)
 
 
-def _merged(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
+def _merge_keys(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """Return the distinct keys, rising, and the sum of the counts of each."""
     distinct, at = np.unique(keys, return_inverse=True)
     sums = np.zeros(distinct.size, dtype=counts.dtype)
@@ -184,7 +184,7 @@ def _merged(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
     return distinct, sums
 
 
-def _accepted(statistic: Floats, freedom: Ints, level: float) -> Bools:
+def _is_accepted(statistic: Floats, freedom: Ints, level: float) -> Bools:
     """Tell where a statistic does not reject, (s,): also where nothing is free to differ."""
     from scipy.special import chdtrc  # noqa: PLC0415  (11 MB of memory that most models do not need)
 

@@ -22,7 +22,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric
 from quercus.specification.model import Specification
 from quercus.specification.parameters import MAX_VALUES
-from quercus.trees.tree.splits import thresholds
+from quercus.trees.tree.splits import midpoints
 
 UNKNOWN = -1
 EDGE_TOLERANCE = 1e-9  # of the range: a value so near below an edge is at the edge
@@ -74,7 +74,7 @@ def quantile_cuts(column: Floats, cuts: int) -> tuple[float, ...]:
     column
         (n,) numbers; NaN means missing and is left out.
     cuts
-        Most cuts, see `quercus.trees.tree.splits.thresholds`.
+        Most cuts, see `quercus.trees.tree.splits.midpoints`.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def quantile_cuts(column: Floats, cuts: int) -> tuple[float, ...]:
     >>> quantile_cuts(np.array([3.0, 1.0, 2.0, 1.0]), 8), quantile_cuts(np.arange(8.0), 3)
     ((1.5, 2.5), (1.5, 3.5, 5.5))
     """
-    found = thresholds(column, cuts)
+    found = midpoints(column, cuts)
     if found.size:
         return tuple(found.tolist())
     known = column[~np.isnan(column)]
@@ -145,7 +145,7 @@ class Encoder:
         """
         codes = np.empty(values.shape, dtype=np.int16, order="F")
         if len(values) <= FEW_ROWS:
-            rows = [list(map(_code, self.attributes, self.edges, row)) for row in values.tolist()]
+            rows = [list(map(_code_of, self.attributes, self.edges, row)) for row in values.tolist()]
             codes[:] = np.array(rows, dtype=np.int16).reshape(values.shape)
             return codes
         named = [k for k, attribute in enumerate(self.attributes) if isinstance(attribute, Nominal)]
@@ -154,7 +154,7 @@ class Encoder:
             if isinstance(attribute, Numeric):
                 missing = np.isnan(values[:, k])
                 codes[:, k] = np.searchsorted(np.array(self.edges[k]), values[:, k], side="right")
-                codes[missing, k] = _lost(attribute)
+                codes[missing, k] = _missing_code(attribute)
         return codes
 
     def _named(self, chosen: Sequence[int], columns: Floats) -> Codes:
@@ -167,15 +167,17 @@ class Encoder:
         branching = [attribute.missing == "branch" for attribute in attributes]
         if any(branching):  # what was learned later stands behind the code of missing values
             codes += (codes >= [declared_count(attribute) for attribute in attributes]) & branching
-        return np.where(missing, np.array([_lost(attribute) for attribute in attributes], np.int16), codes)
+        return np.where(
+            missing, np.array([_missing_code(attribute) for attribute in attributes], np.int16), codes
+        )
 
 
-def _lost(attribute: Attribute) -> int:
+def _missing_code(attribute: Attribute) -> int:
     """Return the code of a missing value."""
     return declared_count(attribute) if attribute.missing == "branch" else UNKNOWN
 
 
-def _code(attribute: Attribute, edges: tuple[float, ...], value: float) -> int:
+def _code_of(attribute: Attribute, edges: tuple[float, ...], value: float) -> int:
     """Return the code of one value, as `Encoder.codes` does of many."""
     if math.isnan(value):
         return declared_count(attribute) if attribute.missing == "branch" else UNKNOWN
@@ -282,12 +284,12 @@ def split_names(
 
 
 def _bin_names(edges: tuple[float, ...]) -> tuple[str, ...]:
-    texts = _short(edges)
+    texts = _short_edges(edges)
     inner = [f"[{a}, {b})" for a, b in pairwise(texts)]
     return (f"< {texts[0]}", *inner, f"≥ {texts[-1]}")
 
 
-def _short(edges: tuple[float, ...]) -> list[str]:
+def _short_edges(edges: tuple[float, ...]) -> list[str]:
     # the fewest digits that tell the edges apart
     texts: list[str] = []
     for digits in range(4, 18):
@@ -310,22 +312,22 @@ def check_values(specification: Specification, values: Floats) -> Floats:
     attributes = specification.attributes
     if array.ndim != 2 or array.shape[1] != len(attributes):
         raise InvalidInput("values", f"have shape {array.shape}, must be (rows, {len(attributes)})")
-    if _possible(attributes, array):
+    if _every_value_possible(attributes, array):
         return array
     for k, attribute in enumerate(attributes):
         column = array[:, k]
         missing = np.isnan(column)
         if attribute.missing == "reject":
-            _refuse(missing, attribute, column, "must not be missing")
+            _refuse_value(missing, attribute, column, "must not be missing")
         if isinstance(attribute, Numeric):
-            _refuse(np.isinf(column), attribute, column, "must be finite")
+            _refuse_value(np.isinf(column), attribute, column, "must be finite")
         else:
             fine = missing | ((column >= 0) & (column < MAX_VALUES) & (column == np.floor(column)))
-            _refuse(~fine, attribute, column, f"must be a whole number in [0, {MAX_VALUES})")
+            _refuse_value(~fine, attribute, column, f"must be a whole number in [0, {MAX_VALUES})")
     return array
 
 
-def _possible(attributes: tuple[Attribute, ...], array: Floats) -> bool:
+def _every_value_possible(attributes: tuple[Attribute, ...], array: Floats) -> bool:
     """Whether every value is possible, all told at once."""
     missing = np.isnan(array)
     if (missing & [attribute.missing == "reject" for attribute in attributes]).any():
@@ -335,7 +337,7 @@ def _possible(attributes: tuple[Attribute, ...], array: Floats) -> bool:
     return bool((missing | np.where(numbers, ~np.isinf(array), whole)).all())
 
 
-def _refuse(wrong: NDArray[np.bool_], attribute: Attribute, column: Floats, rule: str) -> None:
+def _refuse_value(wrong: NDArray[np.bool_], attribute: Attribute, column: Floats, rule: str) -> None:
     if wrong.any():
         row = int(wrong.argmax())
         raise InvalidInput(f"values[{row}].{attribute.name}", f"is {column[row]}, {rule}")

@@ -97,8 +97,8 @@ class Node:
         """Whether both trees are the same, node for node, number for number."""
         if not isinstance(other, Node):
             return NotImplemented
-        mine = [(parent, branch, *_values(node)) for node, parent, branch in self.preorder()]
-        return mine == [(parent, branch, *_values(node)) for node, parent, branch in other.preorder()]
+        mine = [(parent, branch, *_field_values(node)) for node, parent, branch in self.preorder()]
+        return mine == [(parent, branch, *_field_values(node)) for node, parent, branch in other.preorder()]
 
     def __hash__(self) -> int:
         return hash((self.attribute, self.klass, self.theta, self.count, self.undecided))
@@ -108,7 +108,7 @@ class Node:
         return f"Node({what}, klass={self.klass}, count={self.count})"
 
 
-def _values(node: Node) -> tuple[object, ...]:
+def _field_values(node: Node) -> tuple[object, ...]:
     """Return all that a node says, without its children."""
     own = (getattr(node, name) for name in VALUES)
     return dict(node.intervals), *own

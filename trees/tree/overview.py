@@ -8,7 +8,7 @@ import numpy as np
 
 from quercus.trees.tree import svg_drawing
 from quercus.trees.tree.flat import FlatTree
-from quercus.trees.tree.text_drawing import one_line, quoted, shortened
+from quercus.trees.tree.text_drawing import one_line, quoted_text, shortened_text
 
 LISTED = 100  # trees of the text that have a line of their own
 BAR_CHARS = 24
@@ -63,7 +63,7 @@ class Overview:
     def summary(self) -> str:
         """Return the sizes in a line."""
         nodes, depth = ([getattr(tree, name) for tree in self.trees] for name in ("nodes", "depth"))
-        return f"{len(self.trees)} trees, {_span(nodes)} nodes, depth {_span(depth)}"
+        return f"{len(self.trees)} trees, {_span_text(nodes)} nodes, depth {_span_text(depth)}"
 
     def text(self) -> str:
         """Return the overview as lines."""
@@ -92,11 +92,11 @@ class Overview:
             "digraph forest {",
             '  node [shape=box, style="rounded", fontname="Helvetica", fontsize=10];',
             '  edge [fontname="Helvetica", fontsize=9];',
-            f'  forest [label="{quoted(self.summary)}", style="rounded,bold"];',
+            f'  forest [label="{quoted_text(self.summary)}", style="rounded,bold"];',
         ]
         for at, (name, value) in enumerate(self.tests):
             count = sum(tree.first == name for tree in self.trees)
-            lines.append(f'  a{at} [label="{quoted(shortened(name))}\\n{value:.2f} tests a row"];')
+            lines.append(f'  a{at} [label="{quoted_text(shortened_text(name))}\\n{value:.2f} tests a row"];')
             style = f'label="first in {count}", penwidth={1 + 4 * count / len(self.trees):.1f}'
             lines.append(f"  forest -> a{at} [{style if count else 'style=dotted'}];")
         return "\n".join([*lines, "}"])
@@ -104,7 +104,7 @@ class Overview:
     def svg(self) -> str:
         """Return the overview as a picture: a bar for how often each attribute is tested."""
         margin, line, gap = svg_drawing.MARGIN, svg_drawing.LINE, svg_drawing.LABEL_GAP
-        names = [shortened(name) for name, _ in self.tests]
+        names = [shortened_text(name) for name, _ in self.tests]
         width = max([svg_drawing.text_width(name) for name in names], default=0.0)
         left = margin + width + 2 * gap
         notes = [
@@ -113,8 +113,8 @@ class Overview:
         ]
         right = max([svg_drawing.text_width(note) for note in notes], default=0.0)
         across = max(left + BAR_PIXELS + 2 * gap + right, margin + 1.3 * svg_drawing.text_width(self.summary))
-        root = svg_drawing.canvas((across + margin, 2 * margin + (len(names) + 2) * (line + gap)))
-        svg_drawing.write(root, margin, margin, self.summary, **{"font-weight": "bold"})
+        root = svg_drawing.empty_picture((across + margin, 2 * margin + (len(names) + 2) * (line + gap)))
+        svg_drawing.write_text(root, margin, margin, self.summary, **{"font-weight": "bold"})
         for at, (name, note) in enumerate(zip(names, notes, strict=True)):
             self._bar(root, at, name, note, left)
         return ET.tostring(root, encoding="unicode")
@@ -122,15 +122,15 @@ class Overview:
     def _bar(self, root: ET.Element, at: int, name: str, note: str, left: float) -> None:
         top = svg_drawing.MARGIN + (at + 1.5) * (svg_drawing.LINE + svg_drawing.LABEL_GAP)
         length = BAR_PIXELS * self.tests[at][1] / self.tests[0][1]
-        svg_drawing.write(root, left - svg_drawing.LABEL_GAP, top, name, **{"text-anchor": "end"})
-        svg_drawing.rectangle(root, (left, top + 2.0, length, svg_drawing.LINE - 4.0), fill="#0072B2")
-        svg_drawing.write(root, left + length + svg_drawing.LABEL_GAP, top, note, fill=svg_drawing.GREY)
+        svg_drawing.write_text(root, left - svg_drawing.LABEL_GAP, top, name, **{"text-anchor": "end"})
+        svg_drawing.draw_rectangle(root, (left, top + 2.0, length, svg_drawing.LINE - 4.0), fill="#0072B2")
+        svg_drawing.write_text(root, left + length + svg_drawing.LABEL_GAP, top, note, fill=svg_drawing.GREY)
 
     @property
     def _one_against_rest(self) -> bool:
         return len({tree.classes for tree in self.trees}) > 1
 
 
-def _span(values: Sequence[int]) -> str:
+def _span_text(values: Sequence[int]) -> str:
     low, high = min(values), max(values)
     return f"{low}" if low == high else f"{low} to {high}"

@@ -100,7 +100,7 @@ class Splits:
         return cut in populated[:-1]
 
 
-def thresholds(column: Floats, max_cuts: int | None = None, weights: Floats | None = None) -> Floats:
+def midpoints(column: Floats, max_cuts: int | None = None, weights: Floats | None = None) -> Floats:
     """Return the midpoints between neighbouring distinct values, ascending.
 
     Parameters
@@ -125,14 +125,14 @@ def thresholds(column: Floats, max_cuts: int | None = None, weights: Floats | No
     known = ~np.isnan(column)
     distinct, which = np.unique(column[known], return_inverse=True)
     below, above = distinct[:-1], distinct[1:]
-    cuts = between(below, above)
+    cuts = halfway_between(below, above)
     if max_cuts is None or len(cuts) <= max_cuts:
         return cuts
     counts = np.bincount(which, None if weights is None else weights[known])
     return cuts[near_quantiles(np.cumsum(counts)[:-1], counts.sum(), max_cuts)]
 
 
-def between(below: Floats, above: Floats) -> Floats:
+def halfway_between(below: Floats, above: Floats) -> Floats:
     """Return the threshold ``t``, ``below < t <= above``, halfway between neighbours; `above` where they are equal."""
     middle = below / 2 + above / 2  # the sum of huge numbers may overflow
     return np.where((below < middle) & (middle <= above), middle, above)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node
-from quercus.trees.tree.text_drawing import Names, class_colours, flatten, node_lines, shortened
+from quercus.trees.tree.text_drawing import Names, as_flat, class_colours, node_lines, shortened_text
 
 MAX_NODES = 5_000  # of a picture that anybody can read
 FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
@@ -63,18 +63,18 @@ def to_svg(tree: FlatTree | Node, names: Names) -> str:
     InvalidInput
         When the tree has more than 5,000 nodes.
     """
-    flat = flatten(tree)
+    flat = as_flat(tree)
     if flat.size > MAX_NODES:
         raise InvalidInput(
             "tree", f"has {flat.size} nodes, a picture shows at most {MAX_NODES}; text and DOT have no limit"
         )
     lines = [node_lines(flat, index, names) for index in range(flat.size)]
-    legend = _legend(names)
-    layout = _place(flat, lines, names, legend)
-    root = canvas(layout.size)
+    legend = _legend_entries(names)
+    layout = _place_boxes(flat, lines, names, legend)
+    root = empty_picture(layout.size)
     for x, y, name, colour in legend:
-        rectangle(root, (x, y + ASCENT - SWATCH, SWATCH, SWATCH), fill=colour)
-        write(root, x + SWATCH + LABEL_GAP, y, name)
+        draw_rectangle(root, (x, y + ASCENT - SWATCH, SWATCH, SWATCH), fill=colour)
+        write_text(root, x + SWATCH + LABEL_GAP, y, name)
     for index in range(flat.size):
         if index:
             _draw_branch(root, flat, index, names, layout)
@@ -82,13 +82,13 @@ def to_svg(tree: FlatTree | Node, names: Names) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
-def canvas(size: tuple[float, float]) -> ET.Element:
+def empty_picture(size: tuple[float, float]) -> ET.Element:
     """Return an empty white picture of this width and height."""
-    width, height = (number(length) for length in size)
+    width, height = (length_text(length) for length in size)
     root = ET.Element(
         "svg",
         {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height}
-        | {"viewBox": f"0 0 {width} {height}", "font-family": FONT, "font-size": number(FONT_SIZE)}
+        | {"viewBox": f"0 0 {width} {height}", "font-family": FONT, "font-size": length_text(FONT_SIZE)}
         | {"xml:space": "preserve"},
     )
     ET.SubElement(root, "rect", width="100%", height="100%", fill="white")
@@ -104,11 +104,13 @@ def text_width(text: str, *, bold: bool = False) -> float:
     return ems / 1000 * FONT_SIZE * (1.2 if bold else 1.0)
 
 
-def _legend(names: Names) -> list[tuple[float, float, str, str]]:
+def _legend_entries(names: Names) -> list[tuple[float, float, str, str]]:
     """Return where each class's entry begins, its name and its colour."""
     entries = []
     x, y = MARGIN, MARGIN
-    for name, colour in zip(map(shortened, names.classes), class_colours(len(names.classes)), strict=True):
+    for name, colour in zip(
+        map(shortened_text, names.classes), class_colours(len(names.classes)), strict=True
+    ):
         width = SWATCH + text_width(name) + 4 * LABEL_GAP
         if x > MARGIN and x + width > LEGEND_WIDTH:
             x, y = MARGIN, y + LINE
@@ -117,12 +119,12 @@ def _legend(names: Names) -> list[tuple[float, float, str, str]]:
     return entries
 
 
-def _place(
+def _place_boxes(
     flat: FlatTree, lines: list[list[str]], names: Names, legend: list[tuple[float, float, str, str]]
 ) -> _Layout:
     level, rows = tidy_layout(flat.parent)
     label = np.array([0.0] + [text_width(_branch_name(flat, i, names)) for i in range(1, flat.size)])
-    width = np.array([_widest(text) + 2 * PADDING for text in lines])
+    width = np.array([_widest_line(text) + 2 * PADDING for text in lines])
     left = np.empty(flat.size)
     edge = MARGIN
     for depth in range(level.max() + 1):
@@ -177,12 +179,12 @@ def tidy_layout(parent: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], Ro
     return level, rows - rows.min()
 
 
-def _widest(lines: list[str]) -> float:
+def _widest_line(lines: list[str]) -> float:
     return max(text_width(line, bold=row == 0) for row, line in enumerate(lines))
 
 
 def _branch_name(flat: FlatTree, child: int, names: Names) -> str:
-    return shortened(names.step(flat, child))
+    return shortened_text(names.step(flat, child))
 
 
 def _draw_branch(root: ET.Element, flat: FlatTree, index: int, names: Names, layout: _Layout) -> None:
@@ -190,10 +192,10 @@ def _draw_branch(root: ET.Element, flat: FlatTree, index: int, names: Names, lay
     start, end = layout.left[parent] + layout.width[parent], layout.left[index]
     up, down = layout.top[parent] + layout.height / 2, layout.top[index] + layout.height / 2
     corners = [(start, up), (start + ELBOW, up), (start + ELBOW, down), (end, down)]
-    points = " ".join(f"{number(x)},{number(y)}" for x, y in corners)
+    points = " ".join(f"{length_text(x)},{length_text(y)}" for x, y in corners)
     ET.SubElement(root, "polyline", points=points, fill="none", stroke=GREY)
     name = _branch_name(flat, index, names)
-    write(root, end - LABEL_GAP, down - LABEL_GAP - ASCENT, name, **{"text-anchor": "end"})
+    write_text(root, end - LABEL_GAP, down - LABEL_GAP - ASCENT, name, **{"text-anchor": "end"})
 
 
 def _draw_node(root: ET.Element, flat: FlatTree, index: int, lines: list[str], layout: _Layout) -> None:
@@ -201,31 +203,31 @@ def _draw_node(root: ET.Element, flat: FlatTree, index: int, lines: list[str], l
     colour = colours[int(flat.klass[index])]
     left, top, width = layout.left[index], layout.top[index], layout.width[index]
     group = ET.SubElement(root, "g", {"class": "node"})
-    style = {"fill": colour, "fill-opacity": "0.13", "stroke": colour, "rx": number(PADDING)}
+    style = {"fill": colour, "fill-opacity": "0.13", "stroke": colour, "rx": length_text(PADDING)}
     if flat.undecided[index]:
         style |= {"stroke-dasharray": "6 3", "stroke-width": "2"}
-    rectangle(group, (left, top, width, layout.height), **style)
+    draw_rectangle(group, (left, top, width, layout.height), **style)
     for row, line in enumerate(lines):
         weight = {"font-weight": "bold"} if row == 0 else {}
-        write(group, left + PADDING, top + PADDING + row * LINE, line, **weight)
+        write_text(group, left + PADDING, top + PADDING + row * LINE, line, **weight)
     ends = np.concatenate([[0.0], np.cumsum(flat.theta[index])]) * (width - 2 * PADDING)
     for klass in np.flatnonzero(np.diff(ends) > 0.05):
         bar = (left + PADDING + ends[klass], top + layout.height - PADDING - BAR)
-        rectangle(group, (*bar, ends[klass + 1] - ends[klass], BAR), fill=colours[klass])
+        draw_rectangle(group, (*bar, ends[klass + 1] - ends[klass], BAR), fill=colours[klass])
 
 
-def rectangle(parent: ET.Element, box: tuple[float, float, float, float], **style: str) -> None:
+def draw_rectangle(parent: ET.Element, box: tuple[float, float, float, float], **style: str) -> None:
     """Draw a rectangle: left edge, top, width and height."""
-    where = dict(zip(("x", "y", "width", "height"), map(number, box), strict=True))
+    where = dict(zip(("x", "y", "width", "height"), map(length_text, box), strict=True))
     ET.SubElement(parent, "rect", where | style)
 
 
-def write(parent: ET.Element, x: float, top: float, text: str, **style: str) -> None:
+def write_text(parent: ET.Element, x: float, top: float, text: str, **style: str) -> None:
     """Write a line of text that begins at x."""
-    where = {"x": number(x), "y": number(top + ASCENT)}
+    where = {"x": length_text(x), "y": length_text(top + ASCENT)}
     ET.SubElement(parent, "text", where | style).text = text
 
 
-def number(value: float) -> str:
+def length_text(value: float) -> str:
     """Return a length as SVG writes it."""
     return f"{value:.1f}".removesuffix(".0")

@@ -50,7 +50,7 @@ class Names:
         return self.branch(int(flat.attribute[parent]), code)
 
 
-def flatten(tree: FlatTree | Node) -> FlatTree:
+def as_flat(tree: FlatTree | Node) -> FlatTree:
     """Return the arrays of `tree`, whichever form it has."""
     return FlatTree.of(tree) if isinstance(tree, Node) else tree
 
@@ -68,7 +68,7 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
 
 
-def shortened(text: str, limit: int = MAX_LABEL_CHARS) -> str:
+def shortened_text(text: str, limit: int = MAX_LABEL_CHARS) -> str:
     """Return `text` on one line and with at most `limit` characters."""
     line = one_line(text)
     return line if len(line) <= limit else line[: limit - 1] + "…"
@@ -85,8 +85,8 @@ def estimate_text(theta: Sequence[float], classes: Sequence[str]) -> str:
     shown = range(len(classes))
     if len(classes) > SHOWN_CLASSES:
         likeliest = sorted(shown, key=lambda c: (-theta[c], c))[: SHOWN_CLASSES - 1]
-        return "  ".join(_probability(theta[c], classes[c]) for c in sorted(likeliest)) + "  …"
-    return "  ".join(_probability(theta[c], classes[c]) for c in shown)
+        return "  ".join(_probability_text(theta[c], classes[c]) for c in sorted(likeliest)) + "  …"
+    return "  ".join(_probability_text(theta[c], classes[c]) for c in shown)
 
 
 def mass_text(flat: FlatTree, index: int, classes: Sequence[str]) -> str:
@@ -107,14 +107,14 @@ def mass_text(flat: FlatTree, index: int, classes: Sequence[str]) -> str:
 
 
 def _set_text(mask: int, classes: Sequence[str]) -> str:
-    names = [shortened(name, 12) for c, name in enumerate(classes) if mask >> c & 1]
+    names = [shortened_text(name, 12) for c, name in enumerate(classes) if mask >> c & 1]
     if len(names) == len(classes):
         return "any"
-    return names[0] if len(names) == 1 else "{" + shortened(", ".join(names)) + "}"
+    return names[0] if len(names) == 1 else "{" + shortened_text(", ".join(names)) + "}"
 
 
-def _probability(value: float, name: str) -> str:
-    return f"{shortened(name, 12)} {value:.2f}"
+def _probability_text(value: float, name: str) -> str:
+    return f"{shortened_text(name, 12)} {value:.2f}"
 
 
 def to_text(tree: FlatTree | Node, names: Names) -> str:
@@ -133,7 +133,7 @@ def to_text(tree: FlatTree | Node, names: Names) -> str:
     ├─ weak: yes  n=2  (yes 1.00  no 0.00)
     └─ strong: yes  n=1  (yes 1.00  no 0.00)
     """
-    flat = flatten(tree)
+    flat = as_flat(tree)
     last_child = {int(parent): index for index, parent in enumerate(flat.parent)}
     indent = [""] * flat.size
     lines = []
@@ -145,16 +145,16 @@ def to_text(tree: FlatTree | Node, names: Names) -> str:
             branch = names.step(flat, index)
             lead = indent[parent] + ("└─ " if is_last else "├─ ") + one_line(branch) + ": "
             indent[index] = indent[parent] + ("   " if is_last else "│  ")
-        lines.append(lead + _line(flat, index, names))
+        lines.append(lead + _node_line(flat, index, names))
     return "\n".join(lines)
 
 
-def _line(flat: FlatTree, index: int, names: Names) -> str:
+def _node_line(flat: FlatTree, index: int, names: Names) -> str:
     attribute = int(flat.attribute[index])
     parts = [
         one_line(names.classes[int(flat.klass[index])]),
         f"n={int(flat.count[index])}",
-        f"({_estimate(flat, index, names)})",
+        f"({_estimate_text(flat, index, names)})",
     ]
     if attribute >= 0:
         parts.append(f"by {one_line(names.attributes[attribute])}")
@@ -167,7 +167,7 @@ def _line(flat: FlatTree, index: int, names: Names) -> str:
 
 def to_dot(tree: FlatTree | Node, names: Names) -> str:
     """Return the tree in Graphviz's language, coloured by class, undecided nodes dashed."""
-    flat = flatten(tree)
+    flat = as_flat(tree)
     colours = class_colours(len(names.classes))
     lines = [
         "digraph tree {",
@@ -177,33 +177,37 @@ def to_dot(tree: FlatTree | Node, names: Names) -> str:
     for index in range(flat.size):
         colour = colours[int(flat.klass[index])]
         style = "rounded,filled,dashed" if flat.undecided[index] else "rounded,filled"
-        label = "\\n".join(quoted(line) for line in node_lines(flat, index, names))
+        label = "\\n".join(quoted_text(line) for line in node_lines(flat, index, names))
         lines.append(
             f'  n{index} [label="{label}", color="{colour}", fillcolor="{colour}22", style="{style}"];'
         )
     for index in range(1, flat.size):
         parent = int(flat.parent[index])
         branch = names.step(flat, index)
-        lines.append(f'  n{parent} -> n{index} [label="{quoted(shortened(branch))}"];')
+        lines.append(f'  n{parent} -> n{index} [label="{quoted_text(shortened_text(branch))}"];')
     return "\n".join([*lines, "}"])
 
 
 def node_lines(flat: FlatTree, index: int, names: Names) -> list[str]:
     """Return what a drawn node says: the split or the class, class and count, the class probabilities."""
     attribute = int(flat.attribute[index])
-    klass = shortened(names.classes[int(flat.klass[index])])
+    klass = shortened_text(names.classes[int(flat.klass[index])])
     count = f"n = {int(flat.count[index])}" + (", undecided" if flat.undecided[index] else "")
-    head = [klass, count] if attribute < 0 else [shortened(names.attributes[attribute]), f"{klass}, {count}"]
-    estimate = _estimate(flat, index, names)
+    head = (
+        [klass, count]
+        if attribute < 0
+        else [shortened_text(names.attributes[attribute]), f"{klass}, {count}"]
+    )
+    estimate = _estimate_text(flat, index, names)
     mass = mass_text(flat, index, names.classes) if attribute < 0 else ""
     return [*head, estimate, *([mass] if mass else [])]
 
 
-def _estimate(flat: FlatTree, index: int, names: Names) -> str:
+def _estimate_text(flat: FlatTree, index: int, names: Names) -> str:
     estimate = estimate_text(flat.theta[index].tolist(), names.classes)
     return f"{estimate}, as its parent" if flat.as_parent[index] else estimate
 
 
-def quoted(text: str) -> str:
+def quoted_text(text: str) -> str:
     """Return `text` as it stands between the quotes of a DOT label."""
     return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -13,8 +13,8 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import CorruptStore, InconsistentHistory, Store, StoreBusy, StoreError, file_url
-from quercus.storage.admin.backup import back_up, restore
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.backup import back_up, restore_backup
+from quercus.storage.admin.verify import verify_store
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_backup_is_a_store_of_one_moment(path: Path, tmp_path: Path) -> None:
     size = back_up(file_url(path), target, progress=lambda done, whole: seen.append((done, whole)))
     assert size == target.stat().st_size
     assert seen[-1][0] == seen[-1][1] > 0
-    assert verify(file_url(target)) == []
+    assert verify_store(file_url(target)) == []
     assert sorted(file.name for file in tmp_path.glob("copy*")) == ["copy.db"]
     assert counts(target) == counts(path) == [("a", 100), ("b", 100), ("c", 100)]
 
@@ -61,7 +61,7 @@ def test_a_backup_while_rows_arrive_holds_together(path: Path, tmp_path: Path) -
     try:
         for i in range(5):
             back_up(file_url(path), tmp_path / f"copy{i}.db")
-            assert verify(file_url(tmp_path / f"copy{i}.db")) == []
+            assert verify_store(file_url(tmp_path / f"copy{i}.db")) == []
     finally:
         stop.set()
         thread.join()
@@ -117,7 +117,7 @@ def test_a_restore_that_is_killed_leaves_the_old_store_or_the_new_one(
         if damaged and (folder / "store.db").read_bytes()[:9] == b"?????????":
             ends.append(old)
         else:
-            assert verify(url) == []
+            assert verify_store(url) == []
             ends.append(counts(folder / "store.db"))
             assert ends[-1] in (old, new)
         if child.returncode == 0:
@@ -134,7 +134,7 @@ def test_nothing_is_replaced_unasked(path: Path, tmp_path: Path) -> None:
         back_up(file_url(path), target)
     assert target.read_text() == "precious"
     back_up(file_url(path), target, force=True)
-    assert verify(file_url(target)) == []
+    assert verify_store(file_url(target)) == []
     for wrong, said in (
         (path, "the store itself"),
         (tmp_path, "is a folder"),
@@ -166,12 +166,12 @@ def test_no_backup_takes_the_place_of_what_belongs_to_a_store(
             with pytest.raises(InvalidInput, match=rf"^target: {target} belongs to "):
                 back_up(file_url(path), target, force=True)
             with pytest.raises(InvalidInput, match="belongs to"):
-                restore(path, file_url(target), force=True)
+                restore_backup(path, file_url(target), force=True)
         store.append_instances("a", ["last"], np.ones((1, 2)), [b"?"])
         with pytest.raises(StoreBusy, match="is served by a server already"):
             Store.open(file_url(path)).claim("another")
     assert counts(path)[0] == ("a", 102)
-    assert verify(file_url(path)) == []
+    assert verify_store(file_url(path)) == []
 
 
 def test_no_backup_takes_the_place_of_another_store_that_is_in_use(path: Path, tmp_path: Path) -> None:
@@ -196,19 +196,21 @@ def test_damage_is_told_from_remarks_and_only_these_may_be_overridden(path: Path
     with sqlite3.connect(copy) as raw:
         raw.execute("UPDATE model SET queries_answered = 4 WHERE name = 'c'")
     raw.close()
-    assert [(fault.is_damage, "budget" in fault.text) for fault in verify(file_url(copy))] == [(False, True)]
+    assert [(fault.is_damage, "budget" in fault.text) for fault in verify_store(file_url(copy))] == [
+        (False, True)
+    ]
     with pytest.raises(
         InconsistentHistory, match=r"not damaged.*1 remark.*its budget is 3; say --despite-remarks"
     ):
-        restore(copy, url, force=True)
+        restore_backup(copy, url, force=True)
     assert not (tmp_path / "new.db").exists()
-    restore(copy, url, despite_remarks=True)
+    restore_backup(copy, url, despite_remarks=True)
     assert counts(tmp_path / "new.db") == counts(path)
     with sqlite3.connect(copy) as raw:
         raw.execute("DELETE FROM log WHERE model_id = 1 AND sequence = 50")
     raw.close()
     with pytest.raises(CorruptStore, match=r"is damaged: model a: its log has 99 events"):
-        restore(copy, url, force=True, despite_remarks=True)
+        restore_backup(copy, url, force=True, despite_remarks=True)
 
 
 def test_a_store_comes_back_as_it_was(path: Path, tmp_path: Path) -> None:
@@ -217,13 +219,13 @@ def test_a_store_comes_back_as_it_was(path: Path, tmp_path: Path) -> None:
     with Store.open(file_url(path)) as store:
         store.delete_model("b")
         with pytest.raises(InvalidInput, match="exists; give --force"):
-            restore(copy, file_url(path))
+            restore_backup(copy, file_url(path))
         with pytest.raises(StoreBusy, match="in use: stop the server first"):
-            restore(copy, file_url(path), force=True)
+            restore_backup(copy, file_url(path), force=True)
         assert [model.name for model in store.list_models()] == ["a", "c"]
-    restore(copy, file_url(path), force=True)
+    restore_backup(copy, file_url(path), force=True)
     assert [name for name, _ in counts(path)] == ["a", "b", "c"]
-    restore(copy, file_url(tmp_path / "new.db"))
+    restore_backup(copy, file_url(tmp_path / "new.db"))
     assert counts(tmp_path / "new.db") == counts(path)
 
 
@@ -234,15 +236,15 @@ def test_a_store_that_is_damaged_can_be_replaced_and_a_damaged_backup_replaces_n
     back_up(file_url(path), copy)
     whole = copy.read_bytes()
     spoil(path)
-    restore(copy, file_url(path), force=True)
+    restore_backup(copy, file_url(path), force=True)
     assert path.read_bytes()[:16] == whole[:16]
     spoil(copy)
     with pytest.raises(CorruptStore, match=r"cannot be restored|is damaged"):
-        restore(copy, file_url(path), force=True)
-    assert verify(file_url(path)) == []
+        restore_backup(copy, file_url(path), force=True)
+    assert verify_store(file_url(path)) == []
     (tmp_path / "text.db").write_text("no database at all, but long enough to be looked at" * 50)
     with pytest.raises(CorruptStore, match="is not a store"):
-        restore(tmp_path / "text.db", file_url(path), force=True)
+        restore_backup(tmp_path / "text.db", file_url(path), force=True)
 
 
 def spoil(file: Path) -> None:
@@ -255,7 +257,7 @@ def spoil(file: Path) -> None:
 
 
 def test_what_does_not_add_up_is_found(path: Path) -> None:
-    assert verify(file_url(path)) == []
+    assert verify_store(file_url(path)) == []
     changes = {
         "DELETE FROM log WHERE model_id = 1 AND sequence = 50": ["are missing", "counts 100 instances"],
         "UPDATE model SET sequence_committed = 120 WHERE name = 'b'": ["counts 120 events"],
@@ -267,10 +269,10 @@ def test_what_does_not_add_up_is_found(path: Path) -> None:
         with sqlite3.connect(path) as raw:  # foreign keys are off here
             raw.execute(statement)
         raw.close()
-        faults = "\n".join(map(str, verify(file_url(path))))
+        faults = "\n".join(map(str, verify_store(file_url(path))))
         assert all(words in faults for words in expected), (statement, faults)
     with pytest.raises(StoreError, match="does not exist"):
-        verify(file_url(path.with_name("nowhere.db")))
+        verify_store(file_url(path.with_name("nowhere.db")))
 
 
 def test_a_backup_is_for_its_user_alone_and_follows_no_link(path: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quercus.storage import AgendaEntry, Store, file_url
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.verify import verify_store
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_happened_is_sound(path: Path) -> None:
-    assert verify(file_url(path)) == []
+    assert verify_store(file_url(path)) == []
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_what_cannot_be_is_named(path: Path, tampered: str, words: str | None) -
     with sqlite3.connect(path) as raw:
         raw.execute(tampered)
     raw.close()
-    faults = verify(file_url(path))
+    faults = verify_store(file_url(path))
     if (
         words is None
     ):  # a late answer, after a lease that is not in the history, cannot be told from a sound one

@@ -24,7 +24,7 @@ from quercus.storage import (
     StorageError,
     Store,
 )
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.verify import verify_store
 
 THREADS, PROCESSES, TURNS = 12, 4, 2
 MODELS = ("a", "b")
@@ -139,7 +139,7 @@ def test_threads_and_processes_at_once(store_url: str) -> None:
             _, said = other.communicate(timeout=120)
             faults += [said.decode()] if other.returncode else []
         assert faults == []
-        assert [str(fault) for fault in verify(store_url)] == []
+        assert [str(fault) for fault in verify_store(store_url)] == []
         assert {row.labeller.partition("-")[0] for row in store.query_history("a", limit=10**6)} >= {
             "thread",
             "process",
@@ -168,7 +168,7 @@ def test_without_locks_it_fails(store_url: str) -> None:
         begin(store)
         with unlocked(store):
             faults = crowd(store)
-        assert faults or verify(store_url)
+        assert faults or verify_store(store_url)
 
 
 def test_of_several_who_create_a_model_at_once_one_does(store_url: str) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from quercus.storage import NotFound, Policy, Store
-from quercus.storage.admin.backup import back_up, restore
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.backup import back_up, restore_backup
+from quercus.storage.admin.verify import verify_store
 from quercus.storage.records import NewValue
 
 NAMES = ("gone", "kept", "other")
@@ -89,7 +89,7 @@ def test_nobody_sees_it_while_its_rows_are_removed(full: Store, store_url: str) 
                 full.lease(name, "ann", 1, 60.0)
             assert not full.has_queries(name)
         assert [each.tree_version for each in full.changes(newest) if each.key == key] == [None]
-        assert verify(store_url) == []
+        assert verify_store(store_url) == []
     assert full.read_events("gone") == []
 
 
@@ -119,7 +119,7 @@ def test_a_copy_made_in_the_middle_can_be_restored_and_goes_on(
     for _ in range(4):
         next(part)
     back_up(store_url, tmp_path / "copy.db")
-    restore(tmp_path / "copy.db", f"sqlite:///{tmp_path / 'new.db'}")
+    restore_backup(tmp_path / "copy.db", f"sqlite:///{tmp_path / 'new.db'}")
     for _ in part:
         pass
     with Store.open(f"sqlite:///{tmp_path / 'new.db'}") as other:
@@ -138,7 +138,7 @@ def test_a_kill_in_the_middle(full: Store, store_url: str, start: Any) -> None:
     worker.send_signal(signal.SIGKILL)
     assert worker.wait() == -signal.SIGKILL
     assert [each[-1] for each in rows(path_of(store_url))["model"]] == [1, 0, 0]  # the column `deleted`
-    assert verify(store_url) == []
+    assert verify_store(store_url) == []
     assert full.list_models() == kept
     while full.remove_deleted(3):
         pass

@@ -9,7 +9,7 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import AlreadyExists, Corrections, NewValue, NotFound, Policy, Reliability, Store
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.verify import verify_store
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_another_store_reads_it_too(filled: Store, tmp_path: Path) -> None:
     with Store.open(f"sqlite:///{tmp_path / 'other.db'}") as other:
         other.load(line + "\n" for line in filled.dump("m"))
         assert events(other, "m") == events(filled, "m")
-    assert verify(f"sqlite:///{tmp_path / 'other.db'}") == []
+    assert verify_store(f"sqlite:///{tmp_path / 'other.db'}") == []
 
 
 def test_the_policy_goes_along(filled: Store) -> None:

@@ -10,7 +10,7 @@ from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.growth.batch import SplitChoice
 from quercus.trees.learners.c45 import Admission, FractionalBranching, LargestRatio, c45
 from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.splits import root
+from quercus.trees.learners.splits import root_node
 from quercus.trees.learners.stopping_rules import precise_shares
 from quercus.trees.learners.table import Table
 
@@ -53,7 +53,7 @@ def criterion(table: Table) -> LargestRatio:
 
 
 def test_gain_ratios_of_the_nominal_attributes():
-    choice = criterion(golf()).judge(root(golf()))
+    choice = criterion(golf()).judge(root_node(golf()))
     assert choice is not None
     # book: gain .246 bits, split information 1.577 bits
     assert choice.intervals[OUTLOOK][0] == pytest.approx(0.246 / 1.577, abs=1e-3)
@@ -73,7 +73,7 @@ def test_the_tree():
 
 def test_a_missing_outlook_lowers_gain_and_raises_split_information():
     table = golf(lost=True)
-    choice = criterion(table).judge(root(table))
+    choice = criterion(table).judge(root_node(table))
     assert choice is not None
     # book: gain 13/14 (.961 - .747) = .199 bits; split information over sunny, overcast, rain, ?: 1.809 bits
     assert choice.intervals[OUTLOOK][0] == pytest.approx(0.199 / 1.809, abs=5e-4)
@@ -81,7 +81,7 @@ def test_a_missing_outlook_lowers_gain_and_raises_split_information():
 
 def test_a_row_without_outlook_goes_down_every_branch_in_parts():
     table = golf(lost=True)
-    below = FractionalBranching(table).branches(root(table), SplitChoice(OUTLOOK, {}, (OUTLOOK,)))
+    below = FractionalBranching(table).branches(root_node(table), SplitChoice(OUTLOOK, {}, (OUTLOOK,)))
     parts = {b.code: dict(zip(b.rows.tolist(), b.weights.tolist(), strict=True)) for b in below}
     shares = {SUNNY: 5 / 13, OVERCAST: 3 / 13, RAIN: 5 / 13}
     assert {code: part[FIRST_OVERCAST] for code, part in parts.items()} == pytest.approx(shares)
@@ -112,8 +112,8 @@ def test_naming_a_threshold_costs_bits():
     free = LargestRatio(golf(), precise_shares(golf()), Admission(1, 0, threshold_cost=False))
     dear = LargestRatio(golf(), precise_shares(golf()), Admission(1, 0, threshold_cost=True))
     for k, thresholds in ((TEMPERATURE, 11), (HUMIDITY, 8)):
-        before = free.judge(root(golf())).intervals[k][0]
-        after = dear.judge(root(golf())).intervals[k][0]
+        before = free.judge(root_node(golf())).intervals[k][0]
+        after = dear.judge(root_node(golf())).intervals[k][0]
         below = [row[k] for row in VALUES]
         assert len(set(below)) == thresholds + 1
         spreads = {

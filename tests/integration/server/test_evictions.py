@@ -17,7 +17,7 @@ from quercus.client import Client, Nominal, Specification, Unauthenticated
 from quercus.proto.v1 import query_pb2
 from quercus.server.gate import access
 from quercus.storage import Step, Store, file_url
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.verify import verify_store
 from quercus.storage.queries import leases
 
 QUERCUS = Path(sys.executable).with_name("quercus")
@@ -62,7 +62,7 @@ def test_an_operator_ends_leases(start_live: Callable[..., Any], tools: Any, tmp
     held = api.queries.ListQueries(query_pb2.ListQueriesRequest(model="models/m", states=states)).queries
     assert [(each.name, each.labeller) for each in held] == [(first.name, "bob")]
     assert {second.name, third.name} <= {each.name for each in api.lease("m", "cleo", count=9).queries}
-    assert verify(file_url(tmp_path / "store.db")) == []
+    assert verify_store(file_url(tmp_path / "store.db")) == []
 
 
 def test_extensions_of_a_lease_end(
@@ -135,7 +135,7 @@ def test_a_revoked_token_gives_back_what_it_held(
     with Client(live.server.address, token=issued["bob"][0]) as bob:
         again = [bob.lease("m", "bob", wait_s=30).queries[0] for _ in range(2)]
         assert {query.name for query in again} == {query.name for query in held}
-    assert verify(file_url(path)) == []
+    assert verify_store(file_url(path)) == []
 
 
 ROLES = {"olga": "operator", "ann": "labeller", "bob": "labeller"}

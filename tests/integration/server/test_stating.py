@@ -18,7 +18,7 @@ from quercus.server.transfer.importing import LogChecker
 from quercus.specification import algorithms
 from quercus.specification.attributes import Nominal
 from quercus.storage import Store, file_url
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.verify import verify_store
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
@@ -399,7 +399,7 @@ def test_a_crash_and_an_export_change_nothing(
     crowd.live(8)
     assert_batch(crowd, child.api, "m")
     child.finish(signal.SIGTERM)
-    assert not verify(file_url(store))
+    assert not verify_store(file_url(store))
     with Store.open(file_url(store)) as opened:
         lines = list(opened.dump("m"))
         opened.load(lines, "again", LogChecker())
@@ -408,10 +408,11 @@ def test_a_crash_and_an_export_change_nothing(
         apart[0] = apart[0].replace(f'"events":{len(lines) - 1}', f'"events":{len(apart) - 1}')
         with pytest.raises(InvalidInput, match="line"):
             opened.load(apart, "apart", LogChecker())
-    assert not verify(file_url(store))
+    assert not verify_store(file_url(store))
     with sqlite3.connect(store) as raw:  # a statement that nothing follows is noticed
         raw.execute("DELETE FROM log WHERE kind = 5 AND query IS NULL")
     raw.close()
     assert any(
-        "no event behind it says what all say together" in str(fault) for fault in verify(file_url(store))
+        "no event behind it says what all say together" in str(fault)
+        for fault in verify_store(file_url(store))
     )

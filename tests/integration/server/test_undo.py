@@ -9,8 +9,8 @@ import pytest
 
 from quercus.proto.v1 import instance_pb2, query_pb2, values_pb2
 from quercus.storage import file_url
-from quercus.storage.admin.backup import back_up, restore
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.backup import back_up, restore_backup
+from quercus.storage.admin.verify import verify_store
 
 State = query_pb2.QueryState
 
@@ -61,12 +61,12 @@ def several(start_live: Callable[..., Any], tools: Any, tmp_path: Path) -> Any:
     live = start_live(tmp_path / "store.db")
     yield Several(live, tools)
     url, copy = file_url(tmp_path / "store.db"), tmp_path / "copy.db"
-    assert verify(url) == []
+    assert verify_store(url) == []
     back_up(url, copy)
     live.close()
-    restore(copy, file_url(tmp_path / "restored.db"))
-    restore(copy, url, force=True)
-    assert verify(url) == []
+    restore_backup(copy, file_url(tmp_path / "restored.db"))
+    restore_backup(copy, url, force=True)
+    assert verify_store(url) == []
 
 
 def test_one_of_two_answers_is_taken_back(several: Several) -> None:

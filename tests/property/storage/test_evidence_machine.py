@@ -26,7 +26,7 @@ from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling import answering, stating
 from quercus.server.wire.evidence import known_contour
-from quercus.server.wire.models import complete
+from quercus.server.wire.models import complete_specification
 from quercus.storage import (
     AgendaEntry,
     Corrections,
@@ -36,7 +36,7 @@ from quercus.storage import (
     QueryState,
     Store,
 )
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.verify import verify_store
 from quercus.storage.queries.leases import Eviction
 
 CLASSES = ("o", "s", "x")
@@ -65,7 +65,7 @@ class Evidence(RuleBasedStateMachine):
         self.core = self.run(_started(store))
         self.store = store
         attribute = model_pb2.Attribute(name="X", nominal=model_pb2.NominalAttribute(values=["a"]))
-        specification = complete(
+        specification = complete_specification(
             model_pb2.Specification(attributes=[attribute], classes=CLASSES, budget=10**6)
         )
         store.create_model("m", specification.SerializeToString(), budget=10**6)
@@ -80,7 +80,7 @@ class Evidence(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "core"):
-            assert [str(fault) for fault in verify(self.url)] == []
+            assert [str(fault) for fault in verify_store(self.url)] == []
             self.run(self.core.close())
             self.runner.close()
             self.folder.cleanup()
@@ -128,7 +128,7 @@ class Evidence(RuleBasedStateMachine):
             name=f"models/m/queries/{query.number}", lease_token=query.token, label=_label(names),
             reliability=reliability,
         )  # fmt: skip
-        if (done := self.attempt(answering.answer(self.core, request))) is not None:
+        if (done := self.attempt(answering.answer_query(self.core, request))) is not None:
             wants_more = self.take_answer(labeller, query, names, reliability)
             assert done.wants_more == wants_more
 
@@ -140,7 +140,7 @@ class Evidence(RuleBasedStateMachine):
         request = query_pb2.RefuseQueryRequest(
             name=f"models/m/queries/{query.number}", lease_token=query.token
         )
-        if self.attempt(answering.refuse(self.core, request)) is None:
+        if self.attempt(answering.refuse_query(self.core, request)) is None:
             return
         if self.query(query).answers:  # then it is an answer that says nothing
             self.take_answer(labeller, query, CLASSES, 1.0)
@@ -168,7 +168,7 @@ class Evidence(RuleBasedStateMachine):
             name=f"models/m/queries/{query.number}", label=_label(names), reliability=reliability
         )
         stands = labeller in self.query(query).answers
-        done = self.attempt(answering.correct(self.core, request, labeller))
+        done = self.attempt(answering.correct_answer(self.core, request, labeller))
         if done is not None:
             self.ledgers[query.instance].correct(query.number, labeller, self.voice(names, reliability))
         assert done is not None or not stands or self.repeats, "who answered may correct"
@@ -179,7 +179,7 @@ class Evidence(RuleBasedStateMachine):
             return
         request = query_pb2.UndoAnswerRequest(name=f"models/m/queries/{query.number}")
         stands = labeller in self.query(query).answers
-        done = self.attempt(answering.undo(self.core, request, labeller))
+        done = self.attempt(answering.undo_answer(self.core, request, labeller))
         if done is not None:
             self.ledgers[query.instance].undo(query.number, labeller)
         assert done is not None or not stands, "who answered may take it back"
@@ -210,7 +210,7 @@ class Evidence(RuleBasedStateMachine):
         request = instance_pb2.StateEvidenceRequest(
             model="models/m", request_id=f"r{next(self.requests)}", statements=[given]
         )
-        return stating.state(self.core, request)
+        return stating.state_evidence(self.core, request)
 
     @rule(place=PLACES)
     def release(self, place: int) -> None:

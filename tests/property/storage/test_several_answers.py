@@ -1,7 +1,7 @@
 """Queries that want several answers, as a state machine: answers, refusals, corrections, undoing, in any order.
 
-The model below knows only whose answers stand. After each step `verify` must find nothing, the counts must be those of
-the model, and nobody who has a voice in a query may be asked again.
+The model below knows only whose answers stand. After each step `verify_store` finds nothing, the counts are those
+of the model, and nobody who has a voice in a query is asked again.
 """
 
 import shutil
@@ -26,7 +26,7 @@ from quercus.storage import (
     QueryState,
     Store,
 )
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.verify import verify_store
 
 OPEN, LEASED, ANSWERED, REFUSED, WITHDRAWN = QueryState
 SETTLED = (ANSWERED, REFUSED)
@@ -212,7 +212,7 @@ class SeveralAnswers(RuleBasedStateMachine):
     def the_store_is_sound_and_says_the_same(self) -> None:
         if not hasattr(self, "store"):
             return
-        assert [str(fault) for fault in verify(self.url)] == []
+        assert [str(fault) for fault in verify_store(self.url)] == []
         check_history(self.store.query_history("m"))
         for query in self.store.list_queries("m"):
             mine = self.queries[query.number]

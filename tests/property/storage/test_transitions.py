@@ -17,8 +17,8 @@ from quercus.storage.queries.transitions import (
     ReturnLease,
     Take,
     UndoReply,
+    after_expiry,
     apply_event,
-    expire,
 )
 
 OPEN, LEASED, ANSWERED, REFUSED, WITHDRAWN = QueryState
@@ -55,7 +55,7 @@ def lives(draw: st.DrawFn) -> QueryLifecycle:
 @settings(max_examples=20 * settings.default.max_examples)  # what is rare is a combination of five things
 @given(lives(), events, TIMES)
 def test_a_step_follows_the_rules(before: QueryLifecycle, event: object, now: float) -> None:
-    lifecycle = expire(before, now)
+    lifecycle = after_expiry(before, now)
     after = apply_event(before, event, now)  # type: ignore[arg-type]
     allowed = may(lifecycle, event, now)
     assert isinstance(after, QueryLifecycle) == allowed, after
@@ -127,11 +127,13 @@ def may(lifecycle: QueryLifecycle, event: object, now: float) -> bool:  # noqa: 
 @given(lives(), TIMES, TIMES)
 def test_expiry_is_final_and_time_only_goes_on(lifecycle: QueryLifecycle, now: float, later: float) -> None:
     now, later = min(now, later), max(now, later)
-    assert expire(expire(lifecycle, now), later) == expire(lifecycle, later)
+    assert after_expiry(after_expiry(lifecycle, now), later) == after_expiry(lifecycle, later)
     if lifecycle.state is LEASED and lifecycle.ends > now:
-        assert expire(lifecycle, now) is lifecycle
+        assert after_expiry(lifecycle, now) is lifecycle
     elif lifecycle.state is LEASED:
-        assert expire(lifecycle, now).state is (OPEN if lifecycle.wanted or lifecycle.answers else WITHDRAWN)
+        assert after_expiry(lifecycle, now).state is (
+            OPEN if lifecycle.wanted or lifecycle.answers else WITHDRAWN
+        )
 
 
 @given(lives(), TIMES)
@@ -140,7 +142,7 @@ def test_what_growth_does_not_want_is_withdrawn_when_it_comes_back(
 ) -> None:
     after = apply_event(lifecycle, NoLongerWanted(), now)
     assert isinstance(after, QueryLifecycle)
-    lifecycle = expire(lifecycle, now)
+    lifecycle = after_expiry(lifecycle, now)
     if lifecycle.state is LEASED:
         assert after.state is LEASED
         assert apply_event(after, ReturnLease(Lease(lifecycle.token, lifecycle.ends)), now) == (

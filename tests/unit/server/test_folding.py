@@ -27,7 +27,7 @@ from quercus.server.wire.limits import (
     PUBLISH_SHARE,
     UNREAD_SHARE,
 )
-from quercus.server.wire.models import complete
+from quercus.server.wire.models import complete_specification
 from quercus.specification.server import AGENDA_SHARE
 from quercus.storage import AnswerChange, CombinedAnswer, QueryState
 from quercus.storage.records import InstanceColumns, LogSegment, Snapshot
@@ -82,7 +82,9 @@ def store(tmp_path: Path, clock: Clock) -> Iterator[Watched]:
             budget=5,
         )
         opened.create_model(
-            "m", complete(specification).SerializeToString(deterministic=True), budget=specification.budget
+            "m",
+            complete_specification(specification).SerializeToString(deterministic=True),
+            budget=specification.budget,
         )
         yield opened
 
@@ -250,7 +252,7 @@ def learns_again(rows: model_pb2.C45Tree) -> bytes:
         classes=["p", "q"],
         algorithm=model_pb2.Algorithm(c45=rows),
     )
-    return complete(specification).SerializeToString(deterministic=True)
+    return complete_specification(specification).SerializeToString(deterministic=True)
 
 
 def test_a_model_that_learns_again_keeps_to_its_share_of_time(
@@ -520,7 +522,7 @@ def test_a_tree_in_the_format_of_another_version_is_stored_anew(grower: Grower, 
     second = Grower(store, interval_s=INTERVAL_S)
     rounds(second)
     assert grown(store) == (3, 5)
-    read = snapshots.read(stored(store))
+    read = snapshots.read_snapshot(stored(store))
     assert (list(read.head.classes), read.columns["count"][0]) == (["p", "q"], 5)
     rounds(second)
     assert grown(store) == (3, 5)

@@ -187,7 +187,7 @@ def test_nothing_is_asked_without_a_budget_nor_of_who_refused() -> None:
 def test_an_empty_log_is_served() -> None:
     engine = grown_of([])
     data = engine.grown({}).encode()
-    assert snapshots.read(data).form.kind == "active-forest"
+    assert snapshots.read_snapshot(data).form.kind == "active-forest"
     response = TreeClassifier.of(1, Snapshot(1, 0, data, 0.0), SPECIFICATION).classify(
         UncertainValues(np.zeros((1, 3)))
     )

@@ -16,7 +16,7 @@ from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
 from quercus.server.growth import grower
 from quercus.server.growth.grower import Grower
-from quercus.server.wire.models import complete
+from quercus.server.wire.models import complete_specification
 from quercus.storage.errors import StoreError
 from quercus.storage.records import LogSegment, ModelRecord
 from quercus.storage.store import Store
@@ -30,7 +30,7 @@ def specification(width: int = 1) -> bytes:
         for k in range(width)
     ]
     message = model_pb2.Specification(attributes=attributes, classes=["p", "q"])
-    return complete(message).SerializeToString(deterministic=True)
+    return complete_specification(message).SerializeToString(deterministic=True)
 
 
 def push(store: Store, model: str, count: int, width: int = 1) -> None:

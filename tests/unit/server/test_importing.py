@@ -17,12 +17,12 @@ from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
 from quercus.server.growth.grower import Grower
 from quercus.server.transfer.importing import LogChecker
-from quercus.server.wire.models import complete
+from quercus.server.wire.models import complete_specification
 from quercus.storage import AnswerChange, NewValue, NotFound
 from quercus.storage.admin import transfer_lines
 from quercus.storage.store import Store
 
-SPECIFICATION = complete(
+SPECIFICATION = complete_specification(
     model_pb2.Specification(
         attributes=[
             model_pb2.Attribute(name="X", nominal=model_pb2.NominalAttribute(values=["a", "b"])),

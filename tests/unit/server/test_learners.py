@@ -13,7 +13,7 @@ from quercus.proto.v1 import model_pb2
 from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError, RunningTask
 from quercus.server.growth.relearning import LearningTask
 from quercus.server.wire import snapshots
-from quercus.server.wire.models import complete
+from quercus.server.wire.models import complete_specification
 from quercus.storage.store import Store
 
 ROWS = 400
@@ -44,7 +44,7 @@ def task(store: Store, model: str, algorithm: model_pb2.Algorithm) -> LearningTa
     """Make a model, with rows; the task to learn all but the last of them."""
     attributes = [model_pb2.Attribute(name=f"x{k}", numeric=model_pb2.NumericAttribute()) for k in range(3)]
     message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=algorithm)
-    store.create_model(model, complete(message).SerializeToString(deterministic=True), budget=0)
+    store.create_model(model, complete_specification(message).SerializeToString(deterministic=True), budget=0)
     values = np.random.default_rng(1).normal(size=(ROWS, 3))
     labels = encode_sets((1 << (values[:, 0] > 0)).astype(np.uint64))
     store.append_instances(model, [f"{i}" for i in range(ROWS)], values, labels)
@@ -63,7 +63,7 @@ def test_what_is_learned_is_that_of_the_log_up_to_the_event(store: Store, learne
     learning = learners.begin(quick)
     end(learners, learning)
     learnt = learning.result()
-    stored = snapshots.read(learnt.snapshot)
+    stored = snapshots.read_snapshot(learnt.snapshot)
     assert stored.columns["count"][0] == ROWS - 1
     assert len(stored.columns["count"]) == learnt.nodes == 3
     assert learnt.cost_s > 0

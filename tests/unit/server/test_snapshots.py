@@ -83,7 +83,7 @@ def model(flat: FlatTree) -> TreeModel:
 
 
 def encoded(flat: FlatTree) -> bytes:
-    return snapshots.encode(encode_head(SPECIFICATION, EDGES, NAMES), model(flat))
+    return snapshots.encode_snapshot(encode_head(SPECIFICATION, EDGES, NAMES), model(flat))
 
 
 TREES = {"whole": whole(), "one leaf": FlatTree.of(leaf(0, 0.5, 0, Stop.FEW_INSTANCES))}
@@ -92,7 +92,7 @@ TREES = {"whole": whole(), "one leaf": FlatTree.of(leaf(0, 0.5, 0, Stop.FEW_INST
 @pytest.mark.parametrize("flat", TREES.values(), ids=TREES)
 def test_every_column_comes_back(flat: FlatTree) -> None:
     data = encoded(flat)
-    stored = snapshots.read(data)
+    stored = snapshots.read_snapshot(data)
     assert (list(stored.head.classes), list(stored.head.attributes[1].edges)) == (["p", "q"], [1.0, 2.0])
     (found,) = part_trees(stored.columns)
     assert columns(found) == columns(flat)
@@ -133,7 +133,7 @@ def test_a_format_of_another_version_is_refused() -> None:
     data = encoded(TREES["whole"])
     other = bytes([2]) + data[1:]
     assert (snapshots.is_current(data), snapshots.is_current(other)) == (True, False)
-    for read in (snapshots.read, snapshots.read_classifier):
+    for read in (snapshots.read_snapshot, snapshots.read_classifier):
         with pytest.raises(snapshots.UnreadableSnapshotError, match=r"format 2; this version reads format 4"):
             read(other)
 
@@ -173,8 +173,8 @@ def learned(algorithm: Algorithm) -> Learned:
 def test_a_stored_model_predicts_as_the_learned_one(algorithm: Algorithm) -> None:
     whole_model = learned(algorithm)
     specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
-    data = snapshots.encode(encode_head(specification, ((), ()), NAMES), whole_model)
-    stored = snapshots.read(data)
+    data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), whole_model)
+    stored = snapshots.read_snapshot(data)
     back = restore_model(stored.form, stored.columns, ATTRIBUTES, 3, ((), ()))
     assert back.trees == whole_model.trees
     values = np.array([[k % 4, x] for k in range(4) for x in (-1.0, 0.4, 1.6, np.nan)])
@@ -194,7 +194,7 @@ def test_a_stored_model_predicts_as_the_learned_one(algorithm: Algorithm) -> Non
 def test_answers_carry_masses_and_sets_when_wanted(algorithm: Algorithm) -> None:
     specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
     for whole_model in (learned(algorithm), vacuous_model(algorithm, ATTRIBUTES, 3)):
-        data = snapshots.encode(encode_head(specification, ((), ()), NAMES), whole_model)
+        data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), whole_model)
         classifier = TreeClassifier.of(1, Snapshot(1, 1, data, 0.0), specification)
         cells = UncertainValues.of_rows([[0, 0.1], [None, Between(0.2, 1.8)], [0, 0.1]], ATTRIBUTES)
         answer = classifier.classify(cells, want_masses=True)
@@ -210,7 +210,7 @@ def test_answers_carry_masses_and_sets_when_wanted(algorithm: Algorithm) -> None
 def test_a_row_alone_is_answered_as_among_others(name: str) -> None:
     algorithm = ALGORITHMS[name]
     specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
-    data = snapshots.encode(encode_head(specification, ((), ()), NAMES), learned(algorithm))
+    data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), learned(algorithm))
     classifier = TreeClassifier.of(1, Snapshot(1, 1, data, 0.0), specification)
     rows: list[list[Value]] = [[k % 4, x] for k in range(4) for x in (-1.0, 0.4, 1.6, None)]
     rows += [[None, Between(0.2, 1.8)], [frozenset({0, 2}), 1.0]]
@@ -230,7 +230,7 @@ def test_a_row_alone_is_answered_as_among_others(name: str) -> None:
 def test_the_tree_of_one_class_against_the_rest_names_both() -> None:
     algorithm = ALGORITHMS["forest of total uncertainty"]
     specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
-    data = snapshots.encode(encode_head(specification, ((), ()), NAMES), learned(algorithm))
+    data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), learned(algorithm))
     message = decode_snapshot("m", Snapshot(1, 1, data, 0.0), 4)
     assert [list(member.classes) for member in message.members] == 2 * [
         ["p", "not p"],

@@ -14,7 +14,7 @@ from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.query_stream import QueryStream
 from quercus.server.services.queries import QueryService
-from quercus.server.wire.models import complete
+from quercus.server.wire.models import complete_specification
 from quercus.storage import AgendaEntry, Policy
 from quercus.storage.queries.records import Leased
 from quercus.storage.store import Store
@@ -69,7 +69,7 @@ async def stream(core: ServiceCore, model: str) -> query_pb2.Query:
 def store(tmp_path: Path) -> Quiet:
     opened = Quiet.open(f"sqlite:///{tmp_path / 'store.db'}")
     assert isinstance(opened, Quiet)
-    specification = complete(
+    specification = complete_specification(
         model_pb2.Specification(
             attributes=[model_pb2.Attribute(name="X", nominal=model_pb2.NominalAttribute(values=["a", "b"]))],
             classes=["p", "q"],

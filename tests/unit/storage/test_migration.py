@@ -23,7 +23,7 @@ from quercus.storage import (
     Step,
     Store,
 )
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.verify import verify_store
 
 FIXTURE = Path(__file__).with_name("fixtures") / "store_0001.sql"
 SAVED_AT = 1_700_000_050.0  # by its wall clock
@@ -143,15 +143,15 @@ def test_answers_that_were_taken_back_count_no_more(tmp_path):
         store.amend("m", 1, AnswerChange("ann", None, b"bob", among=True))
         (query,) = store.lease("m", "cleo", 1, 60.0).queries
         store.refuse("m", query.number, query.token)
-    assert verify(url) == []
+    assert verify_store(url) == []
     downgrade(tmp_path / "store.db", "0004")
     with sqlite3.connect(tmp_path / "store.db") as raw:
         raw.execute("UPDATE query SET answers = 3 - number")
     raw.close()
-    assert verify(url) == []  # of an earlier schema nothing else is looked at
+    assert verify_store(url) == []  # of an earlier schema nothing else is looked at
     with Store.open(url) as store:
         assert [query.answers for query in store.list_queries("m")] == [1, 0]
-    assert verify(url) == []
+    assert verify_store(url) == []
 
 
 def downgrade(path, revision):

@@ -30,7 +30,7 @@ from quercus.storage import (
     StoreError,
     file_url,
 )
-from quercus.storage.admin.verify import verify
+from quercus.storage.admin.verify import verify_store
 from quercus.storage.schema import HEAD
 from quercus.storage.sqlite import dialect, disk_space
 
@@ -454,7 +454,7 @@ def test_a_model_larger_than_the_reserve_is_deleted_from_a_full_disk(tmp_path, m
         store.create_model("large", b"specification", budget=0)
         push(store, "large", 30)
         assert store.get_model("kept").instance_count >= 2000
-        assert verify(store.url) == []
+        assert verify_store(store.url) == []
 
 
 def test_where_nothing_is_left_to_delete_with_that_is_said(tmp_path):

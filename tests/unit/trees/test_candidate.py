@@ -10,7 +10,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.trees.ask import candidate
 from quercus.trees.ask.candidate import ChildCandidates, ScoreCache, best_candidate
 from quercus.trees.ask.strategies import published
-from quercus.trees.ask.strategies.registry import agenda
+from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import POINT, EntropyIntervals, IntervalSolver, entropy_interval
@@ -212,23 +212,23 @@ def test_bounds_are_near_where_rows_are_many() -> None:
 def test_an_agenda_is_what_is_asked_one_by_one(alpha: float) -> None:
     rng = np.random.default_rng(13)
     rows = sample(mixed(rng, 60, 3), rng.integers(0, 3, (60, 3)))
-    listed = agenda(open_desk(rows, alpha, 2, None), None, 60)
+    listed = agenda_of(open_desk(rows, alpha, 2, None), None, 60)
     last, free = None, np.ones(60, dtype=bool)
     for entry in listed:
         context = open_desk(replace(rows, askable=free.copy()), alpha, 2, None)
-        assert agenda(context, last, 1) == (entry,)
+        assert agenda_of(context, last, 1) == (entry,)
         last, free[entry.instance] = entry.asked, False
-    assert agenda(open_desk(replace(rows, askable=free), alpha, 2, None), last, 1) == ()
+    assert agenda_of(open_desk(replace(rows, askable=free), alpha, 2, None), last, 1) == ()
     assert alpha == 1.0 or len(listed) > 10
 
 
 def test_an_agenda_does_not_depend_on_what_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(17)
     rows = sample(mixed(rng, 60, 3), rng.integers(0, 3, (60, 3)))
-    listed = agenda(open_desk(rows, 0.8, 2, None), None, 60)
+    listed = agenda_of(open_desk(rows, 0.8, 2, None), None, 60)
     monkeypatch.setattr(published, "ENTRIES", 0)
     monkeypatch.setattr(candidate, "ENTRIES", 0)
-    assert agenda(open_desk(rows, 0.8, 2, None), None, 60) == listed
+    assert agenda_of(open_desk(rows, 0.8, 2, None), None, 60) == listed
     assert len(listed) > 10
 
 

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.learners.metrics import discounted, expected_accuracy, set_scores, u65, u80, undominated
+from quercus.trees.learners.metrics import (
+    discounted_accuracy,
+    expected_accuracy,
+    set_scores,
+    u65,
+    u80,
+    undominated,
+)
 
 
 def row(*members: int, size: int = 4) -> list[bool]:
@@ -26,7 +33,7 @@ def row(*members: int, size: int = 4) -> list[bool]:
     ],
 )
 def test_one_row(members: tuple[int, ...], x: float, worth65: float, worth80: float) -> None:
-    assert discounted([row(*members)], [1]).tolist() == pytest.approx([x])
+    assert discounted_accuracy([row(*members)], [1]).tolist() == pytest.approx([x])
     assert u65([row(*members)], [1]) == pytest.approx(worth65)
     assert u80([row(*members)], [1]) == pytest.approx(worth80)
 
@@ -34,7 +41,7 @@ def test_one_row(members: tuple[int, ...], x: float, worth65: float, worth80: fl
 def test_of_precise_predictions_all_are_the_accuracy() -> None:
     predicted, truth = np.array([0, 1, 2, 2, 1]), np.array([0, 1, 1, 2, 0])
     sets = np.eye(3, dtype=bool)[predicted]
-    assert u65(sets, truth) == u80(sets, truth) == discounted(sets, truth).mean() == 0.6
+    assert u65(sets, truth) == u80(sets, truth) == discounted_accuracy(sets, truth).mean() == 0.6
     scores = set_scores(sets, truth)
     assert (scores.determinacy, scores.single_accuracy) == (1, 0.6)
     assert math.isnan(scores.set_accuracy)
@@ -79,7 +86,7 @@ def test_a_touch_is_no_dominance() -> None:
 )
 def test_what_cannot_be_scored(sets: object, truth: object, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        discounted(sets, truth)  # type: ignore[arg-type]
+        discounted_accuracy(sets, truth)  # type: ignore[arg-type]
 
 
 def test_bounds_that_do_not_fit() -> None:

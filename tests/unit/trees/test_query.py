@@ -4,7 +4,7 @@ from support.plain_growth import open_desk
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.ask.query import QueryPosition
-from quercus.trees.ask.strategies.registry import agenda
+from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.tree.node import Stop
@@ -28,26 +28,26 @@ def overlapping() -> Sample:
 
 def test_a_round_visits_every_child_of_every_rival() -> None:
     context = open_desk(overlapping(), 0.8, 2, None)
-    asked = [(q.attribute, q.code, q.instance) for q in agenda(context, None, 5)]
+    asked = [(q.attribute, q.code, q.instance) for q in agenda_of(context, None, 5)]
     assert asked == [(0, 0, 0), (0, 1, 1), (1, 0, 4), (1, 1, 2), (0, 0, 6)]
 
 
 def test_a_round_goes_on_where_the_log_left_it() -> None:
     context = open_desk(overlapping(), 0.8, 2, None)
     last = QueryPosition((), 0, 1, (0, 1))
-    assert [(q.attribute, q.code) for q in agenda(context, last, 3)] == [(1, 0), (1, 1), (0, 0)]
+    assert [(q.attribute, q.code) for q in agenda_of(context, last, 3)] == [(1, 0), (1, 1), (0, 0)]
 
 
 def test_a_round_keeps_the_rivals_it_began_with() -> None:
     context = open_desk(overlapping(), 0.8, 2, None)
-    queries = agenda(context, QueryPosition((), 0, 0, (0,)), 2)
+    queries = agenda_of(context, QueryPosition((), 0, 0, (0,)), 2)
     assert [q.asked for q in queries] == [QueryPosition((), 0, 1, (0,)), QueryPosition((), 0, 0, (0, 1))]
 
 
 def test_a_round_ends_when_its_node_is_gone() -> None:
     context = open_desk(overlapping(), 0.8, 2, None)
     gone = QueryPosition(((0, 7), (1, 0)), 0, 0, (0, 1))
-    assert agenda(context, gone, 3) == agenda(context, None, 3)
+    assert agenda_of(context, gone, 3) == agenda_of(context, None, 3)
 
 
 def test_a_round_outlives_the_split_of_its_node() -> None:
@@ -55,8 +55,8 @@ def test_a_round_outlives_the_split_of_its_node() -> None:
     rows = sample([(1.0, 0.0), (1.0, 0.9), (1.0, 0.9)], [(0,), (1,), (1,)])
     context = open_desk(rows, 1.0, 2, None)
     assert context.growth.tree().stop is Stop.PURE
-    assert agenda(context, None, 1) == ()
-    (left,) = agenda(context, QueryPosition((), 0, 0, (0,)), 5)
+    assert agenda_of(context, None, 1) == ()
+    (left,) = agenda_of(context, QueryPosition((), 0, 0, (0,)), 5)
     assert (left.instance, left.code, left.node_count) == (1, 1, 3)
     assert left.rivals == ((0, 0.0, 0.0),)
 
@@ -65,12 +65,12 @@ def test_nobody_is_asked_where_nothing_can_be_gained() -> None:
     labels = [(1.0, 0.2), (0.2, 1.0)] * 4
     context = open_desk(sample(labels, [(i // 2 % 2, i // 4) for i in range(8)]), 1.0, 2, None)
     assert context.growth.tree().stop is Stop.NO_GAIN
-    assert agenda(context, None, 5) == ()
+    assert agenda_of(context, None, 5) == ()
 
 
 def test_nobody_is_asked_twice() -> None:
     context = open_desk(overlapping(), 0.8, 2, None)
-    assert sorted(q.instance for q in agenda(context, None, 100)) == list(range(8))
+    assert sorted(q.instance for q in agenda_of(context, None, 100)) == list(range(8))
     assert context.sample.askable.all()
 
 

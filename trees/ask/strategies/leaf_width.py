@@ -32,7 +32,7 @@ class LeafWidth:
         widths = np.full(leaves.count.size, np.nan)
         children: dict[int, ChildCandidates] = {}
         while (unlabelled > 0).any():
-            leaf, score = _widest(context, leaves, unlabelled, widths)
+            leaf, score = _widest_leaf(context, leaves, unlabelled, widths)
             if leaf not in children:
                 rows = leaves.rows(leaf)
                 children[leaf] = ChildCandidates(sample, context.solver, rows, rows[free[rows]], limit)
@@ -45,7 +45,9 @@ class LeafWidth:
             yield leaves.query(row, score)
 
 
-def _widest(context: QueryContext, leaves: LeafRows, unlabelled: Ints, widths: Floats) -> tuple[int, float]:
+def _widest_leaf(
+    context: QueryContext, leaves: LeafRows, unlabelled: Ints, widths: Floats
+) -> tuple[int, float]:
     """Return the leaf of largest score, and the score; only widths that may matter are solved."""
     most = np.log2(context.sample.table.contours.shape[1])
     while True:

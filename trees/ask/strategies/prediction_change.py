@@ -35,7 +35,7 @@ class PredictionChange:
             leaf = int((bound >= bound.max() - TIE).argmax())
             if leaf not in best:
                 rows = sample.candidates(leaves.rows(leaf))
-                rows, scores = _scores(context, trial, leaves.rows(leaf), rows)
+                rows, scores = _candidate_scores(context, trial, leaves.rows(leaf), rows)
                 best[leaf] = list(zip(rows[::-1].tolist(), scores[::-1].tolist(), strict=True))
             else:
                 row, score = best[leaf].pop()
@@ -43,7 +43,7 @@ class PredictionChange:
             bound[leaf] = best[leaf][-1][1] if best[leaf] else -1.0
 
 
-def _scores(
+def _candidate_scores(
     context: QueryContext, trial: HypotheticalAnswers, rows: Ints, candidates: Ints
 ) -> tuple[Ints, Floats]:
     """Return the candidates of a leaf with these rows, the best first, and their scores."""

@@ -47,7 +47,7 @@ class _RoundRobin:
         if last is not None:
             place = growth.find(last.path)
             if place is not None:
-                yield from self._round(place, last.rivals, _rest(sample, last))
+                yield from self._round(place, last.rivals, _rest_of_round(sample, last))
         for place, rivals in growth.contested():
             yield from self._rounds(place, rivals)
 
@@ -112,7 +112,7 @@ def children_in_order(sample: Sample, rivals: tuple[int, ...]) -> Iterator[tuple
     return ((attribute, code) for attribute in rivals for code in range(sample.splits.branches[attribute]))
 
 
-def _rest(sample: Sample, last: QueryPosition) -> Iterator[tuple[int, int]]:
+def _rest_of_round(sample: Sample, last: QueryPosition) -> Iterator[tuple[int, int]]:
     if last.attribute is None or last.code is None:  # no part of a round
         return iter(())
     here = (last.rivals.index(last.attribute), last.code)

@@ -45,7 +45,7 @@ def strategy(name: str) -> Strategy:
     return _STRATEGIES[name]
 
 
-def agenda(
+def agenda_of(
     context: QueryContext, last: QueryPosition | None, limit: int, name: str = PUBLISHED
 ) -> tuple[Query, ...]:
     """Return up to `limit` queries of a strategy, in order; see `Strategy.queries`.

@@ -41,7 +41,7 @@ class SplitChange:
             yield from LeafWidth().queries(context, last, limit)
             return
         trial = HypotheticalAnswers(context)
-        found = [_scores(context, trial, *node) for node in contested[:NODES]]
+        found = [_candidate_scores(context, trial, *node) for node in contested[:NODES]]
         rows = np.concatenate([of_node for of_node, _, _ in found])
         scores = np.concatenate([of_node for _, of_node, _ in found])
         apart = np.concatenate([of_node for _, _, of_node in found])
@@ -51,10 +51,12 @@ class SplitChange:
             row = int(rows[place])
             if row not in asked:
                 asked.add(row)
-                yield _query(context, contested[node[place]], row, int(apart[place]), float(scores[place]))
+                yield _query_of_row(
+                    context, contested[node[place]], row, int(apart[place]), float(scores[place])
+                )
 
 
-def _scores(
+def _candidate_scores(
     context: QueryContext, trial: HypotheticalAnswers, place: OpenNode, rivals: tuple[int, ...]
 ) -> tuple[Ints, Floats, Ints]:
     """Return candidates of a node, their scores, and the rival that each one is expected to move most."""
@@ -67,7 +69,7 @@ def _scores(
     known = np.searchsorted(contours, sample.ids[candidates])
     counts = sample.counts(place.rows)
     chance = trial.chances(counts, contours)[known]
-    whole = _moves(trial, counts, contours)[known]
+    whole = _expected_moves(trial, counts, contours)[known]
     moved = np.empty((len(rivals), *chance.shape))
     for at, k in enumerate(rivals):
         table = sample.contingency(place.rows, (k,))[k]
@@ -78,7 +80,8 @@ def _scores(
             if here.any():
                 part = sizes[code] / sizes.sum()
                 gone[here] = (
-                    part * _moves(trial, table[code], contours, table[code][contours] > 0)[known[here]]
+                    part
+                    * _expected_moves(trial, table[code], contours, table[code][contours] > 0)[known[here]]
                 )
         moved[at] = (whole - gone) / split_information(sizes)
     expected = (chance * (moved.max(axis=0) - moved.min(axis=0))).sum(axis=1)
@@ -86,7 +89,9 @@ def _scores(
     return candidates, place.rows.size * expected, np.array(rivals)[most]
 
 
-def _moves(trial: HypotheticalAnswers, counts: Ints, contours: Ints, there: Bools | None = None) -> Floats:
+def _expected_moves(
+    trial: HypotheticalAnswers, counts: Ints, contours: Ints, there: Bools | None = None
+) -> Floats:
     """Return how far the mid-value of a cell's interval moves with each answer: (k, l), 0 for contours not there."""
     moves = np.zeros((contours.size, trial.classes))
     tried = contours if there is None else contours[there]
@@ -97,7 +102,7 @@ def _moves(trial: HypotheticalAnswers, counts: Ints, contours: Ints, there: Bool
     return moves
 
 
-def _query(
+def _query_of_row(
     context: QueryContext, node: tuple[OpenNode, tuple[int, ...]], row: int, attribute: int, score: float
 ) -> Query:
     """Return the query about a row of a node, which stands for the child of the rival that it moves most."""

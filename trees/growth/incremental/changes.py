@@ -32,7 +32,7 @@ class RowChanges:
 
         The last tells at which nodes something else is known of a row that was there; (g,) each.
         """
-        return _summed(self.was, self.opened, self.start)
+        return _summed_groups(self.was, self.opened, self.start)
 
     @property
     def first_new(self) -> Ids:
@@ -51,7 +51,7 @@ class RowChanges:
 
 
 @compiled
-def _summed(was: Ids, opened: Deltas, start: Ints) -> tuple[Ids, Ids, Bools]:
+def _summed_groups(was: Ids, opened: Deltas, start: Ints) -> tuple[Ids, Ids, Bools]:
     """See `RowChanges.summed`."""
     groups = start.shape[0] - 1
     arriving, opening = np.zeros(groups, np.int32), np.zeros(groups, np.int32)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 AHEAD = 16  # rows; their memory is asked for so many turns before
 
 
-def _fetch(_: Any, column: Any, row: Any) -> Any:
+def _fetch_line(_: Any, column: Any, row: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind, number = signature.args
         array = context.make_array(kind)(context, builder, arguments[0])
@@ -33,4 +33,4 @@ def _fetch(_: Any, column: Any, row: Any) -> Any:
 
 
 # in compiled code: ask for ``column[row]``, or the row's first entry; a hint, which changes nothing but the time
-fetch = cast(Callable[[NDArray[Any], int], None], intrinsic(_fetch))
+fetch = cast(Callable[[NDArray[Any], int], None], intrinsic(_fetch_line))

@@ -45,11 +45,11 @@ def flat_tree(tree: GrowingTree, edges: Sequence[Sequence[float]]) -> FlatTree:
         interval_attribute=np.nonzero(known)[1],
         interval_lower=lower[known],
         interval_upper=upper[known],
-        threshold=_thresholds(splits, split, edges),
+        threshold=_thresholds_of(splits, split, edges),
     )
 
 
-def _thresholds(splits: Splits, split: Ints, edges: Sequence[Sequence[float]]) -> Floats:
+def _thresholds_of(splits: Splits, split: Ints, edges: Sequence[Sequence[float]]) -> Floats:
     """Return where nodes with such splits (m,) split a number, NaN where they do not."""
     cuts = np.full(splits.count, np.nan)
     for k, first in enumerate(splits.first.tolist()):

@@ -11,7 +11,7 @@ from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.parameters import CANDIDATE_CUTS
 from quercus.trees.growth.batch import OpenNode
-from quercus.trees.learners.evidential import _labels, abc45, e2m
+from quercus.trees.learners.evidential import _labels_of, abc45, e2m
 from quercus.trees.learners.evidential_splits import BestTest
 from quercus.trees.learners.forest import grow_forest
 from quercus.trees.learners.model import as_model, fit
@@ -109,7 +109,7 @@ def test_two_cuts_of_one_attribute_are_no_rivals():
 def test_at_most_so_many_cuts_are_looked_at_and_at_quantiles():
     column = np.sort(np.random.default_rng(1).normal(size=500))
     table = two_classes(column.tolist(), [0, 1] * 250)
-    sample = _labels(table)
+    sample = _labels_of(table)
     place = OpenNode((), np.arange(500), (0,))
     for most in (1, 7, CANDIDATE_CUTS.default):
         tests = BestTest(table, sample, sample.table.solver(1.0), most, None).tests(place)
@@ -123,7 +123,7 @@ def test_at_most_so_many_cuts_are_looked_at_and_at_quantiles():
 def test_the_cells_of_a_cut_are_the_rows_on_either_side(column, most):
     classes = [value % 3 for value in column]
     table = Table.of_classes(np.array(column, float)[:, np.newaxis], [X], classes, 3)
-    sample = _labels(table)
+    sample = _labels_of(table)
     tests = BestTest(table, sample, sample.table.solver(1.0), most, None).tests(
         OpenNode((), np.arange(len(column)), (0,))
     )

@@ -28,14 +28,14 @@ from quercus.trees.learners.forest import (
     ModelLearner,
     RandomAttributes,
     Vote,
-    combine,
+    combine_trees,
     grow_forest,
     half_of,
     root_of,
 )
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.model import as_model, fit
-from quercus.trees.learners.nested import log_commonalities_of, mass_function, normalised
+from quercus.trees.learners.nested import log_commonalities_of, mass_function, normalised_masses
 from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Floats, Ints, Table
@@ -219,7 +219,7 @@ def test_total_conflict_falls_back_to_the_mean_and_is_counted() -> None:
     rows = [
         np.stack([log_commonalities_of(m) for m in pair]) for pair in ((a, a), (b, MassFunction.vacuous(2)))
     ]
-    masses, conflicts = combine(rows)
+    masses, conflicts = combine_trees(rows)
     assert conflicts.tolist() == [True, False]
     assert mass_function(masses[1]) == a
 
@@ -266,7 +266,7 @@ def test_unknown_values_spread_over_the_branches() -> None:
     assert said.klass.tolist() == [0, 0, 1]
     assert said.masses is not None
     for logs, mass in zip(model.log_commonalities(UncertainValues(values)), said.masses, strict=True):
-        assert dict(mass_function(normalised(logs)[0]).focal) == pytest.approx(dict(mass.focal))
+        assert dict(mass_function(normalised_masses(logs)[0]).focal) == pytest.approx(dict(mass.focal))
 
 
 def test_a_tree_without_masses_votes_with_its_probabilities_weakened_by_its_weight() -> None:

@@ -13,8 +13,8 @@ from quercus.belief.rules import dempster
 from quercus.specification.algorithms import LAMBDAS
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.lambda_path import choose_lambda, lambda_path
-from quercus.trees.learners.one_against_rest import Combine, extend, pignistic_together
-from quercus.trees.learners.predicting import TreeModel, mean
+from quercus.trees.learners.one_against_rest import Combine, extend_vacuously, pignistic_together
+from quercus.trees.learners.predicting import TreeModel, mean_mass
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import fit_total_uncertainty, total_uncertainty_tree
 
@@ -87,10 +87,10 @@ def test_the_pignistic_probability_is_that_of_the_masses_combined(size: int, com
     found = pignistic_together(masses, combine)
     for row, betp in zip(masses, found, strict=True):
         extended = [
-            extend(MassFunction(2, ((1, a), (2, b), (3, 1.0 - a - b))), size, k)
+            extend_vacuously(MassFunction(2, ((1, a), (2, b), (3, 1.0 - a - b))), size, k)
             for k, (a, b, _) in enumerate(row)
         ]
-        whole = mean(extended) if combine == "mean" else reduce(dempster, extended)
+        whole = mean_mass(extended) if combine == "mean" else reduce(dempster, extended)
         assert betp == pytest.approx(pignistic(whole), abs=1e-12)
 
 

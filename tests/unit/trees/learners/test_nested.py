@@ -12,11 +12,11 @@ from quercus.belief.measures import commonality, deng_entropy, pignistic
 from quercus.belief.rules import dempster
 from quercus.trees.learners.nested import (
     ConsonantMasses,
-    combined,
+    combine_logs,
     log_commonalities,
     log_commonalities_of,
     mass_function,
-    normalised,
+    normalised_masses,
     pignistic_of,
 )
 
@@ -80,7 +80,7 @@ def test_commonality_is_the_least_plausibility_in_the_set() -> None:
 def test_summed_commonalities_are_dempsters_rule(size: int) -> None:
     nested = ConsonantMasses.of(densities(size, 6, size))
     slow = reduce(dempster, [nested.mass(row) for row in range(6)])
-    fast = combined(log_commonalities(nested.log_contours()).sum(axis=0))
+    fast = combine_logs(log_commonalities(nested.log_contours()).sum(axis=0))
     masses = dict(slow.focal)
     assert {mask for mask, mass in slow.focal if mass > 1e-12} <= {mask for mask, _ in fast.focal}
     for mask, mass in fast.focal:
@@ -89,10 +89,10 @@ def test_summed_commonalities_are_dempsters_rule(size: int) -> None:
 
 def test_ten_thousand_rows_combine_without_underflow() -> None:
     logs = np.tile([[0.0, -0.5, -3.0]], (10_000, 1))
-    mass = combined(log_commonalities(ConsonantMasses.of(logs).log_contours()).sum(axis=0))
+    mass = combine_logs(log_commonalities(ConsonantMasses.of(logs).log_contours()).sum(axis=0))
     assert dict(mass.focal) == pytest.approx({0b001: 1.0})
     clash = np.array([[0.0, -500.0, -900.0], [-900.0, -500.0, 0.0], [-900.0, 0.0, -900.0]])
-    assert combined(log_commonalities(ConsonantMasses.of(clash).log_contours()).sum(axis=0)).focal == (
+    assert combine_logs(log_commonalities(ConsonantMasses.of(clash).log_contours()).sum(axis=0)).focal == (
         (0b010, 1.0),
     )
 
@@ -101,7 +101,7 @@ def test_total_conflict_is_an_error() -> None:
     with np.errstate(divide="ignore"):
         nested = ConsonantMasses.of(np.log([[1.0, 0.0], [0.0, 1.0]]))
     with pytest.raises(TotalConflict):
-        combined(log_commonalities(nested.log_contours()).sum(axis=0))
+        combine_logs(log_commonalities(nested.log_contours()).sum(axis=0))
 
 
 def test_too_many_classes_to_combine_are_refused() -> None:
@@ -115,8 +115,8 @@ def test_rows_are_normalised_at_once_and_conflict_is_told_row_by_row() -> None:
     with np.errstate(divide="ignore"):
         logs = np.log([[[1.0, 2.0, 4.0], [3.0, 1.0, 0.0]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
     summed = log_commonalities(ConsonantMasses.of(logs).log_contours()).sum(axis=1)
-    masses, conflict = normalised(summed)
+    masses, conflict = normalised_masses(summed)
     assert conflict.tolist() == [False, True]
     assert np.isnan(masses[1]).all()
-    assert mass_function(masses[0]) == combined(summed[0])
-    np.testing.assert_allclose(pignistic_of(masses)[0], pignistic(combined(summed[0])), rtol=1e-14)
+    assert mass_function(masses[0]) == combine_logs(summed[0])
+    np.testing.assert_allclose(pignistic_of(masses)[0], pignistic(combine_logs(summed[0])), rtol=1e-14)

@@ -13,15 +13,15 @@ from quercus.trees.learners.splits import (
     Candidates,
     LargestGain,
     branch_codes,
-    candidates,
+    candidate_splits,
     class_entropy,
-    entropy,
-    gains,
-    root,
-    weighted,
+    gains_of,
+    root_node,
+    share_entropy,
+    weighted_statistics,
 )
 from quercus.trees.learners.table import Table
-from quercus.trees.tree.splits import thresholds
+from quercus.trees.tree.splits import midpoints
 
 COLOUR = Nominal("colour", ("red", "blue", "green"))
 SIZE = Numeric("size")
@@ -54,25 +54,25 @@ def test_codes_of_values_thresholds_and_missing_ones():
 def test_every_threshold_tells_two_neighbours_apart(values):
     column = np.array(values, dtype=np.float64)
     distinct = sorted(set(column[~np.isnan(column)].tolist()))
-    cuts = thresholds(column).tolist()
+    cuts = midpoints(column).tolist()
     assert len(cuts) == max(len(distinct) - 1, 0)
     assert all(a < t <= b for a, t, b in zip(distinct, cuts, distinct[1:], strict=False))
 
 
 def test_a_cap_keeps_the_thresholds_nearest_to_the_quantiles():
     column = np.array([0.0] * 90 + [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
-    assert thresholds(column, 1).tolist() == [0.5]
-    assert thresholds(np.arange(100.0), 4).tolist() == [19.5, 39.5, 59.5, 79.5]
-    assert thresholds(np.arange(5.0), 4).tolist() == thresholds(np.arange(5.0)).tolist()
-    assert len(thresholds(column, 3)) <= 3
+    assert midpoints(column, 1).tolist() == [0.5]
+    assert midpoints(np.arange(100.0), 4).tolist() == [19.5, 39.5, 59.5, 79.5]
+    assert midpoints(np.arange(5.0), 4).tolist() == midpoints(np.arange(5.0)).tolist()
+    assert len(midpoints(column, 3)) <= 3
     with pytest.raises(InvalidInput, match="max_cuts"):
-        thresholds(np.arange(5.0), 0)
+        midpoints(np.arange(5.0), 0)
 
 
 def test_entropy_of_shares():
-    assert entropy(np.array([1.0, 1.0, 1.0, 1.0])) == 2.0
-    assert entropy(np.array([[3.0, 0.0], [0.0, 0.0]])).tolist() == [0.0, 0.0]
-    assert entropy(np.array([0.2, 0.3, 0.5])) == pytest.approx(slow_entropy([0.2, 0.3, 0.5]), abs=1e-12)
+    assert share_entropy(np.array([1.0, 1.0, 1.0, 1.0])) == 2.0
+    assert share_entropy(np.array([[3.0, 0.0], [0.0, 0.0]])).tolist() == [0.0, 0.0]
+    assert share_entropy(np.array([0.2, 0.3, 0.5])) == pytest.approx(slow_entropy([0.2, 0.3, 0.5]), abs=1e-12)
 
 
 def random_table(seed):
@@ -88,12 +88,12 @@ def random_table(seed):
 @pytest.mark.parametrize("seed", range(40))
 def test_gains_of_all_splits_are_those_counted_one_by_one(seed):
     table = random_table(seed)
-    place = root(table)
-    statistics = weighted(table, place, table.pignistic)
+    place = root_node(table)
+    statistics = weighted_statistics(table, place, table.pignistic)
     parent = float(class_entropy(statistics.sum(axis=0)))
     seen = {}
-    for found in candidates(table, place, statistics):
-        for split, gain in enumerate(gains(found, parent, class_entropy)):
+    for found in candidate_splits(table, place, statistics):
+        for split, gain in enumerate(gains_of(found, parent, class_entropy)):
             k, cut = int(found.attributes[split]), found.threshold(split)
             codes = branch_codes(table.attributes[k], cut, table.values[:, k])
             slow = slow_gain(codes.tolist(), table.weights.tolist(), table.pignistic.tolist())
@@ -102,7 +102,7 @@ def test_gains_of_all_splits_are_those_counted_one_by_one(seed):
     for k in range(len(table.attributes)):
         column = table.values[:, k]
         told_apart = np.unique(column).size > 1  # NaN counts as one value
-        cuts = [None] if k == 0 else [*thresholds(column)] or [np.nanmax(column)] if told_apart else []
+        cuts = [None] if k == 0 else [*midpoints(column)] or [np.nanmax(column)] if told_apart else []
         assert seen.get(k, []) == (cuts if told_apart else [])
 
 
@@ -113,17 +113,19 @@ def test_capped_thresholds_of_many_columns_at_once_are_those_of_each_alone(seed,
     values = np.column_stack([rng.normal(size=30), rng.integers(0, 4, 30), rng.exponential(size=30).round(1)])
     values[rng.random(values.shape) < 0.1] = NAN
     table = Table.of_classes(values, [SIZE, Numeric("y"), Numeric("z")], rng.integers(0, 2, 30), 2)
-    statistics = weighted(table, root(table), table.pignistic)
-    (found,) = candidates(table, root(table), statistics, most)
+    statistics = weighted_statistics(table, root_node(table), table.pignistic)
+    (found,) = candidate_splits(table, root_node(table), statistics, most)
     for k in range(3):
-        assert found.thresholds[found.attributes == k].tolist() == thresholds(values[:, k], most).tolist()
+        assert found.thresholds[found.attributes == k].tolist() == midpoints(values[:, k], most).tolist()
 
 
 def test_attributes_are_looked_at_in_pieces_where_there_are_too_many(monkeypatch):
     table = random_table(3)
     whole = [
         (k, found.threshold(split), found.sums[split].tolist())
-        for found in candidates(table, root(table), weighted(table, root(table), table.pignistic))
+        for found in candidate_splits(
+            table, root_node(table), weighted_statistics(table, root_node(table), table.pignistic)
+        )
         for split, k in enumerate(found.attributes)
     ]
     monkeypatch.setattr("quercus.trees.learners.splits.MAX_CELLS", 1)
@@ -133,7 +135,9 @@ def test_attributes_are_looked_at_in_pieces_where_there_are_too_many(monkeypatch
         table.contours,
         table.weights,
     )
-    found = list(candidates(wide, root(wide), weighted(wide, root(wide), wide.pignistic)))
+    found = list(
+        candidate_splits(wide, root_node(wide), weighted_statistics(wide, root_node(wide), wide.pignistic))
+    )
     assert len(found) == 4
     parts = {int(part.attributes[0]): part for part in found}
     for k, cut, sums in whole:
@@ -144,8 +148,8 @@ def test_attributes_are_looked_at_in_pieces_where_there_are_too_many(monkeypatch
 
 def test_splits_joined_are_in_order_of_attribute():
     table = random_table(5)
-    statistics = weighted(table, root(table), table.pignistic)
-    parts = list(candidates(table, root(table), statistics))
+    statistics = weighted_statistics(table, root_node(table), table.pignistic)
+    parts = list(candidate_splits(table, root_node(table), statistics))
     joined = Candidates.joined(list(reversed(parts)), statistics.shape[1])
     assert joined.attributes.tolist() == sorted(k for part in parts for k in part.attributes.tolist())
     for part in parts:
@@ -157,12 +161,12 @@ def test_splits_joined_are_in_order_of_attribute():
 @pytest.mark.parametrize("seed", range(40))
 def test_the_criterion_takes_the_first_of_the_largest_gains(seed):
     table = random_table(seed)
-    choice = LargestGain(table, table.pignistic, class_entropy).judge(root(table))
+    choice = LargestGain(table, table.pignistic, class_entropy).judge(root_node(table))
     assert choice is not None
     best = {}
     for k, declared in enumerate(table.attributes):
         column = table.values[:, k]
-        cuts = [None] if k == 0 else [*thresholds(column)] or [np.nanmax(column)]
+        cuts = [None] if k == 0 else [*midpoints(column)] or [np.nanmax(column)]
         for cut in cuts:
             codes = branch_codes(declared, cut, column).tolist()
             if len(set(codes)) > 1:
@@ -175,13 +179,13 @@ def test_the_criterion_takes_the_first_of_the_largest_gains(seed):
 def test_branches_spend_nominal_attributes_and_keep_numbers():
     table = Table.of_classes([[0, 1.0], [2, 2.0], [NAN, 3.0], [0, NAN]], [COLOUR, SIZE], [0, 1, 0, 1], 2)
     branching = ByCode(table)
-    below = branching.branches(root(table), SplitChoice(0, {}, (0,)))
+    below = branching.branches(root_node(table), SplitChoice(0, {}, (0,)))
     assert [(b.code, b.rows.tolist(), b.left) for b in below] == [
         (0, [0, 3], (1,)),
         (2, [1], (1,)),
         (3, [2], (1,)),
     ]
-    below = branching.branches(root(table), SplitChoice(1, {}, (1,), threshold=2.0))
+    below = branching.branches(root_node(table), SplitChoice(1, {}, (1,), threshold=2.0))
     assert [(b.code, b.rows.tolist(), b.left) for b in below] == [
         (0, [0], (0, 1)),
         (1, [1, 2], (0, 1)),
@@ -198,4 +202,4 @@ def test_branches_take_the_weights_of_parts_of_rows_with_them():
 
 def test_rows_that_do_not_count_are_not_in_the_tree():
     table = Table.of_classes([[0], [1], [2]], [COLOUR], [0, 1, 0], 2, [1, 0, 2])
-    assert root(table).rows.tolist() == [0, 2]
+    assert root_node(table).rows.tolist() == [0, 2]

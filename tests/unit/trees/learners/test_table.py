@@ -7,7 +7,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.label import ClassSet, Masses, Plausibilities
 from quercus.belief.mass import MassFunction
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees.learners.table import Table, consonant
+from quercus.trees.learners.table import Table, consonant_mass
 
 COLOUR = Nominal("colour", ("red", "blue"))
 SIZE = Numeric("size")
@@ -49,15 +49,15 @@ def test_a_contour_becomes_the_consonant_mass_function_with_that_contour():
     for _ in range(50):
         contour = rng.integers(0, 5, size=4) / 4.0
         contour[rng.integers(4)] = 0.5 + rng.random() / 2
-        mass = consonant(contour)
+        mass = consonant_mass(contour)
         np.testing.assert_allclose(mass.contour(), contour / contour.max(), atol=1e-12)
         sets = [focal for focal, _ in sorted(mass.focal, key=lambda pair: pair[0].bit_count())]
         assert all(small & large == small for small, large in pairwise(sets))
 
 
 def test_tied_plausibilities_stand_in_one_focal_set():
-    assert consonant(np.array([1.0, 1.0, 0.0])).focal == ((3, 1.0),)
-    assert consonant(np.array([0.4, 0.4, 0.4])).focal == ((7, 1.0),)
+    assert consonant_mass(np.array([1.0, 1.0, 0.0])).focal == ((3, 1.0),)
+    assert consonant_mass(np.array([0.4, 0.4, 0.4])).focal == ((7, 1.0),)
 
 
 def test_take_repeats_and_leaves_out_rows_with_all_that_belongs_to_them():

@@ -14,8 +14,8 @@ from quercus.belief.measures import discord, nonspecificity, pignistic
 from quercus.belief.rules import dempster, disjunctive
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.lambda_path import choose_lambda
-from quercus.trees.learners.one_against_rest import extend
-from quercus.trees.learners.predicting import Learned, mean
+from quercus.trees.learners.one_against_rest import extend_vacuously
+from quercus.trees.learners.predicting import Learned, mean_mass
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import (
     fit_total_uncertainty,
@@ -25,7 +25,7 @@ from quercus.trees.learners.total_uncertainty import (
     two_class_shares,
 )
 from quercus.trees.tree.node import Node, Stop
-from quercus.trees.tree.splits import thresholds
+from quercus.trees.tree.splits import midpoints
 
 X, Y = Numeric("x"), Numeric("y")
 COLOUR = Nominal("colour", ("red", "green", "blue"))
@@ -92,7 +92,7 @@ def slow_best(values: NDArray[np.float64], masses: list[MassFunction], lam: floa
         parts = [[m for m, c in zip(masses, codes, strict=True) if c == code] for code in set(codes)]
         return slow_impurity(masses, lam) - sum(len(p) / len(masses) * slow_impurity(p, lam) for p in parts)
 
-    cuts = [gain([int(v >= cut) for v in values[:, 0]]) for cut in thresholds(values[:, 0])]
+    cuts = [gain([int(v >= cut) for v in values[:, 0]]) for cut in midpoints(values[:, 0])]
     return {0: max(cuts), 1: gain([int(v) for v in values[:, 1]])}
 
 
@@ -170,10 +170,10 @@ def test_three_classes_are_three_trees_combined() -> None:
             assert node.threshold is not None
             node = node.children[int(row[0, node.attribute] >= node.threshold)]
         assert node.mass is not None
-        parts.append(extend(node.mass, 3, klass))
+        parts.append(extend_vacuously(node.mass, 3, klass))
     expected = dempster(dempster(parts[0], parts[1]), parts[2])
     assert dict(masses_of(conjunctive, row)[0].focal) == pytest.approx(dict(expected.focal))
-    assert masses_of(averaged, row)[0] == mean(parts)
+    assert masses_of(averaged, row)[0] == mean_mass(parts)
     for model in (conjunctive, averaged):
         assert (model.predict(table.values).klass == iris.target).mean() > 0.95
         betp = pignistic(masses_of(model, row)[0])
