@@ -159,7 +159,7 @@ class Batch:
     def rivalries(self) -> dict[Path, dict[int, tuple[float, float]]]:
         """Gain-ratio intervals of every node that was judged."""
         return {
-            decision.place.path: dict(decision.verdict.intervals)
+            decision.place.path: dict(decision.choice.intervals)
             for decision, _, _ in self.context.growth.preorder()
-            if decision.verdict is not None
+            if decision.choice is not None
         }

@@ -155,13 +155,13 @@ class GrowthRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decision:
-    """A node as decided: split by the verdict's attribute, or a leaf when `stop` says why.
+    """A node as decided: split by the choice's attribute, or a leaf when `stop` says why.
 
     Parameters
     ----------
     place
         The node.
-    verdict
+    choice
         None when the node stopped before its gains were looked at.
     stop
         None when the node is split.

@@ -71,7 +71,7 @@ def discounted_accuracy(sets: ArrayLike, truth: ArrayLike) -> Floats:
 
     Examples
     --------
-    >>> discounted([[True, True, False], [False, False, True]], [1, 0]).tolist()
+    >>> discounted_accuracy([[True, True, False], [False, False, True]], [1, 0]).tolist()
     [0.5, 0.0]
     """
     chosen, true = _checked_sets(sets, truth)

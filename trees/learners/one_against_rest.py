@@ -91,7 +91,7 @@ def extend_vacuously(mass: MassFunction, size: int, klass: int) -> MassFunction:
 
     Examples
     --------
-    >>> extend(MassFunction(2, ((0b01, 0.5), (0b10, 0.25), (0b11, 0.25))), 3, 1).focal
+    >>> extend_vacuously(MassFunction(2, ((0b01, 0.5), (0b10, 0.25), (0b11, 0.25))), 3, 1).focal
     ((2, 0.5), (5, 0.25), (7, 0.25))
     """
     whole, single = full_mask(size), 1 << klass

@@ -217,7 +217,7 @@ def share_entropy(sums: Floats) -> Floats:
 
     Examples
     --------
-    >>> entropy(np.array([[2.0, 2.0, 0.0], [0.0, 0.0, 0.0]])).tolist()
+    >>> share_entropy(np.array([[2.0, 2.0, 0.0], [0.0, 0.0, 0.0]])).tolist()
     [1.0, 0.0]
     """
     total = sums.sum(axis=-1, keepdims=True)

@@ -225,7 +225,7 @@ def consonant_mass(contour: Floats) -> MassFunction:
 
     Examples
     --------
-    >>> consonant(np.array([1.0, 0.0, 0.25])).focal
+    >>> consonant_mass(np.array([1.0, 0.0, 0.25])).focal
     ((1, 0.75), (5, 0.25))
     """
     levels = contour / contour.max()

@@ -52,8 +52,8 @@ def grow(
         right one stands `skip` further on. A leaf has attribute -1, and in `skip` the number of its opinion; below l
         that is a class alone
     rows : (n,) in the order of the leaves
-    opinions : (opinions, 3, l), from number l on: of each leaf that is not pure the estimate, the mean belief and the
-        mean plausibility of its rows
+    opinions : (opinions, 3, l), from number l on: of each leaf whose labels are not one class alone, the estimate, the
+        mean belief and the mean plausibility of its rows
     """
     n, l, K = rows.shape[0] + come.shape[0] - go.shape[0], contours.shape[1], named.shape[0]
     grown, mine, said = np.empty((4, 2 * n), np.int32), np.empty(n, np.int32), np.empty((n, 3, l))
@@ -99,7 +99,7 @@ def grow(
         grown[0, node], grown[1, node], grown[3, node] = k, test, end - start
         if k == NONE:
             grown[2, node] = top
-            if theta[top] < SOLE:
+            if theta[top] < SOLE or not precise:  # an uncertain label leaves the other classes plausible
                 grown[2, node] = l + opined
                 _opine(runs, kind, count, contours, beliefs, theta, said[opined])
                 opined += 1

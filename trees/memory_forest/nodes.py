@@ -24,6 +24,7 @@ NONE = -1
 ATTEMPTS = 64  # at a subset of the names that parts the rows
 ALL_KNOWN = 0xFFFF  # cut of a test that parts known numbers from missing ones
 SOLE = 1.0 - 1e-9  # a class with this much probability is the only one
+TIE = 1e-9  # gains in nats, times the rows, that differ by no more are equal
 STEPS = 300  # of E2M, at most
 EXCESS = 1e-7  # KKT excess (theory §2.2) that E2M stops at
 FEW = 4  # steps before a vertex is tried
@@ -247,7 +248,7 @@ def choose_test(
             continue
         count_left(codes, rows, start, runs, count, k, named[k], test, keyed(mine, test), left)
         pure = purity(runs, count, left, precise, share, table)
-        if pure > best:
+        if pure > best + TIE:
             best, found, chosen = pure, k, test
         drawn += 1
         if drawn == wanted:

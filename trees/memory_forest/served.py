@@ -254,10 +254,8 @@ class ServedForest(Learned):
         choices = []
         for k, value in enumerate(cells.values[row].tolist()):
             parts = cells.parts.get((row, k), ((value, value),))
-            points = [
-                np.linspace(low, high, POINTS) if low < high else np.array([low]) for low, high in parts
-            ]
-            choices.append(np.concatenate(points))
+            cuts = self.voices.book.cuts[k]
+            choices.append(np.concatenate([_points(low, high, cuts) for low, high in parts]))
         count = math.prod(len(each) for each in choices)
         if count > MAX_ALTERNATIVES:
             reason = f"has {count:,} combinations of values, at most {MAX_ALTERNATIVES:,} are allowed"
@@ -274,3 +272,26 @@ class ServedForest(Learned):
         for row in (theta * told / (told + 1.0)).tolist():
             rest = ((1 << self.size) - 1, max(0.0, 1.0 - sum(row)))
             yield MassFunction.of(self.size, [*((1 << c, m) for c, m in enumerate(row)), rest])
+
+
+def _points(low: float, high: float, cuts: Floats) -> Floats:
+    """Return evenly spaced values of a range. Values far outside of all cuts count as values beside them.
+
+    Examples
+    --------
+    >>> cuts = np.array([0.0, 1.0])
+    >>> _points(-math.inf, 1.0, cuts).tolist()[::4], _points(7.0, math.inf, cuts).tolist()
+    ([-0.5, 0.25, 1.0], [7.0])
+    """
+    if not low < high:
+        return np.array([low])
+    if not len(cuts):
+        ends = [end for end in (low, high) if math.isfinite(end)]
+        return np.array(ends or [math.nan])
+    margin = (cuts[-1] - cuts[0]) / len(cuts) or max(1.0, abs(cuts[0]))
+    lowest, highest = cuts[0] - margin, cuts[-1] + margin
+    if high <= lowest:
+        return np.array([high])
+    if low >= highest:
+        return np.array([low])
+    return np.linspace(max(low, lowest), min(high, highest), POINTS)

@@ -119,7 +119,7 @@ def midpoints(column: Floats, max_cuts: int | None = None, weights: Floats | Non
 
     Examples
     --------
-    >>> thresholds(np.array([3.0, 1.0, 1.0, 2.0])).tolist(), thresholds(np.arange(8.0), 3).tolist()
+    >>> midpoints(np.array([3.0, 1.0, 1.0, 2.0])).tolist(), midpoints(np.arange(8.0), 3).tolist()
     ([1.5, 2.5], [1.5, 3.5, 5.5])
     """
     known = ~np.isnan(column)
@@ -153,4 +153,7 @@ def near_quantiles(passed: Ints | Floats, count: float, most: int) -> Ints:
     if most < 1:
         raise InvalidInput("max_cuts", f"is {most}, must be at least 1")
     targets = count * np.arange(1, most + 1) / (most + 1)
-    return np.unique(np.abs(passed - targets[:, np.newaxis]).argmin(axis=1))
+    above = np.minimum(np.searchsorted(passed, targets), len(passed) - 1)
+    below = np.maximum(above - 1, 0)
+    nearest = np.where(np.abs(passed[below] - targets) <= np.abs(passed[above] - targets), below, above)
+    return np.unique(np.searchsorted(passed, passed[nearest]))  # of equal ones the first

@@ -294,6 +294,14 @@ def test_regions_told_as_sets_stay_open() -> None:
     assert said.klass[1] == 2
 
 
+def test_a_doubtful_label_leaves_the_other_class_plausible() -> None:
+    """The estimate is at a vertex; the bounds are those of the labels (theory §10.4)."""
+    found = forest(np.array([False]), 2)
+    found.observe(np.zeros((20, 1)), np.tile([1.0, 0.5], (20, 1)))
+    trees = found.members().opinions(np.array([[0.0]]), np.array([1 / 7] * 7 + [0.0] * 3), 1.0)
+    assert trees[0] == pytest.approx(np.array([[1.0, 0.0], [0.5, 0.0], [1.0, 0.5]]))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_what_covers_is_kept_up_to_date_exactly(seed: int) -> None:
     """After each query the gains are those of a cover that is made anew."""

@@ -181,7 +181,7 @@ def test_who_reads_alone_notices_that_somebody_writes(path):
     filled(path)
     with Store.open(url_of(path), read_only=True) as reading, Store.open(url_of(path)) as writing:
         writing.create_model("n", b"specification", budget=1)
-        with pytest.raises(StoreError, match="somebody writes it now: start the server again"):
+        with pytest.raises(StoreError, match="another process writes it now: start the server again"):
             reading.get_model("m")
 
 

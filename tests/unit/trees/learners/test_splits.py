@@ -21,7 +21,7 @@ from quercus.trees.learners.splits import (
     weighted_statistics,
 )
 from quercus.trees.learners.table import Table
-from quercus.trees.tree.splits import midpoints
+from quercus.trees.tree.splits import midpoints, near_quantiles
 
 COLOUR = Nominal("colour", ("red", "blue", "green"))
 SIZE = Numeric("size")
@@ -203,3 +203,11 @@ def test_branches_take_the_weights_of_parts_of_rows_with_them():
 def test_rows_that_do_not_count_are_not_in_the_tree():
     table = Table.of_classes([[0], [1], [2]], [COLOUR], [0, 1, 0], 2, [1, 0, 2])
     assert root_node(table).rows.tolist() == [0, 2]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(1, 12))
+def test_cuts_near_quantiles_are_those_of_the_whole_table(steps: list[int], most: int) -> None:
+    passed, count = np.cumsum(steps), sum(steps) + 3
+    targets = count * np.arange(1, most + 1) / (most + 1)
+    expected = np.unique(np.abs(passed - targets[:, np.newaxis]).argmin(axis=1))
+    assert near_quantiles(passed, count, most).tolist() == expected.tolist()
