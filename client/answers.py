@@ -296,7 +296,7 @@ def _numbers(kind: Any, prefix: str, field: str, words: Sequence[str]) -> list[A
 
 
 def _word(kind: Any, number: int, prefix: str) -> Any:
-    return kind.Name(number).removeprefix(f"{prefix}_").lower()
+    return convert.word(kind, number, prefix)
 
 
 def _stamp(at: datetime | None) -> Timestamp | None:

@@ -16,6 +16,8 @@ from typing import Any, Generic, TypeVar
 
 import grpc
 
+from quercus.client.errors import QuercusError
+
 T = TypeVar("T")
 JOIN_S = 1.0
 """How long to wait for a thread whose call may hang, because the server is gone."""
@@ -132,7 +134,7 @@ class AsyncBidirectionalCall:
     method
         Of a stub.
     on_event
-        Takes each response; at the end, the error that ended the call, or None.
+        Takes each response; at the end, the error that ended the call (of grpc, or a `QuercusError`), or None.
     name
         Of the task that reads.
     """
@@ -143,7 +145,7 @@ class AsyncBidirectionalCall:
         self._reader = asyncio.create_task(self._read(on_event), name=name)
 
     async def _read(self, on_event: Callable[[Any], object]) -> None:
-        ended = None
+        ended: Exception | None = None
         try:
             async for response in self._call:
                 on_event(response)
@@ -152,6 +154,9 @@ class AsyncBidirectionalCall:
         except asyncio.CancelledError:
             on_event(None)
             raise
+        except Exception as error:
+            ended = _unreadable(error)
+            self._call.cancel()
         on_event(ended)
 
     async def write(self, request: Any) -> None:
@@ -181,7 +186,8 @@ class BidirectionalCall:
     method
         Of a stub.
     on_event
-        Takes each response; at the end, the error that ended the call, or None. A thread calls it.
+        Takes each response; at the end, the error that ended the call (of grpc, or a `QuercusError`), or None. A thread
+        calls it.
     name
         Of that thread.
     """
@@ -194,12 +200,15 @@ class BidirectionalCall:
         self._reader.start()
 
     def _read(self, on_event: Callable[[Any], object]) -> None:
-        ended = None
+        ended: Exception | None = None
         try:
             for response in self._call:
                 on_event(response)
         except grpc.RpcError as error:
             ended = error
+        except Exception as error:
+            ended = _unreadable(error)
+            self._call.cancel()
         self.write(None)
         on_event(ended)
 
@@ -212,3 +221,10 @@ class BidirectionalCall:
         """End the call now."""
         self.write(None)
         self._call.cancel()
+
+
+def _unreadable(error: Exception) -> QuercusError:
+    """The end of a call whose response was not understood; it must come, since somebody waits for it."""
+    unreadable = QuercusError(f"a message of the server was not understood ({error})")
+    unreadable.__cause__ = error
+    return unreadable

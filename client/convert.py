@@ -170,7 +170,7 @@ def status(message: admin_pb2.GetStatusResponse) -> Status:
         store_revision=message.store_revision,
         store_bytes=message.store_bytes,
         store_trouble=message.store_trouble,
-        grower=admin_pb2.GrowerStatus.State.Name(grower.state).removeprefix("STATE_").lower(),
+        grower=word(admin_pb2.GrowerStatus.State, grower.state, "STATE"),
         grower_pid=grower.pid or None,
         grower_at=grower.at,
         grower_restarts=grower.restarts,
@@ -228,7 +228,7 @@ def query(message: query_pb2.Query) -> Query:
         name=message.name,
         model=model_of(message.name),
         number=int(leaf(message.name)),
-        state=query_pb2.QueryState.Name(message.state).removeprefix("QUERY_STATE_").lower(),
+        state=word(query_pb2.QueryState, message.state, "QUERY_STATE"),
         instance=message.instance.split("/instances/", 1)[-1],
         values=row_values(message.values),
         contour=tuple(message.contour.plausibilities),
@@ -250,8 +250,26 @@ def lease(message: query_pb2.LeaseQueriesResponse) -> Lease:
     ``idle`` is the name of a ``LeaseQueriesResponse.Idle`` in lower case, for example nothing_to_ask or all_leased.
     """
     queries = tuple(query(each) for each in message.queries)
-    idle = query_pb2.LeaseQueriesResponse.Idle.Name(message.idle).removeprefix("IDLE_").lower()
-    return Lease(queries, None if queries else idle, message.budget_left)
+    return Lease(queries, None if queries else idle(message.idle), message.budget_left)
+
+
+def idle(number: int) -> str:
+    """Why there is no query; a reason that only a later server knows is nothing_to_ask."""
+    reason: str = word(query_pb2.LeaseQueriesResponse.Idle, number, "IDLE", unknown="nothing_to_ask")
+    return reason
+
+
+def word(kind: Any, number: int, prefix: str, unknown: str = "unspecified") -> Any:
+    """Name of a value of an enum, in lower case; ``unknown`` for one that only a later server knows.
+
+    Examples
+    --------
+    >>> [word(query_pb2.QueryState, number, "QUERY_STATE") for number in (1, 99)]
+    ['open', 'unspecified']
+    """
+    if number not in kind.values():
+        return unknown
+    return kind.Name(number).removeprefix(f"{prefix}_").lower()
 
 
 def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instance:
@@ -372,7 +390,7 @@ def _node_masses(
 
 
 def _stop(stop: tree_pb2.StopReason.ValueType) -> str | None:
-    return tree_pb2.StopReason.Name(stop).removeprefix("STOP_REASON_").lower() if stop else None
+    return word(tree_pb2.StopReason, stop, "STOP_REASON") if stop else None
 
 
 def tree_resource(model_name: str, version: int | None) -> str:

@@ -213,7 +213,7 @@ def _labeller(message: query_pb2.LabellerStatistics) -> Labeller:
 
 
 def _word(kind: Any, number: int, prefix: str) -> Any:
-    return kind.Name(number).removeprefix(f"{prefix}_").lower()
+    return convert.word(kind, number, prefix)
 
 
 def _number(kind: Any, prefix: str, field: str, word: str) -> Any:

@@ -98,7 +98,7 @@ def take(response: Response, waiting: MutableMapping[str, Any]) -> Query | str |
     if event == "query":
         return convert.query(response.query)
     if event == "idle":
-        return query_pb2.LeaseQueriesResponse.Idle.Name(response.idle).removeprefix("IDLE_").lower()
+        return convert.idle(response.idle)
     if event is None:  # of a later version
         return None
     told: Any = getattr(response, event)

@@ -26,6 +26,8 @@ TLS_SCHEME = "tls://"
 MAX_ATTEMPTS = 4
 OUTAGE_S = 60.0
 """Default time for which a client that has reached its server retries while the server is away."""
+GIVE_BACK_S = 3.0
+"""How long who leaves a loop of queries waits for the server to take the current one back."""
 PING_EVERY_MS = 30_000
 PING_TIMEOUT_MS = 10_000
 """A connection on which calls wait and no answer to a ping comes is taken for dead."""

@@ -93,8 +93,10 @@ class Database:
             except NoSpace as error:
                 raise NoSpace(f"{error}, {NO_ROOM}") from error
             finally:
-                room.settle(driver)
-                self._keep_reserve()
+                # what is deleted stays so; a failure here is found again by the next look
+                with suppress(StoreError), self._translated():
+                    room.settle(driver)
+                    self._keep_reserve()
         self._write_trouble = trouble  # what was refused at first is done
         return more
 
@@ -127,6 +129,7 @@ class Database:
         """Be the one server of the store until it is closed; see `sqlite.server_lock`."""
         with self._translated():
             self._claim = self.dialect.claim(holder)
+        with suppress(StoreError):  # the next look says so
             self._keep_reserve()
 
     @contextmanager

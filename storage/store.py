@@ -234,6 +234,7 @@ class Store(QueryCalls):
         Nobody sees it from now on, and its name is free; `remove_deleted` removes its rows.
         """
         mark = partial(removal.mark, name=name)
+        self._removes = True  # also where the call fails after the commit
         self._removes = self._database.delete(mark, mark)
 
     @property
@@ -244,6 +245,7 @@ class Store(QueryCalls):
     def remove_deleted(self, rows: int = removal.ROWS) -> bool:
         """Remove so many rows of deleted models, fewer where the disk is full; tells whether more are left."""
         some, few = (partial(removal.remove_some, rows=each) for each in (rows, min(rows, removal.FEW_ROWS)))
+        self._removes = True
         self._removes = self._database.delete(some, few)
         return self._removes
 

@@ -32,7 +32,9 @@ class AsyncPushLine:
         self._stub, self._ledger = stub, ledger
         self._address, self._timeout_s = address, timeout_s
         self._call: AsyncBidirectionalCall | None = None
-        self._arrived: AsyncInbox[instance_pb2.PushInstancesResponse | grpc.RpcError | None] = AsyncInbox()
+        self._arrived: AsyncInbox[
+            instance_pb2.PushInstancesResponse | grpc.RpcError | QuercusError | None
+        ] = AsyncInbox()
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,4 +106,6 @@ class AsyncPushLine:
             raise Unavailable(f"{self._address} ended the stream with batches unacknowledged")
         if isinstance(arrived, grpc.RpcError):
             raise from_rpc(arrived, self._address) from None
+        if isinstance(arrived, QuercusError):
+            raise arrived
         return arrived

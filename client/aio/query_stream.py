@@ -71,6 +71,16 @@ class AsyncQueryStream:
         return self
 
     async def __anext__(self) -> Query:
+        try:
+            return await self._next()
+        except Exception:
+            await (
+                self.close()
+            )  # at the end, too: without ``with`` nobody else does, and leases would be extended
+            self._line = None
+            raise
+
+    async def _next(self) -> Query:
         line = self._line or await self._open()
         if self._hand is not None:
             await line.leave(self._hand)
@@ -136,9 +146,10 @@ class AsyncQueryStream:
         return report
 
     async def _do(self, query: Query, ask: CallSpec[Any]) -> Any:
-        line = self._line or await self._open()
+        if self._line is None:  # not open yet, or at its end
+            return await self._client._ask(ask)
         try:
-            done = await async_result(await line.ask(ask), self._client.timeout_s)
+            done = await async_result(await self._line.ask(ask), self._client.timeout_s)
         except (Unavailable, TimeoutError):  # whether it counted is not known: said again it counts once
             done = await self._client._ask(ask)
         if self._hand is not None and self._hand.name == query.name:
@@ -164,6 +175,8 @@ class AsyncQueryLine:
         await self._heart.start()
 
     async def _beat(self) -> bool:
+        if self._ended is not None:
+            return False
         await self._call.write(stream_parts.heartbeat())
         return True
 
@@ -173,6 +186,8 @@ class AsyncQueryLine:
             self._end(Unavailable(f"{self._address} ended the stream of queries"))
         elif isinstance(event, grpc.RpcError):
             self._end(from_rpc(event, self._address))
+        elif isinstance(event, QuercusError):
+            self._end(event)
         elif (read := stream_parts.take(event, self._waiting)) is not None:
             self._incoming.put(read)
 

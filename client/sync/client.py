@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -421,10 +421,11 @@ class Client(LabellingCalls):
         return True
 
     def _give_back(self, query: Query) -> None:
-        try:
-            self.release(query)
-        except (QuercusError, ValueError):
-            return  # answered, refused, or the server is away: the lease ends by itself
+        """Return a query, in one attempt: who leaves the loop does not wait for the end of an outage."""
+        request = query_calls.give_back(query).request
+        # answered, refused, or the server is away: the lease ends by itself
+        with suppress(grpc.RpcError, QuercusError, ValueError):
+            self._stubs.queries.ReturnQuery(request, timeout=transport.GIVE_BACK_S)
 
     # Classification and trees
 

@@ -33,7 +33,9 @@ class PushLine:
         self._stub, self._ledger = stub, ledger
         self._address, self._timeout_s = address, timeout_s
         self._call: BidirectionalCall | None = None
-        self._arrived: Inbox[instance_pb2.PushInstancesResponse | grpc.RpcError | None] = Inbox()
+        self._arrived: Inbox[instance_pb2.PushInstancesResponse | grpc.RpcError | QuercusError | None] = (
+            Inbox()
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -105,4 +107,6 @@ class PushLine:
             raise Unavailable(f"{self._address} ended the stream with batches unacknowledged")
         if isinstance(arrived, grpc.RpcError):
             raise from_rpc(arrived, self._address) from None
+        if isinstance(arrived, QuercusError):
+            raise arrived
         return arrived

@@ -72,6 +72,14 @@ class QueryStream:
         return self
 
     def __next__(self) -> Query:
+        try:
+            return self._next()
+        except Exception:
+            self.close()  # at the end, too: without ``with`` nobody else does, and leases would be extended
+            self._line = None
+            raise
+
+    def _next(self) -> Query:
         line = self._line or self._open()
         if self._hand is not None:
             line.leave(self._hand)
@@ -137,9 +145,10 @@ class QueryStream:
         return report
 
     def _do(self, query: Query, ask: CallSpec[Any]) -> Any:
-        line = self._line or self._open()
+        if self._line is None:  # not open yet, or at its end
+            return self._client._ask(ask)
         try:
-            done = result(line.ask(ask), self._client.timeout_s)
+            done = result(self._line.ask(ask), self._client.timeout_s)
         except (Unavailable, TimeoutError):  # whether it counted is not known: said again it counts once
             done = self._client._ask(ask)
         if self._hand is not None and self._hand.name == query.name:
@@ -165,6 +174,8 @@ class QueryLine:
         self._heart.start()
 
     def _beat(self) -> bool:
+        if self._ended is not None:
+            return False
         self._call.write(stream_parts.heartbeat())
         return True
 
@@ -174,6 +185,8 @@ class QueryLine:
             self._end(Unavailable(f"{self._address} ended the stream of queries"))
         elif isinstance(event, grpc.RpcError):
             self._end(from_rpc(event, self._address))
+        elif isinstance(event, QuercusError):
+            self._end(event)
         elif (read := stream_parts.take(event, self._waiting)) is not None:
             self._incoming.put(read)
 

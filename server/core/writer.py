@@ -64,6 +64,7 @@ class Writer:
         self._pending_bytes = 0
         self._room = asyncio.Event()
         self._trouble = store.write_trouble
+        self._failure = ""  # an error that nobody foresaw, until a look succeeds
         self._look_at = time.monotonic() + LOOK_S
         self._removing = False  # rows of deleted models, between other writes
         self.commits = 0  # groups of pushes committed: fewer than pushes when they share commits
@@ -142,9 +143,25 @@ class Writer:
         while not stopping:
             jobs = self._take_jobs()
             stopping = _STOP in jobs
-            self._run_all([job for job in jobs if job is not None and not job.future.cancelled()])
-            self._probe_store()
-            self._remove()
+            known = [job for job in jobs if job is not None and not job.future.cancelled()]
+            try:
+                self._run_all(known)
+                looked = self._look()
+                self._remove()
+            except Exception as error:
+                self._fail(known, error)
+            else:
+                self._failure = "" if looked else self._failure
+            self._tell_trouble()
+
+    def _fail(self, jobs: Sequence[_WriteJob], error: Exception) -> None:
+        """Answer who waits, whatever happened: the thread must not end while others write."""
+        said = f"an error that nobody foresaw ({type(error).__name__}: {error})"
+        if said != self._failure:
+            _log.error("writing failed: %s", said, exc_info=error)
+        self._failure = said
+        with suppress(RuntimeError):  # the event loop has ended, and with it who waited
+            self._settle([(job, error) for job in jobs])
 
     def _remove(self) -> None:
         """Remove some rows of deleted models; what is to be written comes between."""
@@ -164,18 +181,23 @@ class Writer:
                 jobs += self._queue.get_nowait()
         return jobs
 
-    def _probe_store(self) -> None:
-        """Notice that the store takes no writes, and when it does again."""
+    def _look(self) -> bool:
+        """Look, when it is time to, whether the store takes writes; tells whether it was."""
         now = time.monotonic()
-        if now >= self._look_at:
-            self._look_at = now + LOOK_S
-            self._removing = self._store.removes and not self._store.is_read_only
-            with suppress(StorageError):  # which the store remembers
-                if self._store.write_trouble:
-                    self._store.try_to_write()
-                else:
-                    self._store.check_room()
-        trouble = self._store.write_trouble
+        if now < self._look_at:
+            return False
+        self._look_at = now + LOOK_S
+        self._removing = self._store.removes and not self._store.is_read_only
+        with suppress(StorageError):  # which the store remembers
+            if self._store.write_trouble:
+                self._store.try_to_write()
+            else:
+                self._store.check_room()
+        return True
+
+    def _tell_trouble(self) -> None:
+        """Notice that the store takes no writes, and when it does again."""
+        trouble = self._store.write_trouble or self._failure
         if trouble and not self._trouble:
             _log.error("nothing can be written, only read: %s", trouble)
         elif self._trouble and not trouble:
@@ -221,7 +243,7 @@ class Writer:
         def settle() -> None:
             self._expected = len(done) + len(self._gathered)
             for job, outcome in done:
-                if job.future.cancelled():
+                if job.future.done():  # cancelled, or answered before another failed
                     continue
                 if isinstance(outcome, Exception):
                     job.future.set_exception(outcome)

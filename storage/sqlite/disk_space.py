@@ -5,13 +5,15 @@ the store could never help itself. The server therefore keeps a file of some MiB
 model cannot be deleted otherwise; its rows go in parts that are much smaller (see `removal`).
 """
 
+import errno
 import os
 import sqlite3
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from quercus.storage.errors import NoSpace
+from quercus.storage.errors import NoSpace, ReadOnlyStore, StoreError
 
 ROOM_BYTES: Final = 2**20
 """With less than this on the disk, what was refused for want of space is not tried again."""
@@ -26,9 +28,17 @@ NO_SPACE: Final = (
     "cannot grow: no space is left on the disk; free some, or delete a model, and writing goes on by itself"
 )
 
+_MEANINGS: Final[dict[int | None, type[StoreError]]] = {
+    errno.ENOSPC: NoSpace,
+    errno.EDQUOT: NoSpace,
+    errno.EACCES: ReadOnlyStore,
+    errno.EPERM: ReadOnlyStore,
+    errno.EROFS: ReadOnlyStore,
+}
+
 
 class DiskSpace:
-    """The disk of one store.
+    """The disk of one store. What the system refuses is a `StoreError`.
 
     Parameters
     ----------
@@ -41,7 +51,8 @@ class DiskSpace:
 
     def left_bytes(self) -> int:
         """Free bytes on the disk, without the reserve."""
-        disk = os.statvfs(self.store.parent)
+        with self._translated("cannot tell how much room its disk has"):
+            disk = os.statvfs(self.store.parent)
         return disk.f_bavail * disk.f_frsize
 
     def check(self, driver: sqlite3.Connection) -> None:
@@ -53,8 +64,20 @@ class DiskSpace:
 
     def keep(self) -> None:
         """Make the reserve where it is not there, and more than it is left."""
-        if self.reserve.exists() or self.left_bytes() < RESERVE_BYTES + ROOM_BYTES:
-            return
+        with self._translated(f"has no room to delete models with: {self.reserve} cannot be made"):
+            if self._is_kept() or self.left_bytes() < RESERVE_BYTES + ROOM_BYTES:
+                return
+            self._make_reserve()
+
+    def _is_kept(self) -> bool:
+        """Whether the reserve is there; one that a killed server left short is removed."""
+        with suppress(FileNotFoundError):
+            if self.reserve.stat().st_size >= RESERVE_BYTES:
+                return True
+            self.reserve.unlink()
+        return False
+
+    def _make_reserve(self) -> None:
         with suppress(FileExistsError):
             file = os.open(self.reserve, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             try:
@@ -66,7 +89,8 @@ class DiskSpace:
 
     def give(self, driver: sqlite3.Connection) -> None:
         """Remove the reserve, and the write-ahead log as far as it is in the store's file by now."""
-        self.reserve.unlink(missing_ok=True)
+        with self._translated(f"has no room to delete models with: {self.reserve} cannot be removed"):
+            self.reserve.unlink(missing_ok=True)
         self.settle(driver)
 
     def settle(self, driver: sqlite3.Connection) -> None:
@@ -77,7 +101,9 @@ class DiskSpace:
         """
         (pages,) = driver.execute("PRAGMA page_count").fetchone()
         (size,) = driver.execute("PRAGMA page_size").fetchone()
-        if pages * size - self.store.stat().st_size > self.left_bytes():
+        with self._translated("cannot be looked at"):
+            grows = pages * size - self.store.stat().st_size
+        if grows > self.left_bytes():
             return
         (busy_ms,) = driver.execute("PRAGMA busy_timeout").fetchone()
         driver.execute("PRAGMA busy_timeout = 0")
@@ -87,6 +113,14 @@ class DiskSpace:
             pass
         finally:
             driver.execute(f"PRAGMA busy_timeout = {busy_ms}")
+
+    @contextmanager
+    def _translated(self, trouble: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            kind = _MEANINGS.get(error.errno, StoreError)
+            raise kind(f"{self.store} {trouble} ({error.strerror})") from error
 
 
 def _allocate_file(file: int, count: int) -> None:

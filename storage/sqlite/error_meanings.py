@@ -50,7 +50,7 @@ def store_error(error: Exception, path: Path, room: DiskSpace) -> StoreError:
 
 def _trouble_of_disk(code: int, path: Path, room: DiskSpace) -> tuple[type[StoreError], str]:
     """Return the cause behind an unspecific error, such as a file that could not be written."""
-    with suppress(OSError):
+    with suppress(OSError, StoreError):
         if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
             return ReadOnlyStore, "may not be written: its file system is mounted read-only"
         if room.left_bytes() < ROOM_BYTES:

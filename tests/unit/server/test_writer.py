@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quercus.server.core import writer as writer_module
 from quercus.server.core.writer import Writer
 from quercus.storage.log.append import Outcome
 from quercus.storage.records import Appended, Push
@@ -105,3 +106,47 @@ def test_other_writes_come_after_the_pushes_before_them(store: Store) -> None:
             return seen
 
     assert asyncio.run(run()) == 4
+
+
+@pytest.mark.parametrize("failing", ["check_room", "remove_deleted"])
+def test_an_error_that_nobody_foresaw_does_not_end_the_thread(
+    store: Store, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    fails = [True]
+
+    def fail(*_: object) -> None:
+        if fails:
+            raise OSError(24, "Too many open files")
+
+    async def until_trouble(writer: Writer, *, there: bool) -> None:
+        while bool(writer.trouble) is not there:
+            await asyncio.sleep(0.001)
+
+    async def run() -> str:
+        monkeypatch.setattr(writer_module, "LOOK_S", 0.01)
+        monkeypatch.setattr(store, failing, fail)
+        async with writing(store) as writer:
+            await asyncio.wait_for(until_trouble(writer, there=True), 10)
+            said = writer.trouble
+            await asyncio.wait_for(await push(writer, "a"), 10)
+            fails.clear()
+            await asyncio.wait_for(until_trouble(writer, there=False), 10)
+            return said
+
+    assert "Too many open files" in asyncio.run(run())
+    assert store.get_model("m").instance_count == 1
+
+
+def test_a_group_that_fails_beyond_its_commit_is_answered(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with writing(store) as writer:
+            with monkeypatch.context() as broken:
+                broken.setattr(store, "append_group", lambda _: [])  # not an outcome for each push
+                with pytest.raises(ValueError, match="zip"):
+                    await asyncio.wait_for(await push(writer, "a"), 10)
+            await asyncio.wait_for(await push(writer, "b"), 10)
+
+    asyncio.run(run())
+    assert store.get_model("m").instance_count == 1

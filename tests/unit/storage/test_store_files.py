@@ -1,5 +1,6 @@
 """Bad files, locked files, and what the user reads then."""
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -28,6 +29,7 @@ from quercus.storage import (
     Store,
     StoreBusy,
     StoreError,
+    engine,
     file_url,
 )
 from quercus.storage.admin.verify import verify_store
@@ -455,6 +457,65 @@ def test_a_model_larger_than_the_reserve_is_deleted_from_a_full_disk(tmp_path, m
         push(store, "large", 30)
         assert store.get_model("kept").instance_count >= 2000
         assert verify_store(store.url) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.EACCES, ReadOnlyStore),
+        (errno.EROFS, ReadOnlyStore),
+        (errno.EDQUOT, NoSpace),
+        (errno.EMFILE, StoreError),
+    ],
+)
+def test_a_reserve_that_cannot_be_made_is_said_and_ends_nothing(tmp_path, monkeypatch, number, kind):
+    monkeypatch.setattr(disk_space, "RESERVE_BYTES", 2**20)
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    with Store.open(url_of(tmp_path / "store.db")) as store:
+        store.claim("a server")
+        reserve = tmp_path / "store.db-reserve"
+        reserve.unlink()
+        with monkeypatch.context() as refusing:
+            refusing.setattr(disk_space.os, "open", refuse)
+            with pytest.raises(kind, match=rf"store.db-reserve cannot be made \({os.strerror(number)}\)"):
+                store.check_room()
+            assert "cannot be made" in store.write_trouble
+        store.try_to_write()
+        assert store.write_trouble == ""
+        assert reserve.stat().st_size == 2**20
+
+
+def test_a_reserve_that_a_killed_server_left_short_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk_space, "RESERVE_BYTES", 2**20)
+    reserve = tmp_path / "store.db-reserve"
+    reserve.touch()
+    with Store.open(url_of(tmp_path / "store.db")) as store:
+        store.claim("a server")
+        assert reserve.stat().st_size == 2**20
+
+
+def test_what_was_deleted_with_the_reserve_stays_so_though_the_reserve_cannot_be_made(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise NoSpace("none")
+
+    def delete(database, remove, few):
+        return real(database, refuse, few)
+
+    real = engine.Database.delete
+    with Store.open(url_of(tmp_path / "store.db")) as store:
+        store.claim("a server")
+        store.create_model("m", b"specification", budget=0)
+        while store.remove_deleted():
+            pass
+        assert not store.removes
+        monkeypatch.setattr(engine.Database, "delete", delete)
+        monkeypatch.setattr(disk_space.DiskSpace, "keep", refuse)
+        store.delete_model("m")
+        assert store.list_models() == []
+        assert store.removes
 
 
 def test_where_nothing_is_left_to_delete_with_that_is_said(tmp_path):
