@@ -75,7 +75,7 @@ class QueryStream:
         try:
             return self._next()
         except Exception:
-            self.close()  # at the end, too: without ``with`` nobody else does, and leases would be extended
+            (self.close())  # at the end, too: without ``with`` nobody else does, and leases would be extended
             self._line = None
             raise
 
