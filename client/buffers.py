@@ -27,6 +27,8 @@ PRAGMA application_id = {APPLICATION};
 CREATE TABLE messages (number INTEGER PRIMARY KEY, message BLOB NOT NULL, checksum INTEGER NOT NULL);
 COMMIT;
 """
+LOG_BYTES = 1 << 20
+"""The log keeps no more of the disk than this, once its rows are in the file."""
 MODEL = 0
 """Number of the message that names the model and its specification; batches have higher ones."""
 
@@ -36,14 +38,16 @@ class Memory:
 
     specification: model_pb2.Specification | None = None
     """Of the model, as far as the buffer knows it."""
+    uid = ""
+    """Of the model, which tells it from a later one of its name; empty if it is not known."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
         self.size = 0
 
-    def begin(self, specification: model_pb2.Specification) -> None:
+    def begin(self, specification: model_pb2.Specification, uid: str = "") -> None:
         """Take rows of a model with this specification from now on."""
-        self.specification = specification
+        self.specification, self.uid = specification, uid
 
     def add(self, batches: list[Batch]) -> None:
         """Put batches behind the others."""
@@ -94,7 +98,7 @@ class File(Memory):
         except BaseException:
             self._base.close()
             raise
-        self._is_begun = head is not None
+        self._is_begun, self._is_behind = head is not None, False
         self._last = max(found, default=MODEL)
         super().add(batches)
 
@@ -123,7 +127,7 @@ class File(Memory):
         if head is not None:
             model = model_pb2.Model.FromString(head)
             names.append(model.name)
-            self.specification = model.specification
+            self.specification, self.uid = model.specification, model.uid
         for name in names:
             if name != self._name:
                 raise invalid("path", f"{self._path} is the buffer of {name or 'something else'}")
@@ -133,14 +137,14 @@ class File(Memory):
         kept = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
         fresh = self._path.with_name(f"{self._path.name}.mending")
         log, kept_log = (path.with_name(f"{path.name}-wal") for path in (self._path, kept))
-        shutil.copy(self._path, kept)
-        if log.exists() and log.stat().st_size:
-            shutil.copy(log, kept_log)
-        fresh.unlink(missing_ok=True)
-        mended = _connect(fresh)
-        _write(mended, [] if head is None else [(MODEL, head)])
-        _write(mended, enumerate((batch.request.SerializeToString() for batch in whole), MODEL + 1))
-        mended.close()
+        try:
+            _copy(self._path, kept)
+            if log.exists() and log.stat().st_size:
+                _copy(log, kept_log)
+            fresh.unlink(missing_ok=True)
+            _make(fresh, [] if head is None else [(MODEL, head)], whole)
+        except (OSError, sqlite3.Error) as error:  # the disk is full, for example
+            raise invalid("path", f"{self._path} is damaged, and is left as it is: {error}") from None
         self._base.close()
         log.unlink(missing_ok=True)
         fresh.replace(self._path)
@@ -150,19 +154,35 @@ class File(Memory):
             f"and stay in it; the file as it was, with what is not, is kept as {kept}. Open it again to go on",
         )
 
-    def begin(self, specification: model_pb2.Specification) -> None:
-        """Take rows of a model with this specification; if batches wait, the file keeps the one they were made for."""
-        if self.specification is None or (not self.batches and specification != self.specification):
+    def begin(self, specification: model_pb2.Specification, uid: str = "") -> None:
+        """Take rows of a model with this specification; if batches wait, the file keeps the one they were made for.
+
+        Raises
+        ------
+        InvalidArgument
+            Batches wait whose rows have other attributes or classes.
+        """
+        before = self.specification
+        if self.batches and before is not None and _columns(before) != _columns(specification):
+            raise invalid(
+                "specification",
+                f"has other attributes or classes than the {len(self.batches)} batches that wait in {self._path}: "
+                "name another file, or remove this one and its rows",
+            )
+        if before is None or (not self.batches and (specification, uid) != (before, self.uid)):
             self._is_begun = False
-        super().begin(specification)
+        super().begin(specification, uid)
 
     def add(self, batches: list[Batch]) -> None:
         """Write batches to the disk, then put them behind the others."""
         messages: list[Message] = [batch.request for batch in batches]
         numbered = list(enumerate(messages, self._last + 1))
         if not self._is_begun:
-            numbered.append((MODEL, model_pb2.Model(name=self._name, specification=self.specification)))
+            model = model_pb2.Model(name=self._name, specification=self.specification, uid=self.uid)
+            numbered.append((MODEL, model))
         try:
+            if self._is_behind:
+                self._remove_acknowledged()
             _write(self._base, ((number, message.SerializeToString()) for number, message in numbered))
         except sqlite3.Error as error:
             raise BufferFull(f"path: cannot write to {self._path}: {error}") from None
@@ -173,20 +193,51 @@ class File(Memory):
     def drop(self, count: int) -> None:
         """Forget the first `count`; with the last one the file gives its space back."""
         super().drop(count)
-        gone = self._last - len(self.batches)
         try:
-            self._base.execute("PRAGMA synchronous = NORMAL")
-            self._base.execute("DELETE FROM messages WHERE number BETWEEN ? AND ?", (MODEL + 1, gone))
-            if not self.batches:
-                self._base.executescript("PRAGMA incremental_vacuum")
+            self._remove_acknowledged()
         except sqlite3.Error:
-            return  # the disk is full: the next `drop` removes these too, and if none comes, they are sent again
+            self._is_behind = (
+                True  # the disk is full: the next call removes these too, or they are sent again
+            )
+
+    def _remove_acknowledged(self) -> None:
+        gone = self._last - len(self.batches)
+        self._base.execute("PRAGMA synchronous = NORMAL")
+        if self._is_behind:  # gives the room of the log back, which a removal needs
+            self._base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._base.execute("DELETE FROM messages WHERE number BETWEEN ? AND ?", (MODEL + 1, gone))
+        if not self.batches:
+            self._base.executescript("PRAGMA incremental_vacuum")
+        self._is_behind = False
 
     def close(self) -> None:
-        """Close the file, and remove it if nothing waits."""
+        """Close the file. It stays, also when it is empty: another process may have opened it meanwhile."""
         self._base.close()
-        if not self.batches:
-            self._path.unlink(missing_ok=True)
+
+
+def _columns(specification: model_pb2.Specification) -> tuple[list[tuple[str, str | None]], list[str]]:
+    """Return what packed rows and labels depend on: attributes with their kinds, and classes, in order."""
+    attributes: list[tuple[str, str | None]] = [
+        (each.name, each.WhichOneof("kind")) for each in specification.attributes
+    ]
+    return attributes, list(specification.classes)
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copy(source, target)
+    with target.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _make(path: Path, head: list[tuple[int, bytes]], batches: list[Batch]) -> None:
+    """Write a new buffer; all of it is in the file itself when this returns."""
+    base = _connect(path)
+    try:
+        _write(base, head)
+        _write(base, enumerate((batch.request.SerializeToString() for batch in batches), MODEL + 1))
+        base.execute("PRAGMA journal_mode = DELETE").fetchall()  # moves the log into the file, or raises
+    finally:
+        base.close()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -221,6 +272,11 @@ def _prepare(base: sqlite3.Connection, path: Path) -> None:
         raise invalid("path", f"{path} is not a buffer of quercus; it is left as it is: name another file")
     base.execute("BEGIN EXCLUSIVE").execute("COMMIT")  # the lock stays until the file is closed
     base.execute("PRAGMA journal_mode = WAL")
+    base.execute(
+        "PRAGMA secure_delete = OFF"
+    )  # removed rows need not be overwritten, which takes room on the disk
+    base.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+    base.execute("PRAGMA fullfsync = ON")  # where the system has it: macOS
 
 
 def _refused(error: sqlite3.Error, path: Path) -> InvalidArgument:

@@ -84,8 +84,8 @@ class Outbox:
         self._changed = threading.Condition()
         self._store = buffers.Memory() if path is None else buffers.File(Path(path), model)
         try:
-            self._specification = self._known() if specification is None else specification
-            self._store.begin(convert.specification_to_proto(self._specification))
+            self._specification, uid = self._known() if specification is None else (specification, "")
+            self._store.begin(convert.specification_to_proto(self._specification), uid)
         except BaseException:
             self._store.close()
             raise
@@ -95,15 +95,17 @@ class Outbox:
         self._thread = threading.Thread(target=self._send_all, name="quercus-outbox", daemon=True)
         self._thread.start()
 
-    def _known(self) -> Specification:
+    def _known(self) -> tuple[Specification, str]:
+        """Return the specification and the uid of the model: the server's, or those in the file."""
         try:
-            return self._client.get_model(self._model).specification
+            found = self._client.get_model(self._model)
         except QuercusError as error:
             if not may_pass(error):
                 raise
             if self._store.specification is None:
                 raise type(error)(f"{error}; to begin without one, give the outbox a specification") from None
-            return convert.specification(self._store.specification)
+            return convert.specification(self._store.specification), self._store.uid
+        return found.specification, found.uid
 
     @property
     def waiting_rows(self) -> int:
@@ -137,7 +139,7 @@ class Outbox:
         QuercusError
             The server rejected earlier rows, for a reason that a retry does not change.
         """
-        batcher = pushing.Batcher(self._model, self._specification, labels, ids)
+        batcher = pushing.Batcher(self._model, self._specification, labels, ids, uid=self._store.uid)
         size = pushing.batch_size(BATCH_ROWS, self._specification)
         batches = [batcher.batch(chunk) for chunk in chunks(rows, size)]
         batcher.finish(sum(batch.rows for batch in batches))
@@ -216,6 +218,11 @@ class Outbox:
                     return
                 attempt += 1
                 self._pause(max(error.retry_s or 0.0, transport.backoff_s(attempt)))
+            except Exception as error:
+                with self._changed:
+                    self._failure = QuercusError(f"the outbox has stopped: {error}")
+                    self._changed.notify_all()
+                return
 
     def _wait_for_work(self) -> bool:
         with self._changed:

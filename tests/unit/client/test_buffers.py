@@ -1,6 +1,7 @@
 """A buffer in a file: what a crash cuts off, and what a failing disk spoils."""
 
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -63,7 +64,35 @@ def test_what_is_acknowledged_is_gone_and_what_comes_later_stands_behind(path: P
     file = File(path, "m")
     file.drop(3)
     file.close()
-    assert not path.exists()
+    assert numbers(path) == []
+
+
+def test_closing_again_does_not_touch_the_file_of_a_successor(path: Path) -> None:
+    file = File(path, "m")
+    file.drop(COUNT)
+    file.close()
+    successor = File(path, "m")
+    successor.begin(SPECIFICATION)
+    successor.add([batch(7)])
+    file.close()
+    successor.close()
+    assert numbers(path) == [7]
+
+
+def test_rows_of_other_columns_do_not_join_those_that_wait(path: Path) -> None:
+    file = File(path, "m")
+    other = model_pb2.Specification(classes=["s", "o"])
+    with pytest.raises(
+        InvalidArgument, match="specification: has other attributes or classes than the 5 batches"
+    ):
+        file.begin(other)
+    file.drop(COUNT)
+    file.begin(other, uid="u2")
+    file.add([batch(9)])
+    file.close()
+    file = File(path, "m")
+    assert (file.specification, file.uid) == (other, "u2")
+    file.close()
 
 
 def test_the_space_of_acknowledged_rows_is_given_back(path: Path) -> None:
@@ -101,10 +130,10 @@ def test_what_a_crash_cuts_off_is_left_out(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", range(1, COUNT + 1))
 def test_a_batch_with_a_wrong_bit_is_left_out_and_said(path: Path, number: int) -> None:
-    data = path.read_bytes()
-    at = data.index(b"again-%d" % (number - 1))
-    path.write_bytes(data[: at + 20] + b"y" + data[at + 21 :])
-    spoilt = path.read_bytes()
+    spoilt = re.sub(
+        rb"(again-%d.{13})x" % (number - 1), rb"\1y", path.read_bytes()
+    )  # also where it stood before
+    path.write_bytes(spoilt)
     with pytest.raises(InvalidArgument, match=r"was damaged: 4 batches with 8 rows are whole"):
         File(path, "m")
     (kept,) = path.parent.glob("rows.buffer.damaged-*")
