@@ -215,12 +215,10 @@ class File(Memory):
         self._base.close()
 
 
-def _columns(specification: model_pb2.Specification) -> tuple[list[tuple[str, str | None]], list[str]]:
-    """Return what packed rows and labels depend on: attributes with their kinds, and classes, in order."""
-    attributes: list[tuple[str, str | None]] = [
-        (each.name, each.WhichOneof("kind")) for each in specification.attributes
-    ]
-    return attributes, list(specification.classes)
+def _columns(specification: model_pb2.Specification) -> list[tuple[str, ...]]:
+    """Return what packed rows and labels depend on, in order: attributes with their named values, and classes."""
+    attributes = [(each.name, *each.nominal.values) for each in specification.attributes]
+    return [*attributes, tuple(specification.classes)]
 
 
 def _copy(source: Path, target: Path) -> None:

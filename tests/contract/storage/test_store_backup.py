@@ -73,7 +73,7 @@ def test_a_backup_while_rows_arrive_holds_together(path: Path, tmp_path: Path) -
 RESTORE = """
 import os, signal, sys
 from pathlib import Path
-from quercus.storage.admin.backup import restore
+from quercus.storage.admin.backup import restore_backup
 
 steps, last = 0, int(sys.argv[3])
 
@@ -85,7 +85,7 @@ def count(event, arguments):
             os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(count)
-restore(Path(sys.argv[1]), sys.argv[2], force=True)
+restore_backup(Path(sys.argv[1]), sys.argv[2], force=True)
 """
 
 
