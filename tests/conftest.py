@@ -17,7 +17,7 @@ from integration.client.serving import Serving
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS, EXAMPLES = 4, 30
 """So many cases of a law on random problems are enough for every change; `make test-all` has them all."""
-ALL_EXAMPLES = 60
+ALL_EXAMPLES = 40
 KERNELS = sorted(
     path
     for part in ("likelihood/solver", "growth/incremental")

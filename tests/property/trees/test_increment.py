@@ -202,5 +202,6 @@ def test_any_interleaving_is_batch_induction(cut: bool, cases: int) -> None:
 
     check()
     for what, least in (COVERED | {"thresholds": int(cut)}).items():
-        assert tally.seen[what] >= least * cases, f"{what}: only {tally.seen[what]} in all cases"
+        few = least * cases * (1.0 if cases == CASES else 0.5)  # of fewer cases the shares vary more
+        assert tally.seen[what] >= few, f"{what}: only {tally.seen[what]} in all cases"
     assert len(tally.excused) <= TOLERATED * tally.seen["looks"], tally.excused
