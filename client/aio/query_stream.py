@@ -74,9 +74,8 @@ class AsyncQueryStream:
         try:
             return await self._next()
         except Exception:
-            await (
-                self.close()
-            )  # at the end, too: without ``with`` nobody else does, and leases would be extended
+            # At the end, too: without ``with`` nobody else closes it, and leases would be extended.
+            await self.close()
             self._line = None
             raise
 

@@ -75,7 +75,8 @@ class QueryStream:
         try:
             return self._next()
         except Exception:
-            (self.close())  # at the end, too: without ``with`` nobody else does, and leases would be extended
+            # At the end, too: without ``with`` nobody else closes it, and leases would be extended.
+            self.close()
             self._line = None
             raise
 
