@@ -47,7 +47,7 @@ COMMANDS = {
         "Watch a model's trees as they grow: version, lag behind the log, size, answers spent.",
     ),
     "status": ("status", "status", "Show the state of a server: its store, its grower, what waits."),
-    "tokens": ("tokens", "app", "Create, list and revoke the tokens of a server's store."),
+    "tokens": ("tokens", "app", "Create, list and revoke the tokens of a server's store; show your own."),
     "backup": ("store", "backup", "Copy a store while servers use it."),
     "restore": ("store", "restore", "Replace a store that no server uses by a backup."),
     "check": (

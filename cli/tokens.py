@@ -13,10 +13,22 @@ from typing import IO, Annotated
 import typer
 from rich.table import Table as RichTable
 
-from quercus.cli.common import JsonOption, err, fail, needs_server_extra, out, print_json
+from quercus.cli.common import (
+    DEFAULT_SERVER,
+    JsonOption,
+    ServerOption,
+    connect,
+    err,
+    fail,
+    needs_server_extra,
+    out,
+    print_json,
+)
 from quercus.cli.stores import StoreOption, opened_store
 
-app = typer.Typer(no_args_is_help=True, help="Create, list and revoke the tokens of a server's store.")
+app = typer.Typer(
+    no_args_is_help=True, help="Create, list and revoke the tokens of a server's store; show your own."
+)
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -102,6 +114,29 @@ def _private(path: Path | None) -> Iterator[IO[str] | None]:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
+
+
+@app.command("whoami")
+def whoami(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
+    """Show who your token is for a server, and what it may do.
+
+    Try:
+
+        quercus tokens whoami
+        quercus tokens whoami --server tls://quercus.example.org:50051 --json
+    """
+    with connect(server) as client:
+        caller = client.caller()
+    if as_json:
+        models = None if caller.models is None else list(caller.models)
+        head = {"name": caller.name, "roles": list(caller.roles), "models": models}
+        print_json(head | {"needs_token": caller.needs_token, "methods": sorted(caller.methods)})
+        return
+    if not caller.needs_token:
+        out.print(f"The server at {server} asks for no token: everybody may do everything.", soft_wrap=True)
+        return
+    models_text = "all models" if caller.models is None else f"the models {', '.join(caller.models)}"
+    out.print(f"{caller.name}: {', '.join(caller.roles)}, for {models_text}", soft_wrap=True)
 
 
 @app.command("list")

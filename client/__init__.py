@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from quercus.client.results import (
         AnswerReport,
         Between,
+        Caller,
         Classification,
         Classifications,
         Evidence,
@@ -59,6 +60,7 @@ __all__ = [
     "AnswerReport",
     "Between",
     "BufferFull",
+    "Caller",
     "Cancelled",
     "Classification",
     "Classifications",
@@ -132,6 +134,7 @@ _HOMES = {
     ".results": (
         "AnswerReport",
         "Between",
+        "Caller",
         "Classification",
         "Classifications",
         "Evidence",

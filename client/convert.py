@@ -16,6 +16,7 @@ from quercus.client import algorithms
 from quercus.client.errors import invalid
 from quercus.client.labels import label_from_proto
 from quercus.client.results import (
+    Caller,
     Evidence,
     ForestReason,
     Instance,
@@ -188,6 +189,12 @@ def status(message: admin_pb2.GetStatusResponse) -> Status:
         kernels_ready=grower.kernels_ready,
         kernels=grower.kernels,
     )
+
+
+def caller(message: admin_pb2.GetCallerResponse) -> Caller:
+    """Who calls a server."""
+    models = None if message.all_models else tuple(message.models)
+    return Caller(message.name, tuple(message.roles), models, message.tokens, frozenset(message.methods))
 
 
 def row_values(row: values_pb2.NamedRow) -> dict[str, Value]:

@@ -137,6 +137,39 @@ class Status:
 
 
 @dataclass(frozen=True)
+class Caller:
+    """Who calls a server, and what the caller may do.
+
+    Attributes
+    ----------
+    name
+        Of the token; empty where the server asks for none.
+    roles
+        All roles where the server asks for no token.
+    models
+        Names of the models that the caller may use; ``None``: all.
+    needs_token
+        Whether calls need a token.
+    methods
+        RPCs that the caller may call, as in ``"QueryService/LeaseQueries"``.
+    """
+
+    name: str
+    roles: tuple[str, ...]
+    models: tuple[str, ...] | None
+    needs_token: bool
+    methods: frozenset[str]
+
+    def may_call(self, method: str) -> bool:
+        """Whether the caller may call an RPC, as in ``"TreeService/GetTree"``."""
+        return method in self.methods
+
+    def may_use(self, model: str) -> bool:
+        """Whether the caller may use a model."""
+        return self.models is None or model in self.models
+
+
+@dataclass(frozen=True)
 class PushReport:
     """How far a push came: ``rows`` acknowledged = ``stored`` now + ``known`` before."""
 

@@ -43,7 +43,7 @@ _IDEMPOTENT = {
     "QueryService": ["AnswerQuery", "RefuseQuery", "ExtendLease", "ListQueries"],
     "ClassifyService": ["Classify"],
     "TreeService": ["GetTree", "RenderTree"],
-    "AdminService": ["GetStatus", "SetLogLevel"],
+    "AdminService": ["GetStatus", "GetCaller", "SetLogLevel"],
 }
 """Calls that may be made twice.
 

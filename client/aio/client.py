@@ -28,6 +28,7 @@ from quercus.client.errors import (
 )
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.results import (
+    Caller,
     Classifications,
     Instance,
     Lease,
@@ -143,6 +144,10 @@ class Client(LabellingCalls):
     async def status(self) -> Status:
         """Return the state of the server."""
         return convert.status(await self._call(self._stubs.admin.GetStatus, admin_pb2.GetStatusRequest()))
+
+    async def caller(self) -> Caller:
+        """Return the name and the permissions of the caller: of this client's token."""
+        return convert.caller(await self._call(self._stubs.admin.GetCaller, admin_pb2.GetCallerRequest()))
 
     async def set_log_level(self, level: str) -> str:
         """Set the level of the server's log (debug, info, warning, error) until it ends; return the level before."""

@@ -39,6 +39,11 @@ class AdminServiceStub:
                 request_serializer=quercus_dot_proto_dot_v1_dot_admin__pb2.GetStatusRequest.SerializeToString,
                 response_deserializer=quercus_dot_proto_dot_v1_dot_admin__pb2.GetStatusResponse.FromString,
                 _registered_method=True)
+        self.GetCaller = channel.unary_unary(
+                '/quercus.v1.AdminService/GetCaller',
+                request_serializer=quercus_dot_proto_dot_v1_dot_admin__pb2.GetCallerRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_admin__pb2.GetCallerResponse.FromString,
+                _registered_method=True)
         self.SetLogLevel = channel.unary_unary(
                 '/quercus.v1.AdminService/SetLogLevel',
                 request_serializer=quercus_dot_proto_dot_v1_dot_admin__pb2.SetLogLevelRequest.SerializeToString,
@@ -51,6 +56,13 @@ class AdminServiceServicer:
 
     def GetStatus(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCaller(self, request, context):
+        """Who makes this call, and what it may do.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -69,6 +81,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.GetStatus,
                     request_deserializer=quercus_dot_proto_dot_v1_dot_admin__pb2.GetStatusRequest.FromString,
                     response_serializer=quercus_dot_proto_dot_v1_dot_admin__pb2.GetStatusResponse.SerializeToString,
+            ),
+            'GetCaller': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCaller,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_admin__pb2.GetCallerRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_admin__pb2.GetCallerResponse.SerializeToString,
             ),
             'SetLogLevel': grpc.unary_unary_rpc_method_handler(
                     servicer.SetLogLevel,
@@ -103,6 +120,33 @@ class AdminService:
             '/quercus.v1.AdminService/GetStatus',
             quercus_dot_proto_dot_v1_dot_admin__pb2.GetStatusRequest.SerializeToString,
             quercus_dot_proto_dot_v1_dot_admin__pb2.GetStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCaller(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.AdminService/GetCaller',
+            quercus_dot_proto_dot_v1_dot_admin__pb2.GetCallerRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_admin__pb2.GetCallerResponse.FromString,
             options,
             channel_credentials,
             insecure,

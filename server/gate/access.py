@@ -72,6 +72,7 @@ PERMISSIONS: Final[dict[str, frozenset[str]]] = {
     "TreeService/WatchTree": _READ,
     "TreeService/RenderTree": _READ,
     "AdminService/GetStatus": _READ,
+    "AdminService/GetCaller": _ANYONE,
     "AdminService/SetLogLevel": _OPERATE,
 }
 """Which roles may call each RPC; one that is not here is the operator's."""
@@ -152,6 +153,10 @@ def corrects_all() -> bool:
     return principal is not None and CORRECTOR in principal.roles
 
 
+EVERYBODY: Final = Principal("", frozenset(ROLES), None)
+"""Whoever calls a server that asks for no tokens."""
+
+
 def set_caller(principal: Principal | None) -> None:
     """Say who makes the call under way; it holds in the task of the call."""
     _caller.set(principal)
@@ -174,6 +179,12 @@ def check_permission(principal: Principal, method: str) -> None:
         raise PermissionDenied(
             f"the token of {principal.name} is for some models only; {short_name(method)} changes the whole server"
         )
+
+
+def allowed_methods(principal: Principal) -> list[str]:
+    """Return the RPCs that a caller may call, in alphabetical order."""
+    wide = set() if principal.models is None else WHOLE_SERVER
+    return sorted(name for name, roles in PERMISSIONS.items() if principal.roles & roles and name not in wide)
 
 
 def issue_token(

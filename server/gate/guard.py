@@ -35,7 +35,7 @@ from quercus.server.wire.names import MODEL_ID, parse_query
 from quercus.storage import NotFound, StorageError
 
 _audit = logging.getLogger("quercus.audit")
-LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/SetLogLevel"})
+LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/GetCaller", "AdminService/SetLogLevel"})
 """Calls that are let in however short memory is."""
 
 REFUSALS_PER_S: Final = 1.0

@@ -1,4 +1,4 @@
-"""AdminService: how a running server is, and how much it logs."""
+"""AdminService: the state of a running server, who calls it, and how much it logs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from quercus import __version__
 from quercus.proto.v1 import admin_pb2, admin_pb2_grpc
 from quercus.server.core.service_core import ServiceCore
-from quercus.server.gate.access import Principal, current_caller
+from quercus.server.gate.access import EVERYBODY, Principal, allowed_methods, current_caller
 from quercus.server.gate.throttle import resident_bytes
 from quercus.server.growth.supervisor import Supervisor
 from quercus.server.telemetry import logs
@@ -64,6 +64,20 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         if principal is not None and principal.models is not None:
             _hide_models(status.grower, principal)
         return status
+
+    async def GetCaller(  # noqa: N802
+        self, request: admin_pb2.GetCallerRequest, context: Any
+    ) -> admin_pb2.GetCallerResponse:
+        """Return who calls, and what the caller may do."""
+        principal = current_caller() or EVERYBODY
+        return admin_pb2.GetCallerResponse(
+            name=principal.name,
+            roles=sorted(principal.roles),
+            all_models=principal.models is None,
+            models=sorted(principal.models or ()),
+            tokens=self._core.config.needs_tokens,
+            methods=allowed_methods(principal),
+        )
 
     async def SetLogLevel(  # noqa: N802
         self, request: admin_pb2.SetLogLevelRequest, context: Any

@@ -151,6 +151,7 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
             tree_pb2.RenderTreeRequest(name=f"{of}/trees/latest", format=form) for form in (1, 2, 1, 2, 3)
         ],
         "GetStatus": [admin_pb2.GetStatusRequest()],
+        "GetCaller": [admin_pb2.GetCallerRequest()],
         "StreamAnswers": [
             query_pb2.StreamAnswersRequest(model=of, limit=20, include_values=True),
             query_pb2.StreamAnswersRequest(model=of, labellers=[LABELLER], classes=["o"], newest_first=True),

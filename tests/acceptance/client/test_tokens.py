@@ -54,6 +54,8 @@ def test_tokens_are_made_listed_and_revoked_while_the_server_runs(tmp_path: Path
         for way in ({"QUERCUS_TOKEN": token}, {"QUERCUS_TOKEN_FILE": str(file)}):
             assert quercus("models", "list", **server, **way).returncode == 0
         assert quercus("--token-file", str(file), "models", "list", **server).returncode == 0
+        own = quercus("--token-file", str(file), "tokens", "whoami", **server)
+        assert own.stdout == "ann: reader, sensor, for all models\n"
         denied = quercus("--token-file", str(file), "models", "delete", "m", "--yes", **server)
         assert denied.returncode == 1
         listed = json.loads(quercus("tokens", "list", "--store", store, "--json").stdout)

@@ -119,6 +119,29 @@ def test_every_role_may_call_what_the_table_says_and_nothing_else(guarded: Guard
         assert guarded.call(method, None) is grpc.StatusCode.UNAUTHENTICATED, method
 
 
+def test_every_caller_learns_what_it_may_do(guarded: Guarded) -> None:
+    for role in access.ROLES:
+        with Client(guarded.address, token=guarded.issued[role]) as client:
+            caller = client.caller()
+        assert (caller.name, caller.roles, caller.models) == (f"the-{role}", (role,), None)
+        assert caller.needs_token
+        assert caller.methods == {name for name, roles in access.PERMISSIONS.items() if role in roles}
+    with Client(guarded.address, token=guarded.issue("one", "operator", models={"wine"})) as client:
+        caller = client.caller()
+    assert caller.models == ("wine",)
+    assert (caller.may_use("wine"), caller.may_use("iris")) == (True, False)
+    assert caller.may_call("ModelService/DeleteModel")
+    assert not caller.may_call("AdminService/SetLogLevel")  # it changes the whole server
+
+
+def test_without_tokens_everybody_may_do_everything(live: Any) -> None:
+    with Client(live.server.address) as client:
+        caller = client.caller()
+    assert (caller.name, caller.roles, caller.models) == ("", tuple(sorted(access.ROLES)), None)
+    assert not caller.needs_token
+    assert caller.methods == set(access.PERMISSIONS)
+
+
 def test_roles_add_up(guarded: Guarded) -> None:
     both = guarded.issue("both", "reader", "sensor")
     assert guarded.call("InstanceService/PushInstances", both) not in REFUSED

@@ -10,7 +10,7 @@ STORE = ("backup", "restore", "check", "export", "import")
 LABELLING = ("label", "policy", "history")
 COMMANDS = ("serve", "push", *LABELLING, "classify", "tree", "watch", "status", "demo", "induce", *STORE)
 VERBS = ("list", "show", "create", "update", "delete")
-TOKEN_VERBS = ("create", "list", "revoke", "audit")
+TOKEN_VERBS = ("create", "whoami", "list", "revoke", "audit")
 PROTOCOLS = ("labels", "learners", "queries", "restaurant", "plot", "table", "list")
 COLUMNS = 80
 
