@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
 
 from rich.console import Console
 
-from quercus.cli.label_screen import CLASS_KEYS, HELP, prompt, query_screen, set_line, show
-from quercus.cli.terminal import END, ENTER, ESCAPE, Keys, keys
+from quercus.cli.label_screen import (
+    HELP,
+    WORDS,
+    answer_list,
+    answer_screen,
+    prompt,
+    query_screen,
+    set_line,
+    show,
+)
+from quercus.cli.terminal import END, ENTER, ESCAPE, keys
+from quercus.client.answers import Answer as GivenAnswer
+from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
+from quercus.client.keys import class_of, command_of
 from quercus.client.labels import LabelLike
 from quercus.client.results import Query
+
+OWN_ANSWERS = 20
+"""Own answers that are listed."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +53,10 @@ class Postpone:
 
 @dataclass(frozen=True)
 class EditEarlier:
-    """Another answer to an earlier query; a refusal takes it back."""
+    """Another answer in the place of an earlier one; a refusal takes it back."""
 
-    query: Query
+    earlier: Query | GivenAnswer
+    model: str
     answer: LabelLike | CannotTell
 
 
@@ -47,11 +64,10 @@ Answer = LabelLike | CannotTell | Skip | Postpone | EditEarlier
 
 
 _ENDINGS: dict[str, tuple[str, CannotTell | Skip | Postpone | Quit]] = {
-    "r": ("refused", CannotTell()),
-    "k": ("skipped", Skip()),
-    "p": ("postponed", Postpone()),
-    "q": ("left", Quit()),
-    END: ("left", Quit()),
+    "refuse": ("refused", CannotTell()),
+    "skip": ("skipped", Skip()),
+    "postpone": ("postponed", Postpone()),
+    "quit": ("left", Quit()),
 }
 
 
@@ -61,7 +77,7 @@ class TerminalLabeller:
     Parameters
     ----------
     client
-        For how many answers are spent.
+        For how many answers are spent, and for own answers.
     console
         Where to show.
     """
@@ -70,8 +86,9 @@ class TerminalLabeller:
         self._client = client
         self._console = console
         self._stack = ExitStack()
-        self._asked: Query | None = None
-        self._last: Query | None = None  # what was answered or refused last
+        self._classes: tuple[str, ...] = ()  # of what is asked now; empty: nothing is
+        self._last: tuple[Query, str] | None = None  # what was answered or refused last, and how
+        self._said = ""
         self._comment = ""
 
     def __enter__(self) -> Self:
@@ -87,15 +104,22 @@ class TerminalLabeller:
         self._console.print()
         show(self._console, query_screen(query, model, self._console.width))
         self._keyboard.forget()  # what was typed before the row was to be seen is no answer to it
-        self._asked = query
-        while True:
-            self._show_prompt()
-            answer = self._one(query, self._keyboard)
-            if answer is not None:
-                self._asked = None
-                if not isinstance(answer, Skip | Postpone | Quit | EditEarlier):
-                    self._last = query
-                return answer
+        answer = self._reply(query.classes, query)
+        if not isinstance(answer, Skip | Postpone | Quit | EditEarlier):
+            self._last = query, self._said
+        return answer
+
+    def _reply(self, classes: tuple[str, ...], asked: Query | None) -> Answer | Quit:
+        """Read keys until they make an answer; ``asked`` is None while an earlier answer is corrected."""
+        outer, self._classes = self._classes, classes
+        try:
+            while True:
+                self._show_prompt()
+                answer = self._one(classes, asked)
+                if answer is not None:
+                    return answer
+        finally:
+            self._classes = outer
 
     def comment(self) -> str:
         """The comment that was typed since the last call."""
@@ -103,90 +127,134 @@ class TerminalLabeller:
         return comment
 
     def _show_prompt(self) -> None:
-        if self._asked is not None:
-            self._console.print(prompt(self._asked, self._console.width))
+        if self._classes:
+            self._console.print(prompt(self._classes, self._console.width))
 
-    def _one(self, query: Query, keyboard: Keys) -> Answer | Quit:
+    def _one(self, classes: tuple[str, ...], asked: Query | None) -> Answer | Quit:
         """Return the result of one key; ``None``: ask again."""
-        key = keyboard.read()
-        by_key = dict(zip(CLASS_KEYS, query.classes, strict=False))
-        if key in by_key:
-            self._say(by_key[key])
-            return by_key[key]
-        if key == "s":
-            return self._set(query, keyboard, by_key)
-        if key == "u":
-            return self._plausibilities(query, keyboard)
-        if key in _ENDINGS:
-            word, ending = _ENDINGS[key]
+        key = self._keyboard.read()
+        command = command_of("q" if key == END else key)
+        if command is None:
+            return self._class(key, classes)
+        if command.name in _ENDINGS:
+            word, ending = _ENDINGS[command.name]
             self._say(word)
             return ending
-        if key == "b":
-            return self._back()
-        if key == "c":
-            self._comment = self._typed_comment(keyboard)
-        elif key == "?":
-            self._console.print(HELP, style="cyan")
+        if asked is None and command.name in {"back", "own_answers"}:
+            self._warn("finish this correction first; k leaves it as it is")
+            return None
+        actions: dict[str, Callable[[], Answer | None]] = {
+            "set": lambda: self._set(classes),
+            "plausibilities": lambda: self._plausibilities(classes),
+            "back": self._back,
+            "own_answers": lambda: None if asked is None else self._own_answers(asked),
+            "comment": self._read_comment,
+            "words": lambda: self._console.print(WORDS, style="cyan"),
+            "help": lambda: self._console.print(HELP, style="cyan"),
+        }
+        return actions[command.name]()
+
+    def _class(self, key: str, classes: tuple[str, ...]) -> str | None:
+        name = class_of(key, classes)
+        if name is not None:
+            self._say(name)
         elif key.isprintable():
-            self._console.print(f"{key!r} means nothing here; ? explains", style="yellow", markup=False)
-        return None
+            self._warn(f"{key!r} means nothing here; ? explains")
+        return name
 
     def _back(self) -> EditEarlier | None:
         """Ask about the last answer once more; None: there is none, or it was left as it is."""
         if self._last is None:
-            self._console.print("there is no earlier answer in this session", style="yellow")
+            self._warn("there is no earlier answer in this session")
             return None
-        query, self._last = self._last, None
+        query, said = self._last
+        self._console.print()
+        model = self._client.get_model(query.model)
+        show(self._console, query_screen(query, model, self._console.width))
+        answer = self._another(query.classes, query.instance, said)
+        if answer is None:
+            return None
+        self._last = None if isinstance(answer, CannotTell) else (query, self._said)
+        return EditEarlier(query, query.model, answer)
+
+    def _own_answers(self, asked: Query) -> EditEarlier | None:
+        """List own answers and ask about one of them once more; None: nothing is changed."""
+        own = AnswerFilter(labellers=[asked.labeller], kinds=["answered", "corrected", "refused", "stated"])
+        newest = self._client.answers(
+            asked.model, own, limit=OWN_ANSWERS, newest_first=True, with_values=True
+        )
+        answers = [answer for answer in newest if answer.later is None]
+        if not answers:
+            self._warn("you gave no answer yet")
+            return None
+        self._console.print(answer_list(answers))
+        self._console.print("Which one? Its number; Escape goes back.")
+        line = self._keyboard.line("> ")
+        if line is None:
+            return None
+        if not line.strip().isdecimal() or not 1 <= int(line) <= len(answers):
+            self._warn(f"{line!r} is no number from 1 to {len(answers)}")
+            return None
+        chosen = answers[int(line) - 1]
+        show(self._console, answer_screen(chosen, self._client.get_model(asked.model), self._console.width))
+        answer = self._another(asked.classes, chosen.instance, chosen.text)
+        if answer is None:
+            return None
+        if self._last is not None and self._last[0].instance == chosen.instance:
+            self._last = None  # its answer is another now
+        return EditEarlier(chosen, asked.model, answer)
+
+    def _another(self, classes: tuple[str, ...], instance: str, said: str) -> LabelLike | CannotTell:
+        """Ask for another answer; None: the old one is left as it is."""
         self._console.print(
-            f"\nback to instance {query.instance}: another answer, or r to take it back; k leaves it as it is",
+            f"\nback to instance {instance}; your answer was: {said or 'nobody can tell'}. Give another one, "
+            "or r to take it back; k leaves it as it is",
             style="cyan",
             markup=False,
         )
-        now = self._asked
-        answer = self.ask(query)
-        self._asked = now
-        if isinstance(answer, Skip | Postpone | Quit | EditEarlier):
-            self._last = query
-            return None
-        self._last = None if isinstance(answer, CannotTell) else query
-        return EditEarlier(query, answer)
+        answer = self._reply(classes, None)
+        return None if isinstance(answer, Skip | Postpone | Quit | EditEarlier) else answer
 
-    def _typed_comment(self, keyboard: Keys) -> str:
+    def _read_comment(self) -> None:
         self._console.print("A comment for your next answer; Escape goes back.")
-        line = keyboard.line("> ")
-        return self._comment if line is None else line.strip()
+        line = self._keyboard.line("> ")
+        self._comment = self._comment if line is None else line.strip()
 
-    def _set(self, query: Query, keyboard: Keys, by_key: dict[str, str]) -> LabelLike:
+    def _set(self, classes: tuple[str, ...]) -> LabelLike:
         chosen: list[str] = []
         while True:
-            self._console.print(set_line(query, chosen, self._console.width))
-            key = keyboard.read()
+            self._console.print(set_line(classes, chosen, self._console.width))
+            key = self._keyboard.read()
             if key in (ESCAPE, END):
                 return None
             if key == ENTER and chosen:
-                self._say(" or ".join(name for name in query.classes if name in chosen))
+                self._say(" or ".join(name for name in classes if name in chosen))
                 return frozenset(chosen)
-            name = by_key.get(key)
+            name = class_of(key, classes)
             if name is None:
                 continue
             chosen = [each for each in chosen if each != name] if name in chosen else [*chosen, name]
 
-    def _plausibilities(self, query: Query, keyboard: Keys) -> LabelLike:
+    def _plausibilities(self, classes: tuple[str, ...]) -> LabelLike:
         self._console.print(
-            f"How plausible is each class, from 0 to 1? {len(query.classes)} numbers, for "
-            f"{', '.join(query.classes)}; e.g. {_example(len(query.classes))}. Escape goes back.",
+            f"How plausible is each class, from 0 to 1? {len(classes)} numbers, for "
+            f"{', '.join(classes)}; e.g. {_example(len(classes))}. Escape goes back.",
             markup=False,
         )
-        while (line := keyboard.line("> ")) is not None:
-            numbers = parse_plausibilities(line, len(query.classes))
+        while (line := self._keyboard.line("> ")) is not None:
+            numbers = parse_plausibilities(line, len(classes))
             if isinstance(numbers, str):
-                self._console.print(numbers, style="yellow", markup=False)
+                self._warn(numbers)
                 continue
-            self._say(", ".join(f"{name} {x:g}" for name, x in zip(query.classes, numbers, strict=True)))
-            return dict(zip(query.classes, numbers, strict=True))
+            self._say(", ".join(f"{name} {x:g}" for name, x in zip(classes, numbers, strict=True)))
+            return dict(zip(classes, numbers, strict=True))
         return None
 
+    def _warn(self, text: str) -> None:
+        self._console.print(text, style="yellow", markup=False)
+
     def _say(self, text: str) -> None:
+        self._said = text
         self._console.print(f"→ {text}", style="bold green", markup=False)
 
 

@@ -203,15 +203,21 @@ def _send(
 
 
 def _amend(session: Session, back: EditEarlier, tally: Tally) -> None:
-    client, words = session.client, session.words()
+    client, words, earlier = session.client, session.words(), back.earlier
     if isinstance(back.answer, CannotTell):
-        client.undo(back.query, comment=words)
+        if isinstance(earlier, Query):
+            client.undo(earlier, comment=words)
+        else:
+            client.undo_answer(back.model, earlier, comment=words)
         tally.undone += 1
         session.say("taken back; it may be asked again")
+        return
+    if isinstance(earlier, Query):
+        client.correct(earlier, back.answer, session.reliability, comment=words)
     else:
-        client.correct(back.query, back.answer, session.reliability, comment=words)
-        tally.corrected += 1
-        session.say("corrected")
+        client.correct_answer(back.model, earlier, back.answer, session.reliability, comment=words)
+    tally.corrected += 1
+    session.say("corrected")
 
 
 def _tell(session: Session, query: Query, report: AnswerReport, tally: Tally) -> None:

@@ -120,6 +120,8 @@ def _private(path: Path | None) -> Iterator[IO[str] | None]:
 def whoami(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
     """Show who your token is for a server, and what it may do.
 
+    The server answers, so this needs no access to its store.
+
     Try:
 
         quercus tokens whoami

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,8 @@ from quercus.cli.common import (
     fail,
     print_json,
 )
+from quercus.client.conditions import path_text
+from quercus.client.treeview import Tree
 
 
 def tree(
@@ -36,6 +39,10 @@ def tree(
         int | None,
         typer.Option("--member", min=0, help="Which tree of several. Default: an overview of all."),
     ] = None,
+    rules: Annotated[
+        bool,
+        typer.Option("--rules", help="A line for each leaf: the conditions that lead to it, and its class."),
+    ] = False,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,6 +56,7 @@ def tree(
     Try:
 
         quercus tree wine
+        quercus tree wine --rules
         quercus tree wine --svg wine.svg --dot wine.dot
         quercus tree wine --version 3 --json
     """
@@ -69,9 +77,22 @@ def tree(
             if path is not None:
                 form = "dot" if content == "dot" else "svg"
                 _write(path, client.render(model, form, version, member))  # type: ignore[arg-type]
-        if not as_json and dot is None and svg is None:
+        if rules and not as_json:
+            found = client.tree(model, version, member or 0)
+            StandardOutput().write("".join(f"{line}\n" for line in rule_lines(found)))
+        elif not as_json and dot is None and svg is None:
             text = client.render(model, "text", version, member)
             StandardOutput().write(text if text.endswith("\n") else text + "\n")
+
+
+def rule_lines(tree: Tree) -> Iterator[str]:
+    """Yield a line for each leaf: at most one condition for each attribute, then the class and the rows."""
+    nominal = {each.attribute for each in tree.attributes if not each.numeric}
+    for leaf in tree.leaves:
+        where = path_text(tree.path(leaf), nominal) or "always"
+        rows = f"{leaf.count:,} row{'' if leaf.count == 1 else 's'}"
+        known = max(leaf.belief) > 0 or min(leaf.plausibility) < 1
+        yield f"{where}: {leaf.class_name if known else 'nothing is known'} ({rows})"
 
 
 def _write(path: Path, content: str) -> None:

@@ -17,6 +17,7 @@ from quercus.client.errors import invalid
 from quercus.client.labels import label_from_proto
 from quercus.client.results import (
     Caller,
+    CommitteeReason,
     Evidence,
     ForestReason,
     Instance,
@@ -219,7 +220,12 @@ def _reason(message: query_pb2.Reason) -> Reason:
         node_count=message.node_count,
         strategy=message.strategy or "published",  # stores of version 1 name none
         forest=_forest_reason(message) if message.HasField("forest") else None,
+        committee=_committee_reason(message.committee) if message.HasField("committee") else None,
     )
+
+
+def _committee_reason(found: query_pb2.CommitteeReason) -> CommitteeReason:
+    return CommitteeReason(tuple(found.theta), found.doubt, found.stands_for, found.by_cover)
 
 
 def _forest_reason(message: query_pb2.Reason) -> ForestReason:

@@ -215,6 +215,22 @@ class ForestReason:
 
 
 @dataclass(frozen=True)
+class CommitteeReason:
+    """Why a committee of trees asks about an instance.
+
+    ``theta`` is the members' mean estimate, empty while nothing is known of any row; ``doubt`` is its entropy as a
+    share of the largest, in [0, 1]. ``stands_for`` unlabelled rows are nearer to the instance than to any that is
+    known or was asked about before (0: the strategy does not count them). ``by_cover``: it was chosen for those rows
+    alone.
+    """
+
+    theta: tuple[float, ...]
+    doubt: float
+    stands_for: int
+    by_cover: bool
+
+
+@dataclass(frozen=True)
 class Reason:
     """Why an instance is asked.
 
@@ -222,7 +238,7 @@ class Reason:
     the instance stands for; or the leaf in which the instance ends, then these are empty. ``score`` is what the label
     is worth in the measure of the ``strategy``; published: how much it narrows the child's entropy interval, in bits.
     Where a ``forest`` asks, the node is of the tree beside it: the deepest contested one on the instance's path, or the
-    leaf.
+    leaf. ``committee``: of strategies that ask one; queries of earlier versions have none.
     """
 
     path: tuple[tuple[str, str], ...]
@@ -233,6 +249,7 @@ class Reason:
     node_count: int
     strategy: str = "published"
     forest: ForestReason | None = None
+    committee: CommitteeReason | None = None
 
 
 @dataclass(frozen=True)

@@ -272,6 +272,7 @@ class Reason(_message.Message):
     NODE_COUNT_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
     FOREST_FIELD_NUMBER: _builtins.int
+    COMMITTEE_FIELD_NUMBER: _builtins.int
     attribute: _builtins.str
     """The child of the node that the instance stands for."""
     value: _builtins.str
@@ -296,6 +297,10 @@ class Reason(_message.Message):
     def forest(self) -> Global___ForestReason:
         """What a forest that asks thinks of the row; of other learners all of this is absent."""
 
+    @_builtins.property
+    def committee(self) -> Global___CommitteeReason:
+        """What the committee thinks of the row, where the strategy asks one; else absent."""
+
     def __init__(
         self,
         *,
@@ -307,14 +312,53 @@ class Reason(_message.Message):
         node_count: _builtins.int = ...,
         strategy: _builtins.str = ...,
         forest: Global___ForestReason | None = ...,
+        committee: Global___CommitteeReason | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["forest", b"forest"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["committee", b"committee", "forest", b"forest"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "forest", b"forest", "node_count", b"node_count", "path", b"path", "rivals", b"rivals", "score", b"score", "strategy", b"strategy", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "committee", b"committee", "forest", b"forest", "node_count", b"node_count", "path", b"path", "rivals", b"rivals", "score", b"score", "strategy", b"strategy", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
+
+@_typing.final
+class CommitteeReason(_message.Message):
+    """Why a committee of trees asks about a row."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THETA_FIELD_NUMBER: _builtins.int
+    DOUBT_FIELD_NUMBER: _builtins.int
+    STANDS_FOR_FIELD_NUMBER: _builtins.int
+    BY_COVER_FIELD_NUMBER: _builtins.int
+    doubt: _builtins.float
+    """Entropy of theta as a share of the entropy of equal probabilities, in [0, 1]."""
+    stands_for: _builtins.int
+    """Unlabelled rows that are nearer to this one than to any that is known or was asked about before; 0 where the strategy
+    does not count them.
+    """
+    by_cover: _builtins.bool
+    """Whether the row was chosen for the rows that it covers alone, without regard to doubt."""
+    @_builtins.property
+    def theta(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Mean estimate of the members, in the order of the classes; empty while nothing is known of any row."""
+
+    def __init__(
+        self,
+        *,
+        theta: _abc.Iterable[_builtins.float] | None = ...,
+        doubt: _builtins.float = ...,
+        stands_for: _builtins.int = ...,
+        by_cover: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by_cover", b"by_cover", "doubt", b"doubt", "stands_for", b"stands_for", "theta", b"theta"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommitteeReason: _TypeAlias = CommitteeReason  # noqa: Y015
 
 @_typing.final
 class ForestReason(_message.Message):

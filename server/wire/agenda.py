@@ -49,6 +49,11 @@ def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> b
         reason.forest.disagreement = query.forest.disagreement
         reason.forest.stands_for = query.forest.stands_for
         reason.forest.entropy_lower, reason.forest.entropy_upper = lower, upper
+    if query.committee is not None:
+        found = query.committee
+        reason.committee.theta.extend(found.theta)
+        reason.committee.doubt, reason.committee.stands_for = found.doubt, found.stands_for
+        reason.committee.by_cover = found.by_cover
     return reason.SerializeToString(deterministic=True)
 
 

@@ -66,6 +66,29 @@ class ForestView:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitteeView:
+    """What a committee thinks of a row.
+
+    Parameters
+    ----------
+    theta
+        (l,) mean estimate of the members; empty while nothing is known of any row.
+    doubt
+        Entropy of `theta` as a share of the entropy of equal probabilities, in [0, 1].
+    stands_for
+        Unlabelled rows that are nearer to this one than to any that is known or was asked about before; 0 where the
+        strategy does not count them.
+    by_cover
+        Whether the row was chosen for the rows that it covers alone.
+    """
+
+    theta: tuple[float, ...]
+    doubt: float
+    stands_for: int
+    by_cover: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A question to an oracle, with its reason.
 
@@ -89,6 +112,8 @@ class Query:
         Number of instances in the node.
     forest
         Of a forest that asks; then the node is of the tree beside it. None where a tree asks.
+    committee
+        Of a committee, where the strategy has one.
     """
 
     instance: int
@@ -100,6 +125,7 @@ class Query:
     asked: QueryPosition
     node_count: int
     forest: ForestView | None = None
+    committee: CommitteeView | None = None
 
 
 class QueryableTree(Protocol):

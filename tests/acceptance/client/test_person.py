@@ -119,13 +119,15 @@ def test_a_person_answers_in_every_way(screen: Screen, server: str, model: str) 
     shown = screen.expect(PROMPT)
     assert "instance 0  ·  query 1  ·  answer 1 of 6" in shown
     assert re.search(r"X +a .*\n.*Y +e", shown)  # in declared order
-    assert re.search(r"1 +o +█+ +0\.80", shown)
+    assert re.search(r"1 +o +▯+ +0\.80", shown)
     assert "undecided at the root (21 rows)" in shown
     assert re.search(r"X +├─+┤ +gain ratio 0\.\d+ to 0\.\d+", shown)
-    assert "This label would tell most about X = a" in shown
-    assert "stay undecided" in shown
+    assert "This label tells most about the rows where X = a" in shown
+    assert "2 tests compete to split its node: X, Y" in shown
     screen.press("?")
-    assert "nobody can tell: the row is never asked again" in screen.expect(PROMPT)
+    assert "Nobody can tell. The row is never asked again." in screen.expect(PROMPT)
+    screen.press("w")
+    assert "rival: An attribute that may be the best test" in screen.expect(PROMPT)
     screen.press("9")
     assert "'9' means nothing here" in screen.expect(PROMPT)
     screen.press("s1")
@@ -199,10 +201,21 @@ def test_comments_corrections_skips_and_postponements(screen: Screen, server: st
     screen.expect("→ s")
     screen.expect("answer 2 of 6")
     screen.expect(PROMPT)
-    screen.press("b")
-    screen.expect("back to instance")
+    screen.press("z")  # another name of b
+    screen.expect("your answer was: s")
     screen.expect(PROMPT)
     screen.press("3")
+    screen.expect("corrected")
+    screen.expect(PROMPT)
+    screen.press("a")
+    assert re.search(r"1 +\d+ +x ", screen.expect("> "))
+    screen.press("1\r")
+    screen.expect("your answer was: x")
+    screen.expect(PROMPT)
+    screen.press("a")
+    screen.expect("finish this correction first")
+    screen.expect(PROMPT)
+    screen.press("1")
     screen.expect("corrected")
     screen.expect(PROMPT)
     screen.press("k")
@@ -212,23 +225,24 @@ def test_comments_corrections_skips_and_postponements(screen: Screen, server: st
     screen.expect("→ postponed")
     screen.expect(PROMPT)
     screen.press("q")
-    screen.expect("ann: 1 answered, 1 skipped, 1 postponed, 1 corrected")
+    screen.expect("ann: 1 answered, 1 skipped, 1 postponed, 2 corrected")
     assert screen.ended() == 0
     with Client(server) as client:
         (answered,) = client.list_queries(model, ["answered"])
-        said, corrected = client.get_instance(model, answered.instance).history[-2:]
+        said, corrected, again = client.get_instance(model, answered.instance).history[-3:]
         assert (said.label, said.comment, said.kind) == ("s", "a twin of row 3", "statement")
         assert (corrected.label, corrected.kind, corrected.query) == ("x", "correction", answered.number)
+        assert (again.label, again.kind) == ("o", "correction")
         assert said.took_s is not None
         kinds = [step.kind for step in client.query_history(model) if step.labeller]
         assert kinds == [
-            *("leased", "answered", "leased", "corrected"),
+            *("leased", "answered", "leased", "corrected", "corrected"),
             *("skipped", "leased", "postponed"),
-            *kinds[7:],
+            *kinds[8:],
         ]
-        assert kinds[7:] == ["leased", "released"]
+        assert kinds[8:] == ["leased", "released"]
         (ann,) = client.labellers(model)
-        assert (ann.name, ann.answered, ann.corrected, ann.skipped, ann.agreement) == ("ann", 1, 1, 1, None)
+        assert (ann.name, ann.answered, ann.corrected, ann.skipped, ann.agreement) == ("ann", 1, 2, 1, None)
 
 
 @pytest.mark.slow

@@ -6,8 +6,16 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 
 from quercus.cli.common import bar
-from quercus.cli.label_screen import prompt, query_screen, set_line, show
-from quercus.client import Model, Nominal, Numeric, Query, Reason, Rival, Specification
+from quercus.cli.label_screen import (
+    _known,
+    answer_list,
+    answer_screen,
+    prompt,
+    query_screen,
+    set_line,
+    show,
+)
+from quercus.client import Answer, Model, Nominal, Numeric, Query, Reason, Rival, Specification
 from quercus.client.convert import moment
 
 
@@ -26,7 +34,7 @@ def query(values: dict[str, str | float | None], classes: tuple[str, ...], reaso
 def screen(asked: Query, of: Model, width: int = 110) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
     show(console, query_screen(asked, of, width))
-    show(console, [prompt(asked, width), set_line(asked, asked.classes[:1], width)])
+    show(console, [prompt(asked.classes, width), set_line(asked.classes, asked.classes[:1], width)])
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -44,18 +52,19 @@ def test_a_query_deep_in_the_tree() -> None:
     assert "[bold]weak" in shown  # text is shown as it is, never read as markup
     assert "0.123457" in shown
     assert "missing" in shown
-    assert "undecided where hue < 0.9 and ash in [1, 2) (1,234 rows)" in shown
-    assert "most about wind = weak (score 0.250 bits)" in shown
-    assert "hue stands in meanwhile" in shown  # the mid-values are tied: the earlier attribute
-    assert "nothing is known" in shown
+    assert "2 tests compete to split its node: hue, wind." in shown
+    assert "This label tells most about the rows where wind = weak." in shown
+    assert "The tree is undecided where hue < 0.9 and 1 ≤ ash < 2 (1,234 rows)." in shown
+    assert "Nothing is known of its class." in shown
+    assert "plausibility" not in shown  # ignorance is no bar
     assert "[x] 1 yes   [ ] 2 no" in shown
 
 
 def test_a_query_that_stands_for_a_leaf() -> None:
     reason = Reason((("hue", "< 0.9"),), (), "", "", 0.875, 12, "covering-committee")
     shown = screen(query({"hue": 0.5}, ("yes", "no"), reason), model([Numeric("hue")], ("yes", "no")))
-    assert "The row ends where hue < 0.9, in a leaf of 12 rows." in shown
-    assert "would tell most by the strategy covering-committee (score 0.875)" in shown
+    assert "It ends where hue < 0.9 (a leaf of 12 rows)." in shown
+    assert "Its label is worth most by the strategy covering-committee." in shown
     assert "undecided" not in shown
 
 
@@ -67,6 +76,9 @@ def test_the_largest_model_still_fits() -> None:
     shown = screen(asked, model([Numeric(name) for name in names], classes))
     assert "and 910 more attributes" in shown
     assert "and 992 more" in shown
+    assert (
+        "1000 tests compete to split its node: attribute 0, attribute 1, attribute 2 and 997 more." in shown
+    )
     assert "attribute 0 ≥ 3" in shown
     assert "class 63" in shown
     assert len(shown.splitlines()) < 200
@@ -78,6 +90,29 @@ def test_nothing_breaks_on_a_narrow_screen() -> None:
         query({"a": "x"}, ("yes", "no"), reason), model([Nominal("a", "x")], ("yes", "no")), width=30
     )
     assert max(len(line) for line in shown.splitlines()) <= 30
+
+
+def test_what_is_known_is_said_first_and_drawn_hollow() -> None:
+    names = ("Barolo", "Grignolino", "Barbera")
+    console = Console(file=io.StringIO(), width=80, force_terminal=False)
+    show(console, [_known(names, (1.0, 0.4, 0.0))])
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines[0].rstrip() == "ruled out: Barbera; less plausible: Grignolino; open: Barolo"
+    assert "plausibility" in lines[1]
+    assert [line.count("▯") for line in lines[2:]] == [20, 8, 0]
+
+
+def test_own_answers_are_listed_and_one_is_shown() -> None:
+    given = Answer(
+        *(12, "row-7", "ann", moment(Timestamp()), "answered", "counts", "yes", "yes", 1.0, "", 3.0, 4),
+        *(None, None, "", None, False, {"yes": 1.0, "no": 0.0}, "yes", {"hue": 0.5}),
+    )
+    console = Console(file=io.StringIO(), width=80, force_terminal=False)
+    show(console, [answer_list([given]), *answer_screen(given, model([Numeric("hue")], ("yes", "no")), 80)])
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "1  row-7     yes" in shown
+    assert "your answer" in shown.partition("instance row-7")[2]
+    assert "0.5" in shown
 
 
 def test_bars() -> None:
@@ -109,7 +144,7 @@ def test_the_row_stands_next_to_the_keys() -> None:
     assert (
         shown.index("why this one")
         < shown.index("instance ─")
-        < shown.index("believed")
+        < shown.index("known so far")
         < shown.index("class?")
     )
 
@@ -118,7 +153,7 @@ def test_keys_are_never_parted_from_their_names() -> None:
     names = [f"some kind of class {c}" for c in range(6)]
     asked = query({"a": 1.0}, tuple(names), Reason((), (), "a", "x", 0.0, 1))
     for width in (30, 50, 80):
-        lines = prompt(asked, width).plain.splitlines()
+        lines = prompt(asked.classes, width).plain.splitlines()
         assert max(map(len, (line.rstrip() for line in lines))) <= width
         for key, name in enumerate(names, 1):
             assert any(f" {key}  {name}" in line for line in lines)
@@ -127,10 +162,10 @@ def test_keys_are_never_parted_from_their_names() -> None:
 
 def test_many_classes_have_their_keys_in_the_list_alone() -> None:
     asked = query({"a": 1.0}, tuple(f"class-{c:02d}" for c in range(20)), Reason((), (), "a", "x", 0.0, 1))
-    assert len(prompt(asked, 80).plain.splitlines()) <= 2
-    chosen = set_line(asked, ["class-03", "class-19"], 80).plain
+    assert len(prompt(asked.classes, 80).plain.splitlines()) <= 3
+    chosen = set_line(asked.classes, ["class-03", "class-19"], 80).plain
     assert (
         chosen.splitlines()[0].rstrip()
-        == "one of:  [x] 4 class-03   [x] n class-19   · Enter sends, Escape goes back"
+        == "one of:  [x] 4 class-03   [x] t class-19   · Enter sends, Escape goes back"
     )
-    assert "n  class-19" in wide_screen(["a"], 20, 80)
+    assert "t  class-19" in wide_screen(["a"], 20, 80)

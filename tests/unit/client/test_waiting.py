@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from quercus.cli.label_person import parse_plausibilities
-from quercus.cli.label_screen import CLASS_KEYS
 from quercus.client import (
     DeadlineExceeded,
     InvalidArgument,
@@ -17,6 +16,7 @@ from quercus.client import (
     requests,
     transport,
 )
+from quercus.client.keys import CLASS_KEYS, COMMANDS
 from quercus.client.transport import DEFAULT_ADDRESS, server_address
 
 
@@ -107,7 +107,9 @@ def test_a_number_is_of_one_model_and_goes_with_it() -> None:
 def test_there_is_a_key_for_each_of_64_classes_and_none_is_a_command() -> None:
     assert len(CLASS_KEYS) >= 64
     assert len(set(CLASS_KEYS)) == len(CLASS_KEYS)
-    assert not set(CLASS_KEYS) & set("surkq?")
+    assert not set(CLASS_KEYS) & {key for command in COMMANDS for key in (command.key, command.also)}
+    keys = [key for command in COMMANDS for key in (command.key, command.also) if key]
+    assert len(keys) == len(set(keys))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.query import CommitteeView, Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies import covering, members
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
@@ -63,31 +63,49 @@ class Committee:
             return
         pool = pool[np.argsort(row_hashes(pool))]
         leaves = LeafRows(context)
-        worth = member_disagreement(context, pool, most)
+        theta = mean_estimate(context, pool, most)
+        worth = doubt_of(theta) if theta is not None else np.zeros(pool.size)
         covered = _Coverage(context, pool, most) if self.cover > 0 else None
         free = np.ones(pool.size, dtype=bool)
         for _ in range(min(limit, pool.size)):
-            score = worth
+            score, explores = worth, False
             if covered is not None:
                 shares = covered.shares(free)
-                explores = self.explore > 0 and covered.asked % self.explore == 0 and shares[free].any()
+                due = self.explore > 0 and covered.asked % self.explore == 0
+                explores = due and bool(shares[free].any())
                 score = self.cover * shares + (0.0 if explores else worth)
             score = np.where(free, score, -np.inf)
             chosen = int((score >= score.max() - TIE).argmax())
-            yield leaves.query(int(pool[chosen]), float(score[chosen]))
+            view = CommitteeView(
+                () if theta is None else tuple(theta[chosen].tolist()),
+                float(worth[chosen]),
+                0 if covered is None else covered.stands_for(chosen),
+                explores,
+            )
+            yield leaves.query(int(pool[chosen]), float(score[chosen]), view)
             free[chosen] = False
             if covered is not None:
                 covered.take(chosen)
 
 
-def member_disagreement(context: QueryContext, pool: Ints, most: int) -> Floats:
-    """Return how much the members together doubt the class of each row of `pool` (p,), in [0, 1].
+def doubt_of(theta: Floats) -> Floats:
+    """Return the entropy of each row of `theta` (p, l) as a share of that of equal probabilities, in [0, 1].
 
-    It is 0 while nothing is known.
+    Examples
+    --------
+    >>> doubt_of(np.array([[0.5, 0.5], [1.0, 0.0]])).tolist()
+    [1.0, 0.0]
+    """
+    bits = 0.0 - (theta * np.log2(np.where(theta > 0, theta, 1.0))).sum(axis=1)
+    return np.asarray(bits / np.log2(theta.shape[1]))
+
+
+def mean_estimate(context: QueryContext, pool: Ints, most: int) -> Floats | None:
+    """Return the members' mean estimate of each row of `pool` (p, l); None while nothing is known of any row.
 
     Parameters
     ----------
-    desk
+    context
         The evidence.
     pool
         Rows thought about.
@@ -98,11 +116,11 @@ def member_disagreement(context: QueryContext, pool: Ints, most: int) -> Floats:
     contours = sample.table.contours
     told = sample_rows(np.flatnonzero(~sample.table.vacuous[sample.ids]), most)
     if not told.size:
-        return np.zeros(pool.size)
+        return None
     drawn = np.random.default_rng((SEED, told.size)).integers(told.size, size=(MEMBERS, told.size))
     weights = np.stack([np.bincount(draw, minlength=told.size) for draw in drawn]).astype(float)
     attributes = len(sample.arities)
-    share = members.mean_probabilities(
+    return members.mean_probabilities(
         sample.codes[told],
         contours[sample.ids[told]],
         weights,
@@ -112,8 +130,6 @@ def member_disagreement(context: QueryContext, pool: Ints, most: int) -> Floats:
         sample.codes[pool],
         contours[sample.ids[pool]],
     )
-    bits = 0.0 - (share * np.log2(np.where(share > 0, share, 1.0))).sum(axis=1)
-    return np.asarray(bits / np.log2(contours.shape[1]))
 
 
 class _Coverage:
@@ -125,7 +141,10 @@ class _Coverage:
         self.asked = (
             len(sample.ids) - sample.candidates(np.arange(len(sample.ids))).size
         )  # or known for certain
-        rows = sample.codes[sample_rows(np.arange(len(sample.ids)), most)]
+        drawn = sample_rows(np.arange(len(sample.ids)), most)
+        rows = sample.codes[drawn]
+        self._vacuous = sample.table.vacuous[sample.ids[drawn]]
+        self._each = len(sample.ids) / max(1, drawn.size)  # rows that one of those looked at stands for
         self._far = covering.distances(sample.codes[pool], rows, ordered)
         self._near = covering.nearest(rows, sample.codes[sample_rows(known, COVERING * most)], ordered)
 
@@ -133,6 +152,11 @@ class _Coverage:
         """Return what each candidate (n,) brings, as a share of the most that a `free` one can bring."""
         gains = covering.covering_gains(self._far, self._near)
         return np.asarray(gains / max(1, int(gains[free].max())))
+
+    def stands_for(self, candidate: int) -> int:
+        """Return how many unlabelled rows are nearer to a candidate than to what is known or asked about."""
+        nearer = self._vacuous & (self._far[candidate] < self._near)
+        return max(1, round(int(nearer.sum()) * self._each))
 
     def take(self, candidate: int) -> None:
         """A candidate is asked about."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.query import CommitteeView, Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.row_sample import row_hashes
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Bools, Ints
@@ -45,7 +45,7 @@ class LeafRows:
         rows: Ints = self._order[end - int(self.count[leaf]) : end]
         return rows
 
-    def query(self, instance: int, score: float) -> Query:
+    def query(self, instance: int, score: float, committee: CommitteeView | None = None) -> Query:
         """Return the query about `instance`, which stands for the leaf in which it ends."""
         leaf = int(self.of[instance])
         path = self._path(leaf)
@@ -58,6 +58,7 @@ class LeafRows:
             rivals=(),
             asked=QueryPosition(path, None, None, ()),
             node_count=int(self.count[leaf]),
+            committee=committee,
         )
 
 

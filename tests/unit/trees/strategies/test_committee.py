@@ -138,3 +138,27 @@ def test_a_sketch_changes_little_when_rows_do() -> None:
     assert before.size == after.size == 100
     assert np.setdiff1d(before, after).size <= 1
     assert (np.diff(before) > 0).all()
+
+
+def test_a_query_tells_what_the_committee_thinks() -> None:
+    """The estimate, its doubt, and the rows that the row stands for; one query in six goes by those alone."""
+    values = np.random.default_rng(5).integers(0, 3, (60, 3)).astype(float)
+    contours = np.ones((60, 2))
+    contours[:12] = np.eye(2)[(values[:12, 0] > 1).astype(int)]
+    attributes = tuple(Nominal(f"a{k}", ("x", "y", "z")) for k in range(3))
+    spec = Specification(attributes, Frame(("p", "q")), budget=60, strategy="covering-committee")
+    agenda = grow(GrowthState(spec), [Observed(values, contours)]).agenda(7)
+    views = [query.committee for query in agenda]
+    assert [view is not None and view.by_cover for view in views].count(True) >= 1
+    for query, view in zip(agenda, views, strict=True):
+        assert view is not None
+        theta = np.array(view.theta)
+        assert theta.sum() == pytest.approx(1)
+        assert view.doubt == pytest.approx(-(theta * np.log2(np.maximum(theta, 1e-300))).sum())
+        assert 1 <= view.stands_for <= 48
+        assert query.score >= (0 if view.by_cover else view.doubt)
+    empty = grow(GrowthState(spec), [Observed(values, np.ones((60, 2)))]).agenda(1)[0]
+    assert empty.committee is not None
+    assert (empty.committee.theta, empty.committee.doubt) == ((), 0.0)
+    alike = (values == values[empty.instance]).any(axis=1)  # nothing is known: nearer than as far as can be
+    assert empty.committee.stands_for == alike.sum()

@@ -1,0 +1,105 @@
+"""Why a row is asked about, in plain sentences: one for each kind of reason."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final
+
+from quercus.client.conditions import condition_of, path_text
+
+if TYPE_CHECKING:  # its module imports numpy
+    from quercus.client.results import CommitteeReason, ForestReason, Query, Reason
+
+MOST_NAMED: Final = 3
+"""Classes and rivals that a sentence names."""
+
+LITTLE: Final = 0.005
+"""A share below this is not named: it would be shown as 0 %."""
+
+_OF_CHILD: Final = {
+    "published": "This label tells most about the rows where {child}.",
+    "shared": "For its size, this part of the tree has had the fewest answers.",
+    "small-regret": "Here a wrong choice between them would cost most.",
+    "split-change": "This label is expected to separate them most.",
+}
+_OF_LEAF: Final = {
+    "leaf-width": "It ends in the leaf where least is known of most rows.",
+    "prediction-change": "This label is expected to change the predictions of most rows.",
+}
+
+
+def why_text(query: Query, nominal: Collection[str] = frozenset()) -> str:
+    """Return why a query asks about its row: one or two sentences.
+
+    Parameters
+    ----------
+    query
+        With its reason.
+    nominal
+        Names of the nominal attributes of the model.
+    """
+    reason = query.reason
+    if reason.forest is not None:
+        return _of_forest(reason.forest, query.classes)
+    if reason.committee is not None:
+        return _of_committee(reason.committee, query.classes)
+    if reason.attribute:
+        return _of_rivals(reason, nominal)
+    said = _OF_LEAF.get(reason.strategy)
+    return said or f"Its label is worth most by the strategy {reason.strategy}."
+
+
+def place_text(reason: Reason, nominal: Collection[str] = frozenset()) -> str:
+    """Return where the row, or the contested node, is in the tree."""
+    rows = f"{reason.node_count:,} row{'' if reason.node_count == 1 else 's'}"
+    path = path_text(reason.path, nominal)
+    if reason.rivals or reason.attribute:
+        where = f"where {path}" if path else "at the root"
+        return f"The tree is undecided {where} ({rows})."
+    return f"It ends where {path} (a leaf of {rows})." if path else f"The tree is a single leaf of {rows}."
+
+
+def shares_text(classes: Sequence[str], theta: Sequence[float]) -> str:
+    """Return the foremost classes of an estimate with their shares.
+
+    Examples
+    --------
+    >>> shares_text(("Barolo", "Grignolino", "Barbera"), (0.44, 0.552, 0.002))
+    'Grignolino 55 %, Barolo 44 %'
+    """
+    foremost = sorted(zip(theta, classes, strict=True), key=lambda each: -each[0])[:MOST_NAMED]
+    return ", ".join(f"{name} {share:.0%}".replace("%", " %") for share, name in foremost if share >= LITTLE)
+
+
+def _of_committee(found: CommitteeReason, classes: Sequence[str]) -> str:
+    stands = _stands_for(found.stands_for)
+    if not found.theta:
+        return stands or "No row is known yet, so the first ones are drawn by lot."
+    if found.by_cover:
+        return f"It is unlike the rows that are known. {stands}"
+    said = f"The committee of trees is most in doubt about it: {shares_text(classes, found.theta)}."
+    return f"{said} {stands}".rstrip()
+
+
+def _of_forest(found: ForestReason, classes: Sequence[str]) -> str:
+    said = f"The forest is in doubt about it: {shares_text(classes, found.theta)}."
+    if max(found.theta) - min(found.theta) < LITTLE:
+        said = "The forest cannot tell the classes apart here."
+    return f"{said} {_stands_for(found.stands_for)}".rstrip()
+
+
+def _stands_for(count: int) -> str:
+    if count <= 0:
+        return ""
+    return f"It stands for {count:,} unlabelled row{'' if count == 1 else 's'}."
+
+
+def _of_rivals(reason: Reason, nominal: Collection[str]) -> str:
+    child = condition_of(reason.attribute, reason.value, is_nominal=reason.attribute in nominal).text
+    said = _OF_CHILD.get(reason.strategy, "This label tells most about the rows where {child}.")
+    names = list(dict.fromkeys(rival.name for rival in reason.rivals))
+    if len(names) < 2:
+        return said.format(child=child)
+    more = len(names) - MOST_NAMED
+    listed = ", ".join(names[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    return f"{len(names)} tests compete to split its node: {listed}. {said.format(child=child)}"

@@ -1,0 +1,75 @@
+"""What a labeller reads: what is known of a class, in words, and the terms of the screen explained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+TERMS: Final = {
+    "query": "A row whose label the model asks for. It is yours until you answer it, give it back, or the lease ends.",
+    "plausibility": (
+        "How far nothing speaks against a class, from 0 to 1. It is no probability: where nothing is known, "
+        "every class has plausibility 1."
+    ),
+    "ruled out": "A class with plausibility 0. Earlier labels of this row say that it is another class.",
+    "rival": (
+        "An attribute that may be the best test for the rows of a node. The labels so far cannot tell which rival "
+        "is best."
+    ),
+    "gain ratio": (
+        "How well a test separates the classes; larger is better. Where labels are missing it is known only as an "
+        "interval."
+    ),
+    "undecided": "A node of the tree with several rivals. More labels decide between them.",
+    "leaf": "The end of a path through the tree. All rows in it get the same prediction.",
+    "committee": (
+        "Fifty trees, each grown from a random part of the known rows. Where they are in doubt, a label tells most."
+    ),
+    "doubt": (
+        "How evenly an estimate is spread over the classes, from 0 to 1. At 0 one class has it all, at 1 all are equal."
+    ),
+    "stands for": (
+        "The number of unlabelled rows that are more like this row than like any known one. A label here says "
+        "something about them too."
+    ),
+    "lease": (
+        "The time for which nobody else gets the row. It is extended while you think, and ends when you leave."
+    ),
+    "budget": "The number of answers that the model may ask for. Refused and skipped rows cost nothing.",
+}
+"""The terms on a labeller's screen, each explained in at most two sentences."""
+
+
+def is_vacuous(contour: Sequence[float]) -> bool:
+    """Whether nothing is known: every class is fully plausible."""
+    return all(value >= 1.0 for value in contour)
+
+
+def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
+    """Return what is known of the class of a row, in one line.
+
+    Parameters
+    ----------
+    classes
+        Of the model.
+    contour
+        Plausibility of each class.
+
+    Examples
+    --------
+    >>> known_text(("Barolo", "Grignolino", "Barbera"), (1.0, 1.0, 1.0))
+    'Nothing is known of its class.'
+    >>> known_text(("Barolo", "Grignolino", "Barbera"), (1.0, 0.4, 0.0))
+    'ruled out: Barbera; less plausible: Grignolino; open: Barolo'
+    >>> known_text(("Barolo", "Grignolino", "Barbera"), (0.0, 1.0, 0.0))
+    'It is known to be Grignolino.'
+    """
+    if is_vacuous(contour):
+        return "Nothing is known of its class."
+    top = max(contour, default=0.0)
+    groups: dict[str, list[str]] = {"ruled out": [], "less plausible": [], "open": []}
+    for name, value in zip(classes, contour, strict=True):
+        groups["ruled out" if value <= 0.0 else "open" if value >= top else "less plausible"].append(name)
+    if len(groups["open"]) == 1 and not groups["less plausible"]:
+        return f"It is known to be {groups['open'][0]}."
+    return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in groups.items() if names)

@@ -1,0 +1,101 @@
+"""Why a row is asked about, in plain sentences."""
+
+import re
+from typing import Any
+
+import pytest
+
+from quercus.client import CommitteeReason, ForestReason, Query, Reason, Rival
+from quercus.client.reasons import place_text, why_text
+from quercus.client.words import TERMS
+from quercus.specification.strategies import STRATEGIES
+
+CLASSES = ("Barolo", "Grignolino", "Barbera")
+RIVALS = (Rival("hue", 0.1, 0.5), Rival("alcohol", 0.2, 0.4, 13.3))
+
+
+def query(strategy: str, **fields: Any) -> Query:
+    values: dict[str, Any] = {
+        "path": (),
+        "rivals": (),
+        "attribute": "",
+        "value": "",
+        "score": 0.5,
+        "node_count": 9,
+    }
+    reason = Reason(**(values | fields), strategy=strategy)
+    return Query(
+        *(
+            "models/m/queries/4",
+            "m",
+            4,
+            "leased",
+            "row-7",
+            {},
+            (1.0,) * 3,
+            CLASSES,
+            reason,
+            2,
+            "ann",
+            None,
+            "t",
+        )
+    )
+
+
+def said(strategy: str, **fields: Any) -> str:
+    return why_text(query(strategy, **fields))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_has_a_plain_sentence(strategy: str) -> None:
+    kinds: dict[str, Any] = {"rivals": RIVALS, "attribute": "alcohol", "value": "< 13.3"}
+    if "committee" in strategy:
+        kinds = {"committee": CommitteeReason((0.44, 0.55, 0.01), 0.7, 14, by_cover=False)}
+    elif strategy in {"leaf-width", "prediction-change"}:
+        kinds = {}
+    text = said(strategy, **kinds)
+    assert re.fullmatch(r"[A-Z0-9].*\.", text)
+    assert f"strategy {strategy}" not in text  # its name explains nothing
+    assert "score" not in text
+
+
+def test_a_committee_says_what_it_thinks_and_what_a_row_stands_for() -> None:
+    found = said("covering-committee", committee=CommitteeReason((0.44, 0.55, 0.01), 0.7, 14, by_cover=False))
+    assert found == (
+        "The committee of trees is most in doubt about it: Grignolino 55 %, Barolo 44 %, Barbera 1 %. "
+        "It stands for 14 unlabelled rows."
+    )
+    by_cover = CommitteeReason((0.98, 0.01, 0.01), 0.1, 1, by_cover=True)
+    assert said("covering-committee", committee=by_cover) == (
+        "It is unlike the rows that are known. It stands for 1 unlabelled row."
+    )
+    assert said("covering-committee", committee=CommitteeReason((), 0.0, 30, by_cover=True)) == (
+        "It stands for 30 unlabelled rows."
+    )
+    assert "by lot" in said("committee", committee=CommitteeReason((), 0.0, 0, by_cover=False))
+
+
+def test_a_forest_says_what_it_thinks() -> None:
+    assert said("active-forest", forest=ForestReason((0.5, 0.45, 0.05), 0.3, 7, None)) == (
+        "The forest is in doubt about it: Barolo 50 %, Grignolino 45 %, Barbera 5 %. It stands for 7 unlabelled rows."
+    )
+    assert "cannot tell the classes apart" in said(
+        "active-forest", forest=ForestReason((1 / 3,) * 3, 0.0, 7, None)
+    )
+
+
+def test_the_place_is_told_with_one_condition_for_each_attribute() -> None:
+    path = (("alcohol", "< 13.38"), ("hue", "< 0.9"), ("alcohol", "≥ 13.26"))
+    assert place_text(query("committee", path=path).reason) == (
+        "It ends where 13.26 ≤ alcohol < 13.38 and hue < 0.9 (a leaf of 9 rows)."
+    )
+    assert place_text(query("committee").reason) == "The tree is a single leaf of 9 rows."
+    contested = query("published", path=path[:1], rivals=RIVALS, attribute="hue", value="< 1").reason
+    assert place_text(contested) == "The tree is undecided where alcohol < 13.38 (9 rows)."
+
+
+def test_terms_are_explained_in_at_most_two_sentences() -> None:
+    for term, text in TERMS.items():
+        assert 1 <= len(re.findall(r"\.(?: |$)", text)) <= 2, term
+        assert text.endswith(".")
