@@ -21,7 +21,9 @@ def store(tmp_path: Path) -> str:
 def quercus(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [QUERCUS, *arguments],
-        env={"PATH": os.environ["PATH"], "NO_COLOR": "1"} | environment,
+        env={name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+        | {"NO_COLOR": "1"}
+        | environment,
         capture_output=True,
         encoding="utf-8",
         timeout=60,
