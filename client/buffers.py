@@ -29,6 +29,7 @@ COMMIT;
 """
 LOG_BYTES = 1 << 20
 """The log keeps no more of the disk than this, once its rows are in the file."""
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 MODEL = 0
 """Number of the message that names the model and its specification; batches have higher ones."""
 
@@ -118,7 +119,9 @@ class File(Memory):
                         found[number] = message
                     else:
                         is_whole = False
-            except sqlite3.DatabaseError:
+            except sqlite3.DatabaseError as error:
+                if error.sqlite_errorcode not in DAMAGED:
+                    raise invalid("path", f"cannot read {self._path}, it is left as it is: {error}") from None
                 is_whole = False
         return found, is_whole
 
@@ -148,6 +151,7 @@ class File(Memory):
         self._base.close()
         log.unlink(missing_ok=True)
         fresh.replace(self._path)
+        _sync_folder(self._path.parent)
         raise invalid(
             "path",
             f"{self._path} was damaged: {len(whole)} batches with {sum(batch.rows for batch in whole)} rows are whole "
@@ -163,13 +167,17 @@ class File(Memory):
             Batches wait whose rows have other attributes or classes.
         """
         before = self.specification
-        if self.batches and before is not None and _columns(before) != _columns(specification):
+        if self.batches and before is not None and not can_read(before, specification):
             raise invalid(
                 "specification",
                 f"has other attributes or classes than the {len(self.batches)} batches that wait in {self._path}: "
                 "name another file, or remove this one and its rows",
             )
-        if before is None or (not self.batches and (specification, uid) != (before, self.uid)):
+        if (
+            before is None
+            or (not self.batches and (specification, uid) != (before, self.uid))
+            or not self.uid
+        ):
             self._is_begun = False
         super().begin(specification, uid)
 
@@ -215,16 +223,35 @@ class File(Memory):
         self._base.close()
 
 
-def _columns(specification: model_pb2.Specification) -> list[tuple[str, ...]]:
-    """Return what packed rows and labels depend on, in order: attributes with their named values, and classes."""
-    attributes = [(each.name, *each.nominal.values) for each in specification.attributes]
-    return [*attributes, tuple(specification.classes)]
+def can_read(rows: model_pb2.Specification, now: model_pb2.Specification) -> bool:
+    """Return whether rows that were packed for one specification mean the same in another one.
+
+    Packed rows name attributes, values and classes by number. A model may have learned more values since.
+    """
+    if rows.classes != now.classes or len(rows.attributes) != len(now.attributes):
+        return False
+    return all(
+        one.name == other.name
+        and one.WhichOneof("kind") == other.WhichOneof("kind")
+        and list(one.nominal.values) == list(other.nominal.values[: len(one.nominal.values)])
+        for one, other in zip(rows.attributes, now.attributes, strict=True)
+    )
 
 
 def _copy(source: Path, target: Path) -> None:
     shutil.copy(source, target)
     with target.open("rb+") as file:
         os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put the names of a folder on the disk, where the system can."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _make(path: Path, head: list[tuple[int, bytes]], batches: list[Batch]) -> None:

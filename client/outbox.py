@@ -60,7 +60,8 @@ class Outbox:
     max_bytes
         Of rows that wait, as they travel.
     specification
-        Of the model; ``None``: the server is asked, or, while it is away, the file that an earlier process began.
+        Of the model. If omitted, the server gives it, or, while the server is away, the file of an earlier process.
+        Before the first row is sent, it is compared with the server's.
 
     Examples
     --------
@@ -233,9 +234,30 @@ class Outbox:
         with self._changed:
             self._changed.wait_for(lambda: self._closing, seconds)
 
+    def _identify_model(self) -> None:
+        """Learn the uid of the model that takes the rows: a later model of its name must not get them.
+
+        Raises
+        ------
+        InvalidArgument
+            The model has other attributes or classes than the specification that the rows were packed for.
+        """
+        found = self._client.get_model(self._model)
+        given, now = (
+            convert.specification_to_proto(each) for each in (self._specification, found.specification)
+        )
+        if not buffers.can_read(given, now):
+            raise invalid(
+                "specification", f"has other attributes or classes than model {self._model!r} of the server"
+            )
+        with self._changed:
+            self._store.begin(given, found.uid)
+
     def _send_some(self) -> None:
         """One stream, for as long as there is something to send."""
         client = self._client
+        if not self._store.uid:
+            self._identify_model()
         ledger = pushing.PushState(pushing.WINDOW_BATCHES, None, outage_s=0.0)
         sent: deque[pushing.Batch] = deque()
         with PushLine(client.push_stub, ledger, client.address, client.timeout_s) as line:
@@ -245,6 +267,7 @@ class Outbox:
                 if not rest and not sent:
                     return
                 for batch in rest:
+                    batch.request.model_uid = batch.request.model_uid or self._store.uid
                     line.send(batch)
                     sent.append(batch)
                 line.settle(until=len(ledger.pending) - 1)

@@ -42,7 +42,7 @@ class Nominal:
         check_name(self.name, "name")
         check_parameters(self)
         if len(self.values) > MAX_VALUES:
-            raise InvalidInput("values", f"are {len(self.values)}, at most {MAX_VALUES} are allowed")
+            raise InvalidInput("values", f"has {len(self.values)} values, at most {MAX_VALUES} are allowed")
         for index, value in enumerate(self.values):
             check_name(value, f"values[{index}]")
         check_distinct(self.values, "values")
@@ -85,7 +85,7 @@ class Numeric:
         if not edges:
             return
         if len(edges) >= MAX_BINS:
-            raise InvalidInput("edges", f"are {len(edges)}, at most {MAX_BINS - 1} are allowed")
+            raise InvalidInput("edges", f"has {len(edges)} edges, at most {MAX_BINS - 1} are allowed")
         for index in range(1, len(edges)):
             if edges[index] <= edges[index - 1]:
                 raise InvalidInput(
@@ -94,7 +94,7 @@ class Numeric:
                 )
         object.__setattr__(self, "bins", len(edges) + 1)
         if self.cuts is not None and self.cuts != len(edges):
-            raise InvalidInput("cuts", f"are {self.cuts}, but {len(edges)} edges are declared")
+            raise InvalidInput("cuts", f"is {self.cuts}, but {len(edges)} edges are declared")
 
 
 Attribute = Nominal | Numeric

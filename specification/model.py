@@ -65,7 +65,9 @@ class Specification:
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
         if not 1 <= len(self.attributes) <= MAX_ATTRIBUTES:
-            raise InvalidInput("attributes", f"are {len(self.attributes)}, must be 1 to {MAX_ATTRIBUTES}")
+            raise InvalidInput(
+                "attributes", f"has {len(self.attributes)} attributes, must have 1 to {MAX_ATTRIBUTES}"
+            )
         check_distinct([attribute.name for attribute in self.attributes], "attributes")
         self._check_missing_names()
         check_parameters(self)

@@ -45,7 +45,7 @@ def _check_schema(database: Database) -> None:
     with database.read() as connection:
         found = stored_revision(connection, name)
     if found is None:
-        raise ReadOnlyStore(f"{name} is empty, and may not be written")
+        raise ReadOnlyStore(f"{name} has no tables, and cannot be written to make them")
     if found > HEAD:
         raise NewerSchema(name, found, HEAD)
     if found != HEAD:

@@ -35,6 +35,8 @@ from quercus.storage.schema import HEAD, lease_clock
 from quercus.storage.sqlite.dialect import dialect_for
 
 BUSY_TIMEOUT_S = 10.0
+LOOK_FOR_REMOVALS_S = 60.0
+"""How often a store looks for rows that another process's deletion left behind."""
 
 
 class Store(QueryCalls):
@@ -47,6 +49,7 @@ class Store(QueryCalls):
     """
 
     _removes = True  # for all that is known
+    _removal_looked = 0.0
 
     @classmethod
     def open(
@@ -239,13 +242,13 @@ class Store(QueryCalls):
 
     @property
     def removes(self) -> bool:
-        """Whether rows of deleted models may be left, by this process or by another one before it."""
-        return self._removes
+        """Whether rows of deleted models may be left: by this process, or, once a minute, by another one."""
+        return self._removes or time.monotonic() - self._removal_looked >= LOOK_FOR_REMOVALS_S
 
     def remove_deleted(self, rows: int = removal.ROWS) -> bool:
         """Remove so many rows of deleted models, fewer where the disk is full; tells whether more are left."""
         some, few = (partial(removal.remove_some, rows=each) for each in (rows, min(rows, removal.FEW_ROWS)))
-        self._removes = True
+        self._removes, self._removal_looked = True, time.monotonic()
         self._removes = self._database.delete(some, few)
         return self._removes
 

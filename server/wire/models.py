@@ -186,7 +186,7 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
         case "numeric":
             numeric = message.numeric
             if numeric.edges and numeric.bins != len(numeric.edges) + 1:
-                made = f"{len(numeric.edges)} edges make {len(numeric.edges) + 1} bins"
+                made = f"{len(numeric.edges)} edges give {len(numeric.edges) + 1} bins"
                 raise InvalidInput("numeric.bins", f"is {numeric.bins}, but {made}")
             try:
                 return Numeric(message.name, numeric.bins, numeric.edges, missing, numeric.cuts or None)

@@ -184,19 +184,24 @@ def _uncertain_ranges(
     if kind == "range":
         low, high = value.range.low, value.range.high
         if column.values is not None:
-            raise InvalidInput(field, f"lies from {low!r} to {high!r}, must be some of its nominal values")
+            raise InvalidInput(
+                field,
+                f"is the range {low!r} to {high!r}, but the attribute is nominal: give some of its values",
+            )
         if not low <= high or (math.isinf(low) and low > 0) or (math.isinf(high) and high < 0):
-            raise InvalidInput(field, f"lies from {low!r} to {high!r}, must be numbers in rising order")
+            raise InvalidInput(
+                field, f"is the range {low!r} to {high!r}: the first must be a number not above the second"
+            )
         return ((low, high),)
     names = list(dict.fromkeys(value.nominals.values))
     if column.values is None:
         raise InvalidInput(
-            field, f"is one of {_listed_names(names)}, must be a number, or a range of numbers"
+            field, f"is {_listed_names(names)}, but the attribute is numeric: give a number or a range"
         )
     if not names:
-        raise InvalidInput(field, "is one of no values, must be one of at least one")
+        raise InvalidInput(field, "is a set without values, must have at least one")
     if len(names) > MAX_VALUES:
-        raise InvalidInput(field, f"is one of {len(names)} values, at most {MAX_VALUES} are allowed")
+        raise InvalidInput(field, f"is a set of {len(names)} values, at most {MAX_VALUES} are allowed")
     numbers = sorted({float(column.index.get(name, MAX_VALUES)) for name in names})
     return tuple((number, number) for number in numbers)
 

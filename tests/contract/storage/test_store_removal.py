@@ -102,6 +102,23 @@ def test_it_is_told_once(full: Store) -> None:
     assert told == [("gone", None)]
 
 
+def test_a_store_looks_again_for_what_another_process_deleted(
+    full: Store, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    while full.remove_deleted():
+        pass
+    with Store.open(store_url) as other:
+        other.delete_model("gone")
+    assert not full.removes
+    monkeypatch.setattr("quercus.storage.store.LOOK_FOR_REMOVALS_S", 0.0)
+    assert full.removes
+    while full.remove_deleted():
+        pass
+    monkeypatch.undo()
+    assert not full.removes
+    assert verify_store(store_url) == []
+
+
 def test_what_a_revoked_token_held_of_it_is_of_no_account(full: Store) -> None:
     full.access.create_token("t1", "robot", b"digest", roles=frozenset({"labeller"}))
     assert full.lease("gone", "robot", 1, 60.0, credential="t1").queries

@@ -10,7 +10,14 @@ import grpc
 import pytest
 from integration.client.serving import Serving
 
-from quercus.client import Client, DeadlineExceeded, Nominal, Specification
+from quercus.client import (
+    Client,
+    DeadlineExceeded,
+    FailedPrecondition,
+    InvalidArgument,
+    Nominal,
+    Specification,
+)
 
 PATIENCE = 300
 SPECIFICATION = Specification([Nominal("X", "ab")], ["o", "s"])
@@ -86,3 +93,36 @@ def test_an_outbox_outlives_what_passes(
             outbox.flush(60)
             assert outbox.waiting_for == ""
         assert client.get_model(model).instance_count == 6
+
+
+def test_rows_packed_for_a_given_specification_do_not_reach_another_model(
+    shared_server: Serving, tmp_path: Path
+) -> None:
+    with Client(shared_server.address) as client:
+        client.create_model("outbox-swapped", Specification([Nominal("X", "ba")], ["o", "s"]))
+        outbox = client.outbox("outbox-swapped", tmp_path / "rows.buffer", specification=SPECIFICATION)
+        outbox.put([["a"]])
+        refused = "specification: has other attributes or classes than model"
+        with pytest.raises(InvalidArgument, match=refused):
+            outbox.flush(60)
+        with pytest.raises(InvalidArgument, match=refused):
+            outbox.close()
+        assert client.get_model("outbox-swapped").instance_count == 0
+
+
+def test_rows_for_a_given_specification_keep_to_the_model_that_was_met_first(
+    shared_server: Serving, tmp_path: Path
+) -> None:
+    with Client(shared_server.address) as client:
+        client.create_model("outbox-again", SPECIFICATION)
+        outbox = client.outbox("outbox-again", tmp_path / "rows.buffer", specification=SPECIFICATION)
+        outbox.put([["a"]])
+        outbox.flush(60)
+        client.delete_model("outbox-again")
+        client.create_model("outbox-again", SPECIFICATION)
+        outbox.put([["b"]])
+        with pytest.raises(FailedPrecondition, match="was deleted, and another has its name"):
+            outbox.flush(60)
+        with pytest.raises(FailedPrecondition):
+            outbox.close()
+        assert client.get_model("outbox-again").instance_count == 0

@@ -95,6 +95,46 @@ def test_rows_of_other_columns_do_not_join_those_that_wait(path: Path) -> None:
     file.close()
 
 
+def test_rows_that_wait_fit_a_model_that_has_learned_more_values(tmp_path: Path) -> None:
+    def specification(*values: str, name: str = "X") -> model_pb2.Specification:
+        attribute = model_pb2.Attribute(name=name, nominal=model_pb2.NominalAttribute(values=values))
+        return model_pb2.Specification(attributes=[attribute], classes=["o", "s"])
+
+    file = File(tmp_path / "rows.buffer", "m")
+    file.begin(specification("a", "b"))
+    file.add([batch(1)])
+    for other in (specification("a"), specification("b", "a", "c"), specification("a", "b", name="Y")):
+        with pytest.raises(InvalidArgument, match="other attributes or classes"):
+            file.begin(other)
+    file.begin(specification("a", "b", "c"), uid="u1")
+    file.add([batch(2)])
+    file.close()
+    file = File(tmp_path / "rows.buffer", "m")
+    assert file.uid == "u1"
+    file.close()
+
+
+def test_a_passing_error_of_the_disk_is_not_damage(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(sqlite3.Connection):
+        def execute(self, sql: str, *given: object) -> sqlite3.Cursor:
+            if "SELECT number" in sql:
+                error = sqlite3.OperationalError("disk I/O error")
+                error.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+                raise error
+            return super().execute(sql, *given)  # type: ignore[arg-type]
+
+    connect = sqlite3.connect
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "quercus.client.buffers.sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=Failing)
+        )
+        with pytest.raises(
+            InvalidArgument, match=r"cannot read .*rows.buffer, it is left as it is: disk I/O"
+        ):
+            File(path, "m")
+    assert numbers(path) == list(range(COUNT))
+
+
 def test_the_space_of_acknowledged_rows_is_given_back(path: Path) -> None:
     file = File(path, "m")
     file.begin(SPECIFICATION)

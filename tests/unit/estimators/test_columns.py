@@ -102,7 +102,7 @@ def test_what_is_neither_name_nor_number() -> None:
 
 
 def test_a_column_with_too_many_names_is_named() -> None:
-    with pytest.raises(InvalidInput, match="column 'town', values: are 1001, at most 1000"):
+    with pytest.raises(InvalidInput, match="column 'town', values: has 1001 values, at most 1000"):
         FittedColumns.of(pd.DataFrame({"size": 1.0, "town": [f"v{i}" for i in range(1001)]}))
 
 

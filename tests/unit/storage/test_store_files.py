@@ -198,7 +198,7 @@ def test_what_is_not_there_cannot_be_read(path):
     with pytest.raises(ReadOnlyStore, match="does not exist, and its folder may not be written"):
         Store.open(url_of(path), read_only=True)
     path.touch()
-    with pytest.raises(ReadOnlyStore, match="is empty, and may not be written"):
+    with pytest.raises(ReadOnlyStore, match="has no tables, and cannot be written"):
         Store.open(url_of(path), read_only=True)
 
 
