@@ -33,10 +33,10 @@ def test_declared_edges_set_the_bins() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"attributes": ()}, "attributes: are 0, must be 1 to 1000"),
+        ({"attributes": ()}, "attributes: has 0 attributes, must have 1 to 1000"),
         (
             {"attributes": tuple(Numeric(str(i)) for i in range(1001))},
-            "attributes: are 1001, must be 1 to 1000",
+            "attributes: has 1001 attributes, must have 1 to 1000",
         ),
         (
             {"attributes": (SIZE, SIZE)},
@@ -70,7 +70,7 @@ def test_bad_specification(given: dict[str, object], message: str) -> None:
         ({"name": "n" * 101}, "name: has 101 characters, at most 100 are allowed"),
         ({"values": ("a", "b", "a")}, "values[2]: is 'a', the same as values[0]; must be distinct"),
         ({"values": ("a", "")}, "values[1]: is '', must be text and not empty"),
-        ({"values": tuple(map(str, range(1001)))}, "values: are 1001, at most 1000 are allowed"),
+        ({"values": tuple(map(str, range(1001)))}, "values: has 1001 values, at most 1000 are allowed"),
         ({"missing": "guess"}, "missing: is 'guess', must be one of branch, reject"),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_learned_value_may_be_a_question_mark() -> None:
     [
         ({"bins": 1}, "bins: is 1, must be a whole number in [2, 256]"),
         ({"bins": 257}, "bins: is 257, must be a whole number in [2, 256]"),
-        ({"edges": tuple(range(256))}, "edges: are 256, at most 255 are allowed"),
+        ({"edges": tuple(range(256))}, "edges: has 256 edges, at most 255 are allowed"),
         ({"edges": (1.0, 1.0)}, "edges[1]: is 1.0, must be greater than the edge before it, 1.0"),
         ({"edges": (1.0, float("inf"))}, "edges[1]: is inf, must be a finite number"),
         ({"missing": None}, "missing: is None, must be one of branch, reject"),
