@@ -27,7 +27,9 @@ checks: $(STAMP)
 	    || { kill $$compiling; exit 1; }; \
 	wait $$compiling
 
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+# Many tests wait for other processes: one worker more than the machine has cores keeps the cores busy.
+WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 SELECTED := -m "not slow"
 test: checks ## Run every check, and the tests that every change needs

@@ -28,6 +28,8 @@ LABELLERS = {"ann": 1.0, "bob": 1.3}
 """The labellers, and how long each thinks, as a multiple of the delay."""
 IDLE_S = 60.0
 """A labeller that has nothing to answer for so long goes home; on a busy machine the first rows take their time."""
+OUTAGE_S = 2.0
+"""The server is a process of the demo: if it does not answer for so long, it has ended."""
 _PARTS = "quercus.demo"
 
 
@@ -157,7 +159,7 @@ class DemoRun:
         )
         self._start_comparison()
         server = self._start_server()
-        with Client(self._heard.address, timeout_s=self._settings.timeout_s) as client:
+        with Client(self._heard.address, timeout_s=self._settings.timeout_s, outage_s=OUTAGE_S) as client:
             try:
                 self._create_model(client)
                 self._learn(client)
