@@ -31,6 +31,10 @@ class InvalidInput(ValueError):  # noqa: N818 - the name callers read in `except
         return f"{self.field}: {self.reason}"
 
 
+class TooManyFocalSets(InvalidInput):  # noqa: N818 - as above
+    """A combination of mass functions that would have more focal sets, or pairs of them, than are allowed."""
+
+
 class TotalConflict(ArithmeticError):  # noqa: N818 - as above
     """Evidence that contradicts itself wholly, so that no normalised combination exists (theory §1.1)."""
 

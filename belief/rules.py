@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.errors import InvalidInput, TotalConflict
+from quercus.belief.errors import InvalidInput, TooManyFocalSets, TotalConflict
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MAX_FOCAL_SETS, MassFunction
 
@@ -22,8 +22,9 @@ def conjunctive(a: MassFunction, b: MassFunction) -> MassFunction:
     Raises
     ------
     InvalidInput
-        When the frames differ in size, there are more than 4,194,304 pairs of focal sets, or the result has
-        more than 65,536 focal sets.
+        When the frames differ in size.
+    TooManyFocalSets
+        When there are more than 4,194,304 pairs of focal sets, or the result has more than 65,536 focal sets.
     """
     masks, masses = _combine_with(a, b, np.bitwise_and)
     return _scaled_masses(a.size, masks, masses, allow_empty=True)
@@ -36,7 +37,7 @@ def dempster(a: MassFunction, b: MassFunction) -> MassFunction:
     ------
     TotalConflict
         When no pair of focal sets meets (κ = 1).
-    InvalidInput
+    InvalidInput, TooManyFocalSets
         As :func:`conjunctive`.
 
     Examples
@@ -60,7 +61,7 @@ def disjunctive(a: MassFunction, b: MassFunction) -> MassFunction:
 
     Raises
     ------
-    InvalidInput
+    InvalidInput, TooManyFocalSets
         As :func:`conjunctive`.
     """
     masks, masses = _combine_with(a, b, np.bitwise_or)
@@ -109,14 +110,14 @@ def _combine_with(
         )
     pairs = len(a.focal) * len(b.focal)
     if pairs > MAX_PAIRS:
-        raise InvalidInput(
+        raise TooManyFocalSets(
             "focal",
             f"{len(a.focal)} and {len(b.focal)} focal sets make {pairs} pairs, at most {MAX_PAIRS} may be",
         )
     (masks_a, masses_a), (masks_b, masses_b) = a.arrays(), b.arrays()
     masks, where = np.unique(meet.outer(masks_a, masks_b).ravel(), return_inverse=True)
     if len(masks) > MAX_FOCAL_SETS:
-        raise InvalidInput(
+        raise TooManyFocalSets(
             "focal", f"the combination has {len(masks)} focal sets, at most {MAX_FOCAL_SETS} are allowed"
         )
     products = np.multiply.outer(masses_a, masses_b).ravel()

@@ -1,4 +1,4 @@
-"""How long the forest of many memories takes: from scratch, after an answer, to the next agenda.
+"""How long the forest of many memories takes: from scratch, after an answer, to the next agenda; answers at once.
 
 Run: python bench/forest_growth.py
 
@@ -58,6 +58,27 @@ def after_an_answer(rows: int, told: int) -> tuple[float, float]:
     return min(growing), min(a + b for a, b in zip(growing, asking, strict=True))
 
 
+def at_once(answers: int, names: int = 0, doubtful: bool = False) -> float:
+    """Answers that come together, until the forest is grown; attributes are numbers, or have so many names."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(answers, ATTRIBUTES))
+    klass = (values[:, 0] > 0).astype(int) + (values[:, 1] > 0.5)
+    if names:
+        values = np.floor(np.abs(values) / np.abs(values).max() * names)
+    contours = np.eye(CLASSES)[klass]
+    if doubtful:
+        contours = np.maximum(contours, np.round(rng.random((answers, CLASSES)), 2) * 0.8)
+    forest = MemoryForest(np.full(ATTRIBUTES, names > 0), CLASSES, trees=TREES, seed=0, level=0.75)
+    forest.observe(values, np.ones((answers, CLASSES)))
+
+    def learn() -> None:
+        for row in range(answers):
+            forest.tell(row, contours[row])
+        forest.members()
+
+    return cpu_ms(learn)
+
+
 def main() -> None:
     from_scratch(30)
     print(f"from scratch, 100 told rows: {from_scratch(100):.1f} ms")
@@ -66,6 +87,10 @@ def main() -> None:
         print(
             f"an answer at {rows:,} rows, {told:,} told: grown {grown:.1f} ms, next {AGENDA} queries {asked:.1f} ms"
         )
+    for answers in (2_000, 20_000):
+        print(f"{answers:,} answers at once: {at_once(answers) / 1000:.1f} s")
+    for what, arguments in (("500 names an attribute", (500,)), ("all of them doubtful", (0, True))):
+        print(f"1,000 answers at once, {what}: {at_once(1_000, *arguments) / 1000:.1f} s")
 
 
 if __name__ == "__main__":

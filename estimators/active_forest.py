@@ -29,7 +29,7 @@ class ActiveForestClassifier(BeliefClassifier):
     """The forest of many memories: for few labels that are asked for, and for streams that change (theory §10).
 
     Extremely randomised evidential trees, and three naive-Bayes members beside them, learn from the last 200, 600,
-    2,000, 6,000 and 20,000 rows of which something is known, and from all. Members count by how well they predicted
+    2,000, 6,000, 20,000 and 100,000 rows of which something is known. Members count by how well they predicted
     lately.
 
     Parameters

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from quercus.belief.errors import TotalConflict
-from quercus.belief.mass import MassFunction
+import numpy as np
+
+from quercus.belief.errors import TooManyFocalSets, TotalConflict
+from quercus.belief.mass import MAX_FOCAL_SETS, MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
 from quercus.specification.parameters import MIN_INSTANCES
@@ -13,7 +15,7 @@ from quercus.trees.growth.batch import GrowthRules, NodePrediction, OpenNode, gr
 from quercus.trees.learners.predictions import singleton_beliefs
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root_node
 from quercus.trees.learners.stopping_rules import Limits, UntilPure, Wrap, node_weight, wrap_criterion
-from quercus.trees.learners.table import Table
+from quercus.trees.learners.table import Table, consonant_mass
 from quercus.trees.rules.dominance import first_largest
 from quercus.trees.tree.node import Node
 
@@ -87,7 +89,7 @@ class MeanMass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CombinedMass:
-    """Leaf rule: Dempster's rule over the rows; where they are in total conflict, their mean.
+    """Leaf rule: Dempster's rule over the rows; where they are in total conflict, or too many sets come of it, their mean.
 
     A row is combined as often as its weight says, rounded, and at least once.
     """
@@ -102,6 +104,8 @@ class CombinedMass:
             mass = reduce(dempster, (combine_times(m, max(1, round(w))) for m, w in weights.items()))
         except TotalConflict:
             return mass_summary(mean_mass(weights), place, size, conflict=True)
+        except TooManyFocalSets:
+            return mass_summary(mean_mass(weights), place, size)
         return mass_summary(mass, place, size)
 
 
@@ -131,6 +135,8 @@ def mass_summary(
 def mean_mass(weights: Mapping[MassFunction, float]) -> MassFunction:
     """Return the weighted mean of mass functions on one frame.
 
+    One of more than 65,536 focal sets is replaced by the consonant mass function of its contour.
+
     Examples
     --------
     >>> a, b = MassFunction.of(2, {1: 1.0}), MassFunction.vacuous(2)
@@ -142,6 +148,9 @@ def mean_mass(weights: Mapping[MassFunction, float]) -> MassFunction:
         for focal, value in mass.focal:
             sums[focal] = sums.get(focal, 0.0) + weight * value
     total = sum(sums.values())
+    if len(sums) > MAX_FOCAL_SETS:
+        contours = np.array([mass.contour() for mass in weights])
+        return consonant_mass(np.array(list(weights.values())) @ contours)
     return MassFunction.of(next(iter(weights)).size, {focal: value / total for focal, value in sums.items()})
 
 

@@ -25,10 +25,10 @@ FLOOR_SHARE = 0.01
 FREE_SHARE = 0.2
 """The addition to it when labels are vacuous."""
 
-_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """Floor of a constant column, relative to its largest number: nearer ones may be the same number."""
 
-_LARGEST = 1e100
+LARGEST = 1e100
 """The bound of numbers: larger ones, of either sign, count as this one, so that sums of squares do not overflow."""
 
 
@@ -102,7 +102,7 @@ def column_floor(
     mean = (w * x).sum(axis=0) / total
     deviation = np.sqrt((w * (x - mean) ** 2).sum(axis=0) / total)
     floor: NDArray[np.float64] = np.maximum(
-        (FLOOR_SHARE + FREE_SHARE * free) * deviation, _ROUNDING * np.where(largest > 0.0, largest, 1.0)
+        (FLOOR_SHARE + FREE_SHARE * free) * deviation, ROUNDING * np.where(largest > 0.0, largest, 1.0)
     )
     return np.maximum(floor, TINY)
 
@@ -218,4 +218,4 @@ def _checked_arguments(
 
 
 def _bounded_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.clip(values, -_LARGEST, _LARGEST)
+    return np.clip(values, -LARGEST, LARGEST)

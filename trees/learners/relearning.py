@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief import evidence
-from quercus.belief.errors import InvalidInput, TotalConflict
+from quercus.belief.errors import InvalidInput, TooManyFocalSets, TotalConflict
 from quercus.belief.evidence import Said, known_after
 from quercus.belief.label import ClassSet, Label, Masses, contour
 from quercus.belief.mass import MassFunction
@@ -28,6 +28,10 @@ from quercus.trees.learners.table import Floats, Table, consonant_mass
 from quercus.trees.memory_forest.served import ServedForest
 from quercus.trees.tree.encoding import check_values
 from quercus.trees.tree.flat import FlatTree
+
+
+MAX_SETS_OF_A_LABEL = 1_024
+"""Focal sets that a learner takes of a label: trees add up those of all their rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +63,9 @@ def combined(known: MassFunction, answer: MassFunction, reliability: float) -> M
     """Return the mass function after an answer.
 
     A certain answer (one class, reliability 1) replaces what is known. Any other is discounted and combined with it
-    by Dempster's rule; where the two contradict each other wholly, the answer stands alone.
+    by Dempster's rule; where the two contradict each other wholly, the answer stands alone. Where the result has too
+    many focal sets, the consonant mass function of the combined contour takes their place: it keeps the plausibility
+    of each class, and forgets which sets it came from.
 
     Examples
     --------
@@ -69,11 +75,19 @@ def combined(known: MassFunction, answer: MassFunction, reliability: float) -> M
     """
     if reliability == 1.0 and len(answer.focal) == 1 and answer.focal[0][0].bit_count() == 1:
         return answer
-    weakened = discount(answer, reliability)
+    weakened = few_sets(discount(answer, reliability))
     try:
-        return dempster(known, weakened)
+        return few_sets(dempster(known, weakened))
     except TotalConflict:
         return weakened
+    except TooManyFocalSets:
+        plausible = known.contour() * weakened.contour()
+        return consonant_mass(plausible) if plausible.any() else weakened
+
+
+def few_sets(mass: MassFunction) -> MassFunction:
+    """Return a mass function of at most 1,024 focal sets: one of more is replaced by the consonant one of its contour."""
+    return mass if len(mass.focal) <= MAX_SETS_OF_A_LABEL else consonant_mass(mass.contour())
 
 
 class Evidence:
@@ -111,6 +125,7 @@ class Evidence:
         for label in dict.fromkeys(labels):
             if label not in self._labels:
                 known = KnownLabel.of(label, size)
+                known = replace(known, mass=few_sets(known.mass))
                 self._labels[label] = len(self._said)
                 self._said.append(known)
         self._values.append(checked)

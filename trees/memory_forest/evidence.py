@@ -1,10 +1,14 @@
 """What the log says: rows of values, what is known of their classes, and in which order it was told."""
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
 from quercus.trees.memory_forest.nodes import NONE
+from quercus.trees.memory_forest.told import ToldRows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,37 +23,74 @@ class Contours:
 
     def __init__(self, size: int) -> None:
         self._numbers: dict[bytes, int] = {}
-        self.values = np.empty((0, size))
-        self.beliefs = np.empty((0, size))
-        self.pignistic = np.empty((0, size))
-        self.sole = np.empty(0, np.int32)
-        self.rank = np.empty(0, np.int64)
+        self._tables = np.empty((3, ROOM, size))  # plausibilities, beliefs, pignistic probabilities
+        self._sole = np.empty(ROOM, np.int32)
+        self._rank = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def values(self) -> Floats:
+        """(contours, l) plausibilities; read only."""
+        return self._tables[0, : len(self)]
+
+    @property
+    def beliefs(self) -> Floats:
+        """(contours, l), see `beliefs_of`; read only."""
+        return self._tables[1, : len(self)]
+
+    @property
+    def pignistic(self) -> Floats:
+        """(contours, l), see `pignistic_of`; read only."""
+        return self._tables[2, : len(self)]
+
+    @property
+    def sole(self) -> NDArray[np.int32]:
+        """(contours,) the class of a precise contour, else `NONE`; read only."""
+        return self._sole[: len(self)]
+
+    @property
+    def rank(self) -> Ints:
+        """(contours,) place of each in lexicographic order; sorted when somebody looks, not at each new contour."""
+        if len(self._rank) < len(self):
+            self._rank = np.empty(len(self), np.int64)
+            self._rank[np.lexsort(self.values.T[::-1])] = np.arange(len(self))
+        return self._rank
 
     def numbers(self, contours: Floats) -> NDArray[np.int32]:
         """Return the numbers of contours (n, l); `UNTOLD` of those that say nothing."""
-        scaled = contours / contours.max(axis=1, keepdims=True) + 0.0  # no negative zeros
-        distinct, which = np.unique(scaled, axis=0, return_inverse=True)
-        found = np.empty(len(distinct), np.int32)
-        fresh: list[Floats] = []
-        for i, contour in enumerate(distinct):
-            number = UNTOLD
-            if contour.min() < 1.0:
-                number = self._numbers.setdefault(contour.tobytes(), len(self._numbers))
-                if number == len(self.values) + len(fresh):
-                    fresh.append(contour)
-            found[i] = number
-        if fresh:
-            self._take(np.array(fresh))
+        if len(contours) == 1:
+            return np.array([self._number(_scaled(contours)[0])], np.int32)
+        distinct, which = np.unique(_scaled(contours), axis=0, return_inverse=True)
+        found = np.array([self._number(contour) for contour in distinct], np.int32)
         return found[which.ravel()]
 
-    def _take(self, contours: Floats) -> None:
-        self.values = np.vstack([self.values, contours])
-        self.beliefs = np.vstack([self.beliefs, beliefs_of(contours)])
-        self.pignistic = np.vstack([self.pignistic, pignistic_of(contours)])
-        alone = np.where((contours > 0.0).sum(axis=1) == 1, contours.argmax(axis=1), NONE)
-        self.sole = np.append(self.sole, alone.astype(np.int32))
-        self.rank = np.empty(len(self.values), np.int64)
-        self.rank[np.lexsort(self.values.T[::-1])] = np.arange(len(self.values))
+    def _number(self, contour: Floats) -> int:
+        if contour.min() >= 1.0:
+            return UNTOLD
+        key = contour.tobytes()
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._take(contour)
+            self._numbers[key] = number
+        return number
+
+    def _take(self, contour: Floats) -> int:
+        number = len(self)
+        if number == len(self._sole):
+            room = np.empty((3, number, contour.size))
+            self._tables = np.concatenate([self._tables, room], axis=1)
+            self._sole = np.concatenate([self._sole, np.empty(number, np.int32)])
+        row = contour[np.newaxis]
+        self._tables[:, number] = contour, beliefs_of(row)[0], pignistic_of(row)[0]
+        self._sole[number] = contour.argmax() if np.count_nonzero(contour) == 1 else NONE
+        return number
+
+
+def _scaled(contours: Floats) -> Floats:
+    scaled: Floats = contours / contours.max(axis=1, keepdims=True) + 0.0  # no negative zeros
+    return scaled
 
 
 def beliefs_of(contours: Floats) -> Floats:
@@ -96,17 +137,15 @@ class ForestEvidence:
 
     Attributes
     ----------
-    told
-        (T,) the rows of which something is known, in the order in which it was first told.
     book
-        The codes in force.
+        The codes that were asked for last.
     """
 
     def __init__(self, named: Bools, size: int) -> None:
         self.named = np.asarray(named, dtype=np.bool_)
         self.size = size
         self.contours = Contours(size)
-        self.told = np.empty(0, np.int64)
+        self._told = ToldRows()
         self._rows = 0
         self._values = np.empty((ROOM, len(self.named)))
         self._codes = np.empty((ROOM, len(self.named)), np.uint16)
@@ -127,6 +166,15 @@ class ForestEvidence:
         """(n,) number of each row's contour, `UNTOLD` where nothing is known; read only."""
         return self._kinds[: self._rows]
 
+    @property
+    def told(self) -> Ints:
+        """(T,) the rows of which something is known, in the order in which it was first told; read only."""
+        return self._told.rows
+
+    def now(self) -> "Moment":
+        """Return what is known now; it stays so, whatever is told later."""
+        return Moment(self, self._rows, *self._told.held())
+
     def add(self, values: Floats, kinds: NDArray[np.int32]) -> None:
         """Take rows (n, K) with the numbers (n,) of their contours."""
         first, end = self._rows, self._rows + len(values)
@@ -139,7 +187,8 @@ class ForestEvidence:
         self._values[first:end] = values
         self._kinds[first:end] = kinds
         self._rows = end
-        self.told = np.append(self.told, first + np.flatnonzero(kinds != UNTOLD))
+        informed = np.flatnonzero(kinds != UNTOLD)
+        self._told.append(first + informed, kinds[informed])
 
     def say(self, row: int, kind: int) -> int | None:
         """Put a contour in the place of what is known of a row.
@@ -150,31 +199,62 @@ class ForestEvidence:
         """
         before = self._kinds[row]
         self._kinds[row] = kind
-        if before == UNTOLD and kind != UNTOLD:
-            self.told = np.append(self.told, row)
-        elif before != UNTOLD and kind == UNTOLD:
-            place = int(np.flatnonzero(self.told == row)[0])
-            self.told = np.delete(self.told, place)
-            return place
+        if before == UNTOLD:
+            if kind != UNTOLD:
+                self._told.append(np.array([row]), np.array([kind], np.int32))
+            return None
+        if kind == UNTOLD:
+            return self._told.withdraw(row)
+        self._told.change(row, kind)
         return None
 
-    def codes(self) -> Codes:
-        """Return the codes (n, K) of all rows, in the `book` that their number calls for; read only."""
-        cut_by = rows_that_cut(self._rows)
+    def codes(self, rows: int | None = None) -> Codes:
+        """Return the codes of the first `rows` rows, or all, in the `book` that their number calls for; read only."""
+        rows = self._rows if rows is None else rows
+        cut_by = rows_that_cut(rows)
         if cut_by != self._cut_by:
             self.book = Codebook.of(self._values[:cut_by], self.named)
             self._cut_by, self._coded = cut_by, 0
             self._codes = np.empty_like(self._codes)  # who holds the old ones keeps them
-        fresh = slice(self._coded, self._rows)
+        fresh = slice(self._coded, max(rows, self._coded))
         self._codes[fresh] = self.book.codes(self._values[fresh])
-        self._coded = self._rows
-        return self._codes[: self._rows]
+        self._coded = fresh.stop
+        return self._codes[:rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What was known at a moment of the log.
+
+    Parameters
+    ----------
+    evidence
+        Of the log, which may have gone on.
+    count
+        Number of rows that it had.
+    told, contours_told
+        (T,) rows of which something was known, in the order in which it was first told, and the number of the contour of
+        each.
+    """
+
+    evidence: ForestEvidence
+    count: int
+    told: Ints
+    contours_told: NDArray[np.int32]
+
+    @cached_property
+    def kinds(self) -> NDArray[np.int32]:
+        """(count,) number of each row's contour, `UNTOLD` where nothing was known."""
+        found = np.full(self.count, UNTOLD, np.int32)
+        found[self.told] = self.contours_told
+        return found
+
+    def codes(self) -> Codes:
+        """Return the codes (count, K) of the rows, in the book that their number called for; read only."""
+        return self.evidence.codes(self.count)
 
     def by_rank(self, rows: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return rows in the order of their contours; those of equal contours stay in theirs."""
-        found: NDArray[np.int32] = rows[np.argsort(self.contours.rank[self._kinds[rows]], kind="stable")]
+        rank = self.evidence.contours.rank
+        found: NDArray[np.int32] = rows[np.argsort(rank[self.kinds[rows]], kind="stable")]
         return found
-
-    def ranked(self, rows: Ints) -> tuple[Ints, Floats]:
-        """Return the contours (n,) of rows by rank, and the contours in this order: it does not depend on the log's."""
-        return self.contours.rank[self._kinds[rows]], self.contours.values[np.argsort(self.contours.rank)]

@@ -14,7 +14,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.trees.learners.cells import Value
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.memory_forest.apart import Apart
-from quercus.trees.memory_forest.evidence import ForestEvidence
+from quercus.trees.memory_forest.evidence import ForestEvidence, Moment
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.recent import RecentScores
 from quercus.trees.memory_forest.served import predictions
@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 
 
 class MemoryForest:
-    """The forest of many memories.
+    """The forest of many memories. Its members grow when somebody looks, not when something is told.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class MemoryForest:
         self.level = level
         self._members: Members | None = None
         self._before: Members | None = None  # what was grown last
-        self.recent = RecentScores(self.members())
+        self.recent = RecentScores(self._grow(self.evidence.now()))
         self.apart: Apart | None = None  # distances that queries share
 
     def observe(self, values: Floats, contours: Floats) -> None:
@@ -67,13 +67,11 @@ class MemoryForest:
             return
         informed = np.flatnonzero(kinds >= 0)
         told, taken = len(self.evidence.told), 0
-        for at, boundary in enumerate(self.recent.boundaries(told, len(informed))):
+        for boundary in self.recent.boundaries(told, len(informed)):
             end = int(informed[boundary - told - 1]) + 1
             self._add(values[taken:end], kinds[taken:end])
             taken = end
-            if at == 0 and not self.recent.ended(boundary):
-                self.recent.skip(boundary)
-            self.recent.score(self.evidence, self.members())
+            self.recent.end_block(self.evidence.now())
         self._add(values[taken:], kinds[taken:])
 
     def tell(self, row: int, contour: Floats) -> None:
@@ -85,17 +83,23 @@ class MemoryForest:
         if withdrawn is not None:
             self.recent.withdraw(withdrawn)
         elif len(self.evidence.told) > told and self.recent.ended(told + 1):
-            self.recent.score(self.evidence, self.members())
+            self.recent.end_block(self.evidence.now())
 
     def members(self) -> Members:
         """Return the members as they are now, grown if something was told since."""
         if self._members is None:
-            self._members = self._before = Members.of(self.evidence, self.trees, self.seed, self._before)
+            self.recent.catch_up(self._grow)
+            self._members = self._grow(self.evidence.now())
         return self._members
+
+    def _grow(self, moment: Moment) -> Members:
+        self._before = Members.of(moment, self.trees, self.seed, self._before)
+        return self._before
 
     @property
     def weights(self) -> Floats:
         """(members,) the weight of each, with sum 1."""
+        self.members()
         return self.recent.weights(self.trees)
 
     def theta(self, values: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,18 +10,22 @@ from numpy.typing import NDArray
 from quercus.trees.memory_forest import growing, routing
 from quercus.trees.memory_forest.codes import Bools, Codebook, Codes
 from quercus.trees.memory_forest.draws import member_key
-from quercus.trees.memory_forest.evidence import ForestEvidence
+from quercus.trees.memory_forest.evidence import Moment
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 from quercus.trees.memory_forest.nodes import log_table
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int32]
 
-LADDER = (200, 600, 2_000, 6_000, 20_000, None)
-"""Memories of trees, in told rows; None for all of them. The trees share them out evenly."""
-BAYES = (600, 2_000, None)
+LADDER = (200, 600, 2_000, 6_000, 20_000, 100_000)
+"""Memories of trees, in told rows. The trees share them out evenly."""
+BAYES = (600, 2_000, 100_000)
 """Memories of the naive-Bayes members."""
+LARGEST = 512 << 20
+"""Bytes of the nodes and opinions of all trees, at the worst."""
 MEMORIES = len(LADDER) + len(BAYES)
+NODE_BYTES = 16
+OPINION_BYTES = 24  # a class
 TABLE = log_table()
 
 
@@ -43,16 +48,16 @@ class Changes:
     gone: Bools
 
     @classmethod
-    def between(cls, evidence: ForestEvidence, old: Rows, kinds: Rows, new: Rows) -> "Changes":
-        """Return how `old` rows, whose contours were `kinds`, become `new` ones."""
-        stays, gone = np.zeros(len(evidence), dtype=np.bool_), np.zeros(len(evidence), dtype=np.bool_)
+    def between(cls, moment: Moment, old: Rows, kinds: Rows, new: Rows) -> "Changes":
+        """Return how `old` rows, whose contours were `kinds`, become the `new` ones of a moment."""
+        stays, gone = np.zeros(moment.count, dtype=np.bool_), np.zeros(moment.count, dtype=np.bool_)
         stays[new] = True
-        go = old[~stays[old] | (kinds != evidence.kinds[old])]
+        go = old[~stays[old] | (kinds != moment.kinds[old])]
         gone[go] = True
         stays[:] = False
         stays[old] = True
         stays[go] = False
-        return cls(evidence.by_rank(new[~stays[new]]), go, gone)
+        return cls(moment.by_rank(new[~stays[new]]), go, gone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +82,13 @@ class MemberTree:
         """Return a tree of nothing."""
         return cls(key, np.empty((4, 0), np.int32), np.empty(0, np.int32), np.empty((0, 3, size)))
 
-    def grown(self, evidence: ForestEvidence, changes: Changes) -> "MemberTree":
+    def grown(self, moment: Moment, changes: Changes) -> "MemberTree":
         """Return the tree after changes of its memory, as it were from scratch."""
-        told = evidence.contours
+        told = moment.evidence.contours
         nodes, rows, opinions = growing.grow(
-            evidence.codes(),
-            evidence.named,
-            evidence.kinds,
+            moment.codes(),
+            moment.evidence.named,
+            moment.kinds,
             told.values,
             told.beliefs,
             told.sole,
@@ -131,27 +136,27 @@ class Members:
     bayes: Sequence[NaiveBayes]
 
     @classmethod
-    def of(cls, evidence: ForestEvidence, trees: int, seed: int, before: "Members | None") -> "Members":
-        """Return the members that the evidence says; `before` are those of a moment ago, which save work."""
-        evidence.codes()  # brings the book up to date
-        rows = evidence.told.astype(np.int32)
-        kinds = evidence.kinds[rows]
+    def of(cls, moment: Moment, trees: int, seed: int, before: "Members | None") -> "Members":
+        """Return the members of a moment; `before` are those of a moment ago, which save work."""
+        evidence = moment.evidence
+        moment.codes()  # brings the book up to date
+        rows, kinds = moment.told.astype(np.int32), moment.contours_told
         if not len(rows):
             return cls(evidence.book, evidence.size, rows, kinds, (), ())
         if before is None or before.book is not evidence.book or not before.trees:
             young = [MemberTree.seed(member_key(seed, m), evidence.size) for m in range(trees)]
             before = cls(evidence.book, evidence.size, rows[:0], kinds[:0], young, ())
         known: dict[tuple[int, int], Changes] = {}
+        memories = memories_of(trees, evidence.size)
         grown = []
         for m, tree in enumerate(before.trees):
-            length = LADDER[m % len(LADDER)] or max(len(before.told), len(rows))
-            lengths = min(length, len(before.told)), min(length, len(rows))
+            lengths = min(memories[m], len(before.told)), min(memories[m], len(rows))
             if lengths not in known:
                 old = len(before.told) - lengths[0]
                 new = rows[len(rows) - lengths[1] :]
-                known[lengths] = Changes.between(evidence, before.told[old:], before.kinds[old:], new)
-            grown.append(tree.grown(evidence, known[lengths]))
-        return cls(evidence.book, evidence.size, rows, kinds, grown, _bayes(evidence))
+                known[lengths] = Changes.between(moment, before.told[old:], before.kinds[old:], new)
+            grown.append(tree.grown(moment, known[lengths]))
+        return cls(evidence.book, evidence.size, rows, kinds, grown, _bayes(moment))
 
     def opinions(self, values: Floats, weights: Floats, level: float) -> Floats:
         """Return the mean of what the members say of rows: estimate, belief and plausibility of each class (m, 3, l).
@@ -214,6 +219,29 @@ class Members:
         return found
 
 
+@cache
+def memories_of(trees: int, size: int) -> tuple[int, ...]:
+    """Return the memory of each tree, in told rows, of a forest of `size` classes (theory §10.1).
+
+    At the worst a told row makes two nodes in a tree, and a leaf with an opinion. No memory is longer than the longest
+    with which the trees keep to `LARGEST` bytes together.
+
+    Examples
+    --------
+    >>> memories_of(6, 2)
+    (200, 600, 2000, 6000, 20000, 100000)
+    >>> memories_of(1000, 64)[:6]
+    (200, 370, 370, 370, 370, 370)
+    """
+    steps = [LADDER[m % len(LADDER)] for m in range(trees)]
+    most = LARGEST // (2 * NODE_BYTES + OPINION_BYTES * size)
+    low, high = 1, max(LADDER) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if sum(min(step, middle) for step in steps) <= most else (low, middle)
+    return tuple(min(step, low) for step in steps)
+
+
 def memory_of(trees: int) -> NDArray[np.int64]:
     """Return the number of each member's memory: of the trees', then of the naive-Bayes members, each one of its own.
 
@@ -225,11 +253,12 @@ def memory_of(trees: int) -> NDArray[np.int64]:
     return np.append(np.arange(trees) % len(LADDER), len(LADDER) + np.arange(len(BAYES)))
 
 
-def _bayes(evidence: ForestEvidence) -> list[NaiveBayes]:
+def _bayes(moment: Moment) -> list[NaiveBayes]:
     """Return the naive-Bayes members; those that remember the same rows are one."""
-    lengths = [min(len(evidence.told), each or len(evidence.told)) for each in BAYES]
+    told, evidence = len(moment.told), moment.evidence
+    lengths = [min(told, each) for each in BAYES]
     known = {}
     for length in set(lengths):
-        rows = evidence.told[-length:]
-        known[length] = NaiveBayes.of(evidence.values[rows], evidence.named, *evidence.ranked(rows))
+        rows, kinds = moment.told[-length:], moment.contours_told[-length:]
+        known[length] = NaiveBayes.of(evidence.values[rows], evidence.named, kinds, evidence.contours)
     return [known[length] for length in lengths]

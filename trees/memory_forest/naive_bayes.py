@@ -1,16 +1,24 @@
-"""A naive-Bayes member: a density or frequencies of each class, one attribute at a time (theory §10.3)."""
+"""A naive-Bayes member: a density or frequencies of each class, one attribute at a time (theory §10.3).
+
+Rows whose label is one class are counted once. Only uncertain ones are shared out at each step of E2M, those of the
+same name and contour together.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.learners.mixture import Mixtures, fit_mixtures
+from quercus.trees.learners.mixture import EPSILON, LARGEST, column_floor
+from quercus.trees.memory_forest.densities import fit_densities
+from quercus.trees.memory_forest.evidence import Contours
+from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.routing import add_densities
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Kinds = NDArray[np.int32]
 
 STEPS = 100  # of E2M, at most
 CLOSE = 1e-6  # changes of probabilities at which E2M stops
@@ -27,35 +35,40 @@ class NaiveBayes:
         (K,) whether an attribute is nominal.
     prior
         (l,) estimate of the classes' probabilities.
-    mixtures
-        Of the numbers; None where there are none.
+    means, deviations
+        (numbers, l) of each class.
     frequencies
         Of each nominal attribute log-frequencies (names + 1, l): the last of a name that the member has not seen.
     """
 
     named: Bools
     prior: Floats
-    mixtures: Mixtures | None
+    means: Floats
+    deviations: Floats
     frequencies: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, values: Floats, named: Bools, kinds: Ints, contours: Floats) -> "NaiveBayes":
-        """Learn from rows of values (n, K), in the order of the log, and the numbers of their `contours`."""
-        numbers = values[:, ~named]
-        mixtures = fit_mixtures(numbers, contours[kinds]) if numbers.shape[1] else None
-        every = np.bincount(kinds, minlength=len(contours))[:, np.newaxis].astype(np.float64)
-        prior = _frequencies(every, contours, 0.0)[1]
-        tables = (_counts(column, kinds, len(contours)) for column in values[:, named].T)
-        frequencies = tuple(np.log(_frequencies(table, contours, PRIOR)[0]) for table in tables)
-        return cls(named, prior, mixtures, frequencies)
+    def of(cls, values: Floats, named: Bools, kinds: Kinds, contours: Contours) -> "NaiveBayes":
+        """Learn from rows of values (n, K), in the order of the log, and the numbers of their contours."""
+        klass = contours.sole[kinds]
+        rank = contours.rank[kinds]
+        ranked = contours.values[np.argsort(contours.rank)]  # it does not depend on the log's order
+        means, deviations = _densities(values[:, ~named], klass, contours.values[kinds])
+        prior = _frequencies(np.zeros(len(values), np.int64), 1, klass, rank, ranked, 0.0)[1]
+        tables = []
+        for column in values[:, named].T:
+            known = ~np.isnan(column)
+            names = column[known].astype(np.int64)
+            width = int(names.max(initial=-1)) + 2
+            tables.append(np.log(_frequencies(names, width, klass[known], rank[known], ranked, PRIOR)[0]))
+        return cls(named, prior, means, deviations, tuple(tables))
 
     def theta(self, values: Floats) -> Floats:
         """Return the probabilities (m, l) of rows of values (m, K)."""
         with np.errstate(divide="ignore"):
             logs = np.log(self.prior)[np.newaxis].repeat(len(values), axis=0)
-        if self.mixtures is not None:
-            mixtures = self.mixtures
-            add_densities(values[:, ~self.named], mixtures.means, mixtures.deviations, logs)
+        if len(self.means):
+            add_densities(values[:, ~self.named], self.means, self.deviations, logs)
         for column, table in zip(values[:, self.named].T, self.frequencies, strict=True):
             known = np.flatnonzero(~np.isnan(column))
             logs[known] += table[np.minimum(column[known].astype(np.int64), len(table) - 1)]
@@ -66,42 +79,56 @@ class NaiveBayes:
         return theta
 
 
-def _counts(column: Floats, kinds: Ints, contours: int) -> Floats:
-    """Return how often each name comes with each contour, (contours, names + 1)."""
-    known = ~np.isnan(column)
-    names = column[known].astype(np.int64)
-    width = int(names.max(initial=-1)) + 2
-    found = np.bincount(kinds[known] * width + names, minlength=contours * width)
-    return found.reshape(contours, width).astype(np.float64)
+def _densities(numbers: Floats, klass: Kinds, contours: Floats) -> tuple[Floats, Floats]:
+    """Return means and deviations (numbers, l) of rows of numbers (n, K) whose contours are (n, l)."""
+    if not numbers.shape[1]:
+        none = np.empty((0, contours.shape[1]))
+        return none, none
+    bounded = np.clip(numbers, -LARGEST, LARGEST)
+    floor = column_floor(bounded, contours)
+    return fit_densities(
+        np.ascontiguousarray(bounded.T), klass, contours[klass == NONE], floor, EPSILON, STEPS
+    )
 
 
-def _frequencies(counts: Floats, contours: Floats, before: float) -> tuple[Floats, Floats]:
-    """Return the frequencies (V, l) of values in each class, and those (l,) of the classes, by E2M.
+def _frequencies(
+    names: Ints, width: int, klass: Kinds, rank: Ints, contours: Floats, before: float
+) -> tuple[Floats, Floats]:
+    """Return the frequencies (width, l) of names in each class, and those (l,) of the classes, by E2M.
 
     Parameters
     ----------
-    counts
-        (D, V) how often each value comes with each contour.
+    names
+        (n,) of the rows, below `width`.
+    klass
+        (n,) the class of a row, `NONE` where it is uncertain.
+    rank
+        (n,) the number of the contour of each row.
     contours
         (D, l).
     before
-        Rows of each class that each value has before any is seen.
+        Rows of each class that each name has before any is seen.
     """
-    kept = counts.any(axis=1)
-    counts, contours = counts[kept], contours[kept]
-    V, l = counts.shape[1], contours.shape[1]
-    classes, given = np.full(l, 1.0 / l), np.full((V, l), 1.0 / V)
+    l = contours.shape[1]
+    sure = klass != NONE
+    precise = np.bincount(names[sure] * l + klass[sure], minlength=width * l).reshape(width, l)
+    pairs, count = np.unique(rank[~sure] * width + names[~sure], return_counts=True)
+    name, given = pairs % width, contours[pairs // width]
+    classes, frequencies = np.full(l, 1.0 / l), np.full((width, l), 1.0 / width)
     for _ in range(STEPS):
-        joint = contours[:, np.newaxis, :] * (classes * given)  # (D, V, l)
-        total = joint.sum(axis=2, keepdims=True)
-        shares = counts[:, :, np.newaxis] * joint / np.where(total > 0.0, total, 1.0)
-        rows = shares.sum(axis=0)
+        rows = precise.astype(np.float64)
+        if pairs.size:
+            joint = given * (classes * frequencies)[name]
+            total = joint.sum(axis=1, keepdims=True)
+            shares = count[:, np.newaxis] * joint / np.where(total > 0.0, total, 1.0)
+            for c in range(l):
+                rows[:, c] += np.bincount(name, shares[:, c], width)
         beside = rows.sum(axis=0)
         known = beside.sum()
         now = beside / known if known > 0.0 else classes
-        ratio = (rows + before) / np.where(beside + V * before > 0.0, beside + V * before, 1.0)
-        moved = max(np.abs(now - classes).max(), np.abs(ratio - given).max())
-        classes, given = now, ratio
-        if moved <= CLOSE:
+        ratio = (rows + before) / np.where(beside + width * before > 0.0, beside + width * before, 1.0)
+        moved = max(np.abs(now - classes).max(), np.abs(ratio - frequencies).max())
+        classes, frequencies = now, ratio
+        if moved <= CLOSE or not pairs.size:
             break
-    return given, classes
+    return frequencies, classes

@@ -51,11 +51,4 @@ def voices(forest: MemoryForest) -> Voices:
 
 
 def _table(member: NaiveBayes) -> BayesTable:
-    none = np.empty((0, len(member.prior)))
-    mixtures = member.mixtures
-    return BayesTable(
-        member.prior,
-        none if mixtures is None else mixtures.means,
-        none if mixtures is None else mixtures.deviations,
-        member.frequencies,
-    )
+    return BayesTable(member.prior, member.means, member.deviations, member.frequencies)

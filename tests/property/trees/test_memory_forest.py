@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from quercus.trees.ask.strategies import covering
+from quercus.trees.learners.mixture import fit_mixtures
 from quercus.trees.likelihood.maximiser import estimate
 from quercus.trees.memory_forest.asking import Coverage
 from quercus.trees.memory_forest.draws import member_key
-from quercus.trees.memory_forest.evidence import ForestEvidence
+from quercus.trees.memory_forest.evidence import Contours, ForestEvidence, Moment
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.members import LADDER, Changes, MemberTree
+from quercus.trees.memory_forest.naive_bayes import NaiveBayes
+from quercus.trees.memory_forest.told import ToldRows
 
 Floats = NDArray[np.float64]
 MASK = 2**64 - 1
@@ -121,7 +124,7 @@ def test_a_tree_is_that_of_the_slow_induction(seed: int) -> None:
     evidence = ForestEvidence(named, 3)
     evidence.add(values, evidence.contours.numbers(np.eye(3)[classes]))
     codes = evidence.codes()
-    tree = from_scratch(evidence, evidence.told, member_key(seed, 4))
+    tree = from_scratch(evidence.now(), evidence.told, member_key(seed, 4))
     slow = Slow(codes, named.tolist(), classes.tolist(), 3)
     expected = slow.grow(list(range(60)), mixed(mixed(seed, 0), 4))
     assert described(tree, codes, classes) == expected
@@ -151,7 +154,7 @@ def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> Non
     values, named, contours = world(seed, 80, 3)
     evidence = ForestEvidence(named[:1], 3)  # one attribute, so that leaves are large
     evidence.add(values[:, :1], evidence.contours.numbers(contours))
-    tree = from_scratch(evidence, evidence.told, member_key(seed, 0))
+    tree = from_scratch(evidence.now(), evidence.told, member_key(seed, 0))
     known = np.vstack([np.eye(3), tree.opinions[:, 0]])
     first = 0
     for node in np.flatnonzero(tree.nodes[0] < 0):
@@ -165,10 +168,10 @@ def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> Non
     assert first == len(tree.rows)
 
 
-def from_scratch(evidence: ForestEvidence, told: Any, key: np.uint64) -> MemberTree:
+def from_scratch(moment: Moment, told: Any, key: np.uint64) -> MemberTree:
     none = np.empty(0, np.int32)
-    changes = Changes.between(evidence, none, none, told.astype(np.int32))
-    return MemberTree.seed(key, evidence.size).grown(evidence, changes)
+    changes = Changes.between(moment, none, none, told.astype(np.int32))
+    return MemberTree.seed(key, moment.evidence.size).grown(moment, changes)
 
 
 def said_at_leaves(tree: MemberTree, size: int) -> Any:
@@ -189,9 +192,9 @@ def assert_same(one: MemoryForest, other: MemoryForest) -> None:
     np.testing.assert_array_equal(mine.told, theirs.told)
     for m, (a, b) in enumerate(zip(mine.trees, theirs.trees, strict=True)):
         length = LADDER[m % len(LADDER)]
-        told = mine.told if length is None else mine.told[-length:]
+        told = mine.told[-length:]
         assert_same_tree(a, b, mine.size)
-        assert_same_tree(a, from_scratch(evidence, told, member_key(one.seed, m)), mine.size)
+        assert_same_tree(a, from_scratch(evidence.now(), told, member_key(one.seed, m)), mine.size)
     np.testing.assert_array_equal(one.recent.scores, other.recent.scores)
     np.testing.assert_array_equal(one.weights, other.weights)
     some = one.evidence.values[:20]
@@ -251,7 +254,7 @@ def test_rows_that_left_a_memory_have_no_trace() -> None:
     evidence = full.evidence
     alone = ForestEvidence(named, 3)
     alone.add(values, np.where(np.arange(900) < late, -1, alone.contours.numbers(contours)))
-    expected = from_scratch(alone, alone.told, member_key(5, 0))
+    expected = from_scratch(alone.now(), alone.told, member_key(5, 0))
     found = full.members().trees[0]
     np.testing.assert_array_equal(found.nodes[[0, 1, 3]], expected.nodes[[0, 1, 3]])
     assert set(found.rows.tolist()) == set(evidence.told[-200:].tolist())
@@ -314,3 +317,71 @@ def test_what_covers_is_kept_up_to_date_exactly(seed: int) -> None:
         cover.take(candidate)
         assert cover._gains.tolist() == covering.covering_gains(cover._far, cover._near).tolist()
     assert cover._near.min() == 0
+
+
+def test_a_log_that_nobody_looked_at_is_scored_at_its_end_as_if_somebody_had() -> None:
+    """More blocks end than count: the oldest are passed over, and corrections of their rows change no later score."""
+    values, named, contours = world(11, 1_500, 3)
+    rng = np.random.default_rng(11)
+    often, never = (MemoryForest(named, 3, trees=2, seed=5, level=0.75) for _ in range(2))
+    for each in (often, never):
+        each.observe(values, np.ones(contours.shape))
+    for row in range(1_500):
+        again = int(rng.integers(row + 1))
+        for each in (often, never):
+            each.tell(row, contours[row])
+            if row % 7 == 0:
+                each.tell(again, contours[(again + 1) % 1_500])
+        if row % 150 == 0:
+            often.members()
+    assert len(often.evidence.told) > 1_100
+    assert_same(often, never)
+    assert len(never.recent.scores) == 20
+
+
+def test_what_was_held_stays_as_it_was() -> None:
+    told = ToldRows()
+    told.append(np.array([5, 3, 9]), np.array([0, 1, 2], np.int32))
+    moments = [told.held()]
+    told.change(3, 7)
+    moments.append(told.held())
+    told.append(np.arange(20, 200), np.zeros(180, np.int32))
+    moments.append(told.held())
+    assert told.withdraw(5) == 0
+    told.change(3, 8)
+    assert [rows[:3].tolist() for rows, _ in moments] == [[5, 3, 9]] * 3
+    assert [kinds[:3].tolist() for _, kinds in moments] == [[0, 1, 2], [0, 7, 2], [0, 7, 2]]
+    assert [len(rows) for rows, _ in moments] == [3, 3, 183]
+    rows, kinds = told.held()
+    assert (rows[:2].tolist(), kinds[:2].tolist(), len(rows)) == ([3, 9], [8, 2], 182)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_naive_bayes_has_the_mixtures_and_counts_of_all_rows(seed: int) -> None:
+    """Counting precise rows once gives what sharing out all rows at every step gives."""
+    values, named, contours = world(seed, 200, 3)
+    found = Contours(3)
+    kinds = found.numbers(contours)
+    told = kinds >= 0
+    values, contours, kinds = values[told], contours[told] / contours[told].max(axis=1, keepdims=True), kinds[told]
+    member = NaiveBayes.of(values, named, kinds, found)
+    if not named.all():
+        expected = fit_mixtures(values[:, ~named], contours)
+        np.testing.assert_allclose(member.means, expected.means, atol=1e-3)
+        np.testing.assert_allclose(member.deviations, expected.deviations, atol=1e-3)
+    for column, table in zip(values[:, named].T, member.frequencies, strict=True):
+        np.testing.assert_allclose(np.exp(table), plain_frequencies(column, contours, len(table)), atol=1e-5)
+
+
+def plain_frequencies(column: Floats, contours: Floats, width: int) -> Floats:
+    """E2M of one nominal attribute, row by row (theory §10.3)."""
+    known = ~np.isnan(column)
+    names, given = column[known].astype(int), contours[known]
+    classes, frequencies = np.full(3, 1 / 3), np.full((width, 3), 1 / width)
+    for _ in range(400):
+        shares = given * classes * frequencies[names]
+        shares /= shares.sum(axis=1, keepdims=True)
+        rows = np.array([shares[names == name].sum(axis=0) for name in range(width)])
+        classes = shares.mean(axis=0)
+        frequencies = (rows + 0.5) / (rows.sum(axis=0) + 0.5 * width)
+    return frequencies

@@ -1,0 +1,64 @@
+"""The rows of which something is known, in the order in which it was first told."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Kinds = NDArray[np.int32]
+
+ROOM = 64
+
+
+class ToldRows:
+    """The told rows and the numbers of their contours.
+
+    What `held` returned stays as it is: rows are appended behind it, and a change of a contour copies once.
+    """
+
+    def __init__(self) -> None:
+        self._rows = np.empty(ROOM, np.int64)
+        self._kinds = np.empty(ROOM, np.int32)
+        self._count = 0
+        self._is_held = False
+
+    @property
+    def rows(self) -> Ints:
+        """(T,) in their order; read only."""
+        return self._rows[: self._count]
+
+    def held(self) -> tuple[Ints, Kinds]:
+        """Return the rows (T,) and the numbers of their contours, which stay as they are; read only."""
+        self._is_held = True
+        return self.rows, self._kinds[: self._count]
+
+    def append(self, rows: Ints, kinds: Kinds) -> None:
+        """Rows are told for the first time."""
+        end = self._count + len(rows)
+        if end > len(self._rows):
+            more = max(end, 2 * self._count) - self._count
+            self._rows = np.concatenate([self.rows, np.empty(more, np.int64)])
+            self._kinds = np.concatenate([self._kinds[: self._count], np.empty(more, np.int32)])
+            self._is_held = False
+        self._rows[self._count : end] = rows
+        self._kinds[self._count : end] = kinds
+        self._count = end
+
+    def change(self, row: int, kind: int) -> None:
+        """Something else is known of a told row."""
+        place = self._place(row)
+        if self._kinds[place] == kind:
+            return
+        if self._is_held:
+            self._kinds, self._is_held = self._kinds.copy(), False
+        self._kinds[place] = kind
+
+    def withdraw(self, row: int) -> int:
+        """Nothing is known of a row any more; return its place."""
+        place = self._place(row)
+        self._rows = np.delete(self.rows, place)
+        self._kinds = np.delete(self._kinds[: self._count], place)
+        self._count, self._is_held = self._count - 1, False
+        return place
+
+    def _place(self, row: int) -> int:
+        return int(np.flatnonzero(self.rows == row)[0])
