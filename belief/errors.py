@@ -31,7 +31,7 @@ class InvalidInput(ValueError):  # noqa: N818 - the name callers read in `except
         return f"{self.field}: {self.reason}"
 
 
-class TooManyFocalSets(InvalidInput):  # noqa: N818 - as above
+class TooManyFocalSets(InvalidInput):
     """A combination of mass functions that would have more focal sets, or pairs of them, than are allowed."""
 
 

@@ -89,7 +89,7 @@ class MeanMass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CombinedMass:
-    """Leaf rule: Dempster's rule over the rows; where they are in total conflict, or too many sets come of it, their mean.
+    """Leaf rule: Dempster's rule over the rows; their mean where they are in total conflict, or have too many.
 
     A row is combined as often as its weight says, rounded, and at least once.
     """

@@ -29,7 +29,6 @@ from quercus.trees.memory_forest.served import ServedForest
 from quercus.trees.tree.encoding import check_values
 from quercus.trees.tree.flat import FlatTree
 
-
 MAX_SETS_OF_A_LABEL = 1_024
 """Focal sets that a learner takes of a label: trees add up those of all their rows."""
 
@@ -86,7 +85,7 @@ def combined(known: MassFunction, answer: MassFunction, reliability: float) -> M
 
 
 def few_sets(mass: MassFunction) -> MassFunction:
-    """Return a mass function of at most 1,024 focal sets: one of more is replaced by the consonant one of its contour."""
+    """Return a mass function of at most 1,024 focal sets: in place of a larger one, the consonant one."""
     return mass if len(mass.focal) <= MAX_SETS_OF_A_LABEL else consonant_mass(mass.contour())
 
 

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI, TINY
+from quercus.trees.learners.mixture import EPSILON
 from quercus.trees.likelihood.solver.compiled import compiled
 
 Floats = NDArray[np.float64]
 Kinds = NDArray[np.int32]
+
+STEPS = 100  # of E2M, at most
 
 
 @compiled
@@ -91,10 +94,8 @@ def _e_step(x: Floats, contours: Floats, moments: Floats, found: Floats, t: Floa
 
 
 @compiled
-def fit_densities(
-    x: Floats, klass: Kinds, contours: Floats, floor: Floats, epsilon: float, most: int
-) -> tuple[Floats, Floats]:
-    """Return means and deviations (K, l) that no step improves by `epsilon`, after `most` steps at the latest.
+def fit_densities(x: Floats, klass: Kinds, contours: Floats, floor: Floats) -> tuple[Floats, Floats]:
+    """Return means and deviations (K, l) that no step improves by `EPSILON`, after `STEPS` steps at the latest.
 
     Parameters
     ----------
@@ -131,11 +132,11 @@ def fit_densities(
         if u > 0:
             found[0] = proportions
             now = _e_step(mine[:u], given[:u], moments, found, t[:, :u])
-            for _ in range(most):
+            for _ in range(STEPS):
                 _m_step(mine[:u], t[:, :u], moments, floor[k], found)
                 before = now
                 now = _e_step(mine[:u], given[:u], moments, found, t[:, :u])
-                if now - before < epsilon:
+                if now - before < EPSILON:
                     break
         means[k], deviations[k] = found[1], found[2]
     return means, deviations

@@ -233,8 +233,8 @@ class Moment:
     count
         Number of rows that it had.
     told, contours_told
-        (T,) rows of which something was known, in the order in which it was first told, and the number of the contour of
-        each.
+        (T,) rows of which something was known, in the order in which it was first told, and the numbers of their
+        contours.
     """
 
     evidence: ForestEvidence

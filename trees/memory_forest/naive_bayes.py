@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.learners.mixture import EPSILON, LARGEST, column_floor
-from quercus.trees.memory_forest.densities import fit_densities
+from quercus.trees.learners.mixture import LARGEST, column_floor
+from quercus.trees.memory_forest.densities import STEPS, fit_densities
 from quercus.trees.memory_forest.evidence import Contours
 from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.routing import add_densities
@@ -20,7 +20,6 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Kinds = NDArray[np.int32]
 
-STEPS = 100  # of E2M, at most
 CLOSE = 1e-6  # changes of probabilities at which E2M stops
 PRIOR = 0.5  # rows that each name has before any is seen
 
@@ -54,13 +53,13 @@ class NaiveBayes:
         rank = contours.rank[kinds]
         ranked = contours.values[np.argsort(contours.rank)]  # it does not depend on the log's order
         means, deviations = _densities(values[:, ~named], klass, contours.values[kinds])
-        prior = _frequencies(np.zeros(len(values), np.int64), 1, klass, rank, ranked, 0.0)[1]
+        prior = _frequencies(np.zeros(len(values), np.int64), 1, klass, rank, ranked)[1]
         tables = []
         for column in values[:, named].T:
             known = ~np.isnan(column)
             names = column[known].astype(np.int64)
             width = int(names.max(initial=-1)) + 2
-            tables.append(np.log(_frequencies(names, width, klass[known], rank[known], ranked, PRIOR)[0]))
+            tables.append(np.log(_frequencies(names, width, klass[known], rank[known], ranked)[0]))
         return cls(named, prior, means, deviations, tuple(tables))
 
     def theta(self, values: Floats) -> Floats:
@@ -86,13 +85,12 @@ def _densities(numbers: Floats, klass: Kinds, contours: Floats) -> tuple[Floats,
         return none, none
     bounded = np.clip(numbers, -LARGEST, LARGEST)
     floor = column_floor(bounded, contours)
-    return fit_densities(
-        np.ascontiguousarray(bounded.T), klass, contours[klass == NONE], floor, EPSILON, STEPS
-    )
+    means, deviations = fit_densities(np.ascontiguousarray(bounded.T), klass, contours[klass == NONE], floor)
+    return means, deviations
 
 
 def _frequencies(
-    names: Ints, width: int, klass: Kinds, rank: Ints, contours: Floats, before: float
+    names: Ints, width: int, klass: Kinds, rank: Ints, contours: Floats
 ) -> tuple[Floats, Floats]:
     """Return the frequencies (width, l) of names in each class, and those (l,) of the classes, by E2M.
 
@@ -106,8 +104,6 @@ def _frequencies(
         (n,) the number of the contour of each row.
     contours
         (D, l).
-    before
-        Rows of each class that each name has before any is seen.
     """
     l = contours.shape[1]
     sure = klass != NONE
@@ -126,7 +122,7 @@ def _frequencies(
         beside = rows.sum(axis=0)
         known = beside.sum()
         now = beside / known if known > 0.0 else classes
-        ratio = (rows + before) / np.where(beside + width * before > 0.0, beside + width * before, 1.0)
+        ratio = (rows + PRIOR) / (beside + width * PRIOR)
         moved = max(np.abs(now - classes).max(), np.abs(ratio - frequencies).max())
         classes, frequencies = now, ratio
         if moved <= CLOSE or not pairs.size:

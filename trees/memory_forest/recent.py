@@ -114,5 +114,5 @@ def _scores_of(block: EndedBlock, judges: Members) -> Floats:
     rows, evidence = block.end.told[block.begun :], block.end.evidence
     theta = judges.estimates(evidence.values[rows])
     likely = evidence.contours.pignistic[block.end.contours_told[block.begun :]]
-    score: Floats = 1.0 + (theta**2).sum(axis=2) - 2.0 * (theta * likely).sum(axis=2)
-    return score.mean(axis=1)
+    score = 1.0 + (theta**2).sum(axis=2) - 2.0 * (theta * likely).sum(axis=2)
+    return np.asarray(score.mean(axis=1))

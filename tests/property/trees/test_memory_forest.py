@@ -363,7 +363,11 @@ def test_naive_bayes_has_the_mixtures_and_counts_of_all_rows(seed: int) -> None:
     found = Contours(3)
     kinds = found.numbers(contours)
     told = kinds >= 0
-    values, contours, kinds = values[told], contours[told] / contours[told].max(axis=1, keepdims=True), kinds[told]
+    values, contours, kinds = (
+        values[told],
+        contours[told] / contours[told].max(axis=1, keepdims=True),
+        kinds[told],
+    )
     member = NaiveBayes.of(values, named, kinds, found)
     if not named.all():
         expected = fit_mixtures(values[:, ~named], contours)

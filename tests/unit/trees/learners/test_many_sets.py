@@ -47,7 +47,7 @@ def test_what_cannot_be_combined_keeps_its_contour() -> None:
 
 def test_a_mean_of_too_many_sets_keeps_its_contour() -> None:
     parts = [many(seed, 40_000) for seed in (4, 5)]
-    mean = mean_mass({part: 1.0 for part in parts})
+    mean = mean_mass(dict.fromkeys(parts, 1.0))
     contour = sum(part.contour() for part in parts)
     assert len(mean.focal) <= CLASSES
     assert mean.contour() == pytest.approx(contour / np.max(contour))
