@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -215,11 +215,16 @@ def lag_text(model: Model) -> str:
 
 
 @contextmanager
-def needs_server_extra(command: str) -> Iterator[None]:
-    """Around imports of the server's parts: says how to install them when they are missing."""
+def needs_extra(command: str, extra: str) -> Iterator[None]:
+    """Around imports of the parts of an extra: says how to install them when they are missing."""
     try:
         yield
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("quercus"):  # a part of our own: a bug, not an install
             raise
-        fail(f"`quercus {command}` needs {error.name}: pip install 'quercus[server]'")
+        fail(f"`quercus {command}` needs {error.name}: pip install 'quercus[{extra}]'")
+
+
+def needs_server_extra(command: str) -> AbstractContextManager[None]:
+    """Around imports of the server's parts."""
+    return needs_extra(command, "server")

@@ -27,6 +27,11 @@ COMMANDS = {
         "label",
         "Answer the queries of a model: at the terminal with single keys, or from a file.",
     ),
+    "console": (
+        "console",
+        "console",
+        "Label, look at trees and classify in a browser: run the console until Ctrl-C or SIGTERM.",
+    ),
     "answers": (
         "answers",
         "answers",

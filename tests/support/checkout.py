@@ -8,6 +8,7 @@ FOLDERS = (
     "belief",
     "cli",
     "client",
+    "console",
     "demo",
     "estimators",
     "experiments",

@@ -8,7 +8,19 @@ from quercus.cli.main import app
 
 STORE = ("backup", "restore", "check", "export", "import")
 LABELLING = ("label", "policy", "history")
-COMMANDS = ("serve", "push", *LABELLING, "classify", "tree", "watch", "status", "demo", "induce", *STORE)
+COMMANDS = (
+    "serve",
+    "console",
+    "push",
+    *LABELLING,
+    "classify",
+    "tree",
+    "watch",
+    "status",
+    "demo",
+    "induce",
+    *STORE,
+)
 VERBS = ("list", "show", "create", "update", "delete")
 TOKEN_VERBS = ("create", "whoami", "list", "revoke", "audit")
 PROTOCOLS = ("labels", "learners", "queries", "restaurant", "plot", "table", "list")

@@ -9,7 +9,7 @@ from quercus.server.config import LIMITS, BadConfiguration, Config, read_limits
 from quercus.specification import server
 from quercus.storage.store import Store
 
-EVERYWHERE = "0.0.0.0"  # noqa: S104  (refused, and never listened on here)
+EVERYWHERE = "0.0.0.0"
 
 
 def test_defaults() -> None:

@@ -1,0 +1,88 @@
+"""``quercus console``: pages in a browser, served by this process."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from quercus.cli.common import DEFAULT_SERVER, ServerOption, err, needs_extra, out
+from quercus.cli.options import option
+from quercus.specification import console as parameters
+from quercus.specification.parameter import Parameter
+
+
+def configured(parameter: Parameter, **more: Any) -> Any:
+    """An option of the console; the environment has it as QUERCUS_CONSOLE_NAME."""
+    return option(parameter, envvar=f"QUERCUS_CONSOLE_{parameter.name.upper()}", **more)
+
+
+def console(
+    *,
+    server: ServerOption = DEFAULT_SERVER,
+    host: Annotated[str, configured(parameters.HOST)] = parameters.HOST.default,
+    port: Annotated[int, configured(parameters.PORT)] = parameters.PORT.default,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name",
+            metavar="HOST",
+            envvar="QUERCUS_CONSOLE_NAME",
+            help="Host name that browsers may use for the console; again for another.",
+        ),
+    ] = None,
+    media: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--media",
+            metavar="ORIGIN",
+            envvar="QUERCUS_CONSOLE_MEDIA",
+            help="Origin of pictures and sounds that pages may show, as in https://cam.example; again for another.",
+        ),
+    ] = None,
+    tls_cert: Annotated[str, configured(parameters.TLS_CERT, metavar="FILE")] = "",
+    tls_key: Annotated[str, configured(parameters.TLS_KEY, metavar="FILE")] = "",
+    plaintext: Annotated[bool, configured(parameters.PLAINTEXT)] = False,
+    access: Annotated[str, configured(parameters.ACCESS)] = parameters.ACCESS.default,
+    send_delay_s: Annotated[float, configured(parameters.SEND_DELAY_S)] = parameters.SEND_DELAY_S.default,
+    lease_s: Annotated[float, configured(parameters.LEASE_S)] = parameters.LEASE_S.default,
+) -> None:
+    """Label, look at trees and classify in a browser: run the console until Ctrl-C or SIGTERM.
+
+    Whoever opens it signs in with a token of their own (quercus tokens create), or with a name where the server
+    asks for no token. The console keeps nothing on disk and has no rights of its own. It prints "console at URL"
+    once it answers.
+
+    Try:
+
+        quercus console
+        quercus console --server tls://quercus.example:50051
+        quercus console --port 9000 --media https://cam.example
+    """
+    with needs_extra("console", "console"):
+        from quercus.console.config import Config  # noqa: PLC0415  (the console extra)
+        from quercus.console.run import listen, refuse_own_token, serve, url  # noqa: PLC0415
+    refuse_own_token()
+    config = Config(
+        server=server,
+        host=host,
+        port=port,
+        names=tuple(name or ()),
+        media=tuple(media or ()),
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        plaintext=plaintext,
+        access=access,
+        send_delay_s=send_delay_s,
+        lease_s=lease_s,
+    )
+    listening = listen(config)
+    if config.access == "open" and not config.on_loopback:
+        err.print(
+            "warning: whoever reaches this console may label, if the server asks for no token", style="yellow"
+        )
+    err.print(
+        f"server {config.server}; stop with Ctrl-C or SIGTERM", style="dim", markup=False, soft_wrap=True
+    )
+    out.print(f"console at {url(config, listening)}", soft_wrap=True)
+    serve(config, listening)

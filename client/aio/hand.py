@@ -1,0 +1,154 @@
+"""The queries that one labeller holds: the one that is shown, and those that come next."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from quercus.client.concurrency import async_sleep
+from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable
+from quercus.client.labelling_results import ANY, Filter
+from quercus.client.results import Query
+
+if TYPE_CHECKING:
+    from quercus.client.aio.client import Client
+
+LOOK_S = 0.1
+"""Seconds between two looks whether the tree knows the last answer."""
+
+
+class AsyncHand:
+    """Queries leased to one labeller: the current one, and the next one before it is wanted.
+
+    A labeller who answers sees the next query at once. It was chosen before the server knew the answer, so
+    `refresh` exchanges it, as long as it is unseen, for the query that the newest tree asks first.
+
+    Parameters
+    ----------
+    client
+        That leases them.
+    model, labeller, lease_s, only
+        As of ``Client.lease``. Nobody extends the leases but `extend`.
+
+    Attributes
+    ----------
+    idle : str
+        Why the last `take` brought no query; empty: it brought one.
+    """
+
+    def __init__(
+        self, client: Client, model: str, labeller: str, *, lease_s: float = 60.0, only: Filter | None = None
+    ) -> None:
+        self._client, self._only = client, only
+        self.model, self.labeller, self.lease_s = model, labeller, lease_s
+        self._held: dict[str, Query] = {}
+        self._until: dict[str, float] = {}
+        self._version: int | None = None
+        self.idle = ""
+
+    @property
+    def held(self) -> tuple[Query, ...]:
+        """The queries whose leases have not ended, in the order in which they came."""
+        now = time.monotonic()
+        for name in [name for name, until in self._until.items() if until <= now]:
+            self.put_away(name)
+        return tuple(self._held.values())
+
+    @property
+    def current(self) -> Query | None:
+        """The query that is shown."""
+        return next(iter(self.held), None)
+
+    @property
+    def preloaded(self) -> Query | None:
+        """The query that comes next."""
+        held = self.held
+        return held[1] if len(held) > 1 else None
+
+    async def take(self, wait_s: float = 0.0) -> Query | None:
+        """Lease one more query, waiting up to ``wait_s`` seconds (at most 60) for one."""
+        asked = time.monotonic()
+        lease = await self._client.lease(
+            self.model, self.labeller, lease_s=self.lease_s, wait_s=wait_s, only=self._only
+        )
+        self.idle = "" if lease.queries else lease.idle or "nothing_to_ask"
+        for query in lease.queries:
+            self._held[query.name] = query
+            # a lease that was given at the end of the wait lasts longer than this
+            left_s = self.lease_s if query.left_s is None else query.left_s
+            self._until[query.name] = max(asked, time.monotonic() - 1.0) + left_s
+            return query
+        return None
+
+    async def advance(self, wait_s: float = 0.0) -> Query | None:
+        """Put the current query away, since it is answered or given back; return the next one, leased if need be."""
+        if self.current is not None:
+            self.put_away(self.current.name)
+        return self.current or await self.take(wait_s)
+
+    def put_away(self, name: str) -> Query | None:
+        """Forget a query, which is answered, given back or lost."""
+        self._until.pop(name, None)
+        return self._held.pop(name, None)
+
+    async def refresh(self, unseen: Query | None = None, wait_s: float = 5.0) -> Query | None:
+        """Exchange a query that was not shown yet for the one that a newer tree asks first.
+
+        Parameters
+        ----------
+        unseen
+            That is held; if omitted, the preloaded one.
+        wait_s
+            How long to wait until the tree knows what this client wrote.
+
+        Returns
+        -------
+        Query or None
+            What is held in its place: itself if there is no newer tree; ``None``: nothing is asked now.
+        """
+        unseen = unseen or self.preloaded
+        if unseen is None or self.model == ANY or not await self._is_newer(wait_s):
+            return unseen
+        if unseen.name not in self._held:  # it was answered or lost meanwhile
+            return None
+        self.put_away(unseen.name)
+        await self._client.release(unseen)
+        return await self.take()
+
+    async def _is_newer(self, wait_s: float) -> bool:
+        """Whether there is a tree that knows this client's answers, and was not looked at by this before."""
+        until = time.monotonic() + wait_s
+        while True:
+            now = await self._client.get_model(self.model)
+            if now.sequence_grown >= self._client._sequences.newest(self.model):
+                break
+            if time.monotonic() >= until:
+                return False
+            await async_sleep(LOOK_S)
+        is_newer, self._version = now.tree_version != self._version, now.tree_version
+        return is_newer
+
+    async def extend(self) -> list[str]:
+        """Extend all leases; return the names of the queries that are lost."""
+        lost = []
+        for query in self.held:
+            asked = time.monotonic()
+            try:
+                await self._client.extend_lease(query, self.lease_s)
+                if query.name in self._until:
+                    self._until[query.name] = asked + self.lease_s
+            except (Unavailable, DeadlineExceeded):
+                continue  # the server may be back before the lease ends
+            except QuercusError as error:
+                if error.retry_s is None:
+                    self.put_away(query.name)
+                    lost.append(query.name)
+        return lost
+
+    async def close(self) -> None:
+        """Give back all that is held."""
+        for query in self.held:
+            self.put_away(query.name)
+            with suppress(QuercusError, ValueError):  # the lease ends by itself
+                await self._client.release(query)

@@ -1,0 +1,117 @@
+"""The console as an application: routes, the order of what a request passes, and how errors are shown."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from quercus.belief.errors import InvalidInput
+from quercus.client import errors
+from quercus.console.config import Config
+from quercus.console.guard import Guard
+from quercus.console.pages import history, label, models, sign_in
+from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, page, wants_json
+
+_STATUS: dict[type[Exception], int] = {
+    errors.InvalidArgument: 400,
+    InvalidInput: 400,
+    errors.NotFound: 404,
+    errors.AlreadyExists: 409,
+    errors.FailedPrecondition: 409,
+    errors.PermissionDenied: 403,
+    errors.ResourceExhausted: 429,
+    errors.Unavailable: 503,
+    errors.DeadlineExceeded: 503,
+    errors.Cancelled: 503,
+}
+_TITLES = {
+    400: "That does not work",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Not found",
+    409: "Not now",
+    413: "Too large",
+    415: "That does not work",
+    429: "Too much at once",
+    503: "The server is away",
+}
+
+
+async def healthz(_: Request) -> Response:
+    """The console runs; whether its server does, pages say."""
+    return PlainTextResponse("ok\n")
+
+
+ROUTES = [
+    Route("/", models.models),
+    Route("/sign-in", sign_in.sign_in, methods=["GET", "POST"]),
+    Route("/sign-out", sign_in.sign_out, methods=["POST"]),
+    Route("/m/{model}/label", label.label),
+    Route("/m/{model}/label/history", history.history),
+    Route("/m/{model}/label/next", label.next_query, methods=["POST"]),
+    Route("/m/{model}/label/refresh", label.refresh, methods=["POST"]),
+    Route("/m/{model}/label/beat", label.beat, methods=["POST"]),
+    Route("/m/{model}/label/{act}", label.act, methods=["POST"]),
+    Route("/healthz", healthz),
+    Mount("/static", StaticFiles(directory=FOLDER / "static")),
+]
+
+
+def application(config: Config) -> ASGIApp:
+    """Return the application of a console."""
+    console = Console(config)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await console.sessions.close()
+
+    app = Starlette(
+        routes=ROUTES,
+        lifespan=lifespan,
+        exception_handlers={
+            SignInNeeded: _sign_in_first,
+            errors.QuercusError: _failed,
+            InvalidInput: _failed,
+            HTTPException: _refused,
+        },
+    )
+    app.state.console = console
+    return Guard(app, config.allowed_names, config.media, config.encrypted)
+
+
+async def _sign_in_first(request: Request, _: Exception) -> Response:
+    if wants_json(request):
+        return JSONResponse({"error": "sign in again: your answers are kept until then"}, 401)
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"/sign-in?next={quote(request.url.path + query)}", 303)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """Show an error of the server, or of what was sent to it."""
+    if isinstance(error, errors.Unauthenticated):  # the token was revoked, or it expired
+        console = console_of(request)
+        await console.sessions.end(request.cookies.get(console.cookie, ""))
+        return await _sign_in_first(request, error)
+    status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 502)
+    return _error(request, status, str(error))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
+    return _error(request, status, "There is no such page." if status in (404, 405) else detail)
+
+
+def _error(request: Request, status: int, message: str) -> Response:
+    if wants_json(request):
+        return JSONResponse({"error": message}, status)
+    return page(request, "error.html", status, title=_TITLES.get(status, "That failed"), message=message)

@@ -1,0 +1,106 @@
+"""The configuration of a console: where it listens, under which names, and which server it speaks to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from quercus.belief.errors import InvalidInput
+from quercus.client.transport import is_loopback, server_address
+from quercus.specification import console
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\]")
+_ORIGIN = re.compile(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?")
+
+
+@dataclass(frozen=True)
+class Config:
+    """How a console runs.
+
+    Attributes
+    ----------
+    server
+        Address of the Quercus server; empty: the default of the client.
+    names
+        Host names that browsers may use for the console, without port.
+    media
+        Origins from which pages may show pictures and sounds, as in ``https://cam.example``.
+    host, port, tls_cert, tls_key, plaintext, access, send_delay_s, lease_s
+        As declared in `quercus.specification.console`.
+
+    Raises
+    ------
+    InvalidInput
+        When a value is not possible, or when the console would be reached by others unencrypted or under no name.
+    """
+
+    server: str = ""
+    host: str = console.HOST.default
+    port: int = console.PORT.default
+    names: tuple[str, ...] = ()
+    media: tuple[str, ...] = ()
+    tls_cert: str = ""
+    tls_key: str = ""
+    plaintext: bool = False
+    access: str = console.ACCESS.default
+    send_delay_s: float = console.SEND_DELAY_S.default
+    lease_s: float = console.LEASE_S.default
+
+    def __post_init__(self) -> None:
+        for name, parameter in console.PARAMETERS.items():
+            parameter.check(getattr(self, name))
+        object.__setattr__(self, "server", server_address(self.server or None))
+        for name in self.names:
+            if _NAME.fullmatch(name) is None:
+                raise InvalidInput("name", f"is {name!r}, must be a host name without port")
+        for origin in self.media:
+            _check_origin(origin)
+        self._check_encryption()
+
+    def _check_encryption(self) -> None:
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise InvalidInput(
+                "tls", "a certificate and its private key go together: --tls-cert and --tls-key"
+            )
+        for name in ("tls_cert", "tls_key"):
+            if (path := getattr(self, name)) and not Path(path).is_file():
+                raise InvalidInput(name, f"{path} is no file")
+        if self.on_loopback:
+            return
+        if not (self.tls_cert or self.plaintext):
+            reason = (
+                f"others reach {self.host}, and would send their tokens in the clear; give --tls-cert and "
+                "--tls-key, or --plaintext if something before the console encrypts"
+            )
+            raise InvalidInput("host", reason)
+        if not self.names:
+            reason = f"name the hosts that browsers may use for {self.host}, as in --name console.example"
+            raise InvalidInput("host", reason)
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only programs of this machine reach the console."""
+        return is_loopback(f"{self.host}:0")
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether browsers speak TLS, to the console or to what stands before it."""
+        return bool(self.tls_cert) or self.plaintext
+
+    @property
+    def allowed_names(self) -> frozenset[str]:
+        """Names that may stand in the header Host."""
+        return frozenset(
+            each.lower() for each in (*self.names, *(LOOPBACK_NAMES if self.on_loopback else ()))
+        )
+
+
+def _check_origin(origin: str) -> None:
+    if _ORIGIN.fullmatch(origin) is None:
+        raise InvalidInput("media", f"is {origin!r}, must be an origin as in https://cam.example")
+    parts = urlsplit(origin)
+    if parts.scheme == "http" and not is_loopback(f"{parts.hostname}:0"):
+        raise InvalidInput("media", f"is {origin!r}, must be https unless it is of this machine")

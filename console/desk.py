@@ -1,0 +1,204 @@
+"""The desk of one labeller at one model: the hand of queries, and what is done with them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from quercus.belief.errors import InvalidInput
+from quercus.client.aio import Client
+from quercus.client.aio.hand import AsyncHand
+from quercus.client.labels import LabelLike
+from quercus.client.results import AnswerReport, Query, Reason
+
+POSTPONE_S = 600.0
+FIRST_WAIT_S = 3.0
+"""How long a page that is loaded waits for the tree to take in the answer before."""
+MAX_TOOK_S = 4 * 3600.0
+MAX_COMMENT = 2_000
+ACTS = ("answer", "refuse", "skip", "postpone", "release", "correct", "undo")
+_NO_REASON = Reason((), (), "", "", 0.0, 0)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a labeller did with a query.
+
+    Attributes
+    ----------
+    act
+        One of `ACTS`.
+    query, lease_token
+        The full name of the query, and the token of its lease.
+    label
+        Of an answer or a correction.
+    comment, took_s
+        What came along.
+    """
+
+    act: str
+    query: str
+    lease_token: str
+    label: LabelLike = None
+    comment: str = ""
+    took_s: float | None = None
+
+
+class Desk:
+    """One labeller at one model. A page that was loaded twice shows the same query.
+
+    Parameters
+    ----------
+    client
+        Of the session.
+    model
+        Its name, or ``-`` for any.
+    labeller
+        In whose name; empty: that of the token.
+    lease_s
+        How long a query is held without a sign of life.
+    """
+
+    def __init__(self, client: Client, model: str, labeller: str, lease_s: float) -> None:
+        self._client, self._labeller = client, labeller
+        self._hand = AsyncHand(client, model, labeller, lease_s=lease_s)
+        self._lock = asyncio.Lock()
+        self._shown: dict[str, float] = {}
+
+    @property
+    def idle(self) -> str:
+        """Why there is no query."""
+        return self._hand.idle
+
+    async def next(self, have: Collection[str] = (), wait_s: float = 0.0) -> Query | None:
+        """Return a query that is not among ``have``: one that is held, else one more."""
+        found = self._held_beside(have)
+        if found is None:
+            async with self._lock:
+                found = self._held_beside(have) or await self._hand.take(wait_s)
+        return None if found is None else self._seen(found)
+
+    async def first(self) -> Query | None:
+        """Return the query to show on a page that is loaded, without a long wait for one."""
+        if self._lock.locked():  # another page waits for one: it is for this page too
+            found = self._held_beside(())
+            return None if found is None else self._seen(found)
+        return await self.next(wait_s=FIRST_WAIT_S)
+
+    def _held_beside(self, have: Collection[str]) -> Query | None:
+        return next((query for query in self._hand.held if query.name not in have), None)
+
+    def _seen(self, query: Query) -> Query:
+        self._shown.setdefault(query.name, time.monotonic())
+        return query
+
+    async def refresh(self, unseen: str, wait_s: float) -> Query | None:
+        """Exchange a query that nobody saw yet for the one that the newest tree asks first."""
+        async with self._lock:
+            query = next((query for query in self._hand.held if query.name == unseen), None)
+            if query is None:
+                return None
+            found = await self._hand.refresh(query, wait_s)
+            return None if found is None else self._seen(found)
+
+    async def extend(self) -> list[str]:
+        """Extend all leases; return the names of the queries that are lost."""
+        return await self._hand.extend()
+
+    async def say(self, said: Said, classes: tuple[str, ...]) -> AnswerReport | None:
+        """Send what was done with a query; it may be one that an earlier console leased."""
+        query = self._query(said, classes)
+        report = await self._send(said, query)
+        self._hand.put_away(query.name)
+        self._shown.pop(query.name, None)
+        return report
+
+    async def _send(self, said: Said, query: Query) -> AnswerReport | None:
+        client, comment = self._client, said.comment
+        if said.act == "answer":
+            took_s = self._took_s(said)
+            return await client.answer(query, said.label, comment=comment, took_s=took_s)
+        if said.act == "refuse":
+            return await client.refuse(query, comment=comment)
+        if said.act == "correct":
+            return await client.correct(query, said.label, comment=comment)
+        if said.act == "undo":
+            return await client.undo(query, comment=comment)
+        if said.act == "skip":
+            await client.skip(query, comment=comment)
+        elif said.act == "postpone":
+            await client.postpone(query, POSTPONE_S, comment=comment)
+        else:
+            await client.release(query)
+        return None
+
+    def _took_s(self, said: Said) -> float | None:
+        if said.took_s is not None:
+            return min(max(said.took_s, 0.0), MAX_TOOK_S)
+        shown = self._shown.get(said.query)
+        return None if shown is None else min(time.monotonic() - shown, MAX_TOOK_S)
+
+    def _query(self, said: Said, classes: tuple[str, ...]) -> Query:
+        """Return what the calls need of a query: its name, its lease, and the frame of the label."""
+        model, _, number = said.query.removeprefix("models/").partition("/queries/")
+        if not (model and number.isascii() and number.isdigit()):
+            raise InvalidInput("query", f"is {said.query[:80]!r}, must be models/MODEL/queries/NUMBER")
+        return Query(
+            said.query,
+            model,
+            int(number),
+            "leased",
+            "",
+            {},
+            (),
+            classes,
+            _NO_REASON,
+            0,
+            self._labeller,
+            None,
+            said.lease_token,
+        )
+
+    async def close(self) -> None:
+        """Give back what is held."""
+        await self._hand.close()
+
+
+def label_of(given: object, classes: tuple[str, ...]) -> LabelLike:
+    """Return the label that a page sends: a class, a list of classes, or a mapping of plausibilities.
+
+    Raises
+    ------
+    InvalidInput
+        When it is none of these, or says nothing.
+
+    Examples
+    --------
+    >>> label_of(["a", "b"], ("a", "b", "c")) == {"a", "b"}, label_of({"a": 1, "b": 0.4}, ("a", "b"))
+    (True, {'a': 1.0, 'b': 0.4})
+    """
+    if isinstance(given, str):
+        return _known(given, classes)
+    if isinstance(given, list) and given:
+        return frozenset(_known(each, classes) for each in given)
+    if isinstance(given, Mapping) and given:
+        found = {_known(name, classes): _plausibility(name, value) for name, value in given.items()}
+        if not any(found.values()):
+            raise InvalidInput("label", "is 0 for every class; refuse if nobody can tell")
+        return found
+    raise InvalidInput("label", "is none of a class, a list of classes, plausibilities by class")
+
+
+def _known(name: object, classes: tuple[str, ...]) -> str:
+    if not isinstance(name, str) or name not in classes:
+        raise InvalidInput("label", f"{str(name)[:80]!r} is not a class of this model")
+    return name
+
+
+def _plausibility(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput("label", f"the plausibility of {name!r} is {str(value)[:40]}, must lie in [0, 1]")
+    return float(value)

@@ -1,0 +1,1 @@
+"""Pictures as SVG text: numbers in, text out, no inline style. Colours come from the style sheet by class."""

@@ -1,0 +1,146 @@
+"""What every request passes first, and what every response carries: hosts, origins, sizes, headers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MAX_BODY_BYTES = 1024 * 1024
+MAX_UPLOAD_BYTES = 64 * 1024 * 1024
+UPLOADS = frozenset({"/create"})
+"""Paths that take a file."""
+_SAFE = frozenset({"GET", "HEAD"})
+
+
+def content_policy(media: Iterable[str] = ()) -> str:
+    """Return the value of Content-Security-Policy: nothing but what the console itself serves.
+
+    Examples
+    --------
+    >>> "script-src 'self';" in content_policy()
+    True
+    """
+    shown = " ".join(["'self'", *media])
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self'; "
+        f"img-src {shown}; media-src {shown}; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    )
+
+
+class Guard:
+    """Refuses requests of other sites, under other names, or too large; adds the headers of security.
+
+    Parameters
+    ----------
+    app
+        What it guards.
+    names
+        Host names that may stand in the header Host, in lower case.
+    media
+        Origins of pictures and sounds.
+    """
+
+    def __init__(
+        self, app: ASGIApp, names: Collection[str], media: Iterable[str] = (), https: bool = False
+    ) -> None:
+        self._app, self._names = app, frozenset(names)
+        self._headers = {
+            "Content-Security-Policy": content_policy(media),
+            "X-Frame-Options": "DENY",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+        }
+        if https:
+            self._headers["Strict-Transport-Security"] = "max-age=31536000"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # there is no websocket
+            raise RuntimeError(f"the console does not speak {scope['type']}")
+        headers = Headers(scope=scope)
+        sent = self._with_headers(scope, send)
+        fault = self.fault(scope["method"], scope["path"], headers)
+        if fault is not None:
+            await PlainTextResponse(fault[1] + "\n", fault[0])(scope, receive, sent)
+            return
+        bound = MAX_UPLOAD_BYTES if scope["path"] in UPLOADS else MAX_BODY_BYTES
+        await self._app(scope, _bounded(receive, bound), sent)
+
+    def fault(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
+        """Return the status and the reason of a refusal; None: the request may pass."""
+        host = headers.get("host", "")
+        if _without_port(host).lower() not in self._names:
+            return 421, "this console does not answer under that host name; its operator names it with --name"
+        bound = MAX_UPLOAD_BYTES if path in UPLOADS else MAX_BODY_BYTES
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit():
+            return 400, "Content-Length is no number"
+        if int(length) > bound:
+            return 413, f"a request to {path[:100]} may have {bound:,} bytes"
+        if method not in _SAFE and not _is_own(headers, host):
+            return 403, "this request does not come from a page of the console"
+        if "text/event-stream" in headers.get("accept", "") and not _is_own(headers, host):
+            return 403, "events are for pages of the console"
+        return None
+
+    def _with_headers(self, scope: Scope, send: Send) -> Send:
+        is_static = scope["path"].startswith("/static/")
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "no-cache" if is_static else "no-store")
+            await send(message)
+
+        return sent
+
+
+def _without_port(host: str) -> str:
+    """Return the name in a header Host.
+
+    Examples
+    --------
+    >>> _without_port("[::1]:8080"), _without_port("localhost:8080"), _without_port("a.example")
+    ('[::1]', 'localhost', 'a.example')
+    """
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host
+
+
+def _is_own(headers: Headers, host: str) -> bool:
+    """Whether a browser says that a page of the console itself makes the request."""
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    origin = headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc == host and bool(host)
+
+
+def _bounded(receive: Receive, bound: int) -> Receive:
+    """Return a source of a request's body that ends with an error beyond ``bound`` bytes."""
+    taken = 0
+
+    async def counted() -> Message:
+        nonlocal taken
+        message = await receive()
+        if message["type"] == "http.request":
+            taken += len(message.get("body", b""))
+            if taken > bound:
+                raise HTTPException(413, f"a request may have {bound:,} bytes")
+        return message
+
+    return counted

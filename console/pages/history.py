@@ -1,0 +1,64 @@
+"""A labeller's own answers, each of which can be corrected or taken back."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from quercus.client.answers import Answer, AnswerFilter
+from quercus.console.web import page, session_of
+
+MOST = 200
+KINDS = {
+    "answered": "answered",
+    "refused": "nobody can tell",
+    "corrected": "corrected",
+    "undone": "taken back",
+    "stated": "stated",
+    "retracted": "taken back",
+}
+STATES = {
+    "counts": "counts",
+    "pending": "waits for others",
+    "replaced": "replaced later",
+    "undone": "taken back",
+    "empty": "",
+}
+
+
+async def history(request: Request) -> Response:
+    """List the newest answers of the caller."""
+    session = session_of(request)
+    name = request.path_params["model"]
+    model = await session.client.get_model(name)
+    wanted = AnswerFilter(labellers=[session.labeller])
+    found = [each async for each in session.client.answers(name, wanted, limit=MOST, newest_first=True)]
+    return page(
+        request,
+        "history.html",
+        model=name,
+        tab="label",
+        answers=found,
+        classes=tuple(model.specification.classes),
+        can_change=can_change,
+        is_chosen=is_chosen,
+        kinds=KINDS,
+        states=STATES,
+        most=MOST,
+        flash=session.take_flash(),
+    )
+
+
+def can_change(answer: Answer) -> bool:
+    """Whether an answer stands, so that it may be corrected."""
+    stands = answer.state in ("counts", "pending") or (answer.kind == "refused" and answer.later is None)
+    return answer.query is not None and stands
+
+
+def is_chosen(answer: Answer, name: str) -> bool:
+    """Whether a class is one of those that an answer says."""
+    if isinstance(answer.label, str):
+        return answer.label == name
+    if isinstance(answer.label, dict):
+        return bool(answer.label.get(name, 0) == max(answer.label.values(), default=1))
+    return isinstance(answer.label, set | frozenset) and name in answer.label

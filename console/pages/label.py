@@ -1,0 +1,253 @@
+"""The page to label on: the queries of the desk, and what a labeller does with them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from quercus.belief.errors import InvalidInput
+from quercus.client.errors import QuercusError
+from quercus.client.keys import CLASS_KEYS, COMMANDS
+from quercus.client.labelling_results import ANY
+from quercus.client.results import AnswerReport, Model, Query
+from quercus.client.words import TERMS
+from quercus.console.describe import describe
+from quercus.console.desk import ACTS, MAX_COMMENT, Desk, Said, label_of
+from quercus.console.sessions import Session
+from quercus.console.web import console_of, fragment, page, posted, session_of
+
+MAX_WAIT_S = 20.0
+MAX_HAVE = 100
+MAX_DESKS = 20
+IDLE = {
+    "nothing_to_ask": "There is nothing to ask now. New rows may change that.",
+    "all_leased": "Others hold all that is asked now.",
+    "budget_spent": "All answers of the budget are given.",
+    "growing": "The tree takes in your last answer.",
+    "not_for_you": "What is asked now was skipped or answered by you, or is postponed.",
+    "share_spent": "You have given all the answers that one labeller may give here.",
+    "hour_spent": "No more answers are taken within this hour.",
+    "hands_full": "You hold as many queries as one labeller may. Is another page open?",
+}
+
+
+def desk_of(request: Request, session: Session) -> Desk:
+    """Return the desk of a session at the model of the path."""
+    model = request.path_params["model"]
+    if model not in session.desks:
+        if len(session.desks) >= MAX_DESKS:
+            raise HTTPException(429, f"one session labels at most {MAX_DESKS} models; sign in again")
+        labeller = "" if session.caller.needs_token else session.labeller
+        lease_s = console_of(request).config.lease_s
+        session.desks[model] = Desk(session.client, model, labeller, lease_s)
+    return session.desks[model]
+
+
+async def model_of(request: Request, session: Session) -> Model | None:
+    """Return the model of the path; None: any."""
+    name = request.path_params["model"]
+    return None if name == ANY else await session.client.get_model(name)
+
+
+async def label(request: Request) -> Response:
+    """Show the current query, with forms that work without scripts too."""
+    session = session_of(request)
+    model = await model_of(request, session)
+    desk = desk_of(request, session)
+    query = await desk.first()
+    return page(
+        request,
+        "label.html",
+        model=request.path_params["model"],
+        tab="label",
+        article="" if query is None else await article(request, session, query, model),
+        idle=IDLE.get(desk.idle, desk.idle),
+        progress=progress(model),
+        commands=COMMANDS,
+        terms=TERMS,
+        config=console_of(request).config,
+        strict=request.query_params.get("order") == "strict",
+        flash=session.take_flash(),
+    )
+
+
+async def article(request: Request, session: Session, query: Query, model: Model | None) -> str:
+    """Return a query as a piece of a page."""
+    of = model or await session.client.get_model(query.model)
+    return fragment(
+        "query.html",
+        query=query,
+        base=f"/m/{request.path_params['model']}/label",
+        form_token=session.form_token,
+        keys=list(zip(CLASS_KEYS, query.classes, strict=False)),
+        shown=describe(query, of),
+        is_any=request.path_params["model"] == ANY,
+    )
+
+
+def progress(model: Model | None) -> dict[str, int] | None:
+    """Return how many answers are given, of how many."""
+    return None if model is None else {"answered": model.queries_answered, "budget": model.budget}
+
+
+async def next_query(request: Request) -> Response:
+    """Answer a script: a query that the page does not have yet, waiting for one."""
+    session = session_of(request)
+    given = await posted(request, session)
+    desk = desk_of(request, session)
+    query = await desk.next(_names(given.get("have", [])), _wait_s(given))
+    return await _found(request, session, desk, query)
+
+
+async def refresh(request: Request) -> Response:
+    """Answer a script: the query that the newest tree asks first, in the place of one that nobody saw."""
+    session = session_of(request)
+    given = await posted(request, session)
+    desk = desk_of(request, session)
+    unseen = given.get("unseen")
+    query = await desk.refresh(unseen if isinstance(unseen, str) else "", _wait_s(given))
+    return await _found(request, session, desk, query)
+
+
+async def _found(request: Request, session: Session, desk: Desk, query: Query | None) -> Response:
+    model = await model_of(request, session)
+    found: dict[str, Any] = {"progress": progress(model)}
+    if query is None:
+        found |= {"idle": desk.idle, "why": IDLE.get(desk.idle, desk.idle)}
+    else:
+        found |= {"name": query.name, "html": await article(request, session, query, model)}
+    return JSONResponse(found)
+
+
+async def beat(request: Request) -> Response:
+    """Extend what the page holds; say what is lost."""
+    session = session_of(request)
+    await posted(request, session)
+    return JSONResponse({"lost": await desk_of(request, session).extend()})
+
+
+async def act(request: Request) -> Response:
+    """Answer, refuse, skip, postpone, release, correct or undo."""
+    session = session_of(request)
+    given = await posted(request, session)
+    what = request.path_params["act"]
+    if what not in ACTS:
+        raise HTTPException(404)
+    is_form = "form_token" in given
+    name = _text(given, "query")
+    model_name = name.removeprefix("models/").partition("/")[0]
+    if not name.startswith("models/") or request.path_params["model"] not in (ANY, model_name):
+        raise InvalidInput(
+            "query", f"is {name[:80]!r}, must be one of the model {request.path_params['model']}"
+        )
+    classes = tuple((await session.client.get_model(model_name)).specification.classes)
+    said = Said(
+        what,
+        name,
+        _text(given, "lease_token"),
+        _label(given, classes) if what in ("answer", "correct") else None,
+        _comment(given),
+        _took_s(given),
+    )
+    desk = desk_of(request, session)
+    if not is_form:
+        return JSONResponse(_report(await desk.say(said, classes)))
+    try:
+        session.flash = _sentence(said, await desk.say(said, classes))
+    except QuercusError as error:
+        session.flash = f"Not taken: {error}"
+    back = _text(given, "back") if "back" in given else ""
+    target = "/history" if back == "history" else ""
+    return RedirectResponse(f"/m/{request.path_params['model']}/label{target}", 303)
+
+
+def _report(report: AnswerReport | None) -> dict[str, Any]:
+    if report is None:
+        return {}
+    return {"conflict": report.conflict, "wants_more": report.wants_more}
+
+
+def _sentence(said: Said, report: AnswerReport | None) -> str:
+    number = said.query.rpartition("/")[2]
+    words = {
+        "answer": "Your answer is kept.",
+        "refuse": "Refused: the row is not asked again.",
+        "skip": "Skipped: others are asked.",
+        "postpone": "Postponed: it comes back in ten minutes.",
+        "release": "Given back.",
+        "correct": "Corrected; the old answer stays in the history.",
+        "undo": "Taken back; the row may be asked again.",
+    }
+    more = (
+        " It contradicts the earlier evidence, and replaces it."
+        if report is not None and report.conflict
+        else ""
+    )
+    return f"Query {number}: {words[said.act]}{more}"
+
+
+def _names(given: object) -> frozenset[str]:
+    if (
+        not isinstance(given, list)
+        or len(given) > MAX_HAVE
+        or not all(isinstance(each, str) for each in given)
+    ):
+        raise InvalidInput("have", f"must be a list of at most {MAX_HAVE} names")
+    return frozenset(given)
+
+
+def _wait_s(given: dict[str, Any]) -> float:
+    value = given.get("wait_s", 0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_WAIT_S:
+        raise InvalidInput("wait_s", f"must lie in [0, {MAX_WAIT_S:g}]")
+    return float(value)
+
+
+def _text(given: dict[str, Any], name: str) -> str:
+    """Return a field of a script, or the one value of a field of a form."""
+    value = given.get(name)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, str):
+        raise InvalidInput(name, "is missing, must be one text")
+    return value
+
+
+def _comment(given: dict[str, Any]) -> str:
+    comment = _text(given, "comment") if "comment" in given else ""
+    if len(comment) > MAX_COMMENT:
+        raise InvalidInput("comment", f"has {len(comment):,} characters, at most {MAX_COMMENT:,} are kept")
+    return comment
+
+
+def _took_s(given: dict[str, Any]) -> float | None:
+    value = given.get("took_s")
+    if value is None or isinstance(value, list):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise InvalidInput("took_s", "must be a number of seconds, at least 0")
+    return float(value)
+
+
+def _label(given: dict[str, Any], classes: tuple[str, ...]) -> Any:
+    """Return the label of a script (``label``) or of a form (``class``, ``several``, ``plausibility-N``)."""
+    if "label" in given:
+        return label_of(given["label"], classes)
+    if "class" in given:
+        return label_of(_text(given, "class"), classes)
+    if "several" in given:
+        return label_of(given["several"], classes)
+    found = {}
+    for k, name in enumerate(classes):
+        text = _text(given, f"plausibility-{k}") if f"plausibility-{k}" in given else ""
+        try:
+            found[name] = float(text or 0)
+        except ValueError:
+            raise InvalidInput(
+                "label", f"the plausibility of {name!r} is {text[:40]!r}, must be a number"
+            ) from None
+    return label_of(found, classes)

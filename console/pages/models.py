@@ -1,0 +1,38 @@
+"""The first page: all models, and what can be done with each."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from quercus.client.results import Model
+from quercus.console.web import page, session_of
+
+MAX_MODELS = 500
+
+
+async def models(request: Request) -> Response:
+    """List the models that the caller may use."""
+    session = session_of(request)
+    found: list[Model] = []
+    is_cut = False
+    async for model in session.client.models():
+        if session.caller.may_use(model.name):
+            found.append(model)
+        if len(found) > MAX_MODELS:
+            found.pop()
+            is_cut = True
+            break
+    return page(request, "models.html", models=found, is_cut=is_cut, state_of=growth_state)
+
+
+def growth_state(model: Model) -> str:
+    """Return in a word how far the tree is.
+
+    ``growing``: events wait for it; ``done``: all answers are spent; ``asking``: it has queries; else ``quiet``.
+    """
+    if model.lag:
+        return "growing"
+    if model.budget and model.queries_answered >= model.budget:
+        return "done"
+    return "asking" if model.queries_open or model.queries_leased else "quiet"

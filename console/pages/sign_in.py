@@ -1,0 +1,131 @@
+"""Sign in with a token, or with a name where the server asks for no token; sign out."""
+
+from __future__ import annotations
+
+import math
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from quercus.client.errors import InvalidArgument, PermissionDenied, QuercusError, Unauthenticated
+from quercus.client.results import Caller
+from quercus.console.sessions import IDLE_S, Session
+from quercus.console.web import Console, console_of, own_path, page, posted, session_of, session_or_none
+
+MAX_LABELLER = 100
+MAX_TOKEN = 200
+
+
+async def sign_in(request: Request) -> Response:
+    """The form, and what it sends."""
+    console = console_of(request)
+    given = await request.form(max_files=0, max_fields=8) if request.method == "POST" else None
+    goes_to = own_path(str(given.get("next", "")) if given else request.query_params.get("next"))
+    if given is None:
+        if session_or_none(request) is not None:
+            return RedirectResponse(goes_to, 303)
+        return await _form(request, console, goes_to)
+    address = request.client.host if request.client else ""
+    wait_s = console.throttle.wait_s(address)
+    if wait_s > 0:
+        minutes = math.ceil(wait_s / 60)
+        return await _form(
+            request, console, goes_to, f"Too many attempts failed. Try again in {minutes} min.", 429
+        )
+    try:
+        session = await _session(console, str(given.get("token", "")), str(given.get("name", "")))
+    except (Unauthenticated, PermissionDenied, InvalidArgument) as error:
+        console.throttle.failed(address)
+        return await _form(request, console, goes_to, _why(error), 403)
+    console.throttle.succeeded(address)
+    old = request.cookies.get(console.cookie)
+    if old:
+        await console.sessions.end(old)
+    secret = await console.sessions.add(session)
+    response = RedirectResponse(goes_to, 303)
+    response.set_cookie(
+        console.cookie,
+        secret,
+        max_age=int(IDLE_S),
+        path="/",
+        secure=console.config.encrypted,
+        httponly=True,
+        samesite="strict",
+    )
+    return response
+
+
+async def sign_out(request: Request) -> Response:
+    """Close the connection of the session, and forget it."""
+    console, session = console_of(request), session_of(request)
+    await posted(request, session)
+    await console.sessions.end(request.cookies.get(console.cookie, ""))
+    response = RedirectResponse("/sign-in", 303)
+    response.delete_cookie(
+        console.cookie, path="/", secure=console.config.encrypted, httponly=True, samesite="strict"
+    )
+    return response
+
+
+async def _session(console: Console, token: str, name: str) -> Session:
+    """Return a session, if the server takes the token, or asks for none and there is a name."""
+    token, name = token.strip(), name.strip()
+    if len(token) > MAX_TOKEN:
+        raise Unauthenticated(f"token: has {len(token):,} characters; no token has more than {MAX_TOKEN}")
+    client = console.connect(token or None)
+    try:
+        caller = await client.caller()
+        if not caller.needs_token:
+            _check_open(console, name)
+        elif not token:
+            raise Unauthenticated("token: the server asks for one")
+    except BaseException:
+        await client.close()
+        raise
+    labeller = name if not caller.needs_token else caller.name
+    return Session(caller, labeller, client, console.sessions.now())
+
+
+def _check_open(console: Console, name: str) -> None:
+    if not console.config.on_loopback and console.config.access != "open":
+        raise HTTPException(
+            403,
+            "The server asks for no token, and others reach this console: anybody could label. Its operator allows "
+            "that with --access open, or gives the server tokens.",
+        )
+    if not 1 <= len(name) <= MAX_LABELLER or not name.isprintable():
+        raise InvalidArgument(
+            f"name: give one of 1 to {MAX_LABELLER} characters; your answers are kept under it"
+        )
+
+
+async def _form(
+    request: Request, console: Console, goes_to: str, fault: str = "", status: int = 200
+) -> Response:
+    caller, trouble = None, ""
+    client = console.connect()
+    try:
+        caller = await client.caller()
+    except Unauthenticated:
+        pass
+    except QuercusError as error:
+        trouble = str(error)
+    finally:
+        await client.close()
+    is_open = caller is not None and not caller.needs_token
+    return page(
+        request, "sign_in.html", status, goes_to=goes_to, fault=fault, is_open=is_open, trouble=trouble,
+        server=console.config.server,
+    )  # fmt: skip
+
+
+def _why(error: QuercusError) -> str:
+    if isinstance(error, Unauthenticated):
+        return "The server does not take this token. Is it complete, and neither revoked nor expired?"
+    return str(error)
+
+
+def roles_text(caller: Caller) -> str:
+    """Return what a caller may do, in words."""
+    return ", ".join(caller.roles) if caller.needs_token else "everything: the server asks for no token"

@@ -1,0 +1,166 @@
+"""Who is signed in: sessions in the memory of the console, each with a connection of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from quercus.client.aio import Client
+from quercus.client.results import Caller
+
+if TYPE_CHECKING:
+    from quercus.console.desk import Desk
+
+IDLE_S = 8 * 3600.0
+MAX_SESSIONS = 1000
+MAX_PER_CALLER = 20
+MAX_FAILURES = 10
+FAILURES_S = 300.0
+MAX_ADDRESSES = 10_000
+
+
+@dataclass
+class Session:
+    """A person who is signed in.
+
+    The token is in the connection alone; ``repr`` shows neither it nor the secret of the forms.
+    """
+
+    caller: Caller
+    labeller: str
+    client: Client = field(repr=False)
+    used: float = field(repr=False)
+    form_token: str = field(repr=False, default_factory=lambda: secrets.token_urlsafe(32))
+    desks: dict[str, Desk] = field(repr=False, default_factory=dict)
+    streams: int = field(repr=False, default=0)
+    flash: str = field(repr=False, default="")
+
+    def may(self, method: str) -> bool:
+        """Whether the server lets the caller make a call, as in ``TreeService/GetTree``."""
+        return self.caller.may_call(method)
+
+    def take_flash(self) -> str:
+        """Return what the next page says once."""
+        said, self.flash = self.flash, ""
+        return said
+
+    def accepts(self, form_token: str) -> bool:
+        """Whether a form or a script of this session sends a request."""
+        return hmac.compare_digest(form_token.encode(), self.form_token.encode())
+
+    async def close(self) -> None:
+        """Give back what is held, and close the connection."""
+        desks, self.desks = list(self.desks.values()), {}
+        for desk in desks:
+            await desk.close()
+        await self.client.close()
+
+
+class Sessions:
+    """All sessions; at most ``MAX_SESSIONS``, and ``MAX_PER_CALLER`` of one caller.
+
+    Parameters
+    ----------
+    clock
+        Seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._open: dict[str, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def now(self) -> float:
+        """The time of the clock."""
+        return self._clock()
+
+    async def add(self, session: Session) -> str:
+        """Take a session in, and return its secret for the cookie; the longest unused ones make room."""
+        await self.expire()
+        mine = [key for key, each in self._open.items() if each.labeller == session.labeller]
+        await self._trim(mine, MAX_PER_CALLER)
+        await self._trim(list(self._open), MAX_SESSIONS)
+        secret = secrets.token_urlsafe(32)
+        self._open[_digest(secret)] = session
+        return secret
+
+    async def _trim(self, keys: list[str], most: int) -> None:
+        for key in sorted(keys, key=lambda key: self._open[key].used)[: max(0, len(keys) - most + 1)]:
+            await self._end(key)
+
+    def get(self, secret: str) -> Session | None:
+        """Return the session of a cookie, if it is open; it counts as used."""
+        session = self._open.get(_digest(secret))
+        if session is None or self._clock() - session.used > IDLE_S:
+            return None
+        session.used = self._clock()
+        return session
+
+    async def end(self, secret: str) -> None:
+        """Sign out."""
+        await self._end(_digest(secret))
+
+    async def expire(self) -> None:
+        """End the sessions that nobody used for ``IDLE_S``."""
+        now = self._clock()
+        for key in [key for key, each in self._open.items() if now - each.used > IDLE_S]:
+            await self._end(key)
+
+    async def close(self) -> None:
+        """End all."""
+        for key in list(self._open):
+            await self._end(key)
+
+    async def _end(self, key: str) -> None:
+        session = self._open.pop(key, None)
+        if session is not None:
+            await session.close()
+
+
+def _digest(secret: str) -> str:
+    """A key that tells nothing of the secret, and nothing by the time that a look-up takes."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class FailureThrottle:
+    """Refuses an address that failed to sign in too often; at most ``MAX_ADDRESSES`` are remembered.
+
+    Examples
+    --------
+    >>> throttle = FailureThrottle(clock=lambda: 0.0)
+    >>> for _ in range(MAX_FAILURES):
+    ...     throttle.failed("10.0.0.7")
+    >>> throttle.wait_s("10.0.0.7"), throttle.wait_s("10.0.0.8")
+    (300.0, 0.0)
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failed: dict[str, list[float]] = {}
+
+    def failed(self, address: str) -> None:
+        """Count a failure."""
+        recent = self._recent(address)
+        if address not in self._failed and len(self._failed) >= MAX_ADDRESSES:
+            self._failed.pop(next(iter(self._failed)))
+        self._failed[address] = [*recent, self._clock()][-MAX_FAILURES:]
+
+    def succeeded(self, address: str) -> None:
+        """Forget the failures."""
+        self._failed.pop(address, None)
+
+    def wait_s(self, address: str) -> float:
+        """Return the seconds until the address may try again."""
+        recent = self._recent(address)
+        return 0.0 if len(recent) < MAX_FAILURES else FAILURES_S - (self._clock() - recent[0])
+
+    def _recent(self, address: str) -> list[float]:
+        now = self._clock()
+        return [at for at in self._failed.get(address, []) if now - at < FAILURES_S]

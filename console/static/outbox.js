@@ -1,0 +1,130 @@
+// What a labeller said, kept until the server has it: it outlives a reload, a lost server and a lost console.
+
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 30000;
+const TEMPORARY = new Set([0, 408, 429, 500, 502, 503, 504]);
+
+/** A failed request; status 0: nobody answered. */
+export class Failure extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** POST JSON to the console; return what it answers. */
+export async function post(url, value, formToken) {
+  let response;
+  try {
+    response = await fetch(url, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Accept: "application/json", "X-Form-Token": formToken },
+      body: JSON.stringify(value),
+      redirect: "error",
+    });
+  } catch {
+    throw new Failure(0, "the console is away");
+  }
+  let found;
+  try {
+    found = await response.json();
+  } catch {
+    throw new Failure(response.status, `the console failed (${response.status})`);
+  }
+  if (!response.ok) throw new Failure(response.status, found.error);
+  return found;
+}
+
+/** Answers in the order in which they were said. */
+export class Outbox {
+  /**
+   * @param key where in sessionStorage; one labeller's answers are never sent as another's
+   * @param events onTaken(entry, report), onRefused(entry, reason), onTrouble(status, count), onWell()
+   */
+  constructor(key, formToken, events) {
+    this.key = key;
+    this.formToken = formToken;
+    this.events = events;
+    this.entries = JSON.parse(sessionStorage.getItem(key) ?? "[]");
+    for (const entry of this.entries) entry.due = 0; // of the page before: nobody can take it back here
+    this.pauseMs = FIRST_PAUSE_MS;
+    this.sending = null;
+    this.timer = 0;
+  }
+
+  get size() {
+    return this.entries.length;
+  }
+
+  names() {
+    return this.entries.map((entry) => entry.body.query);
+  }
+
+  /** Keep what was said; it is sent after delayMs. */
+  add(url, body, said, delayMs) {
+    const entry = { id: crypto.randomUUID(), url, body, said, due: Date.now() + delayMs };
+    this.entries.push(entry);
+    this.#store();
+    this.#wake();
+    return entry;
+  }
+
+  /** Take back what was not sent yet; return whether that was so. */
+  takeBack(id) {
+    const entry = this.entries.find((each) => each.id === id);
+    if (entry === undefined || entry === this.sending || entry.tried) return false;
+    this.entries.splice(this.entries.indexOf(entry), 1);
+    this.#store();
+    return true;
+  }
+
+  /** Wait no longer. */
+  flush() {
+    for (const entry of this.entries) entry.due = 0;
+    this.#wake();
+  }
+
+  #store() {
+    sessionStorage.setItem(this.key, JSON.stringify(this.entries));
+  }
+
+  #wake(afterMs = null) {
+    clearTimeout(this.timer);
+    if (this.sending !== null || this.entries.length === 0) return;
+    const wait = afterMs ?? Math.max(0, this.entries[0].due - Date.now());
+    this.timer = setTimeout(() => this.#send(), wait);
+  }
+
+  start() {
+    this.#wake();
+  }
+
+  async #send() {
+    const entry = this.entries[0];
+    if (entry === undefined || this.sending !== null) return;
+    this.sending = entry;
+    entry.tried = true;
+    let outcome;
+    try {
+      const report = await post(entry.url, entry.body, this.formToken);
+      outcome = () => this.events.onTaken(entry, report);
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      if (error.status === 401 || error.status === 403 || TEMPORARY.has(error.status)) {
+        this.sending = null;
+        this.events.onTrouble(error.status, this.entries.length);
+        this.#wake(this.pauseMs * (0.5 + Math.random() / 2));
+        this.pauseMs = Math.min(LONGEST_PAUSE_MS, this.pauseMs * 2);
+        return;
+      }
+      outcome = () => this.events.onRefused(entry, error.message);
+    }
+    this.entries.splice(this.entries.indexOf(entry), 1);
+    this.#store();
+    this.sending = null;
+    this.pauseMs = FIRST_PAUSE_MS;
+    this.events.onWell();
+    outcome();
+    this.#wake();
+  }
+}

@@ -1,0 +1,157 @@
+"""What all pages share: the console behind a request, its session, templates, and what a request brings."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import jinja2
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from quercus.client.aio import Client
+from quercus.console.config import Config
+from quercus.console.sessions import FailureThrottle, Session, Sessions
+
+FOLDER = Path(__file__).parent
+TIMEOUT_S = 15.0
+MAX_FIELDS = 2_000
+_OWN_PATH = re.compile(r"/(?!/)[A-Za-z0-9/_?=&.%-]*")
+
+
+class SignInNeeded(Exception):  # noqa: N818  (what is needed)
+    """Nobody is signed in, or the token counts no more."""
+
+
+@dataclass(frozen=True)
+class Console:
+    """What lives as long as the console."""
+
+    config: Config
+    sessions: Sessions = field(default_factory=Sessions)
+    throttle: FailureThrottle = field(default_factory=FailureThrottle)
+
+    @property
+    def cookie(self) -> str:
+        """Name of the cookie of a session; the prefix makes browsers insist on TLS."""
+        return "__Host-quercus-console" if self.config.encrypted else "quercus-console"
+
+    def connect(self, token: str | None = None) -> Client:
+        """Return a connection of its own to the server. It does not wait for one that is away: pages say so."""
+        return Client(self.config.server, token=token, timeout_s=TIMEOUT_S, outage_s=0.0)
+
+
+_templates = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(FOLDER / "templates"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def number_text(value: float) -> str:
+    """Return a number as people write it.
+
+    Examples
+    --------
+    >>> number_text(13.0), number_text(0.1234567), number_text(12345)
+    ('13', '0.123457', '12,345')
+    """
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:.6g}"
+
+
+_templates.filters["number"] = number_text
+
+
+def console_of(request: Request) -> Console:
+    """The console that answers a request."""
+    return cast("Console", request.app.state.console)
+
+
+def session_or_none(request: Request) -> Session | None:
+    """The session of a request's cookie."""
+    console = console_of(request)
+    secret = request.cookies.get(console.cookie)
+    return console.sessions.get(secret) if secret else None
+
+
+def session_of(request: Request) -> Session:
+    """The session of a request.
+
+    Raises
+    ------
+    SignInNeeded
+        When there is none.
+    """
+    session = session_or_none(request)
+    if session is None:
+        raise SignInNeeded
+    return session
+
+
+def fragment(name: str, **context: Any) -> str:
+    """Return a piece of a page."""
+    return _templates.get_template(name).render(**context)
+
+
+def page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
+    """Return a page."""
+    shared = {"session": session_or_none(request), "path": request.url.path, "model": None, "tab": ""}
+    return HTMLResponse(fragment(template, **(shared | context)), status)
+
+
+def wants_json(request: Request) -> bool:
+    """Whether a script of a page asks."""
+    return "application/json" in request.headers.get("accept", "")
+
+
+def own_path(given: str | None) -> str:
+    """Return a path of the console to go on to, never another site.
+
+    Examples
+    --------
+    >>> own_path("/m/wine/label"), own_path("//evil.example"), own_path("https://evil.example")
+    ('/m/wine/label', '/', '/')
+    """
+    return given if given and _OWN_PATH.fullmatch(given) else "/"
+
+
+async def posted(request: Request, session: Session) -> dict[str, Any]:
+    """Return what a form (lists of texts by name) or a script (an object of JSON) sends, after its secret.
+
+    Raises
+    ------
+    HTTPException
+        When it is neither, or the secret of the session is not there.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    found: dict[str, Any]
+    if kind == "application/json":
+        found = await _json(request)
+        secret = request.headers.get("x-form-token", "")
+    elif kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        form = await request.form(max_files=1, max_fields=MAX_FIELDS)
+        found = {name: form.getlist(name) for name in form}
+        secret = str(form.get("form_token", ""))
+    else:
+        raise HTTPException(415, "a request must be application/json or a form")
+    if not session.accepts(secret):
+        raise HTTPException(403, "the page is of an earlier session: load it again")
+    return found
+
+
+async def _json(request: Request) -> dict[str, Any]:
+    try:
+        found = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "the request is not JSON") from None
+    if not isinstance(found, dict):
+        raise HTTPException(400, "the request is not an object of JSON")
+    return found

@@ -1,0 +1,32 @@
+"""The parameters of the console, each once, with default, bounds and sentence."""
+
+from quercus.specification.parameter import Parameter
+
+HOST = Parameter("host", str, "127.0.0.1", "Address to listen on", 1)
+PORT = Parameter("port", int, 8080, "Port; 0: any free one", 0, 65535)
+TLS_CERT = Parameter("tls_cert", str, "", "Certificate, PEM: speak TLS")
+TLS_KEY = Parameter("tls_key", str, "", "Its private key, PEM")
+PLAINTEXT = Parameter(
+    "plaintext", bool, False, "No TLS on an address that others reach: something before it encrypts"
+)
+ACCESS = Parameter(
+    "access",
+    str,
+    "auto",
+    "Who may sign in; auto: without a token only on loopback; open: whoever reaches the console, if the server is open",
+    choices=("auto", "open"),
+)
+SEND_DELAY_S = Parameter(
+    "send_delay_s",
+    float,
+    1.0,
+    "Seconds that an answer waits in the page, to be taken back at no cost",
+    0.0,
+    5.0,
+)
+LEASE_S = Parameter(
+    "lease_s", float, 60.0, "Seconds that a query is held without a sign of life of the page", 10.0, 3600.0
+)
+
+PARAMETERS = {each.name: each for each in tuple(globals().values()) if isinstance(each, Parameter)}
+"""All parameters of the console, by name."""

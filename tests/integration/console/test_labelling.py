@@ -1,0 +1,174 @@
+"""Labelling over HTTP, with forms as without scripts and with JSON as scripts send it."""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+from integration.client.serving import Serving
+from support.consoles import ConsoleProcess, Visitor
+
+from quercus.client import Client, Nominal, Specification
+
+CLASSES = ["x", "s", "o"]
+
+
+@pytest.fixture(scope="module")
+def client(shared_server: Serving) -> Iterator[Client]:
+    with Client(shared_server.address) as client:
+        yield client
+
+
+@pytest.fixture
+def model(client: Client, request: pytest.FixtureRequest) -> str:
+    name = "c-" + re.sub("[^a-z0-9]+", "-", request.node.name)[:60]
+    client.create_model(name, Specification([Nominal("X", "abc"), Nominal("Y", "de")], CLASSES, budget=8))
+    rows = [{"X": x, "Y": y} for x in "abc" for y in "de"] * 3
+    client.push(name, rows, ids=[f"row-{k}" for k in range(len(rows))])
+    client.wait_grown(name)
+    return name
+
+
+def fields(text: str) -> dict[str, str]:
+    """The hidden fields of the query that a page shows."""
+    found = {}
+    for name in ("query", "lease_token"):
+        match = re.search(f'name="{name}" value="([^"]*)"', text)
+        assert match is not None, text[:2000]
+        found[name] = unescape(match[1])
+    return found
+
+
+def said(client: Client, model: str) -> list[tuple[str, str]]:
+    return [(each.kind, each.text) for each in client.answers(model)]
+
+
+def test_forms_alone_answer_all_kinds(ann: Visitor, client: Client, model: str) -> None:
+    base = f"/m/{model}/label"
+    for path, more in (
+        ("answer", {"class": "s", "comment": "clear"}),
+        ("answer", {"several": ["x", "o"]}),
+        ("answer", {"plausibility-0": "1", "plausibility-1": ".5", "plausibility-2": "0"}),
+        ("refuse", {}),
+        ("skip", {}),
+        ("postpone", {}),
+    ):
+        shown = ann.get(base)
+        assert shown.status == 200
+        assert ann.form(f"{base}/{path}", fields(shown.text) | more).headers["location"] == base
+    assert said(client, model) == [
+        ("answered", "s"),
+        ("answered", "x|o"),
+        ("answered", "x:1.0 s:0.5 o:0.0"),
+        ("refused", ""),
+    ]
+    answers = list(client.answers(model))
+    assert answers[0].comment == "clear"
+    assert answers[0].labeller == "ann"
+    assert answers[0].took_s is not None
+    steps = [step.kind for step in client.query_history(model)]
+    assert (steps.count("skipped"), steps.count("postponed")) == (1, 1)
+    assert "Postponed" in ann.get(base).text
+
+
+def test_a_page_loaded_twice_shows_the_same_query(ann: Visitor, model: str) -> None:
+    base = f"/m/{model}/label"
+    first = fields(ann.get(base).text)
+    assert fields(ann.get(base).text) == first
+    other = Visitor(ann.port)
+    other.sign_in(name="bob")
+    assert fields(other.get(base).text)["query"] != first["query"]
+
+
+def test_scripts_hold_the_next_query_and_exchange_it_unseen(ann: Visitor, client: Client, model: str) -> None:
+    base = f"/m/{model}/label"
+    current = fields(ann.get(base).text)
+    unseen = ann.script(f"{base}/next", {"have": [current["query"]], "wait_s": 10}).json
+    assert unseen["name"] != current["query"]
+    assert unseen["progress"] == {"answered": 0, "budget": 8}
+    assert ann.script(f"{base}/answer", current | {"label": "s", "took_s": 1.5}).json == {
+        "conflict": False,
+        "wants_more": False,
+    }
+    fresh = ann.script(f"{base}/refresh", {"unseen": unseen["name"], "wait_s": 10}).json
+    head = fresh["name"]
+    assert fields(ann.get(base).text)["query"] == head
+    held = [query.name for query in client.list_queries(model, ["leased"])]
+    assert held == [head]  # the one that nobody saw is open again, or it is this one
+    assert [answer.took_s for answer in client.answers(model)] == [1.5]
+    assert ann.script(f"{base}/beat", {}).json == {"lost": []}
+
+
+def test_what_another_console_leased_is_answered(
+    ann: Visitor, client: Client, model: str, shared_server: Serving
+) -> None:
+    """After a console died, its answers come through the next one."""
+    other = ConsoleProcess(shared_server.address)
+    try:
+        visitor = Visitor(other.port)
+        visitor.sign_in(name="ann")
+        lease = fields(visitor.get(f"/m/{model}/label").text)
+    finally:
+        other.process.kill()
+        other.process.communicate()
+    assert ann.script(f"/m/{model}/label/answer", lease | {"label": ["x", "s"]}).status == 200
+    assert said(client, model) == [("answered", "x|s")]
+    again = ann.script(f"/m/{model}/label/answer", lease | {"label": ["x", "s"]})
+    assert again.status == 200  # the acknowledgement was lost: it counts once
+    assert said(client, model) == [("answered", "x|s")]
+
+
+def test_own_answers_are_listed_and_corrected(ann: Visitor, client: Client, model: str) -> None:
+    base = f"/m/{model}/label"
+    lease = fields(ann.get(base).text)
+    ann.form(f"{base}/answer", lease | {"class": "s"})
+    page = ann.get(f"{base}/history").text
+    assert "You said s." in page
+    corrected = {"query": lease["query"], "lease_token": "", "back": "history"}
+    answer = ann.form(f"{base}/correct", corrected | {"several": ["x", "o"]})
+    assert answer.headers["location"] == f"{base}/history"
+    assert "Corrected" in ann.get(f"{base}/history").text
+    ann.form(f"{base}/undo", corrected)
+    assert [kind for kind, _ in said(client, model)] == ["answered", "corrected", "undone"]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"label": "y"}, "'y' is not a class of this model"),
+        ({"label": []}, "none of a class, a list of classes"),
+        ({"label": {"x": 2}}, "must lie in [0, 1]"),
+        ({"label": {"x": 0}}, "is 0 for every class"),
+        ({"label": "x", "took_s": -1}, "took_s"),
+        ({"label": "x", "comment": "c" * 2001}, "at most 2,000"),
+        ({"label": "x", "query": "models/other/queries/1"}, "must be one of the model"),
+        ({"label": "x", "query": "x"}, "must be one of the model"),
+        ({"label": "x", "lease_token": 3}, "lease_token: is missing"),
+        ({"label": "x", "lease_token": "none"}, ""),
+    ],
+)
+def test_a_wrong_answer_names_what_is_wrong(
+    ann: Visitor, client: Client, model: str, more: dict[str, object], says: str
+) -> None:
+    lease = fields(ann.get(f"/m/{model}/label").text)
+    answer = ann.script(f"/m/{model}/label/answer", lease | more)
+    assert 400 <= answer.status < 500
+    assert says in answer.json["error"]
+    assert said(client, model) == []
+
+
+def test_a_script_needs_the_secret_and_json(ann: Visitor, model: str) -> None:
+    base = f"/m/{model}/label"
+    assert ann.script(f"{base}/beat", {}, x_form_token="").status == 403
+    assert ann.script(f"{base}/beat", {}, content_type="text/plain").status == 415
+    assert (
+        ann.ask(
+            "POST", f"{base}/beat", "[1]", content_type="application/json", x_form_token=ann.form_token
+        ).status
+        == 400
+    )
+    assert Visitor(ann.port).script(f"{base}/beat", {}).status == 401
+    assert ann.script(f"{base}/next", {"have": [1]}).status == 400
+    assert ann.script(f"{base}/next", {"wait_s": 1e9}).status == 400
+    assert ann.script(f"{base}/nothing", {}).status == 404
+    assert ann.get("/m/none/label").status == 404

@@ -1,0 +1,117 @@
+"""Sessions end, make room for each other, and show no secret."""
+
+import asyncio
+
+import pytest
+
+from quercus.belief.errors import InvalidInput
+from quercus.client.aio import Client
+from quercus.client.results import Caller
+from quercus.console.config import Config
+from quercus.console.sessions import IDLE_S, MAX_PER_CALLER, FailureThrottle, Session, Sessions
+
+TOKEN = "quercus_0123456789ab_" + "s" * 43
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def session(name: str, at: float = 0.0) -> Session:
+    caller = Caller(name, ("labeller",), None, True, frozenset({"QueryService/LeaseQueries"}))
+    return Session(caller, name, Client("127.0.0.1:1", token=TOKEN), at)
+
+
+def test_a_session_ends_when_nobody_uses_it() -> None:
+    async def run() -> None:
+        clock = Clock()
+        sessions = Sessions(clock)
+        secret = await sessions.add(session("ann"))
+        clock.now = IDLE_S - 1
+        assert sessions.get(secret) is not None
+        clock.now += IDLE_S - 1  # it was used
+        assert sessions.get(secret) is not None
+        clock.now += IDLE_S + 1
+        assert sessions.get(secret) is None
+        await sessions.expire()
+        assert len(sessions) == 0
+
+    asyncio.run(run())
+
+
+def test_one_caller_has_a_bounded_number() -> None:
+    async def run() -> None:
+        clock = Clock()
+        sessions = Sessions(clock)
+        first = await sessions.add(session("ann"))
+        others = await sessions.add(session("bob"))
+        for clock.now in range(1, MAX_PER_CALLER + 1):
+            await sessions.add(session("ann", clock.now))
+        assert sessions.get(first) is None
+        assert sessions.get(others) is not None
+        assert len(sessions) == MAX_PER_CALLER + 1
+        await sessions.close()
+        assert len(sessions) == 0
+
+    asyncio.run(run())
+
+
+def test_nothing_shows_the_secrets() -> None:
+    async def run() -> None:
+        sessions = Sessions()
+        ann = session("ann")
+        secret = await sessions.add(ann)
+        assert len(secret) >= 43  # 256 bits
+        shown = f"{ann!r} {sessions!r} {vars(sessions)!r}"
+        assert TOKEN not in shown
+        assert secret not in shown
+        assert ann.form_token not in shown
+        assert ann.accepts(ann.form_token)
+        assert not ann.accepts("")
+        assert not ann.accepts("ä")
+        await sessions.close()
+
+    asyncio.run(run())
+
+
+def test_failures_are_throttled_by_address_and_forgotten() -> None:
+    clock = Clock()
+    throttle = FailureThrottle(clock)
+    for clock.now in range(9):
+        throttle.failed("a")
+    assert throttle.wait_s("a") == 0
+    throttle.failed("a")
+    assert throttle.wait_s("a") == 292
+    assert throttle.wait_s("b") == 0
+    clock.now = 301
+    assert throttle.wait_s("a") == 0
+    throttle.succeeded("a")
+    throttle.failed("a")
+    assert throttle.wait_s("a") == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"host": "0.0.0.0"}, "in the clear"),
+        ({"tls_cert": "x.pem"}, "go together"),
+        ({"tls_cert": "/none/x.pem", "tls_key": "/none/y.pem"}, "is no file"),
+        ({"names": ("a.example:80",)}, "without port"),
+        ({"media": ("http://cam.example",)}, "must be https"),
+        ({"media": ("https://cam.example/x; script-src *",)}, "must be an origin"),
+        ({"port": 70000}, "must be a whole number in"),
+        ({"send_delay_s": 6.0}, "must lie in"),
+        ({"access": "all"}, "must be one of auto, open"),
+    ],
+)
+def test_a_configuration_that_is_wrong_is_refused(given: dict[str, object], says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        Config(**given)  # type: ignore[arg-type]
+
+
+def test_media_of_this_machine_may_be_plain() -> None:
+    assert Config(media=("http://127.0.0.1:9000", "https://cam.example")).media[0] == "http://127.0.0.1:9000"
