@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from rich.cells import cell_len
 from rich.columns import Columns
@@ -13,23 +12,19 @@ from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from quercus.cli.label_row import display_lines, row_values
 from quercus.client.answers import Answer
 from quercus.client.keys import CLASS_KEYS, COMMANDS
 from quercus.client.reasons import place_text, why_text
-from quercus.client.results import Model, Query, Reason, Rival, Value
+from quercus.client.results import Model, Query, Reason, Rival
 from quercus.client.words import TERMS, is_vacuous, known_text
 from quercus.specification.attributes import Nominal
 
-_Row = tuple[Text, Text]
-
 MOST_RIVALS = 8
-MOST_VALUES = 90
-BLOCK_VALUES = 18
-"""Attributes in one column, where the screen has room for several."""
 MOST_KEYS = 9
 """With more classes the keys are told once, beside what is believed."""
 MIN_INTERVAL, MAX_INTERVAL = 8, 30
-_FRAME, _GAP = 4, 3
+_FRAME = 4
 
 HELP = "\n".join(
     [
@@ -50,11 +45,13 @@ def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]
     answer = f"answer {model.queries_answered + 1} of {model.budget}"
     title = f"instance {query.instance}  ·  query {query.number}  ·  {answer}"
     panels = [
-        _panel(_values(query.values, model, width - _FRAME), "instance"),
+        _panel(row_values(query.values, model, width - _FRAME), "instance"),
         _panel(_known(query.classes, query.contour), "known so far"),
     ]
     why = _panel(_why(query, nominal_names(model), width - _FRAME), "why this one", "dim")
-    return [Rule(title, style="bold cyan", align="left"), why, Columns(panels)]
+    beside = display_lines(query.instance, query.values, query.display, model, width - _FRAME)
+    shown = [_panel(Group(*beside), "beside it")] if beside else []
+    return [Rule(title, style="bold cyan", align="left"), why, *shown, Columns(panels)]
 
 
 def answer_screen(answer: Answer, model: Model, width: int) -> list[RenderableType]:
@@ -63,7 +60,7 @@ def answer_screen(answer: Answer, model: Model, width: int) -> list[RenderableTy
         f"{answer.text or 'nobody can tell'}  ({answer.at.astimezone():%Y-%m-%d %H:%M})", style="bold"
     )
     panels = [
-        _panel(_values(answer.values, model, width - _FRAME), "instance"),
+        _panel(row_values(answer.values, model, width - _FRAME), "instance"),
         _panel(said, "your answer"),
     ]
     return [Rule(f"instance {answer.instance}", style="bold cyan", align="left"), Columns(panels)]
@@ -121,43 +118,6 @@ def _flow(parts: Sequence[Text], width: int) -> Text:
         text.append_text(part)
         used += cell_len(part.plain)
     return text
-
-
-def _values(values: Mapping[str, Value], model: Model, width: int) -> RenderableType:
-    names = [attribute.name for attribute in model.specification.attributes]
-    shown = [(Text(name), _value(values.get(name))) for name in names[:MOST_VALUES]]
-    columns = math.ceil(len(shown) / BLOCK_VALUES)
-    while columns > 1 and _width(_blocks(shown, columns)) > width:
-        columns -= 1  # a longer column rather than names that are cut
-    grid = RichTable.grid(padding=(0, _GAP))
-    grid.add_row(*map(_block, _blocks(shown, columns)))
-    if len(names) <= MOST_VALUES:
-        return grid
-    return Group(grid, Text(f"and {len(names) - MOST_VALUES:,} more attributes", style="dim"))
-
-
-def _value(value: Value) -> Text:
-    if value is None:
-        return Text("missing", style="dim")
-    return Text(f"{value:.6g}" if isinstance(value, float) else str(value), style="bold")
-
-
-def _blocks(shown: Sequence[_Row], columns: int) -> list[Sequence[_Row]]:
-    size = math.ceil(len(shown) / columns)
-    return [shown[k : k + size] for k in range(0, len(shown), size)]
-
-
-def _width(blocks: Sequence[Sequence[_Row]]) -> int:
-    """Cells that blocks take side by side."""
-    widths = [max(name.cell_len for name, _ in b) + 2 + max(value.cell_len for _, value in b) for b in blocks]
-    return sum(widths) + _GAP * len(widths)
-
-
-def _block(rows: Sequence[_Row]) -> RenderableType:
-    table = RichTable(box=None, show_header=False, pad_edge=False)
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def _known(classes: Sequence[str], contour: Sequence[float]) -> RenderableType:

@@ -45,6 +45,7 @@ from quercus.cli.model_options import (
     pruning_of,
 )
 from quercus.cli.options import option, server_option
+from quercus.cli.specfile import read_presentation
 from quercus.client import algorithms
 from quercus.client.results import Model, Specification
 from quercus.files import FileTable, open_table
@@ -295,10 +296,20 @@ def update_model(
     strategy: StrategyOption = None,
     pruning: PruningOption = None,
     pruning_level: LevelOption = None,
+    presentation: Annotated[
+        Path | None,
+        typer.Option(
+            "--presentation",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="How rows are shown to labellers: TOML or JSON, see docs/display.md.",
+        ),
+    ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Change levels, budget, stopping, strategy or pruning of a model; the tree grows anew by itself.
+    """Change levels, budget, stopping, strategy, pruning or presentation of a model; the tree follows by itself.
 
     Attributes and classes stay as they are: for others, create another model.
 
@@ -318,10 +329,12 @@ def update_model(
     changed = pruning_of(pruning, pruning_level)
     if pruning is not None:
         given["pruning"] = changed
+    if presentation is not None:
+        given["presentation"] = read_presentation(presentation)
     if not given:
         raise typer.BadParameter(
-            "nothing to change: give --alpha, --prediction-level, --budget, --min-instances, --max-depth, --strategy "
-            "or --pruning"
+            "nothing to change: give --alpha, --prediction-level, --budget, --min-instances, --max-depth, --strategy, "
+            "--pruning or --presentation"
         )
     with connect(server) as client:
         model = client.update_model(name, **given)

@@ -23,7 +23,7 @@ import json
 import tomllib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,11 @@ from quercus.specification import model
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.parameter import parameters_of
+from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
 
 _OPTIONS = {each.name: each for each in parameters_of(model.Specification)}
-_KEYS = ("attributes", "classes", *_OPTIONS, "pruning", "algorithm")
+_KEYS = ("attributes", "classes", *_OPTIONS, "pruning", "algorithm", "presentation")
+_VIEWS: dict[str, Any] = {"attributes": AttributeView, "series": SeriesView, "media": MediaTemplate}
 _KINDS: dict[str, type[Attribute]] = {"nominal": Nominal, "numeric": Numeric}
 _ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing", "cuts")
 
@@ -51,6 +53,14 @@ def read_specification(path: Path) -> Specification:
     FileError
         Naming the line of malformed text, or the key that is wrong.
     """
+    content = _content(path)
+    if isinstance(content, dict) and isinstance(content.get("specification"), dict):
+        content = content["specification"]  # as `quercus models show --json` prints it
+    return from_dict(path, content)
+
+
+def _content(path: Path) -> Any:
+    """What a ``.toml`` or ``.json`` file holds."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -58,14 +68,11 @@ def read_specification(path: Path) -> Specification:
     except UnicodeDecodeError as error:
         raise FileError(path, f"byte {error.start + 1} is not UTF-8") from None
     try:
-        content = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except json.JSONDecodeError as error:
         raise FileError(path, f"is not JSON: {error.msg}", error.lineno, error.colno) from None
     except tomllib.TOMLDecodeError as error:
         raise FileError(path, f"is not TOML: {error}") from None
-    if isinstance(content, dict) and isinstance(content.get("specification"), dict):
-        content = content["specification"]  # as `quercus models show --json` prints it
-    return from_dict(path, content)
 
 
 def from_dict(path: Path, content: Any) -> Specification:
@@ -84,7 +91,45 @@ def from_dict(path: Path, content: Any) -> Specification:
         **options,
         pruning=_pruning(path, table["pruning"]) if "pruning" in table else None,
         algorithm=_algorithm(path, table["algorithm"]) if "algorithm" in table else None,
+        presentation=presentation_of(path, table["presentation"]) if "presentation" in table else None,
     )
+
+
+def read_presentation(path: Path) -> Presentation:
+    """A presentation from a ``.toml`` or ``.json`` file: the tables ``attributes``, ``series`` and ``media``."""
+    return presentation_of(path, _content(path), "the file")
+
+
+def presentation_of(path: Path, content: Any, where: str = "presentation") -> Presentation:
+    """A presentation from the content of a file."""
+    table = _table(path, content, where, tuple(_VIEWS))
+    found: dict[str, list[Any]] = {}
+    for key, kind in _VIEWS.items():
+        known = tuple(each.name for each in fields(kind))
+        found[key] = []
+        for i, entry in enumerate(_list(path, table.get(key, []), f"{key} of {where}")):
+            given = _table(path, entry, f"{key}[{i}]", known)
+            with _at(path, f"{key}[{i}]."):
+                required = {each.name: None for each in fields(kind) if each.default is MISSING}
+                found[key].append(kind(**(required | given)))
+    with _at(path):
+        return Presentation(**{key: tuple(entries) for key, entries in found.items()})
+
+
+def _presentation_dict(given: Presentation) -> dict[str, Any]:
+    """The form that :func:`presentation_of` reads, without what is left at its default."""
+    return {
+        key: [
+            {
+                each.name: list(value) if isinstance(value, tuple) else value
+                for each in fields(view)
+                if (value := getattr(view, each.name)) != each.default
+            }
+            for view in getattr(given, key)
+        ]
+        for key in _VIEWS
+        if getattr(given, key)
+    }
 
 
 def _algorithm(path: Path, content: Any) -> dict[str, Any]:
@@ -170,4 +215,6 @@ def to_dict(specification: Specification) -> dict[str, Any]:
     if specification.algorithm is not None:
         given_algorithm = specification.algorithm
         options["algorithm"] = given_algorithm if isinstance(given_algorithm, str) else dict(given_algorithm)
+    if specification.presentation is not None:
+        options["presentation"] = _presentation_dict(specification.presentation)
     return {"classes": list(specification.classes), **options, "attributes": attributes}

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from quercus.client.treeview import Tree, TreeNode, TreeUpdate
     from quercus.specification.algorithms import Pruning
     from quercus.specification.attributes import Nominal, Numeric
+    from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem
+    from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
 
 __all__ = [
     "ANY",
@@ -59,6 +61,7 @@ __all__ = [
     "Answer",
     "AnswerFilter",
     "AnswerReport",
+    "AttributeView",
     "Between",
     "BufferFull",
     "Caller",
@@ -78,12 +81,16 @@ __all__ = [
     "Labeller",
     "LabellingPolicy",
     "Lease",
+    "LinkItem",
+    "MediaItem",
+    "MediaTemplate",
     "Model",
     "Nominal",
     "NotFound",
     "Numeric",
     "Outbox",
     "PermissionDenied",
+    "Presentation",
     "Pruning",
     "PushReport",
     "QuercusError",
@@ -92,11 +99,14 @@ __all__ = [
     "Reason",
     "ResourceExhausted",
     "Rival",
+    "SeriesItem",
+    "SeriesView",
     "ServerError",
     "Specification",
     "Statement",
     "StatementReport",
     "Status",
+    "TextItem",
     "Tree",
     "TreeNode",
     "TreeUpdate",
@@ -107,6 +117,8 @@ __all__ = [
 _HOMES = {
     "..specification.algorithms": ("Pruning",),
     "..specification.attributes": ("Nominal", "Numeric"),
+    "..specification.display": ("LinkItem", "MediaItem", "SeriesItem", "TextItem"),
+    "..specification.presentation": ("AttributeView", "MediaTemplate", "Presentation", "SeriesView"),
     ".answers": ("Answer", "AnswerFilter", "Statement", "StatementReport"),
     ".client": ("Client",),
     ".errors": (

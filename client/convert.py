@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Literal, cast
@@ -13,6 +13,11 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from quercus.client import algorithms
+from quercus.client.display_messages import (
+    display_from_proto,
+    presentation_from_proto,
+    presentation_to_proto,
+)
 from quercus.client.errors import invalid
 from quercus.client.labels import label_from_proto
 from quercus.client.results import (
@@ -87,7 +92,12 @@ def specification_to_proto(specification: Specification) -> model_pb2.Specificat
         pruning=None if specification.pruning is None else pruning_to_proto(specification.pruning),
         algorithm=None if given is None else algorithms.to_proto(given, "specification.algorithm"),
         prediction_level=specification.prediction_level,
+        presentation=_optional(presentation_to_proto, specification.presentation),
     )
+
+
+def _optional(convert: Callable[[Any], Any], value: object) -> Any:
+    return None if value is None else convert(value)
 
 
 def pruning_to_proto(pruning: Pruning) -> model_pb2.Pruning:
@@ -126,6 +136,7 @@ def specification(message: model_pb2.Specification) -> Specification:
         pruning=_pruning(message.pruning) if message.HasField("pruning") else None,
         algorithm=algorithms.from_proto(message.algorithm) if message.HasField("algorithm") else None,
         prediction_level=given("prediction_level"),
+        presentation=_optional(presentation_from_proto, given("presentation")),
     )
 
 
@@ -254,6 +265,7 @@ def query(message: query_pb2.Query) -> Query:
         left_s=_seconds(message.lease_left) if leased else None,
         answers=message.answers,
         answers_wanted=message.answers_wanted,
+        display=display_from_proto(message.display),
     )
 
 
@@ -304,7 +316,8 @@ def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instan
     )
     contour = tuple(message.contour.plausibilities)
     name = message.name.split("/instances/", 1)[-1]
-    return Instance(name, row_values(message.values), history, contour, message.conflict)
+    display = display_from_proto(message.display)
+    return Instance(name, row_values(message.values), history, contour, message.conflict, display)
 
 
 def tree(message: tree_pb2.Tree) -> Tree:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from quercus.client.display_messages import display_to_proto
 from quercus.client.errors import QuercusError, ResourceExhausted, Unavailable, invalid
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.missing import is_missing
@@ -23,6 +24,7 @@ from quercus.client.results import Floats, PushReport, Specification
 from quercus.client.rows import Chunk, RowEncoder, is_frame
 from quercus.client.transport import MAX_SEND_BYTES, OUTAGE_S, Outage
 from quercus.proto.v1 import instance_pb2
+from quercus.specification.display import DisplayItem
 from quercus.specification.server import MAX_BATCH_ROWS
 
 WINDOW_BATCHES = 8
@@ -32,6 +34,9 @@ CLOSE_S = 1.0
 
 Progress = Callable[[PushReport], None]
 Labels = Iterable[LabelLike] | Floats | None
+Displays = Iterable[Sequence[DisplayItem] | None] | None
+DISPLAY_ROWS = 32
+"""Rows of one message where something is shown beside them, at most 64 KiB each."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +75,13 @@ class Batcher:
         *,
         batch_rows: int = MAX_BATCH_ROWS.default,
         uid: str = "",
+        displays: Displays = None,
     ) -> None:
         self._model = model
         self._uid = uid
         self.batch_rows = batch_size(batch_rows, specification)
+        if displays is not None:
+            self.batch_rows = min(self.batch_rows, DISPLAY_ROWS)
         self._push = uuid.uuid4().hex
         self._number = itertools.count()
         self._labels = LabelEncoder(specification.classes)
@@ -81,6 +89,7 @@ class Batcher:
         is_many = labels is None or _is_matrix(self._given_labels)
         self._label_source = None if is_many else _many(labels, "labels")
         self._id_source = None if ids is None else _many(ids, "ids")
+        self._display_source = None if displays is None else _many(displays, "displays")
         self._stale = False
         self.renew(specification)
 
@@ -115,11 +124,15 @@ class Batcher:
             request.labels.CopyFrom(self._labels.batch(labels, chunk.start))
         if self._id_source is not None:
             request.ids.extend(_ids(_take(self._id_source, chunk, "ids"), chunk.start))
+        if self._display_source is not None:
+            taken = enumerate(_take(self._display_source, chunk, "displays"), chunk.start)
+            request.displays.extend(display_to_proto(items, row) for row, items in taken)
         return Batch(request, chunk.size, is_all=chunk.start == 0 and chunk.size < self.batch_rows)
 
     def finish(self, rows: int) -> None:
         """After the last chunk: labels or ids left over are a mistake worth naming."""
-        for name, source in (("labels", self._label_source), ("ids", self._id_source)):
+        sources = {"labels": self._label_source, "ids": self._id_source, "displays": self._display_source}
+        for name, source in sources.items():
             if source is not None and next(source, self) is not self:
                 raise invalid(name, f"there are more {name} than the {rows:,} rows")
         if _is_matrix(self._given_labels) and len(self._given_labels) > rows:  # type: ignore[arg-type]

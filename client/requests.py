@@ -5,23 +5,27 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from quercus.client.convert import model_resource, pruning_to_proto, specification_to_proto
+from quercus.client.display_messages import presentation_to_proto
 from quercus.client.errors import DeadlineExceeded, InvalidArgument, QuercusError, Unavailable, invalid
 from quercus.client.results import Lease, Model, Specification
 from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import CHANGEABLE
+from quercus.specification.presentation import Presentation
 
-Change = float | str | Pruning | None
+Change = float | str | Pruning | Presentation | None
 LONGEST_POLL_S = 10.0
 """Seconds of one long poll; several follow each other, so that a server that went away is noticed."""
 LONGEST_GROWTH_S = 600.0
 """Growth that needs longer for what one client wrote is taken for broken."""
+_MAY_BE_NONE = ("max_depth", "pruning", "presentation")
 STATES = ("open", "leased", "answered", "refused", "withdrawn")
 
 
@@ -68,20 +72,22 @@ def update(model: str, changes: Mapping[str, Change]) -> model_pb2.UpdateModelRe
     for name in changes:
         if name not in CHANGEABLE:
             raise invalid(name, f"cannot be changed; what can is {', '.join(CHANGEABLE)}")
-        if changes[name] is None and name not in ("max_depth", "pruning"):
-            raise invalid(name, "is None, must have a value (only max_depth and pruning may be none)")
-    given = {
-        name: pruning_to_proto(value) if isinstance(value, Pruning) else value
-        for name, value in changes.items()
-        if value is not None
-    }
+        if changes[name] is None and name not in _MAY_BE_NONE:
+            raise invalid(name, f"is None, must have a value (only {', '.join(_MAY_BE_NONE)} may be none)")
+    given = {name: _changed(value) for name, value in changes.items() if value is not None}
     try:
-        changed = model_pb2.Specification(**given)  # type: ignore[arg-type]
+        changed = model_pb2.Specification(**given)
     except (TypeError, ValueError, OverflowError) as error:
         raise invalid("specification", f"{given}: {error}") from None
     return model_pb2.UpdateModelRequest(
         name=model_resource(model), specification=changed, update_mask=FieldMask(paths=list(changes))
     )
+
+
+def _changed(value: Change) -> Any:
+    if isinstance(value, Pruning):
+        return pruning_to_proto(value)
+    return presentation_to_proto(value) if isinstance(value, Presentation) else value
 
 
 def states(names: Iterable[str]) -> list[query_pb2.QueryState.ValueType]:

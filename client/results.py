@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Attribute
+from quercus.specification.display import Display
+from quercus.specification.presentation import Presentation
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -31,6 +33,7 @@ class Specification:
     """The definition of a model; ``None`` leaves the default, see :mod:`quercus.specification.parameters`.
 
     ``algorithm`` is the learner: a name, or a mapping of a name and parameters (:mod:`quercus.client.algorithms`).
+    ``presentation``: how rows are shown to people (:mod:`quercus.specification.presentation`).
     ``prediction_level``: how cautious sets of classes are, from 1 (the likeliest class alone) to 0 (the whole frame).
 
     Examples
@@ -51,6 +54,7 @@ class Specification:
     pruning: Pruning | None = None
     algorithm: str | Mapping[str, Any] | None = None
     prediction_level: float | None = None
+    presentation: Presentation | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -254,7 +258,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Query:
-    """A question to a labeller. ``instance`` is the id the row was pushed with.
+    """A question to a labeller. ``instance`` is the id the row was pushed with, ``display`` what was pushed beside it.
 
     ``expires_at`` is the end of the lease by the server's wall clock, ``left_s`` what was left of it when it was asked.
     """
@@ -275,6 +279,7 @@ class Query:
     left_s: float | None = None
     answers: int = 0
     answers_wanted: int = 1
+    display: Display = ()
 
 
 @dataclass(frozen=True)
@@ -327,13 +332,14 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Instance:
-    """A row with the history of its label."""
+    """A row with the history of its label; ``display`` is what was pushed beside it, where one row is asked for."""
 
     id: str
     values: Mapping[str, Value]
     history: tuple[Evidence, ...]
     contour: tuple[float, ...]
     conflict: bool
+    display: Display = ()
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,17 @@ from quercus.specification.parameter import check_parameters, documented
 from quercus.specification.parameters import MAX_ATTRIBUTES
 from quercus.specification.strategies import DEFAULT
 
-CHANGEABLE = ("alpha", "budget", "min_instances", "max_depth", "strategy", "pruning", "prediction_level")
-"""Fields of the specification that may change once the model exists."""
+CHANGEABLE = (
+    "alpha",
+    "budget",
+    "min_instances",
+    "max_depth",
+    "strategy",
+    "pruning",
+    "prediction_level",
+    "presentation",
+)
+"""Fields of the specification that may change once the model exists; learning ignores the last."""
 
 
 @documented

@@ -111,6 +111,8 @@ class Push:
     labels: Sequence[bytes]
     new_values: Sequence[NewValue] = ()
     key: int | None = None
+    displays: Sequence[bytes] = ()
+    """What people see beside each row, empty where nothing; none at all, or one a row. Not part of the evidence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0011"
+HEAD = "0012"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -163,6 +163,16 @@ vocabulary = Table(
     sqlite_with_rowid=False,
 )
 Index("ix_vocabulary_value", vocabulary.c.model_id, vocabulary.c.attribute, vocabulary.c.value, unique=True)
+
+# What people see beside a row; no part of the evidence. Most rows have none.
+display = Table(
+    "display",
+    metadata,
+    _model_column(),
+    # Sequence of the INSTANCE event.
+    Column("instance", BigInteger, primary_key=True, autoincrement=False),
+    Column("data", LargeBinary, nullable=False),
+)
 
 snapshot = Table(
     "snapshot",

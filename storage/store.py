@@ -16,6 +16,7 @@ from quercus.storage.clocks import Clocks, boot_id, since_boot
 from quercus.storage.engine import Database
 from quercus.storage.log import event_log, reading
 from quercus.storage.log.append import Outcome, append_all
+from quercus.storage.log.displays import read_displays
 from quercus.storage.migrate import ensure_schema
 from quercus.storage.queries import agenda as agendas
 from quercus.storage.queries.agenda import Publication
@@ -349,6 +350,11 @@ class Store(QueryCalls):
         """Everything said about some instances, oldest first, by the sequence of their INSTANCE event."""
         with self._database.read() as connection:
             return event_log.instance_history(connection, model, instances)
+
+    def displays(self, model: str, instances: Sequence[int]) -> dict[int, bytes]:
+        """What people see beside some instances, by the sequence of their INSTANCE event; most have nothing."""
+        with self._database.read() as connection:
+            return read_displays(connection, model, instances)
 
     # Trees
 

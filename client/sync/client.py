@@ -242,6 +242,7 @@ class Client(LabellingCalls):
         labels: pushing.Labels = None,
         ids: Iterable[str] | None = None,
         *,
+        displays: pushing.Displays = None,
         batch_rows: int = 1000,
         window: int = pushing.WINDOW_BATCHES,
         on_progress: pushing.Progress | None = None,
@@ -259,6 +260,9 @@ class Client(LabellingCalls):
             column per class. If omitted, nothing is known.
         ids
             One per row, unique in the model: rows with a known id are not stored again.
+        displays
+            For each row what labellers see beside it: a list of items (:mod:`quercus.specification.display`), or
+            ``None``. It is no part of the evidence.
         batch_rows, window
             Rows per message, and unacknowledged messages at once.
         on_progress
@@ -272,7 +276,9 @@ class Client(LabellingCalls):
         """
         pushing.check_sizes(batch_rows, window)
         form = self._form(model)
-        batcher = pushing.Batcher(model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid)
+        batcher = pushing.Batcher(
+            model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid, displays=displays
+        )
         ledger = pushing.PushState(window, on_progress, self._outage.outage_s)
         with PushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
             try:

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from quercus.proto.v1 import display_pb2 as _display_pb2
 from quercus.proto.v1 import values_pb2 as _values_pb2
 import builtins as _builtins
 import sys
@@ -143,6 +144,7 @@ class PushInstancesRequest(_message.Message):
     IDS_FIELD_NUMBER: _builtins.int
     BATCH_ID_FIELD_NUMBER: _builtins.int
     MODEL_UID_FIELD_NUMBER: _builtins.int
+    DISPLAYS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """models/{model}; may be left empty after the first message of the stream."""
     batch_id: _builtins.str
@@ -161,6 +163,12 @@ class PushInstancesRequest(_message.Message):
         ALREADY_EXISTS otherwise). Absent: the server makes ids from batch_id and the row's position.
         """
 
+    @_builtins.property
+    def displays(self) -> _containers.RepeatedCompositeFieldContainer[_display_pb2.Display]:
+        """What people see beside each row: none, or one a row (which may be empty). It is no part of the evidence: a row that is
+        known keeps the one that it came with.
+        """
+
     def __init__(
         self,
         *,
@@ -170,10 +178,11 @@ class PushInstancesRequest(_message.Message):
         ids: _abc.Iterable[_builtins.str] | None = ...,
         batch_id: _builtins.str = ...,
         model_uid: _builtins.str = ...,
+        displays: _abc.Iterable[_display_pb2.Display] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "ids", b"ids", "labels", b"labels", "model", b"model", "model_uid", b"model_uid", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "displays", b"displays", "ids", b"ids", "labels", b"labels", "model", b"model", "model_uid", b"model_uid", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -226,6 +235,7 @@ class PushBatchRequest(_message.Message):
     IDS_FIELD_NUMBER: _builtins.int
     BATCH_ID_FIELD_NUMBER: _builtins.int
     MODEL_UID_FIELD_NUMBER: _builtins.int
+    DISPLAYS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """models/{model}"""
     batch_id: _builtins.str
@@ -237,6 +247,8 @@ class PushBatchRequest(_message.Message):
     def labels(self) -> _values_pb2.Labels: ...
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def displays(self) -> _containers.RepeatedCompositeFieldContainer[_display_pb2.Display]: ...
     def __init__(
         self,
         *,
@@ -246,10 +258,11 @@ class PushBatchRequest(_message.Message):
         ids: _abc.Iterable[_builtins.str] | None = ...,
         batch_id: _builtins.str = ...,
         model_uid: _builtins.str = ...,
+        displays: _abc.Iterable[_display_pb2.Display] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "ids", b"ids", "labels", b"labels", "model", b"model", "model_uid", b"model_uid", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "displays", b"displays", "ids", b"ids", "labels", b"labels", "model", b"model", "model_uid", b"model_uid", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -380,6 +393,7 @@ class Instance(_message.Message):
     HISTORY_FIELD_NUMBER: _builtins.int
     CONTOUR_FIELD_NUMBER: _builtins.int
     CONFLICT_FIELD_NUMBER: _builtins.int
+    DISPLAY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """models/{model}/instances/{id}"""
     conflict: _builtins.bool
@@ -394,6 +408,10 @@ class Instance(_message.Message):
     def contour(self) -> _values_pb2.Contour:
         """Contour of everything known together."""
 
+    @_builtins.property
+    def display(self) -> _display_pb2.Display:
+        """What was pushed beside it; only from GetInstance."""
+
     def __init__(
         self,
         *,
@@ -402,10 +420,11 @@ class Instance(_message.Message):
         history: _abc.Iterable[Global___Evidence] | None = ...,
         contour: _values_pb2.Contour | None = ...,
         conflict: _builtins.bool = ...,
+        display: _display_pb2.Display | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "values", b"values"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "display", b"display", "values", b"values"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conflict", b"conflict", "contour", b"contour", "history", b"history", "name", b"name", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conflict", b"conflict", "contour", b"contour", "display", b"display", "history", b"history", "name", b"name", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

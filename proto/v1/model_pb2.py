@@ -26,71 +26,72 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import empty_pb2 as google_dot_protobuf_dot_empty__pb2
 from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from quercus.proto.v1 import display_pb2 as quercus_dot_proto_dot_v1_dot_display__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cquercus/proto/v1/model.proto\x12\nquercus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\"\n\x10NominalAttribute\x12\x0e\n\x06values\x18\x01 \x03(\t\"=\n\x10NumericAttribute\x12\x0c\n\x04\x62ins\x18\x01 \x01(\r\x12\r\n\x05\x65\x64ges\x18\x02 \x03(\x01\x12\x0c\n\x04\x63uts\x18\x03 \x01(\r\"N\n\x07Pruning\x12%\n\x04kind\x18\x01 \x01(\x0e\x32\x17.quercus.v1.PruningKind\x12\x12\n\x05level\x18\x02 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_level\"\xaf\x01\n\tAttribute\x12\x0c\n\x04name\x18\x01 \x01(\t\x12/\n\x07nominal\x18\x02 \x01(\x0b\x32\x1c.quercus.v1.NominalAttributeH\x00\x12/\n\x07numeric\x18\x03 \x01(\x0b\x32\x1c.quercus.v1.NumericAttributeH\x00\x12*\n\x07missing\x18\x04 \x01(\x0e\x32\x19.quercus.v1.MissingPolicyB\x06\n\x04kind\"\xa9\x03\n\tAlgorithm\x12\'\n\x05\x61\x62\x63\x34\x35\x18\x01 \x01(\x0b\x32\x16.quercus.v1.ActiveTreeH\x00\x12\"\n\x03\x65\x32m\x18\x02 \x01(\x0b\x32\x13.quercus.v1.E2mTreeH\x00\x12\"\n\x03id3\x18\x03 \x01(\x0b\x32\x13.quercus.v1.Id3TreeH\x00\x12\"\n\x03\x63\x34\x35\x18\x04 \x01(\x0b\x32\x13.quercus.v1.C45TreeH\x00\x12.\n\taveraging\x18\x05 \x01(\x0b\x32\x19.quercus.v1.AveragingTreeH\x00\x12=\n\x11total_uncertainty\x18\x06 \x01(\x0b\x32 .quercus.v1.TotalUncertaintyTreeH\x00\x12\x37\n\x0e\x62\x65lief_entropy\x18\x07 \x01(\x0b\x32\x1d.quercus.v1.BeliefEntropyTreeH\x00\x12$\n\x06\x66orest\x18\x08 \x01(\x0b\x32\x12.quercus.v1.ForestH\x00\x12\x31\n\ractive_forest\x18\t \x01(\x0b\x32\x18.quercus.v1.ActiveForestH\x00\x42\x06\n\x04kind\"\x0c\n\nActiveTree\" \n\x07\x45\x32mTree\x12\x15\n\rinformed_only\x18\x01 \x01(\x08\"Y\n\x07Id3Tree\x12\x15\n\x08max_cuts\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x19\n\x0csignificance\x18\x02 \x01(\x01H\x01\x88\x01\x01\x42\x0b\n\t_max_cutsB\x0f\n\r_significance\"}\n\x07\x43\x34\x35Tree\x12\x15\n\x08max_cuts\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x17\n\nmin_branch\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x17\n\nconfidence\x18\x03 \x01(\x01H\x02\x88\x01\x01\x42\x0b\n\t_max_cutsB\r\n\x0b_min_branchB\r\n\x0b_confidence\"3\n\rAveragingTree\x12\x15\n\x08max_cuts\x18\x01 \x01(\rH\x00\x88\x01\x01\x42\x0b\n\t_max_cuts\"\x87\x02\n\x14TotalUncertaintyTree\x12\x10\n\x03lam\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x39\n\x07\x63ombine\x18\x02 \x01(\x0e\x32(.quercus.v1.TotalUncertaintyTree.Combine\x12\x15\n\x08max_cuts\x18\x03 \x01(\rH\x01\x88\x01\x01\x12\x12\n\x05\x66olds\x18\x04 \x01(\rH\x02\x88\x01\x01\x12\x0c\n\x04seed\x18\x05 \x01(\x04\"J\n\x07\x43ombine\x12\x17\n\x13\x43OMBINE_UNSPECIFIED\x10\x00\x12\x14\n\x10\x43OMBINE_DEMPSTER\x10\x01\x12\x10\n\x0c\x43OMBINE_MEAN\x10\x02\x42\x06\n\x04_lamB\x0b\n\t_max_cutsB\x08\n\x06_folds\"\x8d\x01\n\x11\x42\x65liefEntropyTree\x12\x30\n\x04leaf\x18\x01 \x01(\x0e\x32\".quercus.v1.BeliefEntropyTree.Leaf\"F\n\x04Leaf\x12\x14\n\x10LEAF_UNSPECIFIED\x10\x00\x12\x0c\n\x08LEAF_OBE\x10\x01\x12\x0c\n\x08LEAF_LBE\x10\x02\x12\x0c\n\x08LEAF_IBE\x10\x03\"H\n\x0c\x41\x63tiveForest\x12\x12\n\x05trees\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x11\n\x04seed\x18\x02 \x01(\x04H\x01\x88\x01\x01\x42\x08\n\x06_treesB\x07\n\x05_seed\"\xd9\x02\n\x06\x46orest\x12#\n\x04\x62\x61se\x18\x01 \x01(\x0b\x32\x15.quercus.v1.Algorithm\x12\x12\n\x05trees\x18\x02 \x01(\rH\x01\x88\x01\x01\x12%\n\x04vote\x18\x03 \x01(\x0e\x32\x17.quercus.v1.Forest.Vote\x12\x10\n\x06number\x18\x04 \x01(\rH\x00\x12)\n\x05share\x18\x05 \x01(\x0e\x32\x18.quercus.v1.Forest.ShareH\x00\x12\x0c\n\x04seed\x18\x06 \x01(\x04\";\n\x04Vote\x12\x14\n\x10VOTE_UNSPECIFIED\x10\x00\x12\x0e\n\nVOTE_LABEL\x10\x01\x12\r\n\tVOTE_MASS\x10\x02\"M\n\x05Share\x12\x15\n\x11SHARE_UNSPECIFIED\x10\x00\x12\x0e\n\nSHARE_ROOT\x10\x01\x12\x0e\n\nSHARE_HALF\x10\x02\x12\r\n\tSHARE_ALL\x10\x03\x42\x0e\n\x0cmax_featuresB\x08\n\x06_trees\"\xaf\x03\n\rSpecification\x12)\n\nattributes\x18\x01 \x03(\x0b\x32\x15.quercus.v1.Attribute\x12\x0f\n\x07\x63lasses\x18\x02 \x03(\t\x12\x12\n\x05\x61lpha\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x06\x62udget\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x1a\n\rmin_instances\x18\x05 \x01(\rH\x02\x88\x01\x01\x12\x16\n\tmax_depth\x18\x06 \x01(\rH\x03\x88\x01\x01\x12\x18\n\x0bwarmup_rows\x18\x07 \x01(\rH\x04\x88\x01\x01\x12\x15\n\x08strategy\x18\x08 \x01(\tH\x05\x88\x01\x01\x12$\n\x07pruning\x18\t \x01(\x0b\x32\x13.quercus.v1.Pruning\x12(\n\talgorithm\x18\n \x01(\x0b\x32\x15.quercus.v1.Algorithm\x12\x1d\n\x10prediction_level\x18\x0b \x01(\x01H\x06\x88\x01\x01\x42\x08\n\x06_alphaB\t\n\x07_budgetB\x10\n\x0e_min_instancesB\x0c\n\n_max_depthB\x0e\n\x0c_warmup_rowsB\x0b\n\t_strategyB\x13\n\x11_prediction_level\"\x83\x03\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x30\n\rspecification\x18\x02 \x01(\x0b\x32\x19.quercus.v1.Specification\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1a\n\x12sequence_committed\x18\x04 \x01(\x03\x12\x16\n\x0esequence_grown\x18\x05 \x01(\x03\x12\x14\n\x0ctree_version\x18\x06 \x01(\x03\x12\x16\n\x0einstance_count\x18\x07 \x01(\x03\x12\x18\n\x10queries_answered\x18\x08 \x01(\x03\x12\x16\n\x0equeries_leased\x18\t \x01(\x03\x12\x17\n\x0fqueries_refused\x18\n \x01(\x03\x12\x14\n\x0cqueries_open\x18\x0b \x01(\x03\x12\x11\n\tconflicts\x18\x0c \x01(\x03\x12&\n\x03lag\x18\r \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0b\n\x03uid\x18\x0e \x01(\t\"X\n\x12\x43reateModelRequest\x12\x10\n\x08model_id\x18\x01 \x01(\t\x12\x30\n\rspecification\x18\x02 \x01(\x0b\x32\x19.quercus.v1.Specification\"\x1f\n\x0fGetModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\":\n\x11ListModelsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"P\n\x12ListModelsResponse\x12!\n\x06models\x18\x01 \x03(\x0b\x32\x11.quercus.v1.Model\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x85\x01\n\x12UpdateModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x30\n\rspecification\x18\x02 \x01(\x0b\x32\x19.quercus.v1.Specification\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"\"\n\x12\x44\x65leteModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t*e\n\rMissingPolicy\x12\x1e\n\x1aMISSING_POLICY_UNSPECIFIED\x10\x00\x12\x19\n\x15MISSING_POLICY_BRANCH\x10\x01\x12\x19\n\x15MISSING_POLICY_REJECT\x10\x02*e\n\x0bPruningKind\x12\x1c\n\x18PRUNING_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17PRUNING_KIND_CHI_SQUARE\x10\x01\x12\x1b\n\x17PRUNING_KIND_LIKELIHOOD\x10\x02\x32\xe2\x02\n\x0cModelService\x12@\n\x0b\x43reateModel\x12\x1e.quercus.v1.CreateModelRequest\x1a\x11.quercus.v1.Model\x12:\n\x08GetModel\x12\x1b.quercus.v1.GetModelRequest\x1a\x11.quercus.v1.Model\x12K\n\nListModels\x12\x1d.quercus.v1.ListModelsRequest\x1a\x1e.quercus.v1.ListModelsResponse\x12@\n\x0bUpdateModel\x12\x1e.quercus.v1.UpdateModelRequest\x1a\x11.quercus.v1.Model\x12\x45\n\x0b\x44\x65leteModel\x12\x1e.quercus.v1.DeleteModelRequest\x1a\x16.google.protobuf.Emptyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cquercus/proto/v1/model.proto\x12\nquercus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1equercus/proto/v1/display.proto\"\"\n\x10NominalAttribute\x12\x0e\n\x06values\x18\x01 \x03(\t\"=\n\x10NumericAttribute\x12\x0c\n\x04\x62ins\x18\x01 \x01(\r\x12\r\n\x05\x65\x64ges\x18\x02 \x03(\x01\x12\x0c\n\x04\x63uts\x18\x03 \x01(\r\"N\n\x07Pruning\x12%\n\x04kind\x18\x01 \x01(\x0e\x32\x17.quercus.v1.PruningKind\x12\x12\n\x05level\x18\x02 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_level\"\xaf\x01\n\tAttribute\x12\x0c\n\x04name\x18\x01 \x01(\t\x12/\n\x07nominal\x18\x02 \x01(\x0b\x32\x1c.quercus.v1.NominalAttributeH\x00\x12/\n\x07numeric\x18\x03 \x01(\x0b\x32\x1c.quercus.v1.NumericAttributeH\x00\x12*\n\x07missing\x18\x04 \x01(\x0e\x32\x19.quercus.v1.MissingPolicyB\x06\n\x04kind\"\xa9\x03\n\tAlgorithm\x12\'\n\x05\x61\x62\x63\x34\x35\x18\x01 \x01(\x0b\x32\x16.quercus.v1.ActiveTreeH\x00\x12\"\n\x03\x65\x32m\x18\x02 \x01(\x0b\x32\x13.quercus.v1.E2mTreeH\x00\x12\"\n\x03id3\x18\x03 \x01(\x0b\x32\x13.quercus.v1.Id3TreeH\x00\x12\"\n\x03\x63\x34\x35\x18\x04 \x01(\x0b\x32\x13.quercus.v1.C45TreeH\x00\x12.\n\taveraging\x18\x05 \x01(\x0b\x32\x19.quercus.v1.AveragingTreeH\x00\x12=\n\x11total_uncertainty\x18\x06 \x01(\x0b\x32 .quercus.v1.TotalUncertaintyTreeH\x00\x12\x37\n\x0e\x62\x65lief_entropy\x18\x07 \x01(\x0b\x32\x1d.quercus.v1.BeliefEntropyTreeH\x00\x12$\n\x06\x66orest\x18\x08 \x01(\x0b\x32\x12.quercus.v1.ForestH\x00\x12\x31\n\ractive_forest\x18\t \x01(\x0b\x32\x18.quercus.v1.ActiveForestH\x00\x42\x06\n\x04kind\"\x0c\n\nActiveTree\" \n\x07\x45\x32mTree\x12\x15\n\rinformed_only\x18\x01 \x01(\x08\"Y\n\x07Id3Tree\x12\x15\n\x08max_cuts\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x19\n\x0csignificance\x18\x02 \x01(\x01H\x01\x88\x01\x01\x42\x0b\n\t_max_cutsB\x0f\n\r_significance\"}\n\x07\x43\x34\x35Tree\x12\x15\n\x08max_cuts\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x17\n\nmin_branch\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x17\n\nconfidence\x18\x03 \x01(\x01H\x02\x88\x01\x01\x42\x0b\n\t_max_cutsB\r\n\x0b_min_branchB\r\n\x0b_confidence\"3\n\rAveragingTree\x12\x15\n\x08max_cuts\x18\x01 \x01(\rH\x00\x88\x01\x01\x42\x0b\n\t_max_cuts\"\x87\x02\n\x14TotalUncertaintyTree\x12\x10\n\x03lam\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x39\n\x07\x63ombine\x18\x02 \x01(\x0e\x32(.quercus.v1.TotalUncertaintyTree.Combine\x12\x15\n\x08max_cuts\x18\x03 \x01(\rH\x01\x88\x01\x01\x12\x12\n\x05\x66olds\x18\x04 \x01(\rH\x02\x88\x01\x01\x12\x0c\n\x04seed\x18\x05 \x01(\x04\"J\n\x07\x43ombine\x12\x17\n\x13\x43OMBINE_UNSPECIFIED\x10\x00\x12\x14\n\x10\x43OMBINE_DEMPSTER\x10\x01\x12\x10\n\x0c\x43OMBINE_MEAN\x10\x02\x42\x06\n\x04_lamB\x0b\n\t_max_cutsB\x08\n\x06_folds\"\x8d\x01\n\x11\x42\x65liefEntropyTree\x12\x30\n\x04leaf\x18\x01 \x01(\x0e\x32\".quercus.v1.BeliefEntropyTree.Leaf\"F\n\x04Leaf\x12\x14\n\x10LEAF_UNSPECIFIED\x10\x00\x12\x0c\n\x08LEAF_OBE\x10\x01\x12\x0c\n\x08LEAF_LBE\x10\x02\x12\x0c\n\x08LEAF_IBE\x10\x03\"H\n\x0c\x41\x63tiveForest\x12\x12\n\x05trees\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x11\n\x04seed\x18\x02 \x01(\x04H\x01\x88\x01\x01\x42\x08\n\x06_treesB\x07\n\x05_seed\"\xd9\x02\n\x06\x46orest\x12#\n\x04\x62\x61se\x18\x01 \x01(\x0b\x32\x15.quercus.v1.Algorithm\x12\x12\n\x05trees\x18\x02 \x01(\rH\x01\x88\x01\x01\x12%\n\x04vote\x18\x03 \x01(\x0e\x32\x17.quercus.v1.Forest.Vote\x12\x10\n\x06number\x18\x04 \x01(\rH\x00\x12)\n\x05share\x18\x05 \x01(\x0e\x32\x18.quercus.v1.Forest.ShareH\x00\x12\x0c\n\x04seed\x18\x06 \x01(\x04\";\n\x04Vote\x12\x14\n\x10VOTE_UNSPECIFIED\x10\x00\x12\x0e\n\nVOTE_LABEL\x10\x01\x12\r\n\tVOTE_MASS\x10\x02\"M\n\x05Share\x12\x15\n\x11SHARE_UNSPECIFIED\x10\x00\x12\x0e\n\nSHARE_ROOT\x10\x01\x12\x0e\n\nSHARE_HALF\x10\x02\x12\r\n\tSHARE_ALL\x10\x03\x42\x0e\n\x0cmax_featuresB\x08\n\x06_trees\"\xdf\x03\n\rSpecification\x12)\n\nattributes\x18\x01 \x03(\x0b\x32\x15.quercus.v1.Attribute\x12\x0f\n\x07\x63lasses\x18\x02 \x03(\t\x12\x12\n\x05\x61lpha\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x06\x62udget\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x1a\n\rmin_instances\x18\x05 \x01(\rH\x02\x88\x01\x01\x12\x16\n\tmax_depth\x18\x06 \x01(\rH\x03\x88\x01\x01\x12\x18\n\x0bwarmup_rows\x18\x07 \x01(\rH\x04\x88\x01\x01\x12\x15\n\x08strategy\x18\x08 \x01(\tH\x05\x88\x01\x01\x12$\n\x07pruning\x18\t \x01(\x0b\x32\x13.quercus.v1.Pruning\x12(\n\talgorithm\x18\n \x01(\x0b\x32\x15.quercus.v1.Algorithm\x12\x1d\n\x10prediction_level\x18\x0b \x01(\x01H\x06\x88\x01\x01\x12.\n\x0cpresentation\x18\x0c \x01(\x0b\x32\x18.quercus.v1.PresentationB\x08\n\x06_alphaB\t\n\x07_budgetB\x10\n\x0e_min_instancesB\x0c\n\n_max_depthB\x0e\n\x0c_warmup_rowsB\x0b\n\t_strategyB\x13\n\x11_prediction_level\"\x83\x03\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x30\n\rspecification\x18\x02 \x01(\x0b\x32\x19.quercus.v1.Specification\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1a\n\x12sequence_committed\x18\x04 \x01(\x03\x12\x16\n\x0esequence_grown\x18\x05 \x01(\x03\x12\x14\n\x0ctree_version\x18\x06 \x01(\x03\x12\x16\n\x0einstance_count\x18\x07 \x01(\x03\x12\x18\n\x10queries_answered\x18\x08 \x01(\x03\x12\x16\n\x0equeries_leased\x18\t \x01(\x03\x12\x17\n\x0fqueries_refused\x18\n \x01(\x03\x12\x14\n\x0cqueries_open\x18\x0b \x01(\x03\x12\x11\n\tconflicts\x18\x0c \x01(\x03\x12&\n\x03lag\x18\r \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0b\n\x03uid\x18\x0e \x01(\t\"X\n\x12\x43reateModelRequest\x12\x10\n\x08model_id\x18\x01 \x01(\t\x12\x30\n\rspecification\x18\x02 \x01(\x0b\x32\x19.quercus.v1.Specification\"\x1f\n\x0fGetModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\":\n\x11ListModelsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"P\n\x12ListModelsResponse\x12!\n\x06models\x18\x01 \x03(\x0b\x32\x11.quercus.v1.Model\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x85\x01\n\x12UpdateModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x30\n\rspecification\x18\x02 \x01(\x0b\x32\x19.quercus.v1.Specification\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"\"\n\x12\x44\x65leteModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t*e\n\rMissingPolicy\x12\x1e\n\x1aMISSING_POLICY_UNSPECIFIED\x10\x00\x12\x19\n\x15MISSING_POLICY_BRANCH\x10\x01\x12\x19\n\x15MISSING_POLICY_REJECT\x10\x02*e\n\x0bPruningKind\x12\x1c\n\x18PRUNING_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17PRUNING_KIND_CHI_SQUARE\x10\x01\x12\x1b\n\x17PRUNING_KIND_LIKELIHOOD\x10\x02\x32\xe2\x02\n\x0cModelService\x12@\n\x0b\x43reateModel\x12\x1e.quercus.v1.CreateModelRequest\x1a\x11.quercus.v1.Model\x12:\n\x08GetModel\x12\x1b.quercus.v1.GetModelRequest\x1a\x11.quercus.v1.Model\x12K\n\nListModels\x12\x1d.quercus.v1.ListModelsRequest\x1a\x1e.quercus.v1.ListModelsResponse\x12@\n\x0bUpdateModel\x12\x1e.quercus.v1.UpdateModelRequest\x1a\x11.quercus.v1.Model\x12\x45\n\x0b\x44\x65leteModel\x12\x1e.quercus.v1.DeleteModelRequest\x1a\x16.google.protobuf.Emptyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'quercus.proto.v1.model_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_MISSINGPOLICY']._serialized_start=3369
-  _globals['_MISSINGPOLICY']._serialized_end=3470
-  _globals['_PRUNINGKIND']._serialized_start=3472
-  _globals['_PRUNINGKIND']._serialized_end=3573
-  _globals['_NOMINALATTRIBUTE']._serialized_start=172
-  _globals['_NOMINALATTRIBUTE']._serialized_end=206
-  _globals['_NUMERICATTRIBUTE']._serialized_start=208
-  _globals['_NUMERICATTRIBUTE']._serialized_end=269
-  _globals['_PRUNING']._serialized_start=271
-  _globals['_PRUNING']._serialized_end=349
-  _globals['_ATTRIBUTE']._serialized_start=352
-  _globals['_ATTRIBUTE']._serialized_end=527
-  _globals['_ALGORITHM']._serialized_start=530
-  _globals['_ALGORITHM']._serialized_end=955
-  _globals['_ACTIVETREE']._serialized_start=957
-  _globals['_ACTIVETREE']._serialized_end=969
-  _globals['_E2MTREE']._serialized_start=971
-  _globals['_E2MTREE']._serialized_end=1003
-  _globals['_ID3TREE']._serialized_start=1005
-  _globals['_ID3TREE']._serialized_end=1094
-  _globals['_C45TREE']._serialized_start=1096
-  _globals['_C45TREE']._serialized_end=1221
-  _globals['_AVERAGINGTREE']._serialized_start=1223
-  _globals['_AVERAGINGTREE']._serialized_end=1274
-  _globals['_TOTALUNCERTAINTYTREE']._serialized_start=1277
-  _globals['_TOTALUNCERTAINTYTREE']._serialized_end=1540
-  _globals['_TOTALUNCERTAINTYTREE_COMBINE']._serialized_start=1435
-  _globals['_TOTALUNCERTAINTYTREE_COMBINE']._serialized_end=1509
-  _globals['_BELIEFENTROPYTREE']._serialized_start=1543
-  _globals['_BELIEFENTROPYTREE']._serialized_end=1684
-  _globals['_BELIEFENTROPYTREE_LEAF']._serialized_start=1614
-  _globals['_BELIEFENTROPYTREE_LEAF']._serialized_end=1684
-  _globals['_ACTIVEFOREST']._serialized_start=1686
-  _globals['_ACTIVEFOREST']._serialized_end=1758
-  _globals['_FOREST']._serialized_start=1761
-  _globals['_FOREST']._serialized_end=2106
-  _globals['_FOREST_VOTE']._serialized_start=1942
-  _globals['_FOREST_VOTE']._serialized_end=2001
-  _globals['_FOREST_SHARE']._serialized_start=2003
-  _globals['_FOREST_SHARE']._serialized_end=2080
-  _globals['_SPECIFICATION']._serialized_start=2109
-  _globals['_SPECIFICATION']._serialized_end=2540
-  _globals['_MODEL']._serialized_start=2543
-  _globals['_MODEL']._serialized_end=2930
-  _globals['_CREATEMODELREQUEST']._serialized_start=2932
-  _globals['_CREATEMODELREQUEST']._serialized_end=3020
-  _globals['_GETMODELREQUEST']._serialized_start=3022
-  _globals['_GETMODELREQUEST']._serialized_end=3053
-  _globals['_LISTMODELSREQUEST']._serialized_start=3055
-  _globals['_LISTMODELSREQUEST']._serialized_end=3113
-  _globals['_LISTMODELSRESPONSE']._serialized_start=3115
-  _globals['_LISTMODELSRESPONSE']._serialized_end=3195
-  _globals['_UPDATEMODELREQUEST']._serialized_start=3198
-  _globals['_UPDATEMODELREQUEST']._serialized_end=3331
-  _globals['_DELETEMODELREQUEST']._serialized_start=3333
-  _globals['_DELETEMODELREQUEST']._serialized_end=3367
-  _globals['_MODELSERVICE']._serialized_start=3576
-  _globals['_MODELSERVICE']._serialized_end=3930
+  _globals['_MISSINGPOLICY']._serialized_start=3449
+  _globals['_MISSINGPOLICY']._serialized_end=3550
+  _globals['_PRUNINGKIND']._serialized_start=3552
+  _globals['_PRUNINGKIND']._serialized_end=3653
+  _globals['_NOMINALATTRIBUTE']._serialized_start=204
+  _globals['_NOMINALATTRIBUTE']._serialized_end=238
+  _globals['_NUMERICATTRIBUTE']._serialized_start=240
+  _globals['_NUMERICATTRIBUTE']._serialized_end=301
+  _globals['_PRUNING']._serialized_start=303
+  _globals['_PRUNING']._serialized_end=381
+  _globals['_ATTRIBUTE']._serialized_start=384
+  _globals['_ATTRIBUTE']._serialized_end=559
+  _globals['_ALGORITHM']._serialized_start=562
+  _globals['_ALGORITHM']._serialized_end=987
+  _globals['_ACTIVETREE']._serialized_start=989
+  _globals['_ACTIVETREE']._serialized_end=1001
+  _globals['_E2MTREE']._serialized_start=1003
+  _globals['_E2MTREE']._serialized_end=1035
+  _globals['_ID3TREE']._serialized_start=1037
+  _globals['_ID3TREE']._serialized_end=1126
+  _globals['_C45TREE']._serialized_start=1128
+  _globals['_C45TREE']._serialized_end=1253
+  _globals['_AVERAGINGTREE']._serialized_start=1255
+  _globals['_AVERAGINGTREE']._serialized_end=1306
+  _globals['_TOTALUNCERTAINTYTREE']._serialized_start=1309
+  _globals['_TOTALUNCERTAINTYTREE']._serialized_end=1572
+  _globals['_TOTALUNCERTAINTYTREE_COMBINE']._serialized_start=1467
+  _globals['_TOTALUNCERTAINTYTREE_COMBINE']._serialized_end=1541
+  _globals['_BELIEFENTROPYTREE']._serialized_start=1575
+  _globals['_BELIEFENTROPYTREE']._serialized_end=1716
+  _globals['_BELIEFENTROPYTREE_LEAF']._serialized_start=1646
+  _globals['_BELIEFENTROPYTREE_LEAF']._serialized_end=1716
+  _globals['_ACTIVEFOREST']._serialized_start=1718
+  _globals['_ACTIVEFOREST']._serialized_end=1790
+  _globals['_FOREST']._serialized_start=1793
+  _globals['_FOREST']._serialized_end=2138
+  _globals['_FOREST_VOTE']._serialized_start=1974
+  _globals['_FOREST_VOTE']._serialized_end=2033
+  _globals['_FOREST_SHARE']._serialized_start=2035
+  _globals['_FOREST_SHARE']._serialized_end=2112
+  _globals['_SPECIFICATION']._serialized_start=2141
+  _globals['_SPECIFICATION']._serialized_end=2620
+  _globals['_MODEL']._serialized_start=2623
+  _globals['_MODEL']._serialized_end=3010
+  _globals['_CREATEMODELREQUEST']._serialized_start=3012
+  _globals['_CREATEMODELREQUEST']._serialized_end=3100
+  _globals['_GETMODELREQUEST']._serialized_start=3102
+  _globals['_GETMODELREQUEST']._serialized_end=3133
+  _globals['_LISTMODELSREQUEST']._serialized_start=3135
+  _globals['_LISTMODELSREQUEST']._serialized_end=3193
+  _globals['_LISTMODELSRESPONSE']._serialized_start=3195
+  _globals['_LISTMODELSRESPONSE']._serialized_end=3275
+  _globals['_UPDATEMODELREQUEST']._serialized_start=3278
+  _globals['_UPDATEMODELREQUEST']._serialized_end=3411
+  _globals['_DELETEMODELREQUEST']._serialized_start=3413
+  _globals['_DELETEMODELREQUEST']._serialized_end=3447
+  _globals['_MODELSERVICE']._serialized_start=3656
+  _globals['_MODELSERVICE']._serialized_end=4010
 # @@protoc_insertion_point(module_scope)

@@ -11,6 +11,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from quercus.proto.v1 import display_pb2 as _display_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -609,6 +610,7 @@ class Specification(_message.Message):
     PRUNING_FIELD_NUMBER: _builtins.int
     ALGORITHM_FIELD_NUMBER: _builtins.int
     PREDICTION_LEVEL_FIELD_NUMBER: _builtins.int
+    PRESENTATION_FIELD_NUMBER: _builtins.int
     alpha: _builtins.float
     """Level of the likelihood cut, in [0, 1]; default 0.8."""
     budget: _builtins.int
@@ -639,6 +641,10 @@ class Specification(_message.Message):
     def algorithm(self) -> Global___Algorithm:
         """Absent: abc45. It cannot change once the model exists."""
 
+    @_builtins.property
+    def presentation(self) -> _display_pb2.Presentation:
+        """How rows are shown. Learning ignores it."""
+
     def __init__(
         self,
         *,
@@ -653,10 +659,11 @@ class Specification(_message.Message):
         pruning: Global___Pruning | None = ...,
         algorithm: Global___Algorithm | None = ...,
         prediction_level: _builtins.float | None = ...,
+        presentation: _display_pb2.Presentation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "budget", b"budget", "max_depth", b"max_depth", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "budget", b"budget", "max_depth", b"max_depth", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015

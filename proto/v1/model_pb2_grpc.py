@@ -86,7 +86,8 @@ class ModelServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateModel(self, request, context):
-        """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level. The change is a row of the log like any other.
+        """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
+        presentation. The change is a row of the log like any other.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

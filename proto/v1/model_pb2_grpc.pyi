@@ -38,7 +38,9 @@ class ModelServiceStub:
     ListModels: _grpc.UnaryUnaryMultiCallable[_model_pb2.ListModelsRequest, _model_pb2.ListModelsResponse]
     """In order of name."""
     UpdateModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.UpdateModelRequest, _model_pb2.Model]
-    """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level. The change is a row of the log like any other."""
+    """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
+    presentation. The change is a row of the log like any other.
+    """
     DeleteModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.DeleteModelRequest, _empty_pb2.Empty]
     """Removes the model with its evidence, queries and trees."""
 
@@ -51,7 +53,9 @@ class ModelServiceAsyncStub(ModelServiceStub):
     ListModels: _aio.UnaryUnaryMultiCallable[_model_pb2.ListModelsRequest, _model_pb2.ListModelsResponse]  # type: ignore[assignment]
     """In order of name."""
     UpdateModel: _aio.UnaryUnaryMultiCallable[_model_pb2.UpdateModelRequest, _model_pb2.Model]  # type: ignore[assignment]
-    """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level. The change is a row of the log like any other."""
+    """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
+    presentation. The change is a row of the log like any other.
+    """
     DeleteModel: _aio.UnaryUnaryMultiCallable[_model_pb2.DeleteModelRequest, _empty_pb2.Empty]  # type: ignore[assignment]
     """Removes the model with its evidence, queries and trees."""
 
@@ -85,7 +89,9 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _model_pb2.UpdateModelRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_model_pb2.Model, _abc.Awaitable[_model_pb2.Model]]:
-        """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level. The change is a row of the log like any other."""
+        """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
+        presentation. The change is a row of the log like any other.
+        """
 
     @_abc_1.abstractmethod
     def DeleteModel(

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from quercus.proto.v1 import display_pb2 as _display_pb2
 from quercus.proto.v1 import values_pb2 as _values_pb2
 import builtins as _builtins
 import sys
@@ -419,6 +420,7 @@ class Query(_message.Message):
     LEASE_LEFT_FIELD_NUMBER: _builtins.int
     ANSWERS_FIELD_NUMBER: _builtins.int
     ANSWERS_WANTED_FIELD_NUMBER: _builtins.int
+    DISPLAY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """models/{model}/queries/{number}"""
     state: Global___QueryState.ValueType
@@ -452,6 +454,10 @@ class Query(_message.Message):
     def lease_left(self) -> _duration_pb2.Duration:
         """What is left of the lease."""
 
+    @_builtins.property
+    def display(self) -> _display_pb2.Display:
+        """What was pushed beside the row; only in answers to the holder."""
+
     def __init__(
         self,
         *,
@@ -469,10 +475,11 @@ class Query(_message.Message):
         lease_left: _duration_pb2.Duration | None = ...,
         answers: _builtins.int = ...,
         answers_wanted: _builtins.int = ...,
+        display: _display_pb2.Display | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "reason", b"reason", "values", b"values"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "display", b"display", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "reason", b"reason", "values", b"values"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "answers_wanted", b"answers_wanted", "classes", b"classes", "contour", b"contour", "instance", b"instance", "labeller", b"labeller", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "lease_token", b"lease_token", "name", b"name", "reason", b"reason", "state", b"state", "tree_version", b"tree_version", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "answers_wanted", b"answers_wanted", "classes", b"classes", "contour", b"contour", "display", b"display", "instance", b"instance", "labeller", b"labeller", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "lease_token", b"lease_token", "name", b"name", "reason", b"reason", "state", b"state", "tree_version", b"tree_version", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -16,6 +16,7 @@ from quercus.proto.v1 import query_pb2
 from quercus.server.core.fair_queue import fair_share
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import Principal, current_caller
+from quercus.server.wire.displays import encode_display
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.instances import stored_values
 from quercus.server.wire.limits import MAX_FILTER
@@ -160,7 +161,7 @@ async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: 
             leased = await asyncio.shield(taken)
             if leased.queries:
                 core.fair_queue.served(model, options.labeller)
-            queries = await core.read(with_instances, core.store, model, leased.queries)
+            queries = await core.read(for_holder, core.store, model, leased.queries)
             return LeasedQueries(
                 model, leased, queries, math.inf if leased.again_s is None else leased.again_s
             )
@@ -221,6 +222,16 @@ def _give_back_all(core: ServiceCore, model: str, taken: asyncio.Future[Leased])
         return
     for query in taken.result().queries:
         give_back(core, model, query.number, query.token)
+
+
+def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
+    """Convert queries to the wire for who holds them: with what was pushed beside their rows."""
+    queries = with_instances(store, model, records)
+    displays = store.displays(model, [record.instance for record in records]) if records else {}
+    for record, query in zip(records, queries, strict=True):
+        if (display := encode_display(displays.get(record.instance))) is not None:
+            query.display.CopyFrom(display)
+    return queries
 
 
 def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:

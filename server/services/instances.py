@@ -11,6 +11,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling import stating
+from quercus.server.wire.displays import decode_displays, encode_display
 from quercus.server.wire.instances import encode_instance
 from quercus.server.wire.labels import decode_labels
 from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, MessageLimits
@@ -170,7 +171,8 @@ def _decode_push(request: _Batch, schema: ModelSchema, generated: str, sizes: Me
     count = len(rows.values)
     labels = decode_labels(request.labels if request.HasField("labels") else None, count, schema.frame)
     ids = _ids_of_push(request, count, generated)
-    return Push(schema.model, ids, rows.values, labels, rows.new_values, schema.key)
+    displays = decode_displays(request.displays, count)
+    return Push(schema.model, ids, rows.values, labels, rows.new_values, schema.key, displays)
 
 
 def _ids_of_push(request: _Batch, count: int, generated: str) -> tuple[str, ...]:
@@ -213,4 +215,8 @@ def _list_page(store: Store, model: str, after: int, size: int) -> instance_pb2.
 
 def _read_instance(store: Store, model: str, instance: str) -> instance_pb2.Instance:
     history = store.get_instance(model, instance)
-    return encode_instance(history, ModelSchema.of(store.get_model(model), store.vocabulary(model)))
+    found = encode_instance(history, ModelSchema.of(store.get_model(model), store.vocabulary(model)))
+    sequence = history[0].sequence
+    if (display := encode_display(store.displays(model, [sequence]).get(sequence))) is not None:
+        found.display.CopyFrom(display)
+    return found

@@ -13,6 +13,7 @@ from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
 from quercus.proto.words import words_of
 from quercus.server.wire.algorithms import decode_algorithm
+from quercus.server.wire.displays import check_presentation
 from quercus.server.wire.errors import field_prefix
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import check_controls, model_name
@@ -55,6 +56,7 @@ def complete_specification(message: model_pb2.Specification) -> model_pb2.Specif
             edges = attribute.numeric.edges
             attribute.numeric.bins = len(edges) + 1 if edges else parameters.BINS.default
     decode_specification(full)
+    check_presentation(full)
     return full
 
 
@@ -221,9 +223,9 @@ def updated_specification(
                 f"update_mask.paths[{i}]", f"is {shown(path)}, must be one of {', '.join(CHANGEABLE)}"
             )
         merged.ClearField(path)  # type: ignore[arg-type]
-        if path == "pruning":
-            if request.specification.HasField("pruning"):
-                merged.pruning.CopyFrom(request.specification.pruning)
+        if path in {"pruning", "presentation"}:
+            if request.specification.HasField(path):  # type: ignore[arg-type]
+                getattr(merged, path).CopyFrom(getattr(request.specification, path))
         elif request.specification.HasField(path):  # type: ignore[arg-type]
             setattr(merged, path, getattr(request.specification, path))
     return complete_specification(merged)

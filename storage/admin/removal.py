@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Column, Connection, Table, delete, select, tuple_, update
 
 from quercus.storage.rows import lock
-from quercus.storage.schema import log, model, query, query_history, snapshot, vocabulary
+from quercus.storage.schema import display, log, model, query, query_history, snapshot, vocabulary
 
 ROWS: Final = 1024
 """Removed at a time: some hundredths of a second."""
@@ -22,6 +22,7 @@ FEW_ROWS: Final = 256
 _PARTS: Final[tuple[tuple[Table, tuple[Column[Any], ...]], ...]] = (
     (query_history, (query_history.c.id,)),
     (query, (query.c.number,)),
+    (display, (display.c.instance,)),
     (log, (log.c.sequence,)),
     (snapshot, (snapshot.c.version,)),
     (vocabulary, (vocabulary.c.attribute, vocabulary.c.position)),

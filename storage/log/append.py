@@ -18,6 +18,7 @@ from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound, Stale
 from quercus.storage.log import event_log
 from quercus.storage.log.bulk import insert_instances
+from quercus.storage.log.displays import insert_displays
 from quercus.storage.records import Appended, NewValue, Push
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, model, vocabulary
@@ -112,6 +113,7 @@ class _Appender:
         self.ids: list[str] = []
         self.values: list[bytes] = []
         self.labels: list[bytes] = []
+        self.displays: dict[str, bytes] = {}
 
     def add(self, push: Push) -> Appended:
         """Take a push; nothing is kept before everything is checked."""
@@ -124,6 +126,11 @@ class _Appender:
             self.connection.execute(insert(vocabulary), rows)
         if self.looked:
             self.known.update(zip(ids, zip(values, labels, strict=True), strict=True))
+        if push.displays:
+            fresh = set(ids)
+            # from the end: of a row that is in the push twice the first counts
+            given = zip(reversed(push.ids), reversed(push.displays), strict=True)
+            self.displays.update((each, data) for each, data in given if data and each in fresh)
         self.taken.update(ids)
         self.ids += ids
         self.values += values
@@ -142,6 +149,8 @@ class _Appender:
             if self.looked:
                 raise
             raise _ThereAlreadyError from None
+        if self.displays:
+            insert_displays(self.connection, self.row.id, first, self.ids, self.displays)
         self.connection.execute(COUNT, {"key": self.row.id, "count": len(self.ids)})
 
     def _new_rows(self, push: Push) -> Columns:

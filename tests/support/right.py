@@ -12,6 +12,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from quercus.proto.v1 import (
     admin_pb2,
     classify_pb2,
+    display_pb2,
     instance_pb2,
     model_pb2,
     query_pb2,
@@ -169,6 +170,21 @@ def _parts(tokens: list[dict[str, str]], label: values_pb2.Label) -> list[dict[s
     return parts
 
 
+def _display() -> display_pb2.Display:
+    """Return an item of every kind."""
+    image = display_pb2.DisplayMedia(data=b"\x89PNG\r\n\x1a\n....", alt="a picture")
+    audio = display_pb2.DisplayMedia(url="https://cam.example/7.ogg")
+    series = display_pb2.DisplaySeries(values=[1.0, 2.0], step=0.5, unit="mm")
+    contents: list[dict[str, Any]] = [
+        {"text": "a text"},
+        {"series": series},
+        {"image": image},
+        {"audio": audio},
+        {"link": "https://a.example/"},
+    ]
+    return display_pb2.Display(items=[display_pb2.DisplayItem(title="t", **each) for each in contents])
+
+
 def _instances(of: str, label: values_pb2.Label) -> dict[str, list[Any]]:
     value = values_pb2.NamedValue
     row = values_pb2.NamedRow(
@@ -194,7 +210,9 @@ def _instances(of: str, label: values_pb2.Label) -> dict[str, list[Any]]:
         ],
         "PushBatch": [
             instance_pb2.PushBatchRequest(model=of, rows=named),
-            instance_pb2.PushBatchRequest(model=of, rows=packed, labels=labels[1], ids=["u-1", "u-2"]),
+            instance_pb2.PushBatchRequest(
+                model=of, rows=packed, labels=labels[1], ids=["u-1", "u-2"], displays=[_display()] * 2
+            ),
         ],
         "StateEvidence": [
             instance_pb2.StateEvidenceRequest(

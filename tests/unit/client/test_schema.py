@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quercus.cli.specfile import from_dict, read_specification, to_dict
+from quercus.cli.specfile import from_dict, read_presentation, read_specification, to_dict
 from quercus.client import Nominal, Numeric, Specification
 from quercus.files import FileError, FileTable, open_table
 from quercus.files.labels import open_labels, truth
@@ -234,3 +234,28 @@ def test_a_column_declared_numeric_holds_numbers(tmp_path: Path) -> None:
     path.write_text("@relation r\n@attribute a numeric\n@attribute c {x,y}\n@data\n1,x\nabc,y\n")
     with pytest.raises(FileError, match=r"line 6, column 1 \(a\): 'abc' is not a finite number"):
         infer(open_table(path), class_column="c")
+
+
+def test_a_presentation_is_read_and_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "look.toml"
+    path.write_text(
+        '[[attributes]]\nattribute = "x"\nunit = "mm"\n\n'
+        '[[series]]\ntitle = "c"\nattributes = ["x", "y"]\nstep = 0.5\n\n'
+        '[[media]]\nkind = "image"\ntitle = "m"\nurl = "https://a.example/{id}"\n'
+    )
+    look = read_presentation(path)
+    assert look.series[0].step == 0.5
+    attributes = [Numeric("x"), Numeric("y")]
+    given = Specification(attributes, ["a", "b"], presentation=look)
+    written = tmp_path / "all.json"
+    written.write_text(json.dumps(to_dict(given)))
+    assert read_specification(written).presentation == look
+    for text, said in (
+        ('[[attributes]]\ntitle = "t"\n', "attributes[0].attribute"),
+        ('[[attribute]]\ntitle = "t"\n', "has no key 'attribute'"),
+        ('[[media]]\nkind = "image"\ntitle = "m"\nurl = "ftp://a"\n', "media[0].url"),
+    ):
+        path.write_text(text)
+        with pytest.raises(FileError) as caught:
+            read_presentation(path)
+        assert said in str(caught.value)

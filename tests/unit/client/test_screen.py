@@ -1,6 +1,7 @@
 """What a labeller sees, on a narrow and on a wide screen, for small and for very large models."""
 
 import io
+from dataclasses import replace
 
 from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
@@ -15,7 +16,23 @@ from quercus.cli.label_screen import (
     set_line,
     show,
 )
-from quercus.client import Answer, Model, Nominal, Numeric, Query, Reason, Rival, Specification
+from quercus.client import (
+    Answer,
+    AttributeView,
+    MediaItem,
+    MediaTemplate,
+    Model,
+    Nominal,
+    Numeric,
+    Presentation,
+    Query,
+    Reason,
+    Rival,
+    SeriesItem,
+    SeriesView,
+    Specification,
+    TextItem,
+)
 from quercus.client.convert import moment
 
 
@@ -113,6 +130,34 @@ def test_own_answers_are_listed_and_one_is_shown() -> None:
     assert "1  row-7     yes" in shown
     assert "your answer" in shown.partition("instance row-7")[2]
     assert "0.5" in shown
+
+
+def test_a_row_is_shown_as_its_model_presents_it() -> None:
+    look = Presentation(
+        (
+            AttributeView("hue", "Hue", "nm", format=".2f", group="optics"),
+            AttributeView("secret", hidden=True),
+        ),
+        (SeriesView("vibration", ("t0", "t1", "t2"), unit="mm/s"),),
+        (MediaTemplate("image", "camera", "https://cam.example/{id}.jpg"),),
+    )
+    names = ["ash", "hue", "secret", "t0", "t1", "t2"]
+    of = model([Numeric(name) for name in names], ("yes", "no"))
+    of = replace(of, specification=replace(of.specification, presentation=look))
+    values = {"ash": 1.0, "hue": 0.126, "secret": 77.0, "t0": 0.0, "t1": 4.0, "t2": None}
+    asked = query(values, ("yes", "no"), Reason((), (), "", "", 0.5, 9))
+    picture = MediaItem("image", "scan", data=b"GIF89a" + bytes(10), alt="a seam")
+    beside = (TextItem("note", "[bold]as it is"), SeriesItem("noise", (1.0, 2.0)), picture)
+    shown = screen(replace(asked, display=beside), of)
+    assert "0.13 nm" in shown
+    assert shown.index("ash") < shown.index("optics") < shown.index("Hue")
+    assert "77" not in shown
+    assert "t0" not in shown
+    assert "vibration: 0 to 4 mm/s, 3 values" in shown
+    assert "▁█" in shown
+    assert "camera (image): https://cam.example/row-7.jpg" in shown
+    assert "note: [bold]as it is" in shown
+    assert "scan (image): a seam, image/gif, 16 bytes" in shown
 
 
 def test_bars() -> None:

@@ -1,0 +1,118 @@
+"""The row on the screen of a labeller: its values as the model presents them, and what was pushed beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from quercus.client.results import Model, Value
+from quercus.client.sparkline import sparkline
+from quercus.specification.display import DisplayItem, LinkItem, MediaItem, SeriesItem, TextItem, media_type
+from quercus.specification.presentation import Presentation
+
+_Row = tuple[Text, Text]
+
+MOST_VALUES = 90
+BLOCK_VALUES = 18
+"""Attributes in one column, where the screen has room for several."""
+_GAP = 3
+_CURVE = 60
+
+
+def row_values(values: Mapping[str, Value], model: Model, width: int) -> RenderableType:
+    """The values of a row: attributes that are a curve as one line, the others in columns, by groups."""
+    look = model.specification.presentation or Presentation()
+    in_curves = {name for curve in look.series for name in curve.attributes}
+    views = [look.view_of(each.name) for each in model.specification.attributes if each.name not in in_curves]
+    views = [view for view in views if not view.hidden]
+    views.sort(key=lambda view: view.group)
+    shown: list[_Row] = []
+    group = ""
+    for view in views[:MOST_VALUES]:
+        if view.group != group:
+            group = view.group
+            shown.append((Text(group, style="underline"), Text("")))
+        text = value_text(values.get(view.attribute), view.format, view.unit)
+        shown.append((Text(view.title or view.attribute), text))
+    parts: list[RenderableType] = []
+    if shown:
+        columns = math.ceil(len(shown) / BLOCK_VALUES)
+        while columns > 1 and _width(_blocks(shown, columns)) > width:
+            columns -= 1  # a longer column rather than names that are cut
+        grid = RichTable.grid(padding=(0, _GAP))
+        grid.add_row(*map(_block, _blocks(shown, columns)))
+        parts.append(grid)
+    if len(views) > MOST_VALUES:
+        parts.append(Text(f"and {len(views) - MOST_VALUES:,} more attributes", style="dim"))
+    for curve in look.series:
+        numbers = [_number(values.get(name)) for name in curve.attributes]
+        parts.append(_curve(curve.title, numbers, curve.unit, width))
+    return Group(*parts)
+
+
+def value_text(value: Value, form: str = "", unit: str = "") -> Text:
+    """A value as it is shown."""
+    if value is None:
+        return Text("missing", style="dim")
+    said = format(value, form or ".6g") if isinstance(value, float) else str(value)
+    return Text.assemble((said, "bold"), f" {unit}" if unit else "")
+
+
+def display_lines(
+    instance: str, values: Mapping[str, Value], display: Sequence[DisplayItem], model: Model, width: int
+) -> list[RenderableType]:
+    """What was pushed beside a row, and what the model's templates name: as far as a terminal can show it."""
+    look = model.specification.presentation or Presentation()
+    lines = [_item(item, width) for item in display]
+    for template in look.media:
+        url = template.fill(instance, values)
+        if url is not None:
+            lines.append(Text(f"{template.title} ({template.kind}): {url}"))
+    return lines
+
+
+def _item(item: DisplayItem, width: int) -> RenderableType:
+    match item:
+        case TextItem():
+            return Text(f"{item.title}: {item.text}")
+        case SeriesItem():
+            return _curve(item.title, item.values, item.unit, width)
+        case LinkItem():
+            return Text(f"{item.title} (link): {item.url}")
+        case MediaItem():
+            what = item.url or f"{media_type(item.data)}, {len(item.data):,} bytes; shown in the console"
+            return Text(f"{item.title} ({item.kind}): {item.alt + ', ' if item.alt else ''}{what}")
+
+
+def _curve(title: str, values: Sequence[float], unit: str, width: int) -> Text:
+    known = [value for value in values if not math.isnan(value)]
+    ends = f"{min(known):.4g} to {max(known):.4g}" if known else "no value"
+    room = min(_CURVE, max(8, width - 2))
+    head = f"{title}: {ends}{' ' + unit if unit else ''}, {len(values):,} values\n"
+    return Text.assemble(head, (sparkline(values, room), "cyan"))
+
+
+def _number(value: Value) -> float:
+    return value if isinstance(value, float) else math.nan
+
+
+def _blocks(shown: Sequence[_Row], columns: int) -> list[Sequence[_Row]]:
+    size = math.ceil(len(shown) / columns)
+    return [shown[k : k + size] for k in range(0, len(shown), size)]
+
+
+def _width(blocks: Sequence[Sequence[_Row]]) -> int:
+    """Cells that blocks take side by side."""
+    widths = [max(name.cell_len for name, _ in b) + 2 + max(value.cell_len for _, value in b) for b in blocks]
+    return sum(widths) + _GAP * len(widths)
+
+
+def _block(rows: Sequence[_Row]) -> RenderableType:
+    table = RichTable(box=None, show_header=False, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -1,0 +1,40 @@
+"""A curve in a line of text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float], width: int = 60) -> str:
+    """Return a curve of at most ``width`` characters; a gap where values are missing (NaN).
+
+    Several values of one character are shown as their mean.
+
+    Examples
+    --------
+    >>> sparkline([0, 1, 2, 3, 4, 5, 6, 7]), sparkline([1.0, math.nan, 1.0])
+    ('▁▂▃▄▅▆▇█', '▄ ▄')
+    """
+    count = min(max(1, width), len(values))
+    ends = [round(k * len(values) / count) for k in range(count + 1)]
+    means = [_mean(values[start:end]) for start, end in pairwise(ends)]
+    known = [mean for mean in means if not math.isnan(mean)]
+    if not known:
+        return " " * count
+    low, high = min(known), max(known)
+    return "".join(" " if math.isnan(mean) else _level(mean, low, high) for mean in means)
+
+
+def _level(value: float, low: float, high: float) -> str:
+    if high <= low:
+        return _LEVELS[3]
+    return _LEVELS[min(len(_LEVELS) - 1, int((value - low) / (high - low) * len(_LEVELS)))]
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan

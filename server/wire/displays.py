@@ -1,0 +1,141 @@
+"""What people see of rows: presentations and displays, between the wire and their checked values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from quercus.belief.errors import InvalidInput
+from quercus.proto.v1 import display_pb2, model_pb2
+from quercus.server.wire.errors import field_prefix
+from quercus.specification.display import (
+    MAX_DISPLAY_BYTES,
+    MAX_ITEMS,
+    DisplayItem,
+    LinkItem,
+    MediaItem,
+    SeriesItem,
+    TextItem,
+)
+from quercus.specification.presentation import (
+    MEDIA_KINDS,
+    AttributeView,
+    MediaTemplate,
+    Presentation,
+    SeriesView,
+)
+
+_CONTENTS: Final = "text, series, image, audio or link"
+
+
+def decode_presentation(message: display_pb2.Presentation) -> Presentation:
+    """Return a presentation, checked by itself.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below ``presentation``.
+    """
+    attributes, series, media = [], [], []
+    for k, view in enumerate(message.attributes):
+        with field_prefix(f"attributes[{k}]"):
+            attributes.append(
+                AttributeView(
+                    view.attribute,
+                    view.title,
+                    view.unit,
+                    view.description,
+                    view.format,
+                    view.group,
+                    view.hidden,
+                )
+            )
+    for k, curve in enumerate(message.series):
+        with field_prefix(f"series[{k}]"):
+            step = curve.step if curve.HasField("step") else 1.0
+            names = tuple(curve.attributes)
+            series.append(
+                SeriesView(curve.title, names, curve.start, step, curve.unit, curve.step_unit, curve.plot)
+            )
+    for k, template in enumerate(message.media):
+        with field_prefix(f"media[{k}]"):
+            kinds: Any = dict(enumerate(MEDIA_KINDS, 1))
+            if template.kind not in kinds:
+                raise InvalidInput("kind", f"is {template.kind}, must be image, audio or link")
+            media.append(MediaTemplate(kinds[template.kind], template.title, template.url))
+    return Presentation(tuple(attributes), tuple(series), tuple(media))
+
+
+def check_presentation(specification: model_pb2.Specification) -> None:
+    """Refuse a presentation that is wrong in itself, or names what the model does not have.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below ``specification.presentation``.
+    """
+    if not specification.HasField("presentation"):
+        return
+    names = {each.name for each in specification.attributes}
+    numeric = {each.name for each in specification.attributes if each.HasField("numeric")}
+    with field_prefix("specification.presentation"):
+        decode_presentation(specification.presentation).check_names(names, numeric)
+
+
+def decode_displays(messages: Sequence[display_pb2.Display], count: int) -> tuple[bytes, ...]:
+    """Return what people see beside each of `count` rows, as the store keeps it; nothing where nothing is sent.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the row, the item and the bound.
+    """
+    if not messages:
+        return ()
+    if len(messages) != count:
+        raise InvalidInput("displays", f"has {len(messages)} entries, must have one for each of {count} rows")
+    return tuple(_check_display(message, k) for k, message in enumerate(messages))
+
+
+def _check_display(message: display_pb2.Display, row: int) -> bytes:
+    with field_prefix(f"displays[{row}]"):
+        size = message.ByteSize()
+        if size > MAX_DISPLAY_BYTES:
+            raise InvalidInput("items", f"take {size:,} bytes, at most {MAX_DISPLAY_BYTES:,} are allowed")
+        if len(message.items) > MAX_ITEMS:
+            raise InvalidInput("items", f"are {len(message.items)}, at most {MAX_ITEMS} are allowed")
+        for k, item in enumerate(message.items):
+            with field_prefix(f"items[{k}]"):
+                _check_item(item)
+    clean = display_pb2.Display()
+    clean.CopyFrom(message)
+    clean.DiscardUnknownFields()
+    return clean.SerializeToString(deterministic=True)
+
+
+def _check_item(item: display_pb2.DisplayItem) -> DisplayItem:
+    """Make the value of an item, which checks it."""
+    match item.WhichOneof("content"):
+        case "text":
+            return TextItem(item.title, item.text)
+        case "series":
+            found = item.series
+            step = found.step if found.HasField("step") else 1.0
+            return SeriesItem(item.title, tuple(found.values), found.start, step, found.unit, found.step_unit)
+        case "image":
+            return _check_media("image", item.title, item.image)
+        case "audio":
+            return _check_media("audio", item.title, item.audio)
+        case "link":
+            return LinkItem(item.title, item.link)
+        case _:
+            raise InvalidInput("content", f"is missing: say {_CONTENTS}")
+
+
+def _check_media(kind: Any, title: str, media: display_pb2.DisplayMedia) -> MediaItem:
+    return MediaItem(kind, title, media.url, media.data, media.alt)
+
+
+def encode_display(data: bytes | None) -> display_pb2.Display | None:
+    """Return what the store keeps, for the wire; None where there is nothing."""
+    return None if data is None else display_pb2.Display.FromString(data)

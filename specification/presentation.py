@@ -1,0 +1,278 @@
+"""How the rows of a model are shown to people: a part of the specification that learning ignores."""
+
+import ipaddress
+import math
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+from urllib.parse import quote, urlsplit
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.specification.attributes import check_distinct, check_name
+
+MAX_TITLE: Final = 200
+MAX_DESCRIPTION: Final = 2_000
+MAX_URL: Final = 2_000
+MAX_SERIES: Final = 16
+MAX_MEDIA: Final = 16
+
+MediaKind = Literal["image", "audio", "link"]
+MEDIA_KINDS: Final = ("image", "audio", "link")
+
+_FORMAT: Final = re.compile(r"\.[0-9]{1,2}[efg%]")
+_PLACE: Final = re.compile(r"\{([^{}]*)\}")
+_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f-\x9f\"<>\\^`{|}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeView:
+    """How the values of one attribute are shown.
+
+    Parameters
+    ----------
+    attribute
+        Its name.
+    title
+        Shown in the place of the name; at most 200 characters.
+    unit
+        Shown behind the value, as in ``mm/s``.
+    description
+        At most 2,000 characters.
+    format
+        Of a number, as in ``.2f``: a point, digits, and one of e, f, g, %.
+    group
+        Attributes of one group are shown together, under its name.
+    hidden
+        Whether labellers do not see it.
+    """
+
+    attribute: str
+    title: str = ""
+    unit: str = ""
+    description: str = ""
+    format: str = ""
+    group: str = ""
+    hidden: bool = False
+
+    def __post_init__(self) -> None:
+        check_name(self.attribute, "attribute")
+        if not isinstance(self.hidden, bool):
+            raise InvalidInput("hidden", f"is {shown(self.hidden)}, must be true or false")
+        for name in ("title", "unit", "group"):
+            check_text(getattr(self, name), name, MAX_TITLE)
+        check_text(self.description, "description", MAX_DESCRIPTION)
+        if self.format and _FORMAT.fullmatch(self.format) is None:
+            raise InvalidInput("format", f"is {shown(self.format)}, must be as .2f, .3g, .1e or .0%")
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesView:
+    """Numeric attributes that are one curve.
+
+    Parameters
+    ----------
+    title
+        Not empty.
+    attributes
+        At least two, in order.
+    start, step
+        Position of the first value, and the distance of two.
+    unit, step_unit
+        Of the values, and of start and step.
+    plot
+        Curves of the same plot share one picture.
+    """
+
+    title: str
+    attributes: tuple[str, ...]
+    start: float = 0.0
+    step: float = 1.0
+    unit: str = ""
+    step_unit: str = ""
+    plot: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        check_title(self.title, "title")
+        for name in ("unit", "step_unit", "plot"):
+            check_text(getattr(self, name), name, MAX_TITLE)
+        if len(self.attributes) < 2:
+            raise InvalidInput("attributes", f"are {len(self.attributes)}, must be at least 2")
+        check_distinct(self.attributes, "attributes")
+        check_steps(self.start, self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class MediaTemplate:
+    """A picture, a sound or a link whose URL follows from the row.
+
+    Parameters
+    ----------
+    kind
+        ``image``, ``audio`` or ``link``.
+    title
+        Not empty.
+    url
+        With ``{id}`` and ``{attribute}``, as in ``https://cam.example/{id}.jpg?line={line}``; values are
+        percent-encoded. The host is fixed.
+
+    Examples
+    --------
+    >>> MediaTemplate("image", "camera", "https://cam.example/{id}.jpg?line={line}").fill("a/7", {"line": "B 2"})
+    'https://cam.example/a%2F7.jpg?line=B%202'
+    """
+
+    kind: MediaKind
+    title: str
+    url: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in MEDIA_KINDS:
+            raise InvalidInput("kind", f"is {shown(self.kind)}, must be one of {', '.join(MEDIA_KINDS)}")
+        check_title(self.title, "title")
+        check_url(_PLACE.sub("x", self.url), "url")
+        if "{" in self.url.split("//", 1)[1].partition("/")[0]:
+            raise InvalidInput("url", f"is {shown(self.url)}: its host must not depend on the row")
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The names in braces."""
+        return tuple(_PLACE.findall(self.url))
+
+    def fill(self, instance: str, values: Mapping[str, str | float | None]) -> str | None:
+        """Return the URL of a row; ``None`` where a value that it needs is missing."""
+        row = {"id": instance} | dict(values)
+        if any(row.get(name) is None for name in self.places):
+            return None
+        return _PLACE.sub(lambda found: quote(_plain(row[found[1]]), safe=""), self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """How the rows of a model are shown.
+
+    Parameters
+    ----------
+    attributes
+        At most one for each attribute.
+    series
+        At most 16.
+    media
+        At most 16.
+    """
+
+    attributes: tuple[AttributeView, ...] = ()
+    series: tuple[SeriesView, ...] = ()
+    media: tuple[MediaTemplate, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("attributes", "series", "media"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name, most in (("series", MAX_SERIES), ("media", MAX_MEDIA)):
+            if len(getattr(self, name)) > most:
+                raise InvalidInput(name, f"are {len(getattr(self, name))}, at most {most} are allowed")
+        check_distinct([view.attribute for view in self.attributes], "attributes")
+
+    def check_names(self, names: Collection[str], numeric: Collection[str]) -> None:
+        """Refuse attributes that the model does not have, and curves of attributes that are no numbers.
+
+        Raises
+        ------
+        InvalidInput
+            Naming the place.
+        """
+        for k, view in enumerate(self.attributes):
+            _check_known(view.attribute, names, f"attributes[{k}].attribute")
+            if view.format and view.attribute not in numeric:
+                raise InvalidInput(
+                    f"attributes[{k}].format", f"is given, but {view.attribute} is not numeric"
+                )
+        for k, curve in enumerate(self.series):
+            for i, name in enumerate(curve.attributes):
+                _check_known(name, names, f"series[{k}].attributes[{i}]")
+                if name not in numeric:
+                    raise InvalidInput(
+                        f"series[{k}].attributes[{i}]", f"is {shown(name)}, which is not numeric"
+                    )
+        for k, template in enumerate(self.media):
+            for name in template.places:
+                _check_known(name, {"id", *names}, f"media[{k}].url")
+
+    def view_of(self, attribute: str) -> AttributeView:
+        """Return how an attribute is shown."""
+        return next(
+            (view for view in self.attributes if view.attribute == attribute), AttributeView(attribute)
+        )
+
+
+def check_text(text: object, field: str, most: int) -> None:
+    """Refuse what is no text, or too long.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field and the bound.
+    """
+    if not isinstance(text, str):
+        raise InvalidInput(field, f"is {shown(text)}, must be text")
+    if len(text) > most:
+        raise InvalidInput(field, f"has {len(text)} characters, at most {most:,} are allowed")
+
+
+def check_title(text: object, field: str) -> None:
+    """Refuse what is no title: 1 to 200 characters."""
+    check_text(text, field, MAX_TITLE)
+    if not str(text).strip():
+        raise InvalidInput(field, "is empty, must be text")
+
+
+def check_steps(start: float, step: float) -> None:
+    """Refuse a start that is not finite, and a step that is not positive."""
+    if not math.isfinite(start):
+        raise InvalidInput("start", f"is {start}, must be finite")
+    if not (math.isfinite(step) and step > 0):
+        raise InvalidInput("step", f"is {step}, must be positive and finite")
+
+
+def check_url(url: object, field: str) -> None:
+    """Refuse what is no URL that a browser may load safely: https, or http of this machine.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field and what is wrong.
+    """
+    check_text(url, field, MAX_URL)
+    text = str(url)
+    if _UNSAFE.search(text):
+        raise InvalidInput(field, f"is {shown(text)}, has a character that no URL has")
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise InvalidInput(field, f"is {shown(text)}: {error}") from None
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(host or "")):
+        raise InvalidInput(
+            field, f"is {shown(text)}, must begin with https:// (or http:// and a loopback address)"
+        )
+    if not host or "@" in parts.netloc:
+        raise InvalidInput(field, f"is {shown(text)}, must name a host and no user")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_known(name: str, names: Collection[str], field: str) -> None:
+    if name not in names:
+        raise InvalidInput(field, f"names {shown(name)}, which the model does not have")
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,47 @@
+"""What people see beside rows: written with them, read for whoever may see it, never part of the evidence."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sqlalchemy import Connection, insert, select
+
+from quercus.storage.rows import find
+from quercus.storage.schema import display
+
+CHUNK: Final = 500
+"""Rows asked for in one statement."""
+
+
+def insert_displays(
+    connection: Connection, model_id: int, first: int, ids: Sequence[str], displays: Mapping[str, bytes]
+) -> None:
+    """Insert what is shown beside some of the rows `first`, `first` + 1, ...
+
+    Parameters
+    ----------
+    connection : of the transaction that inserts the rows.
+    model_id : of the model.
+    first : sequence of the first row.
+    ids : of the rows.
+    displays : by id.
+    """
+    rows = [
+        {"model_id": model_id, "instance": at, "data": displays[each]}
+        for at, each in enumerate(ids, first)
+        if each in displays
+    ]
+    if rows:
+        connection.execute(insert(display), rows)
+
+
+def read_displays(connection: Connection, name: str, instances: Sequence[int]) -> dict[int, bytes]:
+    """Return what is shown beside some rows, by the sequence of their INSTANCE event; rows without are left out."""
+    key = find(connection, name).id
+    found: dict[int, bytes] = {}
+    for start in range(0, len(instances), CHUNK):
+        chunk = instances[start : start + CHUNK]
+        wanted = select(display.c.instance, display.c.data).where(
+            display.c.model_id == key, display.c.instance.in_(chunk)
+        )
+        found.update((instance, data) for instance, data in connection.execute(wanted))
+    return found
