@@ -62,6 +62,7 @@ def _print(address: str, found: Status) -> None:
         ("access", access),
         ("store", found.store_trouble or f"{_size(found.store_bytes)}, schema {found.store_revision}"),
         ("grower", grower),
+        *([("growers", _growers(found))] if found.growers else []),
         *([("learning", _learning(found))] if found.learning or found.waiting_count else []),
         ("models", f"{found.models:,}"),
         ("calls", f"{found.calls:,} under way, {found.writes_waiting:,} writes waiting"),
@@ -72,6 +73,14 @@ def _print(address: str, found: Status) -> None:
         bad = (key == "store" and found.store_trouble) or (key == "grower" and not found.grower_well)
         grid.add_row(key, Text(value, style="bold red" if bad else ""))
     out.print(grid)
+
+
+def _growers(found: Status) -> str:
+    """Say which growers share the store."""
+    return "; ".join(
+        f"{each.place}: {each.models:,} model{'' if each.models == 1 else 's'}{' (this server)' if each.own else ''}"
+        for each in found.growers
+    )
 
 
 def _learning(found: Status) -> str:

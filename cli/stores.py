@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 StoreOption = Annotated[
     str | None,
     typer.Option(
-        "--store", metavar="URL", help="The store: a file or sqlite:///path (QUERCUS_STORE, else quercus.db)."
+        "--store",
+        metavar="URL",
+        help="The store: a file or postgresql://user@host/database (QUERCUS_STORE, else quercus.db).",
     ),
 ]
 
@@ -46,11 +48,12 @@ def store_url(given: str | None, *, create: str | None = None) -> str:
         How the user says that one may be made, for the error; ``""``: it was said. None: none may be made.
     """
     from quercus.server.config import Config  # noqa: PLC0415  (the server extra)
-    from quercus.storage.sqlite.dialect import dialect_for  # noqa: PLC0415
+    from quercus.storage.dialect import dialect_for  # noqa: PLC0415
+    from quercus.storage.sqlite.dialect import SqliteDialect  # noqa: PLC0415
 
     url = Config.load({"store": given}).store_url
     dialect = dialect_for(url, 5.0)
-    if create != "" and not dialect.path.exists():
+    if isinstance(dialect, SqliteDialect) and create != "" and not dialect.path.exists():
         hint = "name the store with --store" if given is None else "is --store right?"
         hint += f"; to make one: {create}" if create else ""
         fail(f"the store {dialect.path} does not exist: {hint}")

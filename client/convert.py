@@ -25,6 +25,7 @@ from quercus.client.results import (
     CommitteeReason,
     Evidence,
     ForestReason,
+    GrowerMember,
     Instance,
     Lease,
     Model,
@@ -200,6 +201,7 @@ def status(message: admin_pb2.GetStatusResponse) -> Status:
         log_level=message.log_level,
         kernels_ready=grower.kernels_ready,
         kernels=grower.kernels,
+        growers=tuple(GrowerMember(each.place, each.models, each.own) for each in message.growers),
     )
 
 

@@ -96,6 +96,15 @@ class Model:
 
 
 @dataclass(frozen=True)
+class GrowerMember:
+    """A grower that shares a store: where it runs, how many models it has taken, whether it is this server's."""
+
+    place: str
+    models: int
+    own: bool
+
+
+@dataclass(frozen=True)
 class Status:
     """How a server is.
 
@@ -103,7 +112,8 @@ class Status:
     ``kernels_ready`` of ``kernels`` steps of compiling are done, both 0 when nothing is compiled; ``learning``: models
     that learn again from all evidence now; ``waiting``: those that wait for it (the first ten of ``waiting_count``);
     ``lag_s``: the longest that an event of any model has waited to get into a tree; ``writes_waiting``: of the writer;
-    ``store_trouble``: why the store cannot be used, empty when it can.
+    ``store_trouble``: why the store cannot be used, empty when it can; ``growers``: those that share the store, where
+    several may.
     """
 
     version: str
@@ -128,6 +138,7 @@ class Status:
     log_level: str
     kernels_ready: int = 0
     kernels: int = 0
+    growers: tuple[GrowerMember, ...] = ()
 
     @property
     def grower_well(self) -> bool:

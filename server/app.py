@@ -51,7 +51,7 @@ from quercus.server.telemetry.metrics import Metrics
 from quercus.server.telemetry.tracing import Tracing
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MEMORY_SHARE
-from quercus.storage import ReadOnlyStore, StorageError, Store, TokenRecord
+from quercus.storage import ReadOnlyStore, StorageError, Store, TokenRecord, shown_url
 
 _log = logging.getLogger(__name__)
 
@@ -360,7 +360,7 @@ def open_store(config: Config) -> Store:
             raise
         return store
     except (StorageError, InvalidInput) as error:
-        raise BadStart(f"cannot use the store {config.store}: {error}") from error
+        raise BadStart(f"cannot use the store {shown_url(config.store)}: {error}") from error
 
 
 def _open_as_it_may_be(config: Config) -> Store:

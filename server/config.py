@@ -69,6 +69,7 @@ class Config(BaseSettings):
     max_memory_bytes: int = server.MAX_MEMORY_BYTES.default
     check_s: float = server.CHECK_S.default
     grower: bool = server.GROWER.default
+    grower_ttl_s: float = server.GROWER_TTL_S.default
     keep_trees: int = server.KEEP_TREES.default
     snapshot_interval_s: float = server.SNAPSHOT_INTERVAL_S.default
     agenda_share: float = server.AGENDA_SHARE.default

@@ -6,7 +6,9 @@ from quercus.specification.parameters import MAX_ATTRIBUTES, MAX_CLASSES, MAX_NA
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("human", "json")
 
-STORE = Parameter("store", str, "quercus.db", "Store: a file or sqlite:///path", 1)
+STORE = Parameter(
+    "store", str, "quercus.db", "Store: a file, sqlite:///path or postgresql://user@host/database", 1
+)
 HOST = Parameter("host", str, "127.0.0.1", "Address to listen on", 1)
 PORT = Parameter("port", int, 50051, "Port; 0: any free one", 0, 65535)
 ACCESS = Parameter(
@@ -32,7 +34,15 @@ GRACE_S = Parameter("grace_s", float, 10.0, "Longest wait for calls under way wh
 POLL_MS = Parameter("poll_ms", int, 5, "Milliseconds between two looks for changes of the store", 1, 10_000)
 READ_THREADS = Parameter("read_threads", int, 4, "Threads that read the store", 1, 64)
 GROWER = Parameter(
-    "grower", bool, True, "Whether to run the grower process; of servers that share a store one may"
+    "grower", bool, True, "Whether to run the grower process; of servers that share a file one may"
+)
+GROWER_TTL_S = Parameter(
+    "grower_ttl_s",
+    float,
+    5.0,
+    "Seconds without a sign of life after which another server's grower takes over its models (PostgreSQL)",
+    0.5,
+    300.0,
 )
 SNAPSHOT_INTERVAL_S = Parameter(
     "snapshot_interval_s", float, 0.2, "Seconds between two trees of a model while rows arrive", 0.0, 60.0
@@ -129,7 +139,7 @@ LIMITS = (
 )
 """The parameters that ``--limit`` sets: they have no flag of their own."""
 
-NO_FLAG = (METRICS_HOST, POLL_MS, READ_THREADS, GROWER)
+NO_FLAG = (METRICS_HOST, POLL_MS, READ_THREADS, GROWER, GROWER_TTL_S)
 """The parameters that only the file and the environment can set."""
 
 PARAMETERS = {each.name: each for each in tuple(globals().values()) if isinstance(each, Parameter)}

@@ -1,4 +1,4 @@
-"""The store: the evidence log, queries with leases, tree snapshots. SQLAlchemy Core on SQLite.
+"""The store: the evidence log, queries with leases, tree snapshots. SQLAlchemy Core on SQLite or PostgreSQL.
 
 `Store.open(url)` is the only door; what comes out are the frozen records, what goes wrong are the exceptions
 of `errors`. Nothing of SQLAlchemy or of a driver leaves this package.
@@ -14,6 +14,7 @@ from quercus.storage.errors import (
     BeyondLog,
     CorruptStore,
     FailedPrecondition,
+    Fenced,
     InconsistentHistory,
     NewerSchema,
     NoSpace,
@@ -25,6 +26,7 @@ from quercus.storage.errors import (
     StoreBusy,
     StoreError,
 )
+from quercus.storage.growers import Fence, GrowerRecord
 from quercus.storage.log.statements import (
     CombinedStatement,
     Join,
@@ -63,6 +65,7 @@ from quercus.storage.records import (
 )
 from quercus.storage.sqlite.dialect import file_url
 from quercus.storage.store import Store
+from quercus.storage.urls import shown_url, without_secrets
 
 __all__ = [
     "Access",
@@ -83,6 +86,9 @@ __all__ = [
     "EventSelection",
     "Eviction",
     "FailedPrecondition",
+    "Fence",
+    "Fenced",
+    "GrowerRecord",
     "HistoryRow",
     "Idle",
     "InconsistentHistory",
@@ -116,4 +122,6 @@ __all__ = [
     "TokenRecord",
     "check_policy",
     "file_url",
+    "shown_url",
+    "without_secrets",
 ]

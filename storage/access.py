@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from quercus.storage import schema
 from quercus.storage.engine import Database
@@ -59,10 +59,10 @@ class Access:
     Parameters
     ----------
     database : of the store.
-    clock : seconds since 1970.
+    clock : seconds since 1970, asked within a transaction.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Database, clock: Callable[[Connection], float]) -> None:
         self._database = database
         self._clock = clock
 
@@ -77,20 +77,18 @@ class Access:
         duration_s: float | None = None,
     ) -> TokenRecord:
         """Store a new token, which expires `duration_s` from now (None: never)."""
-        now = self._clock()
-        expires_at = None if duration_s is None else now + duration_s
-        record = TokenRecord(token_id, name, digest, roles, models, now, expires_at, None)
         row = {
             "id": token_id,
             "name": name,
             "digest": digest,
             "roles": " ".join(sorted(roles)),
             "models": None if models is None else json.dumps(sorted(models)),
-            "created_at": now,
-            "expires_at": expires_at,
         }
         with self._database.write() as connection:
-            connection.execute(insert(schema.token).values(row))
+            now = self._clock(connection)
+            expires_at = None if duration_s is None else now + duration_s
+            record = TokenRecord(token_id, name, digest, roles, models, now, expires_at, None)
+            connection.execute(insert(schema.token).values(**row, created_at=now, expires_at=expires_at))
         return record
 
     def tokens(self) -> list[TokenRecord]:
@@ -128,15 +126,15 @@ class Access:
             connection.execute(
                 update(table)
                 .where(table.c.id == token_id, table.c.revoked_at.is_(None))
-                .values(revoked_at=self._clock())
+                .values(revoked_at=self._clock(connection))
             )
 
     def record(self, who: str, action: str, target: str, outcome: str) -> None:
         """Append to the audit log."""
         words = {"who": who, "action": action, "target": target, "outcome": outcome}
-        row = {key: word[:MAX_TEXT_CHARACTERS] for key, word in words.items()}
+        row = {key: word[:MAX_TEXT_CHARACTERS].replace("\0", "\ufffd") for key, word in words.items()}
         with self._database.write() as connection:
-            connection.execute(insert(schema.audit).values(at=self._clock(), **row))
+            connection.execute(insert(schema.audit).values(at=self._clock(connection), **row))
 
     def audit(self, after: int = 0, limit: int = 1000) -> list[AuditRecord]:
         """Up to `limit` entries of the audit log, oldest first, behind the number `after`."""

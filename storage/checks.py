@@ -32,7 +32,9 @@ def model_name(field: str, value: str) -> None:
 
 
 def encodable(field: str, value: str) -> None:
-    """Text that UTF-8 can carry (a lone surrogate cannot be stored)."""
+    """Text that UTF-8 can carry (a lone surrogate cannot be stored), without NUL, which no database takes for text."""
+    if "\0" in value:
+        raise InvalidInput(field, "has a NUL character, which cannot be stored")
     try:
         value.encode()
     except UnicodeEncodeError as error:

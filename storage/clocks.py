@@ -1,25 +1,14 @@
 """Two clocks: the wall's, for people and for the expiry of tokens, and the lease clock, by which leases end.
 
-The wall clock may be set, stepped or wrong. The lease clock never goes back and never jumps: it runs with the
-machine's clock since boot, which all processes of the machine share, and the store remembers by how much it is
-ahead of it. After a reboot it goes on from the last moment that the log and the history of the queries know, plus the
-time since boot, which has surely passed. So while the machine is off leases may stand still: they end late, never
-early.
+The wall clock may be set, stepped or wrong. The lease clock never goes back. Where one machine uses a store it follows
+the machine's clock since boot (`host_clocks`), and where several may, the database's (`postgres.clock`).
 """
 
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
-from sqlalchemy import Connection, delete, func, insert, select
-
-from quercus.storage.engine import Database
-from quercus.storage.schema import lease_clock, log, model, query_history
-
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,89 +27,8 @@ Clock: TypeAlias = Callable[[], Timestamps]
 """Tells the moment. Whoever writes asks it when the model is held: who held it before asked earlier."""
 
 
-def since_boot() -> float:
-    """Seconds since the machine was started, sleep included where the system can tell."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)
+class StoreClock(Protocol):
+    """The clocks of an open store; safe for threads."""
 
-
-def boot_id() -> str:
-    """Name of this boot of the machine, empty where the system gives none."""
-    try:
-        return BOOT_ID.read_text().strip()
-    except OSError:
-        return ""
-
-
-class Clocks:
-    """The clocks of an open store; safe for threads.
-
-    Parameters
-    ----------
-    wall : callable
-        Seconds since 1970.
-    steady : callable
-        Seconds since boot: never goes back.
-    offset : float
-        By how much the lease clock is ahead of `steady`.
-    """
-
-    def __init__(self, wall: Callable[[], float], steady: Callable[[], float], offset: float) -> None:
-        self._wall = wall
-        self._steady = steady
-        self._offset = offset
-        self._lock = threading.Lock()
-        self._latest = -float("inf")
-
-    @classmethod
-    def of(
-        cls, database: Database, wall: Callable[[], float], steady: Callable[[], float], boot: str
-    ) -> "Clocks":
-        """The clocks of a store: as it remembers them, or set anew when the machine was started since."""
-        with database.read() as connection:
-            offset = _remembered_offset(connection, boot, steady())
-            if offset is None and database.dialect.read_only:
-                offset = _offset_of_new_boot(connection, wall(), steady())
-        if offset is None:
-            with database.write() as connection:
-                offset = _remembered_offset(connection, boot, steady())
-                if offset is None:
-                    offset = _write_offset(connection, boot, wall(), steady())
-        return cls(wall, steady, offset)
-
-    def now(self) -> Timestamps:
-        """Return the time of both clocks."""
-        with self._lock:
-            self._latest = max(self._latest, self._offset + self._steady())
-            return Timestamps(self._latest, self._wall())
-
-
-def _latest_written(connection: Connection) -> float | None:
-    """Latest moment of the lease clock that anything was written at."""
-    newest = (log.c.model_id == model.c.id) & (log.c.sequence == model.c.sequence_committed)
-    latest = (select(func.max(query_history.c.clock)), select(func.max(log.c.clock)).join(model, newest))
-    found = (connection.execute(each).scalar() for each in latest)
-    return max((float(each) for each in found if each is not None), default=None)
-
-
-def _remembered_offset(connection: Connection, boot: str, steady: float) -> float | None:
-    row = connection.execute(select(lease_clock)).one_or_none()
-    if row is None or row.boot != boot:
-        return None
-    # Without a name of the boot, a clock behind what was reached tells that there was another.
-    behind = row.offset + steady < (_latest_written(connection) or row.offset)
-    return None if behind else float(row.offset)
-
-
-def _offset_of_new_boot(connection: Connection, wall: float, steady: float) -> float:
-    """By how much the lease clock is ahead from now on, where nothing is remembered of this boot."""
-    fresh = connection.execute(select(lease_clock)).one_or_none() is None
-    # A new store (or one of revision 0001, whose leases end by the wall clock) starts with the wall's time.
-    return wall - steady if fresh else (_latest_written(connection) or wall - steady)
-
-
-def _write_offset(connection: Connection, boot: str, wall: float, steady: float) -> float:
-    offset = _offset_of_new_boot(connection, wall, steady)
-    connection.execute(delete(lease_clock))
-    connection.execute(insert(lease_clock).values(id=1, boot=boot, offset=offset))
-    return offset
+    def now(self, connection: Connection, /) -> Timestamps:
+        """Return the time of both clocks; `connection` is of the transaction that asks."""

@@ -1,29 +1,26 @@
-"""Transactions: one writer at a time, readers that never wait, and no foreign exception beyond this file."""
+"""Transactions: readers that never wait, and no foreign exception beyond this file."""
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Final
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 from sqlalchemy import Connection
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import changes
+from quercus.storage.dialect import Claim, Dialect
 from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyUntilRestart, StoreBusy, StoreError
-from quercus.storage.sqlite.dialect import WRITE, SqliteDialect
-from quercus.storage.sqlite.error_meanings import DAMAGED, DRIVER_ERRORS
-from quercus.storage.sqlite.server_lock import ServerLock
-
-NO_ROOM: Final = "and nothing is left of what is kept to delete models with: free some MiB on the disk"
 
 
 class Database:
     """A database behind one `dialect`; safe for threads, not for `fork`."""
 
-    def __init__(self, dialect: SqliteDialect) -> None:
+    def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        # In one process writers queue here, in order, instead of polling the file's lock.
-        self._writer = threading.Lock()
+        # Where the database takes one writer, those of a process queue here, in order, instead of polling its lock.
+        self._writer: AbstractContextManager[object] = (
+            threading.Lock() if dialect.one_writer else nullcontext()
+        )
         self._closed = False
         self._damage = ""
         self._write_trouble = self._read_only = (
@@ -32,10 +29,9 @@ class Database:
             if dialect.read_only
             else ""
         )
-        self._claim: ServerLock | None = None
+        self._claim: Claim | None = None
         with self._translated():
-            dialect.check_reachable()
-            dialect.make_file()
+            dialect.make_ready()
             self._engine = dialect.create_engine()
             try:
                 dialect.prepare(self._engine)
@@ -44,15 +40,19 @@ class Database:
                 raise
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """Read transaction: everything in it sees one state of the store."""
+    def read(self, *, unhurried: bool = False) -> Iterator[Connection]:
+        """Read transaction: everything in it sees one state of the store. `unhurried`: whoever reads takes his time."""
         with self._translated():
             self.dialect.check_in_place()
-            with self._engine.connect() as connection, connection.begin():
-                yield connection
+            with self._engine.connect() as connection:
+                connection.execution_options(**self.dialect.read_options)
+                with connection.begin():
+                    if unhurried:
+                        self.dialect.allow_pauses(connection)
+                    yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, *, unhurried: bool = False) -> Iterator[Connection]:
         """Write transaction, committed to disk when the block ends, rolled back when it raises."""
         with self._watched(), self._translated(), self._writer:
             if self._read_only:
@@ -61,13 +61,17 @@ class Database:
                 raise ReadOnlyUntilRestart(f"{self._damage}; nothing is written to it any more")
             self.dialect.check_in_place()
             with self._engine.connect() as connection:
-                connection.execution_options(**{WRITE: True})
+                connection.execution_options(**self.dialect.write_options)
                 with connection.begin():
                     before = self.dialect.rows_written(connection)
                     changes.begin(connection)
+                    if unhurried:
+                        self.dialect.allow_pauses(connection)
                     yield connection
-                    if self.dialect.rows_written(connection) > before:
+                    if wrote := self.dialect.rows_written(connection) > before:
                         changes.finish(connection)
+                if wrote:
+                    self.dialect.note_commit()
                 # once more: what was committed to a file that nobody will find again is not stored
                 self.dialect.check_in_place()
 
@@ -84,25 +88,20 @@ class Database:
         trouble = self._write_trouble
         with suppress(NoSpace), self.write() as connection:
             return remove(connection)
-        room = self.dialect.room
-        with self._translated(), self.dialect.driver(self._engine) as driver:
-            room.give(driver)
-            try:
-                with self.write() as connection:
-                    more = few(connection)
-            except NoSpace as error:
-                raise NoSpace(f"{error}, {NO_ROOM}") from error
-            finally:
-                # what is deleted stays so; a failure here is found again by the next look
-                with suppress(StoreError), self._translated():
-                    room.settle(driver)
-                    self._keep_reserve()
+        try:
+            with self._translated(), self.dialect.open_reserve(self._engine), self.write() as connection:
+                more = few(connection)
+        except NoSpace as error:
+            raise NoSpace(f"{error}, {self.dialect.no_room}") from error
+        finally:
+            with suppress(StoreError), self._translated():  # a failure here is found again by the next look
+                self._keep_reserve()
         self._write_trouble = trouble  # what was refused at first is done
         return more
 
     def _keep_reserve(self) -> None:
         if self._claim is not None:  # it is the server's
-            self.dialect.room.keep()
+            self.dialect.keep_reserve()
 
     @property
     def write_trouble(self) -> str:
@@ -121,14 +120,13 @@ class Database:
         """Raise `NoSpace` when next to nothing is left on the disk."""
         with self._watched(), self._translated():
             self.dialect.check_in_place()
-            with self.dialect.driver(self._engine) as driver:
-                self.dialect.room.check(driver)
+            self.dialect.check_room(self._engine)
             self._keep_reserve()
 
     def claim(self, holder: str) -> None:
-        """Be the one server of the store until it is closed; see `sqlite.server_lock`."""
+        """Be the one server of the store until it is closed, where there must be one; see `Dialect.claim`."""
         with self._translated():
-            self._claim = self.dialect.claim(holder)
+            self._claim = self.dialect.claim(self._engine, holder)
         with suppress(StoreError):  # the next look says so
             self._keep_reserve()
 
@@ -153,9 +151,12 @@ class Database:
         with self._translated():
             found = self.dialect.faults(self._engine, seconds)
         if found:
-            raise CorruptStore(
-                f"{self.dialect.store_name} {DAMAGED.format(self.dialect.store_name)} ({found})"
-            )
+            raise CorruptStore(f"{self.dialect.store_name} {found}")
+
+    def size_bytes(self) -> int:
+        """Return what the store takes on disk."""
+        with self._translated():
+            return self.dialect.size_bytes(self._engine)
 
     def remember_files(self) -> None:
         """From now on every call makes sure that the files are still the same."""
@@ -176,7 +177,7 @@ class Database:
             raise StoreError(f"{self.dialect.store_name} is closed")
         try:
             yield
-        except DRIVER_ERRORS as error:
+        except self.dialect.driver_errors as error:
             translated = self.dialect.translate(error)
             if isinstance(translated, CorruptStore):
                 self._damage = str(translated)

@@ -67,6 +67,20 @@ class FailedPrecondition(StorageError):  # noqa: N818 - a name that says what is
         self.reason = reason
 
 
+class Fenced(StorageError):  # noqa: N818 - a name that says what is wrong
+    """A model that another grower has taken: nothing was stored.
+
+    Attributes
+    ----------
+    model : str
+        Its name.
+    """
+
+    def __init__(self, model: str) -> None:
+        super().__init__(f"model {model} is grown by another grower now")
+        self.model = model
+
+
 class BeyondLog(FailedPrecondition):
     """A tree was asked for that knows more of a log than there is: waiting for it is in vain.
 

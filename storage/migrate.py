@@ -29,6 +29,7 @@ def ensure_schema(database: Database) -> None:
         _check_schema(database)
         return
     with database.write() as connection:
+        database.dialect.lock_schema(connection)
         found = stored_revision(connection, database.dialect.store_name)
         if found is None:
             _create(connection)

@@ -1,16 +1,16 @@
 """Models: create, read, change, delete."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Double, Select, and_, bindparam, func, insert, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from quercus.storage import changes, checks
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
+from quercus.storage.inserts import insert_new
 from quercus.storage.log.event_log import CHUNK
 from quercus.storage.queries.expiry import count_leased, write_expired
 from quercus.storage.queries.records import QueryState
@@ -18,7 +18,17 @@ from quercus.storage.records import EventKind, ModelRecord
 from quercus.storage.rows import count_opening, lock
 from quercus.storage.schema import LIVE, AnyRow, log, model, query
 
-INSERTS: dict[str, Callable[..., Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+COUNTERS = (
+    "sequence_committed",
+    "sequence_grown",
+    "sequence_asked",
+    "tree_version",
+    "instance_count",
+    "query_count",
+    "queries_answered",
+    "queries_refused",
+    "conflicts",
+)
 
 
 def create(connection: Connection, name: str, specification: bytes, budget: int, clock: Clock) -> ModelRecord:
@@ -26,31 +36,30 @@ def create(connection: Connection, name: str, specification: bytes, budget: int,
     checks.name_text("name", name)
     checks.at_least("budget", budget, 0)
     now = clock()
-    made = connection.execute(
-        INSERTS[connection.dialect.name](model)
-        .values(
-            name=name,
-            uid=new_uid(),
-            initial_specification=specification,
-            specification=specification,
-            budget=budget,
-            created_at=now.wall,
-            sequence_committed=0,
-            sequence_grown=0,
-            tree_version=0,
-            instance_count=0,
-            query_count=0,
-            queries_answered=0,
-            queries_refused=0,
-            conflicts=0,
-        )
-        .on_conflict_do_nothing(index_elements=[model.c.name])  # of several who create it at once one does
-    )
-    if not made.rowcount:
-        raise AlreadyExists("model", name)
-    (key,) = made.inserted_primary_key or (0,)
-    changes.introduce(connection, int(key), name)
+    insert_empty(connection, name, specification, budget, now.wall)
     return get(connection, name, now)
+
+
+def insert_empty(
+    connection: Connection, name: str, specification: bytes, budget: int, created_at: float
+) -> int:
+    """Insert the row of a model whose log is empty, and return its key; `AlreadyExists` when the name is taken."""
+    made = insert_new(
+        connection,
+        model,
+        name=name,
+        uid=new_uid(),
+        initial_specification=specification,
+        specification=specification,
+        budget=budget,
+        created_at=created_at,
+        **dict.fromkeys(COUNTERS, 0),
+    )
+    if made is None:
+        raise AlreadyExists("model", name)
+    (key,) = made
+    changes.introduce(connection, int(key), name)
+    return int(key)
 
 
 def get(connection: Connection, name: str, now: Timestamps) -> ModelRecord:

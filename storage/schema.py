@@ -22,6 +22,7 @@ from sqlalchemy import (
     SmallInteger,
     String,
     Table,
+    false,
     text,
 )
 
@@ -29,7 +30,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0012"
+HEAD = "0014"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -41,17 +42,26 @@ metadata = MetaData(
 )
 
 
+# Numbers that may outgrow 32 bits. SQLite has one type of integers, and its row ids must be called INTEGER.
+_ID = BigInteger().with_variant(Integer(), "sqlite")
+
+
+def _text(length: int | None = None) -> String:
+    """Text in the order of its bytes, whatever the language of the database; `checks` bounds its length."""
+    return String(length).with_variant(String(collation="C"), "postgresql")
+
+
 def _model_column() -> Column[int]:
-    return Column("model_id", Integer, ForeignKey("model.id", ondelete="CASCADE"), primary_key=True)
+    return Column("model_id", _ID, ForeignKey("model.id", ondelete="CASCADE"), primary_key=True)
 
 
 model = Table(
     "model",
     metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", String(200), nullable=False, unique=True),
+    Column("id", _ID, primary_key=True),
+    Column("name", _text(200), nullable=False, unique=True),
     # Told to clients, who thereby tell a model from a later one of its name.
-    Column("uid", String(36), nullable=False, server_default=text("''")),
+    Column("uid", _text(36), nullable=False, server_default=text("''")),
     Column("initial_specification", LargeBinary, nullable=False),
     Column("specification", LargeBinary, nullable=False),
     Column("budget", BigInteger, nullable=False),
@@ -69,7 +79,7 @@ model = Table(
     # How often a labeller may have got what he could not: a query opened or came back, a budget or policy changed.
     Column("times_opened", BigInteger, nullable=False, server_default=text("0")),
     # It has an end, and its rows are being removed (see `removal`).
-    Column("deleted", Boolean, nullable=False, server_default=text("0")),
+    Column("deleted", Boolean, nullable=False, server_default=false()),
     # Without it SQLite gives the id of a deleted model to the next one, and a late snapshot would reach
     # a stranger.
     sqlite_autoincrement=True,
@@ -89,8 +99,8 @@ change_counter = Table(
 model_change = Table(
     "model_change",
     metadata,
-    Column("model_id", Integer, primary_key=True, autoincrement=False),
-    Column("name", String(200), nullable=False),
+    Column("model_id", _ID, primary_key=True, autoincrement=False),
+    Column("name", _text(200), nullable=False),
     Column("number", BigInteger, nullable=False),
 )
 Index("ix_model_change_number", model_change.c.number)
@@ -102,12 +112,12 @@ log = Table(
     Column("sequence", BigInteger, primary_key=True, autoincrement=False),
     Column("kind", SmallInteger, nullable=False),
     # Only in INSTANCE rows, so that the unique index needs no condition on the kind.
-    Column("id", String(200)),
+    Column("id", _text(200)),
     # Only in rows that say something of an instance: its sequence.
     Column("instance", BigInteger),
     Column("values", LargeBinary),
     Column("label", LargeBinary),
-    Column("author", String(200), nullable=False),
+    Column("author", _text(200), nullable=False),
     Column("reliability", Double, nullable=False),
     Column("asked", LargeBinary),
     Column("conflict", Boolean, nullable=False),
@@ -116,10 +126,10 @@ log = Table(
     # The lease clock, which lag lives by; null in rows that revisions before 0008 wrote.
     Column("clock", Double),
     Column("query", BigInteger),
-    Column("comment", String),
+    Column("comment", _text()),
     Column("took_s", Double),
     # Only in STATEMENT rows: the request that brought them, so that it counts once.
-    Column("request", String(200)),
+    Column("request", _text(200)),
     sqlite_with_rowid=False,
 )
 Index(
@@ -159,7 +169,7 @@ vocabulary = Table(
     _model_column(),
     Column("attribute", Integer, primary_key=True, autoincrement=False),
     Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("value", String, nullable=False),
+    Column("value", _text(), nullable=False),
     sqlite_with_rowid=False,
 )
 Index("ix_vocabulary_value", vocabulary.c.model_id, vocabulary.c.attribute, vocabulary.c.value, unique=True)
@@ -195,8 +205,8 @@ query = Table(
     Column("asked", LargeBinary, nullable=False),
     Column("reason", LargeBinary, nullable=False),
     Column("tree_version", BigInteger, nullable=False),
-    Column("labeller", String(200)),
-    Column("token", String(64)),
+    Column("labeller", _text(200)),
+    Column("token", _text(64)),
     # Times of the lease clock (see `clocks`).
     Column("ends", Double),
     Column("not_before", Double),
@@ -205,7 +215,7 @@ query = Table(
     Column("answers", Integer, nullable=False, server_default="0"),
     Column("wanted", Boolean, nullable=False, server_default="1"),
     # Id of the access token by which it was leased last; NULL where none was asked for.
-    Column("credential", String(32)),
+    Column("credential", _text(32)),
     Column("created_at", Double, nullable=False),
 )
 Index("ix_query_agenda", query.c.model_id, query.c.state, query.c.position)
@@ -228,19 +238,19 @@ Index(
 query_history = Table(
     "query_history",
     metadata,
-    Column("id", Integer, primary_key=True),
-    Column("model_id", Integer, nullable=False),
+    Column("id", _ID, primary_key=True),
+    Column("model_id", _ID, nullable=False),
     Column("number", BigInteger, nullable=False),
     Column("instance", BigInteger, nullable=False),
     Column("step", SmallInteger, nullable=False),
     Column("state", SmallInteger, nullable=False),
-    Column("labeller", String(200)),
-    Column("token", String(64)),
+    Column("labeller", _text(200)),
+    Column("token", _text(64)),
     Column("clock", Double, nullable=False),
     Column("at", Double, nullable=False),
     Column("until", Double),
     Column("sequence", BigInteger),
-    Column("why", String),
+    Column("why", _text()),
     ForeignKeyConstraint(["model_id", "number"], ["query.model_id", "query.number"], ondelete="CASCADE"),
     sqlite_autoincrement=True,
 )
@@ -257,7 +267,7 @@ lease_clock = Table(
     "lease_clock",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("boot", String(64), nullable=False),
+    Column("boot", _text(64), nullable=False),
     Column("offset", Double, nullable=False),
 )
 
@@ -273,19 +283,39 @@ policy = Table(
     Column("per_hour", BigInteger),
     Column("max_held", Integer, nullable=False),
     Column("corrections", SmallInteger, nullable=False),
-    Column("tags", String, nullable=False),
+    Column("tags", _text(), nullable=False),
 )
+
+# Growers that share the store, each for as long as it renews its row (see `growers`).
+grower = Table(
+    "grower",
+    metadata,
+    Column("id", _text(64), primary_key=True),
+    Column("place", _text(200), nullable=False),
+    # Of the lease clock.
+    Column("until", Double, nullable=False),
+)
+
+# Which grower has taken a model, and how often it was taken; no row: never.
+growing = Table(
+    "growing",
+    metadata,
+    _model_column(),
+    Column("owner", _text(64)),
+    Column("epoch", BigInteger, nullable=False),
+)
+Index("ix_growing_owner", growing.c.owner)
 
 # Who may call: bearer tokens, of which only a digest is kept.
 token = Table(
     "token",
     metadata,
-    Column("id", String(32), primary_key=True),
-    Column("name", String(200), nullable=False),
+    Column("id", _text(32), primary_key=True),
+    Column("name", _text(200), nullable=False),
     Column("digest", LargeBinary, nullable=False),
-    Column("roles", String, nullable=False),
+    Column("roles", _text(), nullable=False),
     # Names of models, JSON; NULL: all.
-    Column("models", String),
+    Column("models", _text()),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double),
     Column("revoked_at", Double),
@@ -295,11 +325,11 @@ token = Table(
 audit = Table(
     "audit",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", _ID, primary_key=True),
     Column("at", Double, nullable=False),
-    Column("who", String(200), nullable=False),
-    Column("action", String(200), nullable=False),
-    Column("target", String(200), nullable=False),
-    Column("outcome", String(200), nullable=False),
+    Column("who", _text(200), nullable=False),
+    Column("action", _text(200), nullable=False),
+    Column("target", _text(200), nullable=False),
+    Column("outcome", _text(200), nullable=False),
     sqlite_autoincrement=True,
 )

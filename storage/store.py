@@ -8,21 +8,19 @@ from typing import Self
 
 from sqlalchemy import update
 
-from quercus.specification.server import KEEP_TREES
-from quercus.storage import changes, checks, models, snapshots
+from quercus.storage import changes, models
 from quercus.storage.access import Access
 from quercus.storage.admin import removal, transfer
-from quercus.storage.clocks import Clocks, boot_id, since_boot
+from quercus.storage.dialect import dialect_for
 from quercus.storage.engine import Database
+from quercus.storage.growth_calls import GrowthCalls
+from quercus.storage.host_clocks import HostClocks, boot_id, since_boot
 from quercus.storage.log import event_log, reading
 from quercus.storage.log.append import Outcome, append_all
 from quercus.storage.log.displays import read_displays
 from quercus.storage.migrate import ensure_schema
-from quercus.storage.queries import agenda as agendas
-from quercus.storage.queries.agenda import Publication
 from quercus.storage.queries.calls import QueryCalls
 from quercus.storage.records import (
-    AgendaEntry,
     Appended,
     Event,
     Float64,
@@ -30,17 +28,15 @@ from quercus.storage.records import (
     ModelRecord,
     NewValue,
     Push,
-    Snapshot,
 )
 from quercus.storage.schema import HEAD, lease_clock
-from quercus.storage.sqlite.dialect import dialect_for
 
 BUSY_TIMEOUT_S = 10.0
 LOOK_FOR_REMOVALS_S = 60.0
 """How often a store looks for rows that another process's deletion left behind."""
 
 
-class Store(QueryCalls):
+class Store(QueryCalls, GrowthCalls):
     """Models, their evidence, queries and trees in one database.
 
     Safe for threads; every process opens its own. A write has reached the disk when the call returns. Bytes
@@ -57,8 +53,8 @@ class Store(QueryCalls):
         cls,
         url: str,
         *,
-        clock: Callable[[], float] = time.time,
-        steady: Callable[[], float] = since_boot,
+        clock: Callable[[], float] | None = None,
+        steady: Callable[[], float] | None = None,
         boot: str | None = None,
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         check_s: float = 0.0,
@@ -69,11 +65,14 @@ class Store(QueryCalls):
         Parameters
         ----------
         url : str
-            ``sqlite:///relative/path`` or ``sqlite:////absolute/path``; the folder must exist.
-        clock : callable
-            Seconds since 1970, for times that are shown and for nothing else: it may be set at will.
-        steady : callable
-            Seconds since the machine was started, for leases: the same in all processes, never going back.
+            ``sqlite:///relative/path`` or ``sqlite:////absolute/path``, whose folder must exist, or
+            ``postgresql://user@host/database``, which must exist.
+        clock : callable, optional
+            Seconds since 1970, for times that are shown and for nothing else: it may be set at will. None: the
+            machine's, or where processes of several machines may share the store, the database's.
+        steady : callable, optional
+            Seconds since the machine was started, for leases: the same in all processes, never going back. None: as
+            for `clock`.
         boot : str, optional
             Name of this boot; None: the system's.
         busy_timeout_s : float
@@ -97,7 +96,10 @@ class Store(QueryCalls):
             if check_s > 0:
                 database.check(check_s)
             ensure_schema(database)
-            clocks = Clocks.of(database, clock, steady, boot_id() if boot is None else boot)
+            clocks = database.dialect.own_clock(clock) if steady is None else None
+            if clocks is None:
+                machine = (clock or time.time, steady or since_boot)
+                clocks = HostClocks.of(database, *machine, boot_id() if boot is None else boot)
         except BaseException:
             database.close()
             raise
@@ -105,7 +107,7 @@ class Store(QueryCalls):
 
     def dump(self, model: str) -> Iterator[str]:
         """Yield a model's log as lines of JSON; see `quercus.storage.admin.transfer`."""
-        with self._database.read() as connection:
+        with self._database.read(unhurried=True) as connection:
             yield from transfer.dump_model(connection, model)
 
     def load(
@@ -115,8 +117,8 @@ class Store(QueryCalls):
 
         See `quercus.storage.admin.transfer.load_model`.
         """
-        with self._database.write() as connection:
-            return transfer.load_model(connection, lines, self._now, name, meaning)
+        with self._database.write(unhurried=True) as connection:
+            return transfer.load_model(connection, lines, self._clock(connection), name, meaning)
 
     @property
     def is_read_only(self) -> bool:
@@ -135,12 +137,12 @@ class Store(QueryCalls):
 
     def size_bytes(self) -> int:
         """Return what the store takes on disk; 0 where the database does not tell."""
-        return self._database.dialect.size_bytes()
+        return self._database.size_bytes()
 
     @property
     def access(self) -> Access:
         """Tokens and the audit log."""
-        return Access(self._database, lambda: self._now().wall)
+        return Access(self._database, lambda connection: self._clocks.now(connection).wall)
 
     @property
     def write_trouble(self) -> str:
@@ -149,6 +151,8 @@ class Store(QueryCalls):
 
     def claim(self, holder: str) -> None:
         """Be the one server that grows the store's trees, until it is closed or the process ends, however it ends.
+
+        Nothing where the store may be shared (`may_be_shared`).
 
         Parameters
         ----------
@@ -184,7 +188,7 @@ class Store(QueryCalls):
         self.close()
 
     def change_token(self) -> int:
-        """A number that changes with every commit of any process; cheap to poll every few milliseconds.
+        """A number that changes soon after every commit of any process that changes a model; cheap to poll.
 
         Only equality means something, and only between calls on the same `Store`.
         """
@@ -205,27 +209,27 @@ class Store(QueryCalls):
     def create_model(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
         """Create a model with an empty log; `AlreadyExists` when the name is taken."""
         with self._database.write() as connection:
-            return models.create(connection, name, specification, budget, self._now)
+            return models.create(connection, name, specification, budget, self._clock(connection))
 
     def get_model(self, name: str) -> ModelRecord:
         """The model and where it stands."""
         with self._database.read() as connection:
-            return models.get(connection, name, self._now())
+            return models.get(connection, name, self._clocks.now(connection))
 
     def list_models(self, after: str = "", limit: int = 1000) -> list[ModelRecord]:
         """Models in order of name, those behind the name `after`."""
         with self._database.read() as connection:
-            return models.page(connection, after, limit, self._now())
+            return models.page(connection, after, limit, self._clocks.now(connection))
 
     def models_of(self, keys: Sequence[int]) -> list[ModelRecord]:
         """The models of these `ModelRecord.key`, without those that are gone, in no order."""
         with self._database.read() as connection:
-            return models.of_keys(connection, keys, self._now())
+            return models.of_keys(connection, keys, self._clocks.now(connection))
 
     def models_with_queries(self) -> list[ModelRecord]:
         """The models that have a query that is open, or leased, in no order."""
         with self._database.read() as connection:
-            return models.with_queries(connection, self._now())
+            return models.with_queries(connection, self._clocks.now(connection))
 
     def count_models(self) -> int:
         """How many models there are."""
@@ -262,7 +266,7 @@ class Store(QueryCalls):
             When more queries are answered or leased already than the new budget allows.
         """
         with self._database.write() as connection:
-            return models.respecify(connection, name, specification, budget, self._now)
+            return models.respecify(connection, name, specification, budget, self._clock(connection))
 
     # The log
 
@@ -309,7 +313,7 @@ class Store(QueryCalls):
             push leaves no trace and does not stop the others). An exception of the store itself
             (`StoreError`) is raised, and nothing of the group is stored.
         """
-        return append_all(self._database.write, pushes, self._now)
+        return append_all(self._database.write, pushes, self._clocks.now)
 
     def vocabulary(self, model: str) -> dict[int, tuple[str, ...]]:
         """Learned nominal values by attribute, in the order they came; attributes without any are absent."""
@@ -355,68 +359,3 @@ class Store(QueryCalls):
         """What people see beside some instances, by the sequence of their INSTANCE event; most have nothing."""
         with self._database.read() as connection:
             return read_displays(connection, model, instances)
-
-    # Trees
-
-    def publish(
-        self,
-        model: str,
-        *,
-        as_of: int,
-        snapshot: bytes,
-        agenda: Sequence[AgendaEntry] | None,
-        key: int | None = None,
-        keep: int = KEEP_TREES.default,
-    ) -> int:
-        """Store the next tree version and make the queries follow its agenda.
-
-        Open queries that the agenda does not name are withdrawn; those it names keep their number and get the
-        new position and reason; leased ones stay as they are; new ones are opened, except for an instance
-        that was settled after `as_of` (the tree does not know its answer yet).
-
-        Parameters
-        ----------
-        as_of : int
-            Sequence number of the last event the tree was grown from.
-        agenda : sequence of AgendaEntry or None
-            None leaves the queries as they are: `publish_agenda` follows.
-        key : int, optional
-            `ModelRecord.key` of the model the tree was grown for: guards against another of the same name.
-        keep : int, optional
-            Tree versions of the model that are kept, this one included; older ones are removed.
-
-        Returns
-        -------
-        int
-            The new version. Or, with nothing stored: the current version when its tree is grown further than
-            `as_of`; 0 when the model is gone (or is not the one of `key`).
-
-        Raises
-        ------
-        FailedPrecondition
-            `as_of` lies beyond the log.
-        InvalidInput
-            The agenda names an instance twice, or something that is not an instance.
-        """
-        checks.at_least("keep", keep, 1)
-        published = Publication(as_of, snapshot, agenda, key, keep)
-        with self._database.write() as connection:
-            return agendas.publish_tree(connection, model, published, self._now)
-
-    def publish_agenda(self, model: str, *, as_of: int, agenda: Sequence[AgendaEntry], key: int) -> None:
-        """Make the queries follow the agenda of the newest tree, as `publish` does; nothing when the model is gone.
-
-        Nor when a tree was published meanwhile that was grown further than `as_of`.
-        """
-        with self._database.write() as connection:
-            agendas.follow_agenda(connection, model, as_of, agenda, key=key, clock=self._now)
-
-    def has_queries(self, model: str) -> bool:
-        """Whether anything is asked of labellers that the newest agenda named, leased or not."""
-        with self._database.read() as connection:
-            return agendas.has_queries(connection, model)
-
-    def snapshot(self, model: str, version: int | None = None) -> Snapshot:
-        """A tree version, None = the newest; `NotFound` ("tree version") when there is none."""
-        with self._database.read() as connection:
-            return snapshots.get(connection, model, version)

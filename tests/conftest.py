@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from integration.client.serving import Serving
+from support.postgres import TEMPLATE, Cluster, require_binaries
 
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS, EXAMPLES = 4, 30
@@ -66,3 +67,25 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]
     serving = Serving(tmp_path_factory.mktemp("shared"), before=("env", "QUERCUS_POLL_MS=25"))
     yield serving
     assert serving.stop() == 0
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """A database server of PostgreSQL for all tests, with an empty store to be copied."""
+    from quercus.storage import Store
+
+    cluster = Cluster(require_binaries())
+    try:
+        cluster.execute(f"CREATE DATABASE {TEMPLATE} TEMPLATE template0")
+        Store.open(cluster.url(TEMPLATE)).close()
+        yield cluster
+    finally:
+        cluster.remove()
+
+
+@pytest.fixture
+def postgres_url(postgres: Cluster) -> Iterator[str]:
+    """URL of an empty store in PostgreSQL."""
+    database = postgres.create(TEMPLATE)
+    yield postgres.url(database)
+    postgres.drop(database)

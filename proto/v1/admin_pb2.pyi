@@ -52,6 +52,7 @@ class GetStatusResponse(_message.Message):
     TLS_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
     LOG_LEVEL_FIELD_NUMBER: _builtins.int
+    GROWERS_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """Of the package."""
     store_revision: _builtins.str
@@ -75,6 +76,10 @@ class GetStatusResponse(_message.Message):
     def uptime(self) -> _duration_pb2.Duration: ...
     @_builtins.property
     def grower(self) -> Global___GrowerStatus: ...
+    @_builtins.property
+    def growers(self) -> _containers.RepeatedCompositeFieldContainer[Global___GrowerMember]:
+        """The growers that share the store and are alive, where several may."""
+
     def __init__(
         self,
         *,
@@ -91,14 +96,45 @@ class GetStatusResponse(_message.Message):
         tls: _builtins.bool = ...,
         tokens: _builtins.bool = ...,
         log_level: _builtins.str = ...,
+        growers: _abc.Iterable[Global___GrowerMember] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["grower", b"grower", "uptime", b"uptime"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "grower", b"grower", "log_level", b"log_level", "memory_bytes", b"memory_bytes", "models", b"models", "store_bytes", b"store_bytes", "store_revision", b"store_revision", "store_trouble", b"store_trouble", "tls", b"tls", "tokens", b"tokens", "uptime", b"uptime", "version", b"version", "writes_waiting", b"writes_waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "grower", b"grower", "growers", b"growers", "log_level", b"log_level", "memory_bytes", b"memory_bytes", "models", b"models", "store_bytes", b"store_bytes", "store_revision", b"store_revision", "store_trouble", b"store_trouble", "tls", b"tls", "tokens", b"tokens", "uptime", b"uptime", "version", b"version", "writes_waiting", b"writes_waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStatusResponse: _TypeAlias = GetStatusResponse  # noqa: Y015
+
+@_typing.final
+class GrowerMember(_message.Message):
+    """One of the growers that share a store."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLACE_FIELD_NUMBER: _builtins.int
+    MODELS_FIELD_NUMBER: _builtins.int
+    OWN_FIELD_NUMBER: _builtins.int
+    place: _builtins.str
+    """Where it runs, in words."""
+    models: _builtins.int
+    """Models that it has taken."""
+    own: _builtins.bool
+    """Whether it is this server's."""
+    def __init__(
+        self,
+        *,
+        place: _builtins.str = ...,
+        models: _builtins.int = ...,
+        own: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["models", b"models", "own", b"own", "place", b"place"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GrowerMember: _TypeAlias = GrowerMember  # noqa: Y015
 
 @_typing.final
 class GrowerStatus(_message.Message):

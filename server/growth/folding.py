@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from quercus.server.growth.engines import QueryEngine, query_engine, tree_engine
 from quercus.server.growth.grown_trees import specification_of
@@ -29,7 +29,7 @@ from quercus.server.wire.limits import (
     UNREAD_SHARE,
 )
 from quercus.specification.model import Specification
-from quercus.storage import AgendaEntry, Event, EventKind, ModelRecord, Store
+from quercus.storage import AgendaEntry, Event, EventKind, Fence, ModelRecord, Store
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +62,8 @@ class LogFolder:
         self, store: Store, record: ModelRecord, keep: int, interval_s: float, agenda_share: float
     ) -> None:
         self._store = store
+        self.fence: Callable[[], Fence | None] = lambda: None
+        """The right to publish, where several growers share the store."""
         self._keep = keep
         self._interval_s = interval_s
         self._model = record.name
@@ -185,8 +187,9 @@ class LogFolder:
         data = grown.encode()
         agenda = self._agenda(vocabulary) if self._has_time(started) else None
         version = self._store.publish(
-            self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep
-        )
+            self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep,
+            fence=self.fence(),
+        )  # fmt: skip
         self._awaited = self._outdated = False
         self._is_agenda_due = agenda is None
         self._published_at = time.monotonic()
@@ -203,7 +206,8 @@ class LogFolder:
 
     def _publish_agenda(self) -> None:
         agenda = self._agenda(self._store.vocabulary(self._model))
-        self._store.publish_agenda(self._model, as_of=self._folded, agenda=agenda, key=self.key)
+        fence = self.fence()
+        self._store.publish_agenda(self._model, as_of=self._folded, agenda=agenda, key=self.key, fence=fence)
         self._is_agenda_due = False
         _log.debug("model %s: %d queries as of %d", self._model, len(agenda), self._folded)
 
@@ -303,8 +307,9 @@ class RelearningFolder(LogFolder):
             return
         learnt, as_of = learning.result(), learning.task.as_of
         version = self._store.publish(
-            self._model, as_of=as_of, snapshot=learnt.snapshot, agenda=None, key=self.key, keep=self._keep
-        )
+            self._model, as_of=as_of, snapshot=learnt.snapshot, agenda=None, key=self.key, keep=self._keep,
+            fence=self.fence(),
+        )  # fmt: skip
         self._outdated = False
         self._published_at, self._cost_s = now, learnt.cost_s
         _log.debug(

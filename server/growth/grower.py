@@ -12,10 +12,13 @@ import logging
 import math
 import os
 import signal
+import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from quercus.server.growth import kernels, memory_release
@@ -25,9 +28,11 @@ from quercus.server.growth.folding import LogFolder, RelearningFolder
 from quercus.server.growth.grown_trees import specification_of
 from quercus.server.growth.heartbeat import HeartbeatWriter
 from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError
+from quercus.server.growth.sharing import GrowerShare
 from quercus.server.telemetry import logs
 from quercus.specification.server import (
     AGENDA_SHARE,
+    GROWER_TTL_S,
     KEEP_TREES,
     LOG_FORMAT,
     LOG_LEVEL,
@@ -35,12 +40,13 @@ from quercus.specification.server import (
     POLL_MS,
     SNAPSHOT_INTERVAL_S,
 )
-from quercus.storage import ModelRecord, NotFound, StorageError, Store
+from quercus.storage import Fenced, ModelRecord, NotFound, StorageError, Store
 
 _log = logging.getLogger("quercus.server.growth.grower")  # also when it is run as __main__
 NICENESS: Final = 5  # where they compete for a core, answering goes before growing
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
+TAKE_RETRY_S: Final = 0.1
 STORE_RETRY_S: Final = (
     5.0  # at the latest, where the store took nothing: space returns, and someone waits for the tree
 )
@@ -57,6 +63,7 @@ class Grower:
     agenda_share : of the time, for choosing the queries of a model.
     learners : who learns again what is learned from all evidence; None: processes of its own.
     tell : called with the name of a model before each step of it, with nothing after it.
+    share : which models are this grower's, where several share the store; None: all are.
     """
 
     def __init__(
@@ -68,6 +75,7 @@ class Grower:
         *,
         learners: LearnerPool | None = None,
         tell: Callable[[str], object] = lambda _: None,
+        share: GrowerShare | None = None,
     ) -> None:
         self._store = store
         self._keep = keep
@@ -75,6 +83,8 @@ class Grower:
         self._agenda_share = agenda_share
         self._learners = LearnerPool(store.url) if learners is None else learners
         self._tell = tell
+        self._share = share
+        self._members: Sequence[str] = ()  # as they were in the last round
         self._models: dict[int, LogFolder] = {}  # by key, as the others
         self._failures: dict[int, int] = {}
         self._seen = 0  # number of the newest change that was read
@@ -101,14 +111,28 @@ class Grower:
 
     def _follow(self) -> None:
         """Read which models changed; those that failed wait for their time."""
+        if self._share is not None and self._share.members is not self._members:
+            self._members = self._share.members
+            self._share.release_others()
+            self._seen = 0  # what belonged to others until now has changed as well
         for change in self._store.changes(self._seen):
             self._seen = change.number
-            if change.tree_version is None:
+            if change.tree_version is None or not self._owns(change.key):
                 self._forget(change.key)
             elif change.key not in self._failures:
                 self._busy.add(change.key)
 
+    def _owns(self, key: int) -> bool:
+        return self._share is None or self._share.owns(key)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the growers that share the store are those of the last round."""
+        return self._share is None or self._share.members is self._members
+
     def _forget(self, key: int) -> None:
+        if self._share is not None:
+            self._share.forget(key)
         self._busy.discard(key)
         self._drop(key)
         for known in (self._failures, self._wake_at):
@@ -129,6 +153,8 @@ class Grower:
             folding = self._folding(record)
             if folding.step(record, others_behind):
                 self._busy.add(key)
+        except Fenced:
+            self._lost(record)
         except Exception as error:
             self._failed(record, error)
         else:
@@ -136,6 +162,13 @@ class Grower:
             if folding.wake_at < math.inf:
                 self._wake_at[key] = folding.wake_at
         self._tell("")
+
+    def _lost(self, record: ModelRecord) -> None:
+        """Another grower has the model. It gives it back in a moment, where the model is to be grown here."""
+        _log.debug("model %s is grown by another grower", record.name)
+        self._forget(record.key)
+        if self._owns(record.key):
+            self._wake_at[record.key] = time.monotonic() + TAKE_RETRY_S
 
     def close(self) -> None:
         """End the processes that learn."""
@@ -160,6 +193,8 @@ class Grower:
                 folding = RelearningFolder(self._store, record, *pace, learners=self._learners)
             else:
                 folding = LogFolder(self._store, record, *pace)
+            if self._share is not None:
+                folding.fence = partial(self._share.fence, record.key, record.name)
             self._models[record.key] = folding
         return folding
 
@@ -194,7 +229,9 @@ def run(store: Store, poll_s: float, grower: Grower, learners: LearnerPool, puls
             while grower.round():
                 token = store.change_token()
             until = grower.wake_at
-            while store.change_token() == token and (left := until - time.monotonic()) > 0:
+            while (
+                grower.is_settled and store.change_token() == token and (left := until - time.monotonic()) > 0
+            ):
                 pulse.at("")
                 if learners.wait(min(poll_s, left)):
                     break
@@ -216,6 +253,8 @@ def main() -> None:
     parser.add_argument("--keep-trees", type=int, default=KEEP_TREES.default)
     parser.add_argument("--snapshot-interval-s", type=float, default=SNAPSHOT_INTERVAL_S.default)
     parser.add_argument("--agenda-share", type=float, default=AGENDA_SHARE.default)
+    parser.add_argument("--member", default="", help="identity among the growers that share the store")
+    parser.add_argument("--ttl-s", type=float, default=GROWER_TTL_S.default)
     arguments = parser.parse_args()
     logs.set_up_logging(arguments.log_level, arguments.log_format)
     learners = LearnerPool(arguments.url, arguments.log_format)
@@ -233,6 +272,11 @@ def main() -> None:
     pulse = HeartbeatWriter(sys.stdout.fileno(), learners.line)
     threading.Thread(target=kernels.prepare, args=(pulse,), name="prepare", daemon=True).start()
     store = Store.open(arguments.url)
+    share = None
+    if store.may_be_shared:
+        share = GrowerShare(store, arguments.member or uuid.uuid4().hex, _place(), arguments.ttl_s)
+        share.start()
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # so that it leaves, and others need not wait
     grower = Grower(
         store,
         arguments.keep_trees,
@@ -240,8 +284,18 @@ def main() -> None:
         arguments.agenda_share,
         learners=learners,
         tell=pulse.at,
+        share=share,
     )
-    run(store, arguments.poll_ms / 1000, grower, learners, pulse)
+    try:
+        run(store, arguments.poll_ms / 1000, grower, learners, pulse)
+    finally:
+        if share is not None:
+            share.close()
+
+
+def _place() -> str:
+    """Where this process runs, in words."""
+    return f"{socket.gethostname()[:100]}, process {os.getpid()}"
 
 
 if __name__ == "__main__":

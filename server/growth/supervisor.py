@@ -8,11 +8,13 @@ import logging
 import os
 import sys
 import time
+import uuid
 from typing import Final
 
 from quercus.proto.v1 import admin_pb2
 from quercus.server.config import Config
 from quercus.server.growth.heartbeat import Heartbeat
+from quercus.storage import without_secrets
 
 _log = logging.getLogger(__name__)
 FIRST_DELAY_S: Final = 0.1
@@ -42,12 +44,16 @@ class Supervisor:
     """
 
     def __init__(self, config: Config) -> None:
+        self.member = uuid.uuid4().hex
+        """Identity of its growers, one after the other, among those that share the store."""
+        url, self._secrets = without_secrets(config.store_url)
         self._command = [
-            sys.executable, "-m", "quercus.server.growth.grower", config.store_url,
+            sys.executable, "-m", "quercus.server.growth.grower", url,
             "--poll-ms", str(config.poll_ms), "--log-level", config.log_level,
             "--log-format", config.log_format, "--keep-trees", str(config.keep_trees),
             "--snapshot-interval-s", str(config.snapshot_interval_s),
             "--agenda-share", str(config.agenda_share),
+            "--member", self.member, "--ttl-s", str(config.grower_ttl_s),
         ]  # fmt: skip
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
@@ -138,7 +144,7 @@ class Supervisor:
             *self._command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, **self._secrets, "PYTHONUNBUFFERED": "1"},
             process_group=0,
         )
         self._silent_s, self._beat = -LOADING_S, Heartbeat()

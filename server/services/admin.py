@@ -60,6 +60,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         )
         if not core.changes.trouble:
             await core.read(_read_status, core.store, status)
+            await core.read(_read_growers, core.store, self._supervisor.member, status)
         principal = current_caller()
         if principal is not None and principal.models is not None:
             _hide_models(status.grower, principal)
@@ -97,6 +98,11 @@ def _hide_models(grower: admin_pb2.GrowerStatus, principal: Principal) -> None:
         grower.at = ""
     for names in (grower.learning, grower.waiting):
         names[:] = [name for name in names if principal.may_touch(name)]
+
+
+def _read_growers(store: Store, own: str, status: admin_pb2.GetStatusResponse) -> None:
+    for each in store.live_growers() if store.may_be_shared else ():
+        status.growers.add(place=each.place, models=each.models, own=each.member == own)
 
 
 def _read_status(store: Store, status: admin_pb2.GetStatusResponse) -> None:

@@ -141,16 +141,21 @@ class _ModelCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("quercus_store_up", "Whether the store can be read.")
         size = GaugeMetricFamily("quercus_store_bytes", "Size of the store's files.")
+        growers = GaugeMetricFamily(
+            "quercus_grower_models", "Models that a live grower of the store has taken.", labels=("grower",)
+        )
         try:
             records = self._store.list_models(limit=MAX_PAGE)
             size.add_metric((), self._store.size_bytes())
+            for each in self._store.live_growers() if self._store.may_be_shared else ():
+                growers.add_metric((each.place,), each.models)
         except StorageError as error:
             _log.warning("metrics: the store cannot be read: %s", error)
             up.add_metric((), 0)
             yield up
             return
         up.add_metric((), 1)
-        yield from (up, size)
+        yield from (up, size, growers)
         for name, text, value in _OF_A_MODEL:
             family = GaugeMetricFamily(f"quercus_model_{name}", text, labels=("model",))
             for record in records:

@@ -1,7 +1,7 @@
 """Copies of a store: made while it is in use, checked, and put back.
 
-A backup is a store like any other, of one moment: it can be opened, checked and served as it stands. SQLite only, as
-`dialect` is: another database has tools of its own.
+A backup is a store like any other, of one moment: it can be opened, checked and served as it stands. SQLite only:
+PostgreSQL has tools of its own.
 """
 
 import os
@@ -12,14 +12,17 @@ from pathlib import Path
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage.admin.verify import open_read_only, verify_store
+from quercus.storage.dialect import sqlite_for
 from quercus.storage.errors import CorruptStore, InconsistentHistory, StoreBusy, StoreError
-from quercus.storage.sqlite.dialect import SqliteDialect, dialect_for, file_url
+from quercus.storage.sqlite.dialect import SqliteDialect, file_url
 from quercus.storage.sqlite.disk_space import RESERVE
 from quercus.storage.sqlite.server_lock import SUFFIX, ServerLock
 
 PAGES = 2_000  # copied between two looks at the progress: 8 MB
 LOGS = ("-wal", "-shm")  # of SQLite, beside the file that they belong to
 COMPANIONS = (*LOGS, "-journal", SUFFIX, RESERVE)
+
+DUMPS = "copy it with pg_dump --format=custom, and put it back with pg_restore; see docs/postgresql.md"
 
 Progress = Callable[[int, int], None]  # pages done, pages in all
 
@@ -147,7 +150,7 @@ def _check_sound(backup: Path, despite_remarks: bool) -> None:
 
 
 def _sqlite_path(url: str) -> SqliteDialect:
-    dialect = dialect_for(url, 5.0)
+    dialect = sqlite_for(url, 5.0, DUMPS)
     dialect.check_reachable()
     return dialect
 

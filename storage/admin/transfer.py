@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, insert, select, update
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import changes, checks
+from quercus.storage import checks
 from quercus.storage.admin.transfer_lines import (
     BYTES,
     COLUMNS,
@@ -26,8 +26,7 @@ from quercus.storage.admin.transfer_lines import (
 )
 from quercus.storage.admin.transfer_log import LogReader
 from quercus.storage.clocks import Clock
-from quercus.storage.errors import AlreadyExists
-from quercus.storage.models import new_uid
+from quercus.storage.models import insert_empty
 from quercus.storage.queries import policies
 from quercus.storage.rows import find
 from quercus.storage.schema import log, model, vocabulary
@@ -134,20 +133,7 @@ def load_model(
 
 def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:
     checks.model_name("name", name)
-    if connection.execute(select(model.c.id).where(model.c.name == name)).one_or_none() is not None:
-        raise AlreadyExists("model", name)
-    row = {
-        "name": name,
-        "uid": new_uid(),
-        "initial_specification": head.specification,
-        "specification": head.specification,
-        "budget": head.budget,
-        "created_at": head.created_at,
-    }
-    counts = dict.fromkeys([*LogReader().counts(), "sequence_grown", "sequence_asked", "tree_version"], 0)
-    result = connection.execute(insert(model).values(row | counts))
-    (key,) = result.inserted_primary_key or (0,)
-    changes.introduce(connection, int(key), name)
+    key = insert_empty(connection, name, head.specification, head.budget, head.created_at)
     positions: dict[int, int] = {}
     for attribute, value in head.vocabulary:
         position = positions[attribute] = positions.get(attribute, -1) + 1
@@ -156,7 +142,7 @@ def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:
         )
     if head.policy is not None:
         policies.put(connection, name, head.policy)
-    return int(key)
+    return key
 
 
 def _check_end(head: HeaderLine, reading: LogReader) -> None:

@@ -10,13 +10,12 @@ from typing import Any
 from sqlalchemy import Connection, NullPool, Select, create_engine, exists, func, select
 
 from quercus.storage.admin.verify_history import history_faults
-from quercus.storage.errors import StoreError
+from quercus.storage.dialect import dialect_for
 from quercus.storage.migrate import stored_revision
 from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind
 from quercus.storage.schema import HEAD, LIVE, AnyRow, log, model, query
-from quercus.storage.sqlite.dialect import dialect_for
-from quercus.storage.sqlite.error_meanings import DRIVER_ERRORS
+from quercus.storage.sqlite.dialect import SqliteDialect
 
 MAX_FAULTS = 100
 SPEAKS = log.c.instance.is_not(None)  # so that the index of what was said serves
@@ -55,16 +54,20 @@ def verify_store(url: str) -> list[Fault]:
         The store is not there, is none, or cannot be read at all.
     """
     dialect = dialect_for(url, 5.0)
-    if not dialect.path.exists():
-        raise StoreError(f"{dialect.path} does not exist")
-    engine = create_engine("sqlite://", creator=lambda: open_read_only(dialect.path), poolclass=NullPool)
+    dialect.check_exists()
+    if isinstance(dialect, SqliteDialect):
+        path = dialect.path
+        engine = create_engine("sqlite://", creator=lambda: open_read_only(path), poolclass=NullPool)
+    else:
+        engine = dialect.create_engine()
     try:
         with engine.connect() as connection:
+            connection.execution_options(**dialect.read_options)
             current = stored_revision(connection, dialect.store_name) == HEAD
             damage = [Fault(text) for text in islice(_find_damage(connection, current), MAX_FAULTS)]
             remarks = islice(_find_remarks(connection), MAX_FAULTS) if current else ()
             return damage + [Fault(text, is_damage=False) for text in remarks]
-    except DRIVER_ERRORS as error:
+    except dialect.driver_errors as error:
         raise dialect.translate(error) from error
     finally:
         engine.dispose()
@@ -76,14 +79,20 @@ def open_read_only(path: Path) -> sqlite3.Connection:
 
 
 def _find_damage(connection: Connection, current: bool) -> Iterator[str]:
+    if connection.dialect.name == "sqlite":
+        yield from _damage_of_file(connection)
+    for row in _verify_models(connection) if current else ():
+        for said in _damage_of_model(connection, row):
+            yield f"model {row.name}: {said}"
+
+
+def _damage_of_file(connection: Connection) -> Iterator[str]:
+    """What another database server finds by itself."""
     for (said,) in connection.exec_driver_sql(f"PRAGMA integrity_check({MAX_FAULTS})"):
         if said != "ok":
             yield f"the file is damaged: {said}"
     for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check"):
         yield f"row {row} of table {table} refers to a row of {parent} that is not there"
-    for row in _verify_models(connection) if current else ():
-        for said in _damage_of_model(connection, row):
-            yield f"model {row.name}: {said}"
 
 
 def _find_remarks(connection: Connection) -> Iterator[str]:

@@ -7,6 +7,7 @@ was, the transaction is given up and made anew, now with a look at all ids, to t
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -45,7 +46,7 @@ class _ThereAlreadyError(Exception):
 def append_all(
     transaction: Callable[[], AbstractContextManager[Connection]],
     pushes: Sequence[Push],
-    clock: Clock,
+    clock: Callable[[Connection], Timestamps],
 ) -> list[Outcome]:
     """Store each push whole or not at all; a refused one gives its exception and leaves no trace.
 
@@ -53,14 +54,14 @@ def append_all(
     ----------
     transaction : opens one that writes.
     pushes : in order.
-    clock : asked once the model is held.
+    clock : asked once a model is held, within the transaction.
     """
     try:
         with transaction() as connection:
-            return _append_pushes(connection, pushes, clock, look=False)
+            return _append_pushes(connection, pushes, partial(clock, connection), look=False)
     except _ThereAlreadyError:
         with transaction() as connection:
-            return _append_pushes(connection, pushes, clock, look=True)
+            return _append_pushes(connection, pushes, partial(clock, connection), look=True)
 
 
 def _append_pushes(connection: Connection, pushes: Sequence[Push], clock: Clock, look: bool) -> list[Outcome]:

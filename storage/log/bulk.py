@@ -1,7 +1,7 @@
-"""Rows of the log in bulk: SQLite takes the columns whole and cuts the rows out of them, in one statement.
+"""Rows of the log in bulk: the database takes the columns whole and cuts the rows out of them, in one statement.
 
 A statement a row costs twice as much, and takes and gives back the interpreter's lock at every row, in competition
-with the threads that answer calls. Where one statement cannot do it, SQLAlchemy inserts row by row.
+with the threads that answer calls. Where SQLite has no JSON, SQLAlchemy inserts row by row.
 """
 
 import json
@@ -56,7 +56,12 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
     ids, values, labels : of each row.
     now : when they were pushed.
     """
-    if not _find_present(connection, ids):
+    if connection.dialect.name == "postgresql":
+        from quercus.storage.postgres.bulk import insert_together  # noqa: PLC0415  (an extra of its own)
+
+        insert_together(connection, model_id, first, ids, values, labels, now)
+        return
+    if sqlite3.sqlite_version_info < _WITH_JSON:
         columns = zip(range(first, first + len(ids)), ids, values, labels, strict=True)
         rows = [
             {
@@ -77,12 +82,6 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
         text = json.dumps(names, ensure_ascii=False)
         row = (model_id, first + start, data, width, width, said, length, length, now.wall, now.clock, text)
         connection.exec_driver_sql(_TOGETHER, row)
-
-
-def _find_present(connection: Connection, ids: Sequence[str]) -> bool:
-    if connection.dialect.name != "sqlite" or sqlite3.sqlite_version_info < _WITH_JSON:
-        return False
-    return "\0" not in "".join(ids)  # at which SQLite ends a text of JSON
 
 
 def _equal_length_runs(

@@ -42,7 +42,12 @@ def _read_columns(
     # As the driver gives them: SQLAlchemy's own conversions of each cell would take half of the time.
     columns = [type_coerce(column, NullType) for column in (log.c.kind, log.c["values"], log.c.label)]
     mine = (log.c.model_id == model_id, log.c.sequence > after)
-    result = connection.execute(select(*columns).where(*mine).order_by(log.c.sequence).limit(rows))
+    wanted = select(*columns).where(*mine).order_by(log.c.sequence).limit(rows)
+    if (
+        connection.dialect.name == "postgresql"
+    ):  # else its driver takes all rows into memory, however large they are
+        wanted = wanted.execution_options(stream_results=True, max_row_buffer=PORTION)
+    result = connection.execute(wanted)
     kinds: list[int] = []
     values: list[bytes] = []
     labels: list[bytes] = []

@@ -10,6 +10,7 @@ from quercus.specification.server import KEEP_TREES
 from quercus.storage import snapshots
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition, NotFound
+from quercus.storage.growers import Fence, check_fence
 from quercus.storage.log.event_log import CHUNK, stated_since
 from quercus.storage.queries import expiry, history
 from quercus.storage.queries.history import HistoryNote
@@ -33,6 +34,7 @@ class Publication:
     agenda: Sequence[AgendaEntry] | None
     key: int | None = None
     keep: int = KEEP_TREES.default
+    fence: Fence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ def publish_tree(connection: Connection, name: str, published: Publication, cloc
     row = _held_model(connection, name, published.key)
     if row is None:
         return 0
+    check_fence(connection, row.id, name, published.fence)
     now = clock()
     as_of = published.as_of
     if not 0 <= as_of <= row.sequence_committed:
@@ -64,11 +67,21 @@ def publish_tree(connection: Connection, name: str, published: Publication, cloc
 
 
 def follow_agenda(
-    connection: Connection, name: str, as_of: int, entries: Sequence[AgendaEntry], *, key: int, clock: Clock
+    connection: Connection,
+    name: str,
+    as_of: int,
+    entries: Sequence[AgendaEntry],
+    *,
+    key: int,
+    clock: Clock,
+    fence: Fence | None = None,
 ) -> None:
     """Make the queries follow an agenda that comes after its tree."""
     row = _held_model(connection, name, key)
-    if row is None or as_of < row.sequence_grown:  # gone, or a tree that knows more came
+    if row is None:
+        return
+    check_fence(connection, row.id, name, fence)
+    if as_of < row.sequence_grown:  # a tree that knows more came
         return
     now = clock()
     expiry.write_expired(connection, row.id, now)

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from quercus.storage import checks, rows
-from quercus.storage.clocks import Clocks, Timestamps
-from quercus.storage.engine import Database
+from quercus.storage.calls import StoreCalls
 from quercus.storage.log import event_log, statements
 from quercus.storage.log.statements import Join, StatementBatch, StatementOutcome, StatementPlan
 from quercus.storage.queries import answers, history, leases, policies, reading
@@ -24,15 +23,8 @@ from quercus.storage.queries.records import (
 from quercus.storage.records import Event, EventSelection
 
 
-class QueryCalls:
+class QueryCalls(StoreCalls):
     """The calls of labellers; see `Store`."""
-
-    def __init__(self, database: Database, clocks: Clocks) -> None:
-        self._database = database
-        self._clocks = clocks
-
-    def _now(self) -> Timestamps:
-        return self._clocks.now()
 
     # Queries
 
@@ -62,7 +54,7 @@ class QueryCalls:
         """
         request = LeaseRequest(labeller, limit, duration_s, min_sequence, accept, credential)
         with self._database.write() as connection:
-            return leases.hand_out(connection, model, request, self._now)
+            return leases.hand_out(connection, model, request, self._clock(connection))
 
     def answer(  # noqa: PLR0917 - one statement, spelled out
         self,
@@ -107,7 +99,9 @@ class QueryCalls:
         """
         said = SubmittedAnswer(label, reliability, conflict, comment, took_s, settles, combined, declared)
         with self._database.write() as connection:
-            return answers.settle_query(connection, LeaseClaim(model, number, token), said, self._now, join)
+            return answers.settle_query(
+                connection, LeaseClaim(model, number, token), said, self._clock(connection), join
+            )
 
     def refuse(
         self, model: str, number: int, token: str, *, comment: str = "", took_s: float | None = None
@@ -115,7 +109,9 @@ class QueryCalls:
         """Settle a query without a label, as a REFUSAL event; rules as for `answer`; it spends no budget."""
         said = SubmittedAnswer(None, comment=comment, took_s=took_s)
         with self._database.write() as connection:
-            return answers.settle_query(connection, LeaseClaim(model, number, token), said, self._now)
+            return answers.settle_query(
+                connection, LeaseClaim(model, number, token), said, self._clock(connection)
+            )
 
     def amend(self, model: str, number: int, change: AnswerChange, join: Join | None = None) -> Answered:
         """Correct the answer to a query, or take it back, as a CORRECTION event; the policy says who may do so.
@@ -129,7 +125,7 @@ class QueryCalls:
             When the query is not answered, or this labeller may not.
         """
         with self._database.write() as connection:
-            return answers.amend_answer(connection, model, number, change, self._now, join)
+            return answers.amend_answer(connection, model, number, change, self._clock(connection), join)
 
     def plan_statements(self, model: str, batch: StatementBatch, join: Join) -> StatementPlan | None:
         """Work out what a batch comes to, for `state`, which then holds up others for a moment only.
@@ -158,7 +154,9 @@ class QueryCalls:
             When there is nothing to take back, or the policy allows no corrections.
         """
         with self._database.write() as connection:
-            return statements.append_statements(connection, model, batch, join, self._now, planned)
+            return statements.append_statements(
+                connection, model, batch, join, self._clock(connection), planned
+            )
 
     def said(self, model: str, look: EventSelection) -> list[Event]:
         """Return the events of labellers, in order."""
@@ -182,7 +180,9 @@ class QueryCalls:
         expired one stays expired.
         """
         with self._database.write() as connection:
-            return leases.extend_lease(connection, LeaseClaim(model, number, token), duration_s, self._now)
+            return leases.extend_lease(
+                connection, LeaseClaim(model, number, token), duration_s, self._clock(connection)
+            )
 
     def evict(self, model: str, number: int, end: Eviction) -> None:
         """End the lease of a query, whoever holds it; the query is open again.
@@ -193,17 +193,17 @@ class QueryCalls:
             Nobody holds it, or another labeller than the one that is named.
         """
         with self._database.write() as connection:
-            leases.end_lease(connection, model, number, end, self._now)
+            leases.end_lease(connection, model, number, end, self._clock(connection))
 
     def has_revoked_leases(self) -> bool:
         """Whether `evict_revoked` would find anything; takes no write."""
         with self._database.read() as connection:
-            return leases.has_revoked(connection, self._now)
+            return leases.has_revoked(connection, self._clock(connection))
 
     def evict_revoked(self) -> int:
         """End all leases that were taken with access tokens which are revoked or expired; returns how many."""
         with self._database.write() as connection:
-            return leases.evict_revoked(connection, self._now)
+            return leases.evict_revoked(connection, self._clock(connection))
 
     def release(self, model: str, number: int, token: str) -> None:
         """Give a query back; it is open again. A second call does nothing."""
@@ -221,24 +221,24 @@ class QueryCalls:
     def _give_back(self, claim: LeaseClaim, how: QueryReturn) -> None:
         checks.comment(how.why)
         with self._database.write() as connection:
-            leases.give_back(connection, claim, how, self._now)
+            leases.give_back(connection, claim, how, self._clock(connection))
 
     def get_query(self, model: str, number: int) -> QueryRecord:
         """One query, as it stands now."""
         with self._database.read() as connection:
-            return reading.get(connection, model, number, self._now())
+            return reading.get(connection, model, number, self._clocks.now(connection))
 
     def list_queries(
         self, model: str, states: Collection[QueryState] = (), after: int = 0, limit: int = 1000
     ) -> list[QueryRecord]:
         """Queries in order of number, behind `after`, in some of the states (none named: all)."""
         with self._database.read() as connection:
-            return reading.page(connection, model, states, after, limit, self._now())
+            return reading.page(connection, model, states, after, limit, self._clocks.now(connection))
 
     def next_change_s(self, model: str | None = None) -> float | None:
         """Seconds until the first live lease ends or a postponed query comes back; None: neither will."""
         with self._database.read() as connection:
-            return reading.next_change_s(connection, model, self._now())
+            return reading.next_change_s(connection, model, self._clocks.now(connection))
 
     # Labellers
 
@@ -252,7 +252,7 @@ class QueryCalls:
     def labellers(self, model: str) -> list[LabellerCounts]:
         """Return the counts of each labeller of a model, in order of name."""
         with self._database.read() as connection:
-            return history.labeller_counts(connection, model, self._now())
+            return history.labeller_counts(connection, model, self._clocks.now(connection))
 
     def last_leased(self, labeller: str) -> dict[int, int]:
         """By `ModelRecord.key`: when this labeller was last given a query of it (larger = later)."""

@@ -10,7 +10,19 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Double, Integer, Select, String, and_, bindparam, func, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Double,
+    Select,
+    String,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from quercus.storage import checks
 from quercus.storage.clocks import Clock, Timestamps
@@ -233,7 +245,7 @@ def _leasable_rows(
 
 @cache  # to make it takes longer than to run it
 def _in_order() -> Select[Any]:
-    asked, now = bindparam("model", type_=Integer), bindparam("now", type_=Double)
+    asked, now = bindparam("model", type_=BigInteger), bindparam("now", type_=Double)
     ready = or_(query.c.not_before.is_(None), query.c.not_before <= now)
     passed_over = history.passed_over(asked, bindparam("asking", type_=String))
     mine = and_(query.c.model_id == asked, query.c.state == QueryState.OPEN, ready, ~passed_over)

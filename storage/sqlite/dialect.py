@@ -1,4 +1,4 @@
-"""Everything that only SQLite needs. Another database gets a module like this one; no other file changes.
+"""What only SQLite needs (see `quercus.storage.dialect`).
 
 Traps: a deferred transaction that turns from reading to writing fails at once with "database is
 locked", whatever the timeout, so every write begins IMMEDIATE; and the driver's own transaction handling
@@ -9,20 +9,19 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreBusy, StoreError
 from quercus.storage.sqlite.disk_space import DiskSpace
-from quercus.storage.sqlite.error_meanings import is_busy, primary_code, store_error
+from quercus.storage.sqlite.error_meanings import DAMAGED, DRIVER_ERRORS, is_busy, primary_code, store_error
 from quercus.storage.sqlite.server_lock import ServerLock
 
 WRITE = "quercus_write"  # execution option of a connection that will write
@@ -72,6 +71,12 @@ class SqliteDialect:
         Nothing is written, neither to the file nor beside it.
     """
 
+    one_writer = True
+    driver_errors: tuple[type[Exception], ...] = DRIVER_ERRORS
+    read_options: Mapping[str, Any] = {}
+    write_options: Mapping[str, Any] = {WRITE: True}
+    no_room = "and nothing is left of what is kept to delete models with: free some MiB on the disk"
+
     def __init__(self, url: URL, busy_timeout_s: float, read_only: bool = False) -> None:
         self.path = _file_of(url)
         self.room = DiskSpace(self.path)
@@ -95,6 +100,16 @@ class SqliteDialect:
     def store_name(self) -> str:
         """The name of the store in messages."""
         return str(self.path)
+
+    def make_ready(self) -> None:
+        """Make the file, when it is not there; raise when it cannot be used."""
+        self.check_reachable()
+        self.make_file()
+
+    def check_exists(self) -> None:
+        """Raise when there is no such file."""
+        if not self.path.exists():
+            raise StoreError(f"{self.path} does not exist")
 
     def check_reachable(self) -> None:
         """Say in words what SQLite would call "unable to open database file"."""
@@ -171,7 +186,7 @@ class SqliteDialect:
             if (found := _file_identity(path)) is not None:
                 self._files[path] = found
 
-    def size_bytes(self) -> int:
+    def size_bytes(self, _: Engine | None = None) -> int:
         """Return the size of the files: the database and its write-ahead log."""
         sizes = 0
         for suffix in ("", "-wal", "-shm"):
@@ -179,9 +194,45 @@ class SqliteDialect:
                 sizes += self.path.with_name(self.path.name + suffix).stat().st_size
         return sizes
 
-    def claim(self, holder: str) -> ServerLock:
+    def claim(self, _: Engine, holder: str) -> ServerLock:
         """Be the one server of the store."""
         return ServerLock(self.path, holder)
+
+    def own_clock(self, _: Callable[[], float] | None) -> None:
+        """None: the machine's clocks serve, for no other machine uses the file."""
+        return
+
+    def check_room(self, engine: Engine) -> None:
+        """Raise `NoSpace` when next to nothing is left on the disk."""
+        with self.driver(engine) as driver:
+            self.room.check(driver)
+
+    def keep_reserve(self) -> None:
+        """Make the reserve where it is not there."""
+        self.room.keep()
+
+    @contextmanager
+    def open_reserve(self, engine: Engine) -> Iterator[None]:
+        """Give the room that is kept for deletions, for a moment."""
+        with self.driver(engine) as driver:
+            self.room.give(driver)
+            try:
+                yield
+            finally:  # what is deleted stays so, whatever happens here
+                with suppress(StoreError, *DRIVER_ERRORS):
+                    self.room.settle(driver)
+
+    def allow_pauses(self, connection: Connection) -> None:
+        """Nothing to do: no transaction is ended for being idle."""
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Nothing to do: there is one writer at a time."""
+
+    def note_commit(self) -> None:
+        """Nothing to do: SQLite sees every commit."""
+
+    def announce(self, connection: Connection) -> None:
+        """Nothing to do: SQLite sees every commit."""
 
     @contextmanager
     def driver(self, engine: Engine) -> Iterator[sqlite3.Connection]:
@@ -199,7 +250,9 @@ class SqliteDialect:
             driver.set_progress_handler(lambda: time.monotonic() > deadline, CHECK_STEPS)
             try:
                 found = [str(row[0]) for row in driver.execute("PRAGMA quick_check(1)")]
-                return "" if found == ["ok"] else "; ".join(found)
+                if found == ["ok"]:
+                    return ""
+                return f"{DAMAGED.format(self.store_name)} ({'; '.join(found)})"
             except sqlite3.OperationalError as error:
                 if primary_code(error) == sqlite3.SQLITE_INTERRUPT:
                     return ""
@@ -304,27 +357,6 @@ class SqliteDialect:
                 f"{self.path}: too many calls at once, none ended within {self.busy_timeout_s:g} s"
             )
         return store_error(error, self.path, self.room)
-
-
-def dialect_for(url: str, busy_timeout_s: float, read_only: bool = False) -> SqliteDialect:
-    """The dialect a URL asks for.
-
-    Raises
-    ------
-    InvalidInput
-        When it is no URL, or of a database that is not supported.
-    """
-    try:
-        parsed = make_url(url)
-    except ArgumentError as error:
-        raise InvalidInput(
-            "store", f"{url!r} is not a URL; a file is written sqlite:///path/to/file"
-        ) from error
-    if parsed.get_backend_name() != "sqlite":
-        raise InvalidInput(
-            "store", f"{parsed.get_backend_name()!r} is not supported; use sqlite:///path/to/file"
-        )
-    return SqliteDialect(parsed, busy_timeout_s, read_only)
 
 
 def file_url(path: Path) -> str:

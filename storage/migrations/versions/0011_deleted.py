@@ -11,7 +11,7 @@ depends_on = None
 
 def upgrade() -> None:
     """Add the column; no model is."""
-    op.add_column("model", sa.Column("deleted", sa.Boolean, nullable=False, server_default=sa.text("0")))
+    op.add_column("model", sa.Column("deleted", sa.Boolean, nullable=False, server_default=sa.false()))
 
 
 def downgrade() -> None:

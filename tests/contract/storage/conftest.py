@@ -1,4 +1,4 @@
-"""Every store keeps this contract. Another database joins by a line in BACKENDS."""
+"""Every store keeps this contract, whatever its database."""
 
 import subprocess
 import sys
@@ -11,7 +11,6 @@ import pytest
 from quercus.storage import AgendaEntry, Appended, Store
 
 WORKERS = Path(__file__).with_name("workers.py")
-BACKENDS: dict[str, Callable[[Path], str]] = {"sqlite": lambda folder: f"sqlite:///{folder / 'store.db'}"}
 
 
 class Clock:
@@ -24,9 +23,18 @@ class Clock:
         return self.now
 
 
-@pytest.fixture(params=sorted(BACKENDS))
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return BACKENDS[request.param](tmp_path)
+@pytest.fixture(params=["postgresql", "sqlite"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """Name of the database."""
+    return str(request.param)
+
+
+@pytest.fixture
+def store_url(request: pytest.FixtureRequest, backend: str, tmp_path: Path) -> str:
+    """URL of a store: a new one in SQLite, an empty one in PostgreSQL."""
+    if backend == "sqlite":
+        return f"sqlite:///{tmp_path / 'store.db'}"
+    return str(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture

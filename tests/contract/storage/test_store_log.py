@@ -5,6 +5,7 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import AlreadyExists, Appended, EventKind, NewValue, NotFound, Push, Stale, Store
+from quercus.storage.log import bulk
 
 
 def test_events_are_numbered_without_gaps_and_read_back_as_they_were(store, helper, clock):
@@ -243,9 +244,28 @@ def test_pushes_of_a_group_see_each_other(store, helper):
     assert store.append_group([]) == []
 
 
-# With NUL in an id rows are inserted one by one, without it all at once.
-@pytest.mark.parametrize("last", ["plain", "nul\0inside"])
-def test_rows_come_back_as_they_were_whatever_their_ids_and_labels(store, helper, clock, last):
+def test_text_with_nul_is_refused(store, helper):
+    """No database takes it for text everywhere: SQLite ends JSON there, PostgreSQL refuses it."""
+    helper.create()
+    nul = r"has a NUL character, which cannot be stored"
+    with pytest.raises(InvalidInput, match=f"^ids: {nul}"):
+        helper.push("a", "nul\0inside")
+    with pytest.raises(InvalidInput, match=f"^name: {nul}"):
+        helper.create(name="m\0")
+    with pytest.raises(InvalidInput, match=f"^labeller: {nul}"):
+        store.lease("m", "ann\0", 1, 60.0)
+    assert store.read_events("m") == []
+    store.access.record("ann\0", "action", "target", "OK")
+    assert store.access.audit()[0].who == "ann\ufffd"
+
+
+# Where SQLite has no JSON, rows are inserted one by one.
+@pytest.mark.parametrize("together", [True, False])
+def test_rows_come_back_as_they_were_whatever_their_ids_and_labels(
+    store, helper, clock, together, monkeypatch
+):
+    if not together:
+        monkeypatch.setattr(bulk, "_WITH_JSON", (99, 0))
     helper.create()
     ids = [
         'quote"',
@@ -259,7 +279,7 @@ def test_rows_come_back_as_they_were_whatever_their_ids_and_labels(store, helper
         "null",
         " ",
         "7",
-        last,
+        "plain",
     ]
     labels = [b"", b"a", b"\0", b"\0\xff", b"bc", b"", b"", b"d" * 600, b"e", b"f", b"", b"\0"]
     values = np.arange(24.0).reshape(12, 2)

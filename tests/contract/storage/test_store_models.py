@@ -53,7 +53,7 @@ def test_the_lag_does_not_follow_the_wall_clock(store_url):
         store.append_instances("m", ["a"], np.ones((1, 1)), [b"?"])
         wall[0] -= 3600.0
         steady[0] += 10.0
-        store.append_instances("m", ["b\0"], np.ones((1, 1)), [b"?"])  # an id that is inserted row by row
+        store.append_instances("m", ["b"], np.ones((1, 1)), [b"?"])
         store.load(list(store.dump("m")), "read")
         assert lags() == (10.0, 0.0)
         wall[0] += 7200.0

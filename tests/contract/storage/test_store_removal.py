@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quercus.storage import NotFound, Policy, Store
+from quercus.storage import NotFound, Policy, Store, file_url
 from quercus.storage.admin.backup import back_up, restore_backup
 from quercus.storage.admin.verify import verify_store
+from quercus.storage.dialect import dialect_for
 from quercus.storage.records import NewValue
 
 NAMES = ("gone", "kept", "other")
@@ -40,13 +41,15 @@ def full(store: Store, helper: Any) -> Store:
     return store
 
 
-def path_of(url: str) -> Path:
-    return Path(url.removeprefix("sqlite:///"))
+sqlite_only = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)  # copies are files
 
 
-def rows(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    with closing(sqlite3.connect(path)) as raw:
-        return {table: sorted(raw.execute(f"SELECT * FROM {table}"), key=repr) for table in TABLES}  # noqa: S608
+def rows(url: str) -> dict[str, list[tuple[Any, ...]]]:
+    engine = dialect_for(url, 5.0).create_engine()
+    with engine.connect() as raw:
+        found = {table: raw.exec_driver_sql(f"SELECT * FROM {table}").all() for table in TABLES}  # noqa: S608
+    engine.dispose()
+    return {table: sorted((tuple(row) for row in of), key=repr) for table, of in found.items()}
 
 
 def steps(store: Store, rows: int) -> Iterator[None]:
@@ -57,6 +60,7 @@ def steps(store: Store, rows: int) -> Iterator[None]:
         yield
 
 
+@sqlite_only
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_in_parts_as_at_once(full: Store, store_url: str, tmp_path: Path, chunk: int) -> None:
     back_up(store_url, tmp_path / "once.db")
@@ -65,8 +69,8 @@ def test_in_parts_as_at_once(full: Store, store_url: str, tmp_path: Path, chunk:
         raw.execute("DELETE FROM model WHERE name = 'gone'")
     count = sum(1 for _ in steps(full, chunk))
     assert count > {1: 30, 2: 15, 1000: 6}[chunk]
-    assert rows(path_of(store_url)) == rows(tmp_path / "once.db")
-    assert all(rows(tmp_path / "once.db").values())
+    assert rows(store_url) == rows(file_url(tmp_path / "once.db"))
+    assert all(rows(file_url(tmp_path / "once.db")).values())
 
 
 def test_nobody_sees_it_while_its_rows_are_removed(full: Store, store_url: str) -> None:
@@ -129,6 +133,7 @@ def test_what_a_revoked_token_held_of_it_is_of_no_account(full: Store) -> None:
     assert full.evict_revoked() == 0
 
 
+@sqlite_only
 def test_a_copy_made_in_the_middle_can_be_restored_and_goes_on(
     full: Store, store_url: str, tmp_path: Path
 ) -> None:
@@ -144,7 +149,7 @@ def test_a_copy_made_in_the_middle_can_be_restored_and_goes_on(
         while other.remove_deleted():
             pass
         assert not other.removes
-    assert rows(tmp_path / "new.db") == rows(path_of(store_url))
+    assert rows(file_url(tmp_path / "new.db")) == rows(store_url)
 
 
 def test_a_kill_in_the_middle(full: Store, store_url: str, start: Any) -> None:
@@ -154,12 +159,12 @@ def test_a_kill_in_the_middle(full: Store, store_url: str, start: Any) -> None:
         json.loads(worker.stdout.readline())
     worker.send_signal(signal.SIGKILL)
     assert worker.wait() == -signal.SIGKILL
-    assert [each[-1] for each in rows(path_of(store_url))["model"]] == [1, 0, 0]  # the column `deleted`
+    assert [each[-1] for each in rows(store_url)["model"]] == [1, 0, 0]  # the column `deleted`
     assert verify_store(store_url) == []
     assert full.list_models() == kept
     while full.remove_deleted(3):
         pass
-    left = rows(path_of(store_url))
+    left = rows(store_url)
     keys = {each.key for each in kept}
     assert {each[0] for each in left["model"]} == keys
     assert {each[0] for table in TABLES[1:5] for each in left[table]} == keys

@@ -74,6 +74,8 @@ class Serving:
         0: any free one.
     flags
         More flags of ``quercus serve``.
+    store
+        URL of a store elsewhere.
     """
 
     def __init__(
@@ -83,8 +85,9 @@ class Serving:
         *flags: str,
         stderr: IO[str] | int = subprocess.DEVNULL,
         before: Sequence[str] = (),
+        store: str = "",
     ) -> None:
-        store = f"sqlite:///{folder / 'quercus.db'}"
+        store = store or f"sqlite:///{folder / 'quercus.db'}"
         self.process = subprocess.Popen(
             [*before, QUERCUS, "serve", "--store", store, "--port", str(port), *flags],
             stdout=subprocess.PIPE,

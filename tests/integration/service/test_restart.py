@@ -28,23 +28,25 @@ STOPS: dict[str, Callable[[Serving], object]] = {
 class Mortal:
     """A server on one port and one store, which may be stopped and started again."""
 
-    def __init__(self, folder: Path, stop: Callable[[Serving], object]) -> None:
-        self._folder, self._stop = folder, stop
-        self.serving = Serving(folder)
+    def __init__(self, folder: Path, stop: Callable[[Serving], object], store: str) -> None:
+        self._folder, self._stop, self._store = folder, stop, store
+        self.serving = Serving(folder, store=store)
         self.address = self.serving.address
 
     def restart(self) -> None:
         self._stop(self.serving)
-        self.serving = Serving(self._folder, self.serving_port)
+        self.serving = Serving(self._folder, self.serving_port, store=self._store)
 
     @property
     def serving_port(self) -> int:
         return int(self.address.rpartition(":")[2])
 
 
-@pytest.fixture(params=STOPS)
+@pytest.fixture(params=[*((stop, "sqlite") for stop in STOPS), ("SIGKILL", "postgresql")], ids="-".join)
 def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mortal]:
-    mortal = Mortal(tmp_path, STOPS[request.param])
+    stop, database = request.param
+    store = request.getfixturevalue("postgres_url") if database == "postgresql" else ""
+    mortal = Mortal(tmp_path, STOPS[stop], store)
     yield mortal
     mortal.serving.kill()
 

@@ -208,7 +208,7 @@ def test_what_is_not_there_cannot_be_read(path):
         "store.db",
         "sqlite://",
         "sqlite:///:memory:",
-        "postgresql://localhost/x",
+        "mysql://localhost/x",
         "",
         "sqlite:///a.db?mode=ro&uri=true",
     ],

@@ -1,0 +1,128 @@
+"""The share of one grower among several of a store: which models are its own, and the right to publish their trees.
+
+Every model belongs to the live member for which a hash of both is highest, so that a member who comes or goes moves
+only its own share of the models. A thread renews the membership, also while a step takes long. Who owns a model is a
+question of work alone: what may be published the store decides (`quercus.storage.Fence`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from quercus.storage import Fence, Fenced, StorageError, Store
+
+_log = logging.getLogger(__name__)
+RENEWALS: Final = 3
+"""So often the membership is renewed before it ends."""
+LOOK_S: Final = 0.2
+"""Between two looks at the other members, at most."""
+
+
+class GrowerShare:
+    """The models of one grower.
+
+    Parameters
+    ----------
+    store : open in this process.
+    member : identity of this grower.
+    place : where it runs, in words.
+    ttl_s : after so long without a sign of life a member counts as dead.
+    """
+
+    def __init__(self, store: Store, member: str, place: str, ttl_s: float) -> None:
+        self._store, self._member, self._place, self._ttl_s = store, member, place, ttl_s
+        self._members: tuple[str, ...] = ()
+        self._fences: dict[int, Fence] = {}
+        self._renew_at = 0.0
+        self._trouble = ""
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._renew_forever, name="quercus-member", daemon=True)
+
+    @property
+    def members(self) -> Sequence[str]:
+        """The live members, this one included; another object whenever they change."""
+        return self._members
+
+    def start(self) -> None:
+        """Become a member, and stay one."""
+        self._look()
+        self._thread.start()
+
+    def close(self) -> None:
+        """Be no member any more: the others need not wait until it counts as dead."""
+        self._stopping.set()
+        self._thread.join()
+        with suppress(StorageError):  # then it counts as dead in a while
+            self._store.leave_growers(self._member)
+
+    def owns(self, key: int) -> bool:
+        """Whether this grower is to grow a model."""
+        return owner_of(key, self._members) == self._member
+
+    def fence(self, key: int, name: str) -> Fence:
+        """Return the right to publish trees of a model; `Fenced` while another member has it."""
+        if key not in self._fences:
+            fence = self._store.take_model(key, self._member)
+            if fence is None:
+                raise Fenced(name)
+            self._fences[key] = fence
+            _log.info("model %s is grown here (epoch %d)", name, fence.epoch)
+        return self._fences[key]
+
+    def forget(self, key: int) -> None:
+        """Another has the model, or it is gone."""
+        self._fences.pop(key, None)
+
+    def release_others(self) -> None:
+        """Give back the models that belong to other members now."""
+        gone = [key for key in self._fences if not self.owns(key)]
+        if gone:
+            self._store.release_models(self._member, gone)
+            _log.info("%d models are given to other growers", len(gone))
+            for key in gone:
+                del self._fences[key]
+
+    def _renew_forever(self) -> None:
+        while not self._stopping.wait(min(LOOK_S, self._ttl_s / RENEWALS)):
+            try:
+                self._look()
+            except StorageError as error:
+                if not self._trouble:
+                    _log.error("this grower cannot renew its membership: %s", error)
+                self._trouble = str(error)
+            else:
+                self._trouble = ""
+
+    def _look(self) -> None:
+        if (now := time.monotonic()) >= self._renew_at:
+            self._store.renew_grower(self._member, self._place, self._ttl_s)
+            self._renew_at = now + self._ttl_s / RENEWALS
+        found = tuple(each.member for each in self._store.live_growers())
+        if found != self._members:
+            if self._members:
+                _log.info("%d growers share the store now, there were %d", len(found), len(self._members))
+            self._members = found
+
+
+def owner_of(key: int, members: Iterable[str]) -> str | None:
+    """Return the member to which a model belongs; None when there is none.
+
+    Examples
+    --------
+    >>> members = ["ada", "bob", "eve"]
+    >>> [owner_of(key, members) for key in range(1, 7)]
+    ['bob', 'bob', 'bob', 'ada', 'ada', 'ada']
+    >>> all(owner_of(key, members) in (owner_of(key, members[:2]), "eve") for key in range(100))
+    True
+    """
+    return max(members, key=lambda member: _weight(key, member), default=None)
+
+
+def _weight(key: int, member: str) -> bytes:
+    return hashlib.blake2b(f"{key}/{member}".encode(), digest_size=8).digest()

@@ -1,0 +1,20 @@
+"""What the calls of an open store share."""
+
+from functools import partial
+
+from sqlalchemy import Connection
+
+from quercus.storage.clocks import Clock, StoreClock
+from quercus.storage.engine import Database
+
+
+class StoreCalls:
+    """Calls on one database; see `Store`."""
+
+    def __init__(self, database: Database, clocks: StoreClock) -> None:
+        self._database = database
+        self._clocks = clocks
+
+    def _clock(self, connection: Connection) -> Clock:
+        """The clock of a transaction, to be asked once the model is held."""
+        return partial(self._clocks.now, connection)

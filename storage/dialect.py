@@ -1,0 +1,136 @@
+"""The databases a store may lie in, behind one protocol. Another one gets a folder; nothing else changes."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, Engine
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage.clocks import StoreClock
+from quercus.storage.sqlite.dialect import SqliteDialect
+from quercus.storage.urls import parse_url
+
+
+class Claim(Protocol):
+    """Something that is held until it is closed."""
+
+    def close(self) -> None:
+        """Let the next have it; a second call does nothing."""
+
+
+class Dialect(Protocol):
+    """One database: how to reach it, what it does in its own way, and what its errors mean."""
+
+    read_only: bool
+    """Nothing is written."""
+    one_writer: bool
+    """It takes one writing transaction at a time."""
+    driver_errors: tuple[type[Exception], ...]
+    """What the driver and SQLAlchemy raise."""
+    read_options: Mapping[str, Any]
+    """Execution options of a transaction that reads."""
+    write_options: Mapping[str, Any]
+    """Execution options of a transaction that writes."""
+    no_room: str
+    """What to say where even a deletion finds no space, behind the error."""
+
+    @property
+    def url(self) -> str:
+        """The store as a URL, with all that another process needs to open it."""
+
+    @property
+    def store_name(self) -> str:
+        """The name of the store in messages, without secrets."""
+
+    def make_ready(self) -> None:
+        """Prepare what must be there before the first connection; raise when it cannot be."""
+
+    def check_exists(self) -> None:
+        """Raise `StoreError` when there is no such database."""
+
+    def create_engine(self) -> Engine:
+        """Engine whose connections are set up and whose transactions begin as they will be used."""
+
+    def prepare(self, engine: Engine) -> None:
+        """Set up the database, and raise when it would break a promise."""
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Let no other process create or upgrade tables until the transaction ends."""
+
+    def teach_planner(self, connection: Connection) -> None:
+        """Tell the planner what to expect, once, when the schema was built."""
+
+    def check_in_place(self) -> None:
+        """Raise when the database is not the one that was opened."""
+
+    def remember_files(self) -> None:
+        """Take the database as it is now for the one that was opened."""
+
+    def allow_pauses(self, connection: Connection) -> None:
+        """Let this transaction stand idle for long: who reads or writes in it waits for others."""
+
+    def rows_written(self, connection: Connection) -> int:
+        """How many rows were ever inserted, changed or deleted through a connection."""
+
+    def note_commit(self) -> None:
+        """Remember that this process has just committed."""
+
+    def announce(self, connection: Connection) -> None:
+        """Have other processes look for changes as soon as the transaction commits."""
+
+    def change_token(self, engine: Engine) -> int:
+        """See `Store.change_token`."""
+
+    def own_clock(self, wall: Callable[[], float] | None) -> StoreClock | None:
+        """The database's clocks; None: those of the machine serve. `wall`: for times that are shown."""
+
+    def size_bytes(self, engine: Engine) -> int:
+        """Return what the store takes on disk."""
+
+    def claim(self, engine: Engine, holder: str) -> Claim | None:
+        """Be the one server that grows trees; `StoreBusy` when another is. None: several may."""
+
+    def faults(self, engine: Engine, seconds: float) -> str:
+        """Return what a look of so many seconds finds wrong, empty when nothing is."""
+
+    def check_room(self, engine: Engine) -> None:
+        """Raise `NoSpace` when next to nothing is left on the disk."""
+
+    def keep_reserve(self) -> None:
+        """Keep some space to delete with."""
+
+    def open_reserve(self, engine: Engine) -> AbstractContextManager[None]:
+        """Give the space that is kept for deletions, for a moment."""
+
+    def translate(self, error: Exception) -> Exception:
+        """Return the error for the user in place of a driver's or SQLAlchemy's exception."""
+
+    def close(self) -> None:
+        """Close what the dialect holds itself."""
+
+
+def dialect_for(url: str, busy_timeout_s: float, read_only: bool = False) -> Dialect:
+    """The dialect a URL asks for.
+
+    Raises
+    ------
+    InvalidInput
+        When it is no URL, or of a database that is not supported.
+    StoreError
+        When its driver is not installed.
+    """
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return SqliteDialect(parsed, busy_timeout_s, read_only)
+    from quercus.storage.postgres.dialect import PostgresDialect  # noqa: PLC0415  (an extra of its own)
+
+    return PostgresDialect(parsed, busy_timeout_s, read_only)
+
+
+def sqlite_for(url: str, busy_timeout_s: float, instead: str) -> SqliteDialect:
+    """The file a URL names; `InvalidInput` when it names a database of another kind, with what to do `instead`."""
+    parsed = parse_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        raise InvalidInput("store", f"is in PostgreSQL: {instead}")
+    return SqliteDialect(parsed, busy_timeout_s)

@@ -1,0 +1,109 @@
+"""Who grows which model, where several growers share a store.
+
+A grower is a member for as long as it renews its row. Before it publishes trees of a model for the first time it takes
+the model, unless a live member has it, and gets an epoch, which rises with every taking. What is published carries
+member and epoch, and is refused (`Fenced`) where the model was taken by another since: whoever was stopped or cut off
+and goes on later changes nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, select, update
+
+from quercus.storage.clocks import Timestamps
+from quercus.storage.errors import Fenced
+from quercus.storage.inserts import insert_new
+from quercus.storage.schema import LIVE, grower, growing, model
+
+FORGET_S = 3600.0  # after which nobody asks any more who a member was
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The right to publish trees of a model: of which member, and since which taking."""
+
+    member: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class GrowerRecord:
+    """A live member.
+
+    Attributes
+    ----------
+    member : str
+        Its identity.
+    place : str
+        Where it runs, in words.
+    left_s : float
+        Seconds until it counts as dead unless it renews its row.
+    models : int
+        How many models it has taken.
+    """
+
+    member: str
+    place: str
+    left_s: float
+    models: int
+
+
+def renew(connection: Connection, member: str, place: str, until: float, now: Timestamps) -> None:
+    """Be a member until a moment of the lease clock."""
+    changed = update(grower).where(grower.c.id == member).values(until=until)
+    if not connection.execute(changed).rowcount:
+        insert_new(connection, grower, id=member, place=place, until=until)
+        connection.execute(delete(grower).where(grower.c.until < now.clock - FORGET_S))
+
+
+def live_members(connection: Connection, now: Timestamps) -> list[GrowerRecord]:
+    """The live members, in order of identity."""
+    taken = select(func.count()).where(growing.c.owner == grower.c.id).scalar_subquery()
+    wanted = select(grower, taken.label("models")).where(grower.c.until > now.clock).order_by(grower.c.id)
+    return [
+        GrowerRecord(row.id, row.place, row.until - now.clock, row.models)
+        for row in connection.execute(wanted)
+    ]
+
+
+def take(connection: Connection, key: int, member: str, now: Timestamps) -> Fence | None:
+    """Take a model; None while another live member has it, or there is no such model."""
+    there = select(model.c.id).where(model.c.id == key, LIVE)
+    if connection.execute(there).one_or_none() is None:
+        return None
+    insert_new(connection, growing, model_id=key, owner=None, epoch=0)
+    free = growing.c.owner.is_(None) | (growing.c.owner == member) | ~_is_live(growing.c.owner, now)
+    taken = (
+        update(growing).where(growing.c.model_id == key, free).values(owner=member, epoch=growing.c.epoch + 1)
+    )
+    epoch = connection.execute(taken.returning(growing.c.epoch)).scalar_one_or_none()
+    return None if epoch is None else Fence(member, int(epoch))
+
+
+def _is_live(owner: ColumnElement[str | None], now: Timestamps) -> ColumnElement[bool]:
+    return exists(select(1).where(grower.c.id == owner, grower.c.until > now.clock))
+
+
+def release(connection: Connection, member: str, keys: Sequence[int] | None = None) -> None:
+    """Give models back, all of them unless some are named."""
+    mine = [growing.c.owner == member]
+    if keys is not None:
+        mine.append(growing.c.model_id.in_(keys))
+    connection.execute(update(growing).where(*mine).values(owner=None))
+
+
+def leave(connection: Connection, member: str) -> None:
+    """Be no member any more."""
+    release(connection, member)
+    connection.execute(delete(grower).where(grower.c.id == member))
+
+
+def check_fence(connection: Connection, key: int, name: str, fence: Fence | None) -> None:
+    """Raise `Fenced` when the model was taken by another since; until the transaction ends nobody can."""
+    if fence is None:
+        return
+    mine = (growing.c.model_id == key, growing.c.owner == fence.member, growing.c.epoch == fence.epoch)
+    held = select(growing.c.epoch).where(*mine).with_for_update(read=True)
+    if connection.execute(held).one_or_none() is None:
+        raise Fenced(name)

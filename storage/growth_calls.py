@@ -1,0 +1,141 @@
+"""The store's calls of growers; `Store` has them too. Every call is one transaction."""
+
+from collections.abc import Sequence
+
+from quercus.specification.server import KEEP_TREES
+from quercus.storage import checks, growers, snapshots
+from quercus.storage.calls import StoreCalls
+from quercus.storage.growers import Fence, GrowerRecord
+from quercus.storage.queries import agenda as agendas
+from quercus.storage.queries.agenda import Publication
+from quercus.storage.records import AgendaEntry, Snapshot
+
+
+class GrowthCalls(StoreCalls):
+    """Trees, and who grows them; see `Store`."""
+
+    # Trees
+
+    def publish(
+        self,
+        model: str,
+        *,
+        as_of: int,
+        snapshot: bytes,
+        agenda: Sequence[AgendaEntry] | None,
+        key: int | None = None,
+        keep: int = KEEP_TREES.default,
+        fence: Fence | None = None,
+    ) -> int:
+        """Store the next tree version and make the queries follow its agenda.
+
+        Open queries that the agenda does not name are withdrawn; those it names keep their number and get the
+        new position and reason; leased ones stay as they are; new ones are opened, except for an instance
+        that was settled after `as_of` (the tree does not know its answer yet).
+
+        Parameters
+        ----------
+        as_of : int
+            Sequence number of the last event the tree was grown from.
+        agenda : sequence of AgendaEntry or None
+            None leaves the queries as they are: `publish_agenda` follows.
+        key : int, optional
+            `ModelRecord.key` of the model the tree was grown for: guards against another of the same name.
+        keep : int, optional
+            Tree versions of the model that are kept, this one included; older ones are removed.
+        fence : Fence, optional
+            Of the grower, where several share the store.
+
+        Returns
+        -------
+        int
+            The new version. Or, with nothing stored: the current version when its tree is grown further than
+            `as_of`; 0 when the model is gone (or is not the one of `key`).
+
+        Raises
+        ------
+        FailedPrecondition
+            `as_of` lies beyond the log.
+        Fenced
+            Another grower has taken the model.
+        InvalidInput
+            The agenda names an instance twice, or something that is not an instance.
+        """
+        checks.at_least("keep", keep, 1)
+        published = Publication(as_of, snapshot, agenda, key, keep, fence)
+        with self._database.write() as connection:
+            self._database.dialect.announce(connection)
+            return agendas.publish_tree(connection, model, published, self._clock(connection))
+
+    def publish_agenda(
+        self,
+        model: str,
+        *,
+        as_of: int,
+        agenda: Sequence[AgendaEntry],
+        key: int,
+        fence: Fence | None = None,
+    ) -> None:
+        """Make the queries follow the agenda of the newest tree, as `publish` does; nothing when the model is gone.
+
+        Nor when a tree was published meanwhile that was grown further than `as_of`.
+        """
+        with self._database.write() as connection:
+            clock = self._clock(connection)
+            agendas.follow_agenda(connection, model, as_of, agenda, key=key, clock=clock, fence=fence)
+
+    def has_queries(self, model: str) -> bool:
+        """Whether anything is asked of labellers that the newest agenda named, leased or not."""
+        with self._database.read() as connection:
+            return agendas.has_queries(connection, model)
+
+    def snapshot(self, model: str, version: int | None = None) -> Snapshot:
+        """A tree version, None = the newest; `NotFound` ("tree version") when there is none."""
+        with self._database.read() as connection:
+            return snapshots.get(connection, model, version)
+
+    # Growers
+
+    @property
+    def may_be_shared(self) -> bool:
+        """Whether several growers may use the store, each of which is a member then."""
+        return not self._database.dialect.one_writer
+
+    def renew_grower(self, member: str, place: str, duration_s: float) -> None:
+        """Be a member for so long from now.
+
+        Parameters
+        ----------
+        member : str
+            Its identity, which no other has.
+        place : str
+            Where it runs, in words.
+        duration_s : float
+            After which it counts as dead, unless it calls again.
+        """
+        checks.name_text("member", member)
+        checks.name_text("place", place)
+        checks.duration("duration_s", duration_s)
+        with self._database.write() as connection:
+            now = self._clocks.now(connection)
+            growers.renew(connection, member, place, now.clock + duration_s, now)
+
+    def live_growers(self) -> list[GrowerRecord]:
+        """The live members, in order of identity."""
+        with self._database.read() as connection:
+            return growers.live_members(connection, self._clocks.now(connection))
+
+    def take_model(self, key: int, member: str) -> Fence | None:
+        """Take a model of this `ModelRecord.key`, to publish its trees; None while another live member has it."""
+        with self._database.write() as connection:
+            return growers.take(connection, key, member, self._clocks.now(connection))
+
+    def release_models(self, member: str, keys: Sequence[int]) -> None:
+        """Give models back, for other members to take."""
+        with self._database.write() as connection:
+            growers.release(connection, member, keys)
+
+    def leave_growers(self, member: str) -> None:
+        """Be no member any more."""
+        with self._database.write() as connection:
+            growers.leave(connection, member)

@@ -1,0 +1,36 @@
+"""The clock of a store that several machines use: the database's.
+
+It is asked within the transaction, when the model is held, and never tells less than what was written before: a
+database server that takes over from another may be behind it.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from sqlalchemy import Connection, text
+
+from quercus.storage.clocks import Timestamps
+
+# The newest step that anybody has committed: of a model that is held, all steps are.
+_NOW: Final = text(
+    "SELECT now, greatest(now, (SELECT max(clock) FROM query_history)) "
+    "FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock"
+)
+
+
+class DatabaseClock:
+    """The clocks of a database; safe for threads.
+
+    Parameters
+    ----------
+    wall : callable, optional
+        Seconds since 1970, for times that are shown; None: the database's.
+    """
+
+    def __init__(self, wall: Callable[[], float] | None = None) -> None:
+        self._wall = wall
+
+    def now(self, connection: Connection) -> Timestamps:
+        """Return the time of both clocks."""
+        wall, clock = connection.execute(_NOW).one()
+        return Timestamps(float(clock), float(wall) if self._wall is None else self._wall())

@@ -1,0 +1,280 @@
+"""What only PostgreSQL needs (see `quercus.storage.dialect`).
+
+Writers lock rows: first those of the models that they change, in order of name, and last the counter of changes.
+Readers see one state of the store (REPEATABLE READ) and lock nothing. A client that is cut off while it holds a row is
+hung up on by the server within `IDLE_S`.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from quercus.storage.errors import NoSpace, ReadOnlyStore, StoreBusy, StoreError
+
+try:
+    import psycopg
+    from psycopg.pq import Format
+except ImportError as error:
+    raise StoreError(
+        "a store in PostgreSQL needs the driver psycopg: pip install 'quercus[server,postgres]'"
+    ) from error
+
+from quercus.storage.postgres.clock import DatabaseClock
+from quercus.storage.postgres.error_meanings import DRIVER_ERRORS, meant_error
+from quercus.storage.urls import without_password
+
+POOL_SIZE: Final = 8
+POOL_OVERFLOW: Final = 24  # more threads than this at once wait for a connection
+IDLE_S: Final = 5.0
+"""A transaction in which nothing happens for so long is ended by the server, and what it holds is free."""
+
+LOOK_S: Final = 0.02
+"""Between two looks at the counter of changes, unless somebody announces some."""
+
+CHANNEL: Final = "quercus"
+OLDEST: Final = 140_000
+"""Of the versions that are supported upstream."""
+
+SCHEMA_LOCK: Final = 0x71756572_00000001  # of advisory locks, which have numbers
+WRITTEN: Final = "quercus_written"
+_SETTINGS: Final = text(
+    "SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS named, "
+    "current_setting('server_encoding') AS encoding, "
+    "current_setting('fsync') = 'on' AS flushes, current_setting('synchronous_commit') <> 'off' AS waits, "
+    "pg_is_in_recovery() OR current_setting('transaction_read_only')::bool AS read_only"
+)
+
+
+class BinaryCursor(psycopg.Cursor[Any]):
+    """A cursor that reads in binary: bytes come as they are, not as twice as many hexadecimal digits."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.format = Format.BINARY
+
+
+class PostgresDialect:
+    """One database of PostgreSQL.
+
+    Parameters
+    ----------
+    url : URL
+        Of SQLAlchemy; its parameters are those of libpq.
+    busy_timeout_s : float
+        How long a writer waits for a row.
+    read_only : bool
+        Nothing is written.
+    """
+
+    one_writer = False
+    driver_errors: tuple[type[Exception], ...] = DRIVER_ERRORS
+    read_options: Mapping[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    write_options: Mapping[str, Any] = {"isolation_level": "READ COMMITTED"}
+    no_room = "and none is kept to delete models with: free some on the disk of the database server"
+
+    def __init__(self, url: URL, busy_timeout_s: float, read_only: bool = False) -> None:
+        self._url = url.set(drivername="postgresql+psycopg")
+        self.read_only = read_only
+        self.busy_timeout_s = busy_timeout_s
+        self._token_lock = threading.Lock()
+        self._listener: psycopg.Connection[Any] | None = None
+        self._token = 0
+        self._look_at = 0.0
+        self._committed = False
+
+    @property
+    def url(self) -> str:
+        """The store as a URL, with its password if it has one."""
+        return self._url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+    @property
+    def store_name(self) -> str:
+        """The name of the store in messages."""
+        place = {key: value for key, value in self._url.query.items() if key in ("host", "port")}
+        shown = (
+            without_password(self._url).set(drivername="postgresql").difference_update_query(self._url.query)
+        )
+        return shown.update_query_dict(place).render_as_string()
+
+    def make_ready(self) -> None:
+        """Nothing to do: the database must be there."""
+
+    def check_exists(self) -> None:
+        """Raise when it cannot be reached, or does not exist."""
+        engine = self.create_engine()
+        try:
+            engine.connect().close()
+        except DRIVER_ERRORS as error:
+            raise self.translate(error) from error
+        finally:
+            engine.dispose()
+
+    def create_engine(self) -> Engine:
+        """Engine whose connections are hung up on when they are cut off."""
+        given = self._url.query
+        settings = {
+            "lock_timeout": f"{max(1, round(1000 * self.busy_timeout_s))}",
+            "idle_in_transaction_session_timeout": f"{round(1000 * IDLE_S)}",
+            "tcp_keepalives_idle": "5",
+            "tcp_keepalives_interval": "2",
+            "tcp_keepalives_count": "3",
+            "jit": "off",  # statements are short
+        }
+        words = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        arguments: dict[str, Any] = {
+            "options": f"{words} {given.get('options', '')}".strip(),
+            "application_name": given.get("application_name", "quercus"),
+            "connect_timeout": given.get("connect_timeout", max(2, round(self.busy_timeout_s))),
+            "tcp_user_timeout": given.get("tcp_user_timeout", round(1000 * max(self.busy_timeout_s, 1.0))),
+            "cursor_factory": BinaryCursor,
+        }
+        engine = create_engine(
+            self._url,
+            poolclass=QueuePool,
+            pool_size=POOL_SIZE,
+            max_overflow=POOL_OVERFLOW,
+            pool_timeout=max(self.busy_timeout_s, 1.0),
+            connect_args=arguments,
+        )
+        event.listen(engine, "after_cursor_execute", _count_rows)
+        return engine
+
+    def prepare(self, engine: Engine) -> None:
+        """Look at the settings of the server; raise when they would break a promise."""
+        with engine.connect() as connection:
+            found = connection.execute(_SETTINGS).one()
+        if found.version < OLDEST:
+            raise StoreError(
+                f"{self.store_name} is served by PostgreSQL {found.named}, must be {OLDEST // 10_000} or newer"
+            )
+        if found.encoding != "UTF8":
+            raise StoreError(
+                f"{self.store_name} has the encoding {found.encoding}, must have UTF8: "
+                "create it with createdb --encoding=UTF8 --template=template0"
+            )
+        for name, is_safe in (("fsync", found.flushes), ("synchronous_commit", found.waits)):
+            if not is_safe:
+                raise StoreError(
+                    f"{self.store_name} may lose what was acknowledged: set {name} = on in postgresql.conf"
+                )
+        if found.read_only and not self.read_only:
+            raise ReadOnlyStore(
+                f"{self.store_name} may not be written: the database server is a standby, or read-only by its settings"
+            )
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Take an advisory lock for the transaction."""
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
+
+    def teach_planner(self, connection: Connection) -> None:
+        """Nothing to do: autovacuum tells it."""
+
+    def check_in_place(self) -> None:
+        """Nothing to do: nobody can replace a database that is in use."""
+
+    def remember_files(self) -> None:
+        """Nothing to do."""
+
+    def allow_pauses(self, connection: Connection) -> None:
+        """Do not hang up on this transaction for being idle."""
+        connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+
+    def rows_written(self, connection: Connection) -> int:
+        """How many rows were ever inserted, changed or deleted through a connection."""
+        return int(connection.info.get(WRITTEN, 0))
+
+    def note_commit(self) -> None:
+        """Have the next `change_token` look at once."""
+        self._committed = True
+
+    def announce(self, connection: Connection) -> None:
+        """Have all others look at once. It costs every commit that does it, so few should."""
+        connection.execute(text(f"NOTIFY {CHANNEL}"))
+
+    def change_token(self, engine: Engine) -> int:
+        """The counter of changes, as it was `LOOK_S` ago at most, or when the newest change was announced."""
+        with self._token_lock:
+            try:
+                if self._listener is None:
+                    self._listener = self._detached(engine, f"LISTEN {CHANNEL}")
+                told = [True for _ in self._listener.notifies(timeout=0)]
+                if told or self._committed or time.monotonic() >= self._look_at:
+                    self._committed = False
+                    self._look_at = time.monotonic() + LOOK_S
+                    row = self._listener.execute("SELECT number FROM change_counter").fetchone()
+                    self._token = int(row[0]) if row else 0
+            except DRIVER_ERRORS:
+                self._close_listener()
+                raise
+            return self._token
+
+    def _detached(self, engine: Engine, statement: str) -> "psycopg.Connection[Any]":
+        """A connection that belongs to nobody else, outside of every transaction, on which a statement was executed."""
+        raw = engine.raw_connection()
+        driver = raw.driver_connection
+        raw.detach()
+        assert isinstance(driver, psycopg.Connection)  # noqa: S101 - its engine is ours
+        driver.set_autocommit(True)
+        driver.execute(statement)
+        return driver
+
+    def own_clock(self, wall: Callable[[], float] | None) -> DatabaseClock:
+        """The database's clocks: processes of several machines may use it."""
+        return DatabaseClock(wall)
+
+    def size_bytes(self, engine: Engine) -> int:
+        """Return the size of the database."""
+        with engine.connect() as connection:
+            return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
+
+    def claim(self, engine: Engine, holder: str) -> None:
+        """Nothing to do: growers are members, and fenced (see `growers`)."""
+
+    def faults(self, engine: Engine, seconds: float) -> str:
+        """Nothing: the database server checks its own files."""
+        return ""
+
+    def check_room(self, engine: Engine) -> None:
+        """Nothing to do: only the database server knows its disk."""
+
+    def keep_reserve(self) -> None:
+        """Nothing to do."""
+
+    @contextmanager
+    def open_reserve(self, engine: Engine) -> Iterator[None]:
+        """Raise: there is none."""
+        if engine is not None:
+            raise NoSpace(f"{self.store_name} cannot grow: no space is left on the disk")
+        yield
+
+    def translate(self, error: Exception) -> Exception:
+        """Return the error for the user in place of a driver's or SQLAlchemy's exception."""
+        if isinstance(error, PoolTimeout):
+            return StoreBusy(
+                f"{self.store_name}: too many calls at once, none ended within {self.busy_timeout_s:g} s"
+            )
+        return meant_error(error, self.store_name)
+
+    def close(self) -> None:
+        """Close the connection of `change_token`."""
+        with self._token_lock:
+            self._close_listener()
+
+    def _close_listener(self) -> None:
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            with suppress(psycopg.Error):
+                listener.close()
+
+
+def _count_rows(
+    connection: Connection, cursor: Any, statement: str, _parameters: Any, _context: Any, _many: bool
+) -> None:
+    if not statement.startswith(("SELECT", "SET", "NOTIFY")):
+        connection.info[WRITTEN] = connection.info.get(WRITTEN, 0) + max(0, cursor.rowcount)

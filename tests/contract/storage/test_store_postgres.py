@@ -1,0 +1,288 @@
+"""What only a store in PostgreSQL can meet: settings, users and errors of a database server, other machines' clocks."""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+from support.postgres import Cluster
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage import (
+    AgendaEntry,
+    CorruptStore,
+    NewerSchema,
+    ReadOnlyStore,
+    Store,
+    StoreBusy,
+    StoreError,
+    shown_url,
+    without_secrets,
+)
+from quercus.storage.admin.backup import back_up
+from quercus.storage.admin.verify import verify_store
+from quercus.storage.postgres import dialect as postgres_dialect
+
+SEEN_S = 10.0
+
+
+@pytest.fixture
+def opened(postgres_url: str) -> Iterator[Store]:
+    with Store.open(postgres_url) as store:
+        store.create_model("m", b"", budget=9)
+        yield store
+
+
+@pytest.fixture
+def empty(postgres: Cluster) -> Iterator[str]:
+    """Name of a database without tables."""
+    name = postgres.create()
+    yield name
+    postgres.drop(name)
+
+
+def push(store: Store, *ids: str) -> None:
+    store.append_instances("m", ids, np.ones((len(ids), 1)), [b"?"] * len(ids))
+
+
+def execute(url: str, statement: str) -> list[Any]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        ran = connection.execute(statement)  # type: ignore[call-overload]
+        return list(ran.fetchall()) if ran.description else []
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("mysql://u:secret@host/db", "'mysql' is not supported; use sqlite:///path/to/file or postgresql://"),
+        ("postgresql://u:secret@host:port/db", r"'postgresql://…' is not a URL"),
+    ],
+)
+def test_a_url_that_is_none_is_named_without_its_password(url: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words) as caught:
+        Store.open(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_passwords_stay_out_of_command_lines_and_messages() -> None:
+    url = "postgresql://ann:sec%2Fret@host:99/db?sslmode=require"
+    assert without_secrets(url) == ("postgresql://ann@host:99/db?sslmode=require", {"PGPASSWORD": "sec/ret"})
+    assert without_secrets("postgres://host/db?password=x") == ("postgresql://host/db", {"PGPASSWORD": "x"})
+    assert without_secrets("sqlite:///a.db") == ("sqlite:///a.db", {})
+    assert shown_url(url) == "postgresql://ann@host:99/db?sslmode=require"
+    assert shown_url("a:b@c.db") == "a:b@c.db"
+    assert shown_url("oracle://a:b@c") == "oracle://…"
+    with pytest.raises(StoreError, match=r"postgresql://ann@127\.0\.0\.1:1/db cannot be reached") as caught:
+        Store.open("postgresql://ann:secret@127.0.0.1:1/db?sslmode=disable")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_database_that_cannot_be_used_says_why(postgres: Cluster, empty: str) -> None:
+    with pytest.raises(StoreError, match="does not exist: create it with createdb"):
+        Store.open(postgres.url("nowhere"))
+    with pytest.raises(StoreError, match="does not exist"):
+        verify_store(postgres.url("nowhere"))
+    postgres.execute("CREATE TABLE strangers (id int)", empty)
+    with pytest.raises(CorruptStore, match=r"is a database, but not a store of quercus.*'strangers'"):
+        Store.open(postgres.url(empty))
+    other = postgres.url("x")
+    postgres.execute("CREATE DATABASE x ENCODING latin1 LOCALE 'C' TEMPLATE template0")
+    with pytest.raises(StoreError, match="has the encoding LATIN1, must have UTF8: create it with"):
+        Store.open(other)
+    postgres.drop("x")
+
+
+@pytest.mark.parametrize("setting", ["fsync", "synchronous_commit"])
+def test_a_server_that_loses_what_it_acknowledged_is_refused(
+    postgres: Cluster, empty: str, setting: str
+) -> None:
+    postgres.stop()
+    postgres.start(**{setting: "off"})
+    try:
+        with pytest.raises(
+            StoreError, match=f"may lose what was acknowledged: set {setting} = on in postgresql"
+        ):
+            Store.open(postgres.url(empty))
+    finally:
+        postgres.stop()
+        postgres.start()
+
+
+def test_what_may_not_be_written_can_be_read(postgres: Cluster, postgres_url: str) -> None:
+    with Store.open(postgres_url) as store:
+        store.create_model("m", b"", budget=9)
+    postgres.execute(f"ALTER DATABASE {_database(postgres_url)} SET default_transaction_read_only = on")
+    with pytest.raises(ReadOnlyStore, match="a standby, or read-only by its settings"):
+        Store.open(postgres_url)
+    with Store.open(postgres_url, read_only=True) as store:
+        assert [record.name for record in store.list_models()] == ["m"]
+        with pytest.raises(ReadOnlyStore):
+            store.create_model("n", b"", budget=9)
+
+
+def _database(url: str) -> str:
+    return url.rpartition("?")[0].rpartition("/")[2]
+
+
+def test_a_newer_schema_is_refused(postgres: Cluster, postgres_url: str) -> None:
+    postgres.execute("UPDATE quercus_revision SET version_num = '9999'", _database(postgres_url))
+    with pytest.raises(NewerSchema, match="9999"):
+        Store.open(postgres_url)
+
+
+def test_processes_that_make_one_store_at_once(
+    postgres: Cluster, empty: str, start: Callable[..., Any]
+) -> None:
+    workers = [start("create", postgres.url(empty), name) for name in ("a", "b", "c")]
+    for worker in workers:
+        assert json.loads(worker.stdout.readline()) == {"ready": True}
+    for worker in workers:
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    assert [worker.wait(timeout=60) for worker in workers] == [0, 0, 0]
+    with Store.open(postgres.url(empty)) as store:
+        assert [model.name for model in store.list_models()] == ["a", "b", "c"]
+
+
+def test_names_are_in_the_order_of_their_bytes(opened: Store) -> None:
+    """In the language of this cluster "a" comes before "B"."""
+    for name in ("B", "a", "é", "Z"):
+        opened.create_model(name, b"", budget=0)
+    assert [record.name for record in opened.list_models()] == ["B", "Z", "a", "m", "é"]
+    assert [record.name for record in opened.list_models(after="Z")] == ["a", "m", "é"]
+
+
+def test_who_waits_too_long_for_a_model_is_told_so(opened: Store, postgres_url: str) -> None:
+    with Store.open(postgres_url, busy_timeout_s=0.2) as other, opened._database.write() as connection:
+        connection.exec_driver_sql("SELECT * FROM model FOR UPDATE")
+        with pytest.raises(StoreBusy, match="was locked by another process for longer than the busy timeout"):
+            push(other, "a")
+    push(opened, "a")
+
+
+def test_who_is_cut_off_while_it_holds_a_model_is_hung_up_on(
+    opened: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_dialect, "IDLE_S", 0.3)
+    with Store.open(postgres_url) as stuck:
+        cut = stuck._database._engine.raw_connection()  # it says nothing any more, and is not closed
+        cut.cursor().execute("SELECT * FROM model FOR UPDATE")
+        begun = time.monotonic()
+        push(opened, "a")
+        assert 0.1 < time.monotonic() - begun < SEEN_S
+        cut.invalidate()
+
+
+def test_a_server_that_comes_back_is_used_again(opened: Store, postgres: Cluster) -> None:
+    push(opened, "a")
+    opened.change_token()
+    postgres.stop(signal.SIGQUIT)  # as if it had lost its power
+    with pytest.raises(StoreError, match="cannot be reached"):
+        push(opened, "b")
+    with pytest.raises(StoreError, match="cannot be reached"):
+        opened.change_token()
+    assert "cannot be reached" in opened.write_trouble
+    postgres.start()
+    for _ in range(postgres_dialect.POOL_SIZE):  # connections that were there are found to be lost
+        try:
+            push(opened, "b")
+            break
+        except StoreError:
+            continue
+    opened.try_to_write()
+    assert opened.write_trouble == ""
+    assert [event.id for event in opened.read_events("m")] == ["a", "b"]
+    assert opened.change_token() > 0
+
+
+def test_the_clock_is_the_servers_and_never_goes_back(opened: Store, postgres_url: str) -> None:
+    push(opened, "a", "b")
+    agenda = [AgendaEntry(1, b"", b""), AgendaEntry(2, b"", b"")]
+    opened.publish("m", as_of=2, snapshot=b"", agenda=agenda)
+    opened.lease("m", "ann", 1, 60.0)
+    assert abs(opened.query_history("m")[-1].clock - time.time()) < SEEN_S
+    # the server that was there before this one was an hour ahead
+    execute(postgres_url, "UPDATE query_history SET clock = clock + 3600")
+    execute(postgres_url, "UPDATE query SET ends = ends + 3600")
+    ahead = opened.query_history("m")[-1].clock
+    (taken,) = opened.lease("m", "bob", 2, 60.0).queries
+    assert taken.number == 2  # ann's lease is alive
+    assert opened.query_history("m")[-1].clock == ahead
+    assert verify_store(postgres_url) == []
+
+
+def test_other_processes_are_told_of_a_tree_and_of_nothing_else(opened: Store, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as listener:
+        listener.execute("LISTEN quercus")
+        push(opened, "a")
+        opened.publish("m", as_of=1, snapshot=b"", agenda=[AgendaEntry(1, b"", b"")])
+        (query,) = opened.lease("m", "ann", 1, 60.0).queries
+        opened.answer("m", query.number, query.token, b"!", 1.0, False)
+        assert len(list(listener.notifies(timeout=1.0))) == 1
+
+
+def test_whoever_listens_sees_a_tree_before_the_next_look(
+    opened: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_dialect, "LOOK_S", 1e6)
+    with Store.open(postgres_url) as other:
+        token = other.change_token()
+        push(opened, "a")
+        assert other.change_token() == token
+        opened.publish("m", as_of=1, snapshot=b"", agenda=[])
+        deadline = time.monotonic() + SEEN_S
+        while other.change_token() == token:
+            assert time.monotonic() < deadline
+        push(other, "b")  # of one's own commits one knows
+        assert other.change_token() > token + 2
+
+
+def test_numbers_beyond_32_bits(opened: Store, postgres_url: str) -> None:
+    for table in ("model", "query_history", "audit"):
+        execute(postgres_url, f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), {2**40})")
+    record = opened.create_model("n", b"", budget=9)
+    assert record.key == 2**40 + 1
+    opened.append_instances("n", ["a"], np.ones((1, 1)), [b"?"])
+    opened.publish("n", as_of=1, snapshot=b"", agenda=[AgendaEntry(1, b"", b"")], key=record.key)
+    opened.access.record("ann", "a", "b", "OK")
+    assert opened.access.audit()[0].number == 2**40 + 1
+    assert opened.lease("n", "ann", 1, 60.0).queries
+    assert opened.query_history("n")[-1].id > 2**40
+
+
+def test_a_reader_sees_one_state_of_the_store(opened: Store) -> None:
+    push(opened, "a")
+    with opened._database.read() as connection:
+        before = connection.exec_driver_sql("SELECT count(*) FROM log").scalar()
+        push(opened, "b")
+        assert connection.exec_driver_sql("SELECT count(*) FROM log").scalar() == before == 1
+
+
+def test_a_reader_may_take_its_time(
+    opened: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_dialect, "IDLE_S", 0.2)
+    with Store.open(postgres_url) as store:
+        push(store, *(str(i) for i in range(3000)))
+        lines = store.dump("m")
+        next(lines)
+        threading.Event().wait(0.6)  # whoever reads them stands still for longer than a writer may
+        assert sum(1 for _ in lines) == 3000
+
+
+def test_copies_are_made_with_its_own_tools(opened: Store, postgres_url: str, tmp_path: Any) -> None:
+    with pytest.raises(InvalidInput, match="is in PostgreSQL: copy it with pg_dump"):
+        back_up(postgres_url, tmp_path / "copy.db")
+
+
+def test_check_finds_what_does_not_hold_together(opened: Store, postgres_url: str) -> None:
+    push(opened, "a", "b", "c")
+    assert verify_store(postgres_url) == []
+    execute(postgres_url, "DELETE FROM log WHERE sequence = 2")
+    (first, *_) = verify_store(postgres_url)
+    assert str(first) == "model m: its log has 2 events numbered 1 to 3: some are missing"

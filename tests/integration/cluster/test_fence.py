@@ -1,0 +1,284 @@
+"""A grower that is stopped, killed or cut off has a successor, and what it publishes later changes nothing."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+from support.postgres import Cluster
+
+from quercus.server.growth.sharing import GrowerShare
+from quercus.storage import AgendaEntry, Fence, Fenced, Store
+from quercus.storage.admin.verify import verify_store
+
+TTL_S = 1.0
+SLACK_S = 4.0  # beyond the half second that a machine at rest needs
+WAIT_S = 30.0
+WORKER = Path(__file__).with_name("grower_worker.py")
+TABLES = ("model", "snapshot", "query", "query_history", "log")
+_numbers = count(1)
+
+
+class Worker:
+    """A grower in a process of its own."""
+
+    def __init__(self, url: str, how: str = "fenced", before: tuple[str, ...] = ()) -> None:
+        command = [*before, sys.executable, str(WORKER), url, f"old{next(_numbers)}", str(TTL_S), "m", how]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        self.began = self.hear()
+
+    def hear(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        said: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return said
+
+    def publish(self, as_of: str = "") -> dict[str, Any]:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{as_of}\n")
+        self.process.stdin.flush()
+        return self.hear()
+
+    def end(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+
+@pytest.fixture
+def store(postgres_url: str) -> Iterator[Store]:
+    """A model with three rows, the first two of which a grower has seen."""
+    with Store.open(postgres_url) as opened:
+        opened.create_model("m", b"", budget=9)
+        opened.append_instances("m", ["a", "b"], np.ones((2, 1)), [b"?"] * 2)
+        yield opened
+
+
+@pytest.fixture
+def begin(postgres_url: str) -> Iterator[Callable[..., Worker]]:
+    running: list[Worker] = []
+
+    def start(how: str = "fenced", url: str = postgres_url, before: tuple[str, ...] = ()) -> Worker:
+        running.append(Worker(url, how, before))
+        return running[-1]
+
+    yield start
+    for worker in running:
+        worker.end()
+
+
+def succeed(store: Store) -> tuple[Fence, float]:
+    """Become a member and take the model from a grower that makes no sign of life; the time that took."""
+    key, begun = store.get_model("m").key, time.monotonic()
+    share = GrowerShare(store, f"new{next(_numbers)}", "the test", TTL_S)
+    share.start()
+    try:
+        while time.monotonic() - begun < WAIT_S:
+            with suppress(Fenced):
+                if share.owns(key) or len(share.members) == 1:
+                    return share.fence(key, "m"), time.monotonic() - begun
+            time.sleep(0.02)
+        raise AssertionError("nobody succeeds the grower")
+    finally:
+        share._stopping.set()
+        share._thread.join()
+
+
+def contents(url: str) -> dict[str, list[Any]]:
+    with psycopg.connect(url) as connection:
+        return {
+            table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()  # type: ignore[call-overload]  # noqa: S608
+            for table in TABLES
+        }
+
+
+def publish_as(store: Store, fence: Fence) -> None:
+    store.append_instances("m", ["c"], np.ones((1, 1)), [b"?"])
+    agenda = [AgendaEntry(3, b"fresh", b"")]
+    assert store.publish("m", as_of=3, snapshot=b"fresh", agenda=agenda, fence=fence) == 1
+
+
+@pytest.mark.parametrize("as_of", ["", "newest"])
+def test_a_stopped_grower_changes_nothing_when_it_goes_on(
+    store: Store, postgres_url: str, begin: Callable[..., Worker], as_of: str
+) -> None:
+    old = begin()
+    os.kill(old.process.pid, signal.SIGSTOP)
+    fence, took_s = succeed(store)
+    print(f"succeeded after {took_s:.2f} s")
+    assert took_s < TTL_S + 0.5 + SLACK_S
+    assert fence.epoch == old.began["epoch"] + 1
+    publish_as(store, fence)
+    before = contents(postgres_url)
+    os.kill(old.process.pid, signal.SIGCONT)
+    assert old.publish(as_of) == {"fenced": "model m is grown by another grower now"}
+    assert contents(postgres_url) == before
+    assert store.snapshot("m").data == b"fresh"
+    assert verify_store(postgres_url) == []
+
+
+def test_without_a_fence_it_would(store: Store, begin: Callable[..., Worker]) -> None:
+    """The control: an old tree becomes the newest one, and old queries are asked."""
+    old = begin("unfenced")
+    os.kill(old.process.pid, signal.SIGSTOP)
+    fence, _ = succeed(store)
+    publish_as(store, fence)
+    os.kill(old.process.pid, signal.SIGCONT)
+    assert old.publish("newest") == {"version": 2}
+    assert store.snapshot("m").data.startswith(b"old")
+    assert [query.asked for query in store.lease("m", "ann", 9, 60.0).queries] == [b"stale"]
+
+
+def test_a_killed_grower_is_succeeded(store: Store, begin: Callable[..., Worker]) -> None:
+    old = begin()
+    old.process.kill()
+    assert old.process.wait() == -signal.SIGKILL
+    fence, took_s = succeed(store)
+    print(f"succeeded after {took_s:.2f} s")
+    assert took_s < TTL_S + 0.5 + SLACK_S
+    assert fence.epoch == old.began["epoch"] + 1
+    publish_as(store, fence)
+
+
+def test_a_live_grower_keeps_its_models(store: Store, begin: Callable[..., Worker]) -> None:
+    old = begin()
+    key = store.get_model("m").key
+    store.renew_grower("other", "the test", 60.0)
+    begun = time.monotonic()
+    while time.monotonic() - begun < 2 * TTL_S:
+        assert store.take_model(key, "other") is None
+        time.sleep(0.1)
+    assert old.publish("newest") == {"version": 1}
+    assert {each.member: each.models for each in store.live_growers()} == {
+        each.member: int(each.member != "other") for each in store.live_growers()
+    }
+
+
+def test_what_is_given_back_or_gone_can_be_taken_or_not(store: Store) -> None:
+    key = store.get_model("m").key
+    for member in ("a", "b"):
+        store.renew_grower(member, "the test", 60.0)
+    first = store.take_model(key, "a")
+    assert first == Fence("a", 1)
+    assert store.take_model(key, "b") is None
+    assert store.take_model(key, "a") == Fence("a", 2)  # by another process of the same name
+    store.release_models("a", [key])
+    assert store.take_model(key, "b") == Fence("b", 3)
+    store.leave_growers("b")
+    assert [each.member for each in store.live_growers()] == ["a"]
+    last = store.take_model(key, "a")
+    assert last == Fence("a", 4)
+    for stale in (first, Fence("b", 3), Fence("b", 4)):
+        with pytest.raises(Fenced):
+            store.publish("m", as_of=2, snapshot=b"", agenda=None, fence=stale)
+        with pytest.raises(Fenced):
+            store.publish_agenda("m", as_of=2, agenda=[], key=key, fence=stale)
+    store.delete_model("m")
+    assert store.take_model(key, "a") is None
+    assert store.publish("m", as_of=2, snapshot=b"", agenda=None, fence=last) == 0
+
+
+class Namespace:
+    """A network namespace with one link to this machine, which can be cut."""
+
+    def __init__(self, number: int) -> None:
+        self.name, self.link = f"quercus{number}", f"qv{number}"
+        self.here, self.there = f"10.213.{number % 250}.1", f"10.213.{number % 250}.2"
+        for command in (
+            f"netns add {self.name}",
+            f"link add {self.link} type veth peer name eth0 netns {self.name}",
+            f"addr add {self.here}/24 dev {self.link}",
+            f"link set {self.link} up",
+            f"-n {self.name} addr add {self.there}/24 dev eth0",
+            f"-n {self.name} link set eth0 up",
+            f"-n {self.name} link set lo up",
+        ):
+            ip(command)
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        return ("ip", "netns", "exec", self.name)
+
+    def cut(self) -> None:
+        ip(f"link set {self.link} down")
+
+    def heal(self) -> None:
+        ip(f"link set {self.link} up")
+
+    def reaches(self, port: int) -> bool:
+        """Whether a connection can be made from within."""
+        code = f"import socket; socket.create_connection(('{self.here}', {port}), 1.0)"
+        ran = subprocess.run([*self.before, sys.executable, "-c", code], capture_output=True, check=False)
+        return ran.returncode == 0
+
+    def remove(self) -> None:
+        ip(f"link del {self.link}")
+        ip(f"netns del {self.name}")
+
+
+def ip(command: str) -> None:
+    subprocess.run(["ip", *command.split()], check=True, capture_output=True)
+
+
+@pytest.fixture
+def namespace() -> Iterator[Namespace]:
+    if os.geteuid() != 0:
+        pytest.skip("only root makes network namespaces")
+    try:
+        made = Namespace(os.getpid() % 10_000)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no network namespace can be made here: {error}")
+    yield made
+    made.remove()
+
+
+def test_a_grower_that_is_cut_off_changes_nothing_when_it_is_back(
+    namespace: Namespace, postgres: Cluster, postgres_url: str, store: Store, begin: Callable[..., Worker]
+) -> None:
+    with socket.socket() as free:
+        free.bind((namespace.here, 0))
+        port = free.getsockname()[1]
+    store.close()
+    postgres.stop()
+    postgres.allow("10.213.0.0/16")
+    postgres.start(listen_addresses=namespace.here, port=str(port))
+    url = postgres_url.partition("@")[0] + f"@{namespace.here}:{port}/" + _database(postgres_url)
+    try:
+        assert namespace.reaches(port)
+        with Store.open(url) as outside:
+            old = begin(url=url, before=namespace.before)
+            namespace.cut()
+            assert not namespace.reaches(port)
+            fence, took_s = succeed(outside)
+            print(f"succeeded after {took_s:.2f} s")
+            assert took_s < TTL_S + 0.5 + SLACK_S
+            publish_as(outside, fence)
+            before = outside.get_model("m")
+            namespace.heal()
+            deadline = time.monotonic() + WAIT_S
+            while not namespace.reaches(port):
+                assert time.monotonic() < deadline
+            while "trouble" in (said := old.publish("newest")):  # connections of the time before are lost
+                assert time.monotonic() < deadline
+            assert said == {"fenced": "model m is grown by another grower now"}
+            assert outside.get_model("m").tree_version == before.tree_version == 1
+            assert outside.snapshot("m").data == b"fresh"
+    finally:
+        postgres.stop()
+        postgres.start()
+
+
+def _database(url: str) -> str:
+    return url.rpartition("?")[0].rpartition("/")[2]
