@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed.stamp
 BENCH_STAMP := $(VENV)/bench.stamp
 OUT := src
-PROTO_FILES = $(sort $(wildcard src/quercus/proto/v1/*.proto))
+PROTO_FILES = $(sort $(wildcard src/quercus/proto/v1/*.proto src/quercus/proto/inference/*.proto))
 
 help: ## Show this list
 	@echo "Quercus: streaming active learning with evidential decision trees."
@@ -41,7 +41,7 @@ test-all: test ## Run every check and every test, as continuous integration does
 serve: $(STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
 	$(BIN)/quercus serve $(ARGS)
 
-proto: $(STAMP) ## Generate the Python code from proto/v1/*.proto
+proto: $(STAMP) ## Generate the Python code from proto/*/*.proto
 	$(BIN)/python -m grpc_tools.protoc -I src \
 	    --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
 	    --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \

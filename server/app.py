@@ -14,6 +14,7 @@ from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from quercus.belief.errors import InvalidInput
+from quercus.proto.inference import open_inference_pb2, open_inference_pb2_grpc
 from quercus.proto.v1 import (
     admin_pb2,
     admin_pb2_grpc,
@@ -41,6 +42,7 @@ from quercus.server.gate.tls import Certificates
 from quercus.server.growth.supervisor import Supervisor
 from quercus.server.services.admin import AdminService
 from quercus.server.services.classify import ClassifyService
+from quercus.server.services.inference import InferenceService
 from quercus.server.services.instances import InstanceService
 from quercus.server.services.models import ModelService
 from quercus.server.services.queries import QueryService
@@ -62,6 +64,7 @@ SERVICES: Final = (
     classify_pb2.DESCRIPTOR.services_by_name["ClassifyService"].full_name,
     tree_pb2.DESCRIPTOR.services_by_name["TreeService"].full_name,
     admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name,
+    open_inference_pb2.DESCRIPTOR.services_by_name["GRPCInferenceService"].full_name,
 )
 GROWER_HEALTH: Final = "quercus.v1.Grower"
 """The service name by which a health probe asks about the grower."""
@@ -295,6 +298,8 @@ class Server:
         tree_pb2_grpc.add_TreeServiceServicer_to_server(TreeService(self.core), server)
         admin = AdminService(self.core, self.supervisor, self._metrics.calls_under_way)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(admin, server)
+        inference = InferenceService(self.core)
+        open_inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(inference, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         enable_reflection((*SERVICES, health.SERVICE_NAME), server)
         return server

@@ -74,6 +74,12 @@ PERMISSIONS: Final[dict[str, frozenset[str]]] = {
     "AdminService/GetStatus": _READ,
     "AdminService/GetCaller": _ANYONE,
     "AdminService/SetLogLevel": _OPERATE,
+    "GRPCInferenceService/ServerLive": _ANYONE,
+    "GRPCInferenceService/ServerReady": _ANYONE,
+    "GRPCInferenceService/ServerMetadata": _READ,
+    "GRPCInferenceService/ModelReady": _READ,
+    "GRPCInferenceService/ModelMetadata": _READ,
+    "GRPCInferenceService/ModelInfer": _READ,
 }
 """Which roles may call each RPC; one that is not here is the operator's."""
 

@@ -48,7 +48,8 @@ UNREAD: Final = "unread"
 REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 
 AUTHORIZATION: Final = "authorization"
-OPEN_PREFIX: Final = "/grpc.health."
+INFERENCE: Final = "/inference.GRPCInferenceService/"
+OPEN_PREFIX: Final = ("/grpc.health.", f"{INFERENCE}ServerLive", f"{INFERENCE}ServerReady")
 """Probes need no token: whether a server is well is no secret."""
 
 
@@ -321,7 +322,13 @@ def _target_of(request: Any) -> str:
 
 
 def named_models(request: Any) -> list[str]:
-    """Return the models that a message names: in `model`, `name`, `parent` or `model_id`, of its parts as well."""
+    """Return the models that a message names: in `model`, `name`, `parent` or `model_id`, of its parts as well.
+
+    Messages of the Open Inference Protocol name a model without ``models/``, in `name` or `model_name`.
+    """
+    if request.DESCRIPTOR.file.package == "inference":
+        bare = (getattr(request, "model_name", ""), getattr(request, "name", ""))
+        return [name for name in bare if name]
     found = []
     for part in carried_requests(request):
         for key in ("model", "name", "parent"):

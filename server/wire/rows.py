@@ -104,7 +104,7 @@ def _decode_packed(
     for k, column in enumerate(schema.columns):
         if finite and column.values is None:
             continue
-        bad, why = _bad_values(values[:, k], column)
+        bad, why = column_faults(values[:, k], column)
         if bad.any():
             row = int(np.argmax(bad))
             raise InvalidInput(
@@ -114,7 +114,7 @@ def _decode_packed(
     return values
 
 
-def _bad_values(values: NDArray[np.float64], column: AttributeColumn) -> tuple[NDArray[np.bool_], str]:
+def column_faults(values: NDArray[np.float64], column: AttributeColumn) -> tuple[NDArray[np.bool_], str]:
     """Which values (n,) of a packed column cannot be accepted, and what they would have to be."""
     missing = np.isnan(values)
     if not column.missing and missing.any():

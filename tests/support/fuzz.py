@@ -31,12 +31,16 @@ from google.protobuf.descriptor import FieldDescriptor
 from integration.client.serving import Serving
 
 from quercus.client import Client, Nominal, Numeric, Specification
+from quercus.proto.inference import open_inference_pb2
 from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 from quercus.trees.precompile import prepare
 from support.right import Labelling, Queries, right_messages
 from support.storm import LONGEST_S, Storm
 
-FILES: Final = (model_pb2, instance_pb2, query_pb2, classify_pb2, tree_pb2, admin_pb2)
+FILES: Final = (
+    *(model_pb2, instance_pb2, query_pb2, classify_pb2, tree_pb2, admin_pb2),
+    open_inference_pb2,
+)
 METHODS: Final = {
     f"{service.full_name}/{method.name}": method
     for file in FILES

@@ -9,6 +9,7 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from quercus.proto.inference import open_inference_pb2
 from quercus.proto.v1 import (
     admin_pb2,
     classify_pb2,
@@ -112,6 +113,7 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
         ],
         "DeleteModel": [model_pb2.DeleteModelRequest(name=f"{of}-gone")],
         **_instances(of, label),
+        **_inferences(model),
         "LeaseQueries": [
             query_pb2.LeaseQueriesRequest(model=of, labeller="bob", lease_duration=Duration(seconds=1))
         ],
@@ -168,6 +170,35 @@ def _parts(tokens: list[dict[str, str]], label: values_pb2.Label) -> list[dict[s
         parts.append({"answer": query_pb2.AnswerQueryRequest(**token, label=label)})
         parts.append({"returned": query_pb2.ReturnQueryRequest(**token)})
     return parts
+
+
+def _inferences(model: str) -> dict[str, list[Any]]:
+    """Return right messages of the Open Inference Protocol."""
+    tensor, contents = (
+        open_inference_pb2.ModelInferRequest.InferInputTensor,
+        open_inference_pb2.InferTensorContents,
+    )
+    texts = contents(bytes_contents=[b"a", b"a|b"])
+    columns = [
+        tensor(name="a", datatype="BYTES", shape=[2], contents=texts),
+        tensor(name="b", datatype="FP64", shape=[2, 1], contents=contents(fp64_contents=[1.0, 2.0])),
+    ]
+    infer = open_inference_pb2.ModelInferRequest
+    return {
+        "ServerLive": [open_inference_pb2.ServerLiveRequest()],
+        "ServerReady": [open_inference_pb2.ServerReadyRequest()],
+        "ServerMetadata": [open_inference_pb2.ServerMetadataRequest()],
+        "ModelReady": [open_inference_pb2.ModelReadyRequest(name=model)],
+        "ModelMetadata": [open_inference_pb2.ModelMetadataRequest(name=model)],
+        "ModelInfer": [
+            infer(model_name=model, inputs=columns, outputs=[{"name": "set"}, {"name": "label"}]),
+            infer(
+                model_name=model,
+                inputs=[tensor(name="all", datatype="FP64", shape=[1, 3])],
+                raw_input_contents=[bytes(24)],
+            ),
+        ],
+    }
 
 
 def _display() -> display_pb2.Display:

@@ -624,7 +624,7 @@ def test_reflection_describes_every_service(version: str, api: Any) -> None:
     )
     (response,) = ask(iter([reflection_pb2.ServerReflectionRequest(list_services="")]))
     names = {each.name for each in response.list_services_response.service}
-    assert {own, *(f"quercus.v1.{name}" for name in RPCS)} <= names
+    assert {own, "inference.GRPCInferenceService", *(f"quercus.v1.{name}" for name in RPCS)} <= names
     asked = [reflection_pb2.ServerReflectionRequest(file_containing_symbol=name) for name in sorted(names)]
     described = b"".join(
         b"".join(each.file_descriptor_response.file_descriptor_proto) for each in ask(iter(asked))

@@ -1,0 +1,129 @@
+"""GRPCInferenceService: classification for clients of the Open Inference Protocol."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from quercus import __version__
+from quercus.belief.errors import InvalidInput, shown
+from quercus.proto.inference import open_inference_pb2 as pb
+from quercus.proto.inference import open_inference_pb2_grpc
+from quercus.proto.v1 import classify_pb2, model_pb2
+from quercus.server.core.service_core import ServiceCore
+from quercus.server.wire.errors import Unavailable
+from quercus.server.wire.inference import (
+    ON_REQUEST,
+    decode_inputs,
+    describe_model,
+    encode_outputs,
+    wanted_outputs,
+)
+from quercus.server.wire.limits import MessageLimits
+from quercus.server.wire.names import check_model_id
+from quercus.server.wire.request_checks import check_sequence
+from quercus.server.wire.schema import ModelSchema
+from quercus.server.wire.trees import TreeClassifier
+from quercus.storage import NotFound, Store
+
+MAX_ID: Final = 200
+_MIN_SEQUENCE: Final = "min_sequence"
+
+
+class InferenceService(open_inference_pb2_grpc.GRPCInferenceServiceServicer):
+    """Thin: tensors to rows, the same classifier as `ClassifyService`, its answer to tensors.
+
+    Parameters
+    ----------
+    core : what all services share.
+    """
+
+    def __init__(self, core: ServiceCore) -> None:
+        self._core = core
+
+    async def ServerLive(self, request: pb.ServerLiveRequest, context: Any) -> pb.ServerLiveResponse:  # noqa: N802
+        """The server is there."""
+        return pb.ServerLiveResponse(live=True)
+
+    async def ServerReady(self, request: pb.ServerReadyRequest, context: Any) -> pb.ServerReadyResponse:  # noqa: N802
+        """Whether the store can be read."""
+        return pb.ServerReadyResponse(ready=not self._core.changes.trouble)
+
+    async def ServerMetadata(  # noqa: N802
+        self, request: pb.ServerMetadataRequest, context: Any
+    ) -> pb.ServerMetadataResponse:
+        """Return name and version."""
+        return pb.ServerMetadataResponse(name="quercus", version=__version__)
+
+    async def ModelReady(self, request: pb.ModelReadyRequest, context: Any) -> pb.ModelReadyResponse:  # noqa: N802
+        """Whether there is a tree."""
+        model = check_model_id(request.name, "name")
+        try:
+            classifier, _ = await self._core.catalogue.pair(model)
+        except Unavailable:  # nothing is grown yet
+            return pb.ModelReadyResponse(ready=False)
+        _check_version(request.version, classifier.version)
+        return pb.ModelReadyResponse(ready=True)
+
+    async def ModelMetadata(  # noqa: N802
+        self, request: pb.ModelMetadataRequest, context: Any
+    ) -> pb.ModelMetadataResponse:
+        """Return inputs and outputs."""
+        model = check_model_id(request.name, "name")
+        algorithm, version = await self._core.read(_read_head, self._core.store, model)
+        _check_version(request.version, version)
+        schema = await self._core.catalogue.reload_schema(model)
+        response = pb.ModelMetadataResponse(name=model, platform=f"quercus_{algorithm}")
+        if version:
+            response.versions.append(str(version))
+        return describe_model(response, schema)
+
+    async def ModelInfer(self, request: pb.ModelInferRequest, context: Any) -> pb.ModelInferResponse:  # noqa: N802
+        """Classify the rows of a request."""
+        model = check_model_id(request.model_name, "model_name")
+        if len(request.id) > MAX_ID:
+            raise InvalidInput("id", f"has {len(request.id)} characters, at most {MAX_ID} are allowed")
+        catalogue, sizes = self._core.catalogue, self._core.config.sizes
+        min_sequence = check_sequence(_min_sequence(request))
+        classifier, schema = await catalogue.pair(model, min_sequence)
+        try:
+            return await self._core.convert(request, _infer, request, schema, classifier, sizes)
+        except InvalidInput:  # perhaps a value that another server has just learned, or another model
+            if await catalogue.reload_schema(model) == schema:
+                raise
+        classifier, schema = await catalogue.pair(model, min_sequence)
+        return await self._core.convert(request, _infer, request, schema, classifier, sizes)
+
+
+def _infer(
+    request: pb.ModelInferRequest, schema: ModelSchema, classifier: TreeClassifier, sizes: MessageLimits
+) -> pb.ModelInferResponse:
+    names = wanted_outputs(request)
+    cells = decode_inputs(request, schema, sizes)
+    said: classify_pb2.ClassifyResponse = classifier.classify(cells, want_masses=ON_REQUEST in names)
+    _check_version(request.model_version, said.tree_version)
+    response = pb.ModelInferResponse(
+        model_name=schema.model, model_version=str(said.tree_version), id=request.id
+    )
+    return encode_outputs(response, said, names, raw=bool(request.raw_input_contents))
+
+
+def _min_sequence(request: pb.ModelInferRequest) -> int:
+    if _MIN_SEQUENCE not in request.parameters:
+        return 0
+    given = request.parameters[_MIN_SEQUENCE]
+    kind = given.WhichOneof("parameter_choice")
+    if kind not in {"int64_param", "uint64_param"}:
+        raise InvalidInput(f"parameters[{shown(_MIN_SEQUENCE)}]", "must be a whole number")
+    return int(getattr(given, kind))
+
+
+def _check_version(given: str, newest: int) -> None:
+    """Only the newest tree classifies; an answer names it."""
+    if given not in {"", str(newest)}:
+        raise NotFound("tree version", given, f"the newest is {newest}; leave the version empty")
+
+
+def _read_head(store: Store, model: str) -> tuple[str, int]:
+    record = store.get_model(model)
+    kind = model_pb2.Specification.FromString(record.specification).algorithm.WhichOneof("kind")
+    return kind or "abc45", record.tree_version

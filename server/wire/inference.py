@@ -1,0 +1,262 @@
+"""The Open Inference Protocol and rows: inputs to the rows that Classify takes, its answer to outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.proto.inference import open_inference_pb2 as pb
+from quercus.proto.v1 import classify_pb2
+from quercus.server.wire.limits import MessageLimits
+from quercus.server.wire.rows import column_faults
+from quercus.server.wire.schema import AttributeColumn, ModelSchema
+from quercus.server.wire.tensors import BYTES, InputTensor, decode_tensor, encode_tensor
+from quercus.specification.parameters import MAX_VALUES
+from quercus.trees import Range, UncertainValues
+
+OUTPUTS: Final = {
+    "label": ("BYTES", False),
+    "label_index": ("INT64", False),
+    "probabilities": ("FP64", True),
+    "belief": ("FP64", True),
+    "plausibility": ("FP64", True),
+    "set": ("BOOL", True),
+    "mass": ("BYTES", False),
+}
+"""Datatype of each output, and whether it has a column for each class."""
+
+ON_REQUEST: Final = "mass"
+_MISSING: Final = frozenset({"", "?"})
+
+
+def describe_model(response: pb.ModelMetadataResponse, schema: ModelSchema) -> pb.ModelMetadataResponse:
+    """Add the inputs and outputs of a model to its metadata."""
+    for column in schema.columns:
+        datatype = "FP64" if column.values is None else BYTES
+        response.inputs.add(name=column.name, datatype=datatype, shape=[-1])
+    for name, (datatype, is_wide) in OUTPUTS.items():
+        response.outputs.add(name=name, datatype=datatype, shape=[-1, schema.frame.size] if is_wide else [-1])
+    return response
+
+
+def wanted_outputs(request: pb.ModelInferRequest) -> list[str]:
+    """Return the names of the outputs that are asked for.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such output.
+    """
+    names = [each.name for each in request.outputs]
+    for i, name in enumerate(names):
+        if name not in OUTPUTS:
+            raise InvalidInput(f"outputs[{i}].name", f"is {shown(name)}, must be one of {', '.join(OUTPUTS)}")
+        if name in names[:i]:
+            raise InvalidInput(f"outputs[{i}].name", f"is {shown(name)}, the same as an earlier one")
+    return names or [name for name in OUTPUTS if name != ON_REQUEST]
+
+
+def decode_inputs(
+    request: pb.ModelInferRequest, schema: ModelSchema, sizes: MessageLimits
+) -> UncertainValues:
+    """Return the rows of a request: a tensor for each attribute, or one matrix.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the tensor, the row and the bound.
+    """
+    inputs, raw = request.inputs, request.raw_input_contents
+    if not inputs:
+        raise InvalidInput(
+            "inputs", "is empty: send a tensor for each attribute, or one of rows x attributes"
+        )
+    if raw and len(raw) != len(inputs):
+        raise InvalidInput(
+            "raw_input_contents", f"has {len(raw)} entries, must have one for each of {len(inputs)} inputs"
+        )
+    if raw:
+        for i, tensor in enumerate(inputs):
+            if tensor.HasField("contents"):
+                raise InvalidInput(
+                    f"inputs[{i}].contents", "is there, but the contents are raw: send one of both"
+                )
+    for i, tensor in enumerate(inputs):
+        if tensor.shape and tensor.shape[0] > sizes.max_batch_rows:
+            raise InvalidInput(
+                f"inputs[{i}].shape[0]",
+                f"is {tensor.shape[0]}, at most {sizes.max_batch_rows} rows (max_batch_rows)",
+            )
+    width = len(schema.columns)
+    first = inputs[0]
+    names = {column.name for column in schema.columns}
+    if len(inputs) == 1 and len(first.shape) == 2 and (first.shape[1] > 1 or first.name not in names):
+        return _decode_matrix(first, raw[0] if raw else None, schema, width)
+    return _decode_columns(request, schema)
+
+
+def _decode_matrix(
+    tensor: InputTensor, raw: bytes | None, schema: ModelSchema, width: int
+) -> UncertainValues:
+    field = f"inputs[{shown(tensor.name)}]"
+    if tensor.datatype not in {"FP64", "FP32"}:
+        raise InvalidInput(f"{field}.datatype", f"is {shown(tensor.datatype)}, a matrix must be FP64 or FP32")
+    if tensor.shape[1] != width:
+        raise InvalidInput(f"{field}.shape[1]", f"is {tensor.shape[1]}, the model has {width} attributes")
+    flat = decode_tensor(tensor, raw, field)
+    values = np.array(flat, dtype=np.float64).reshape(-1, width)
+    for k, column in enumerate(schema.columns):
+        _check_column(values[:, k], column, field)
+    values[np.isnan(values)] = np.nan
+    return UncertainValues(values, {})
+
+
+def _check_column(values: NDArray[np.float64], column: AttributeColumn, field: str) -> None:
+    _check_rows(values, np.arange(len(values)), column, field)
+
+
+def _check_rows(
+    values: NDArray[np.float64], rows: NDArray[np.intp], column: AttributeColumn, field: str
+) -> None:
+    bad, why = column_faults(values[rows], column)
+    if bad.any():
+        row = int(rows[np.argmax(bad)])
+        raise InvalidInput(field, f"is {float(values[row])!r} in row {row}, attribute {column.name!r}, {why}")
+
+
+def _decode_columns(request: pb.ModelInferRequest, schema: ModelSchema) -> UncertainValues:
+    places = {column.name: k for k, column in enumerate(schema.columns)}
+    raw = request.raw_input_contents
+    values: NDArray[np.float64] | None = None
+    parts: dict[tuple[int, int], tuple[Range, ...]] = {}
+    seen: set[str] = set()
+    for i, tensor in enumerate(request.inputs):
+        field = f"inputs[{shown(tensor.name)}]"
+        if tensor.name not in places:
+            known = ", ".join(places)
+            raise InvalidInput(
+                f"inputs[{i}].name", f"is {shown(tensor.name)}, must be an attribute: {known[:400]}"
+            )
+        if tensor.name in seen:
+            raise InvalidInput(f"inputs[{i}].name", f"is {shown(tensor.name)}, the same as an earlier one")
+        seen.add(tensor.name)
+        if len(tensor.shape) not in {1, 2} or (len(tensor.shape) == 2 and tensor.shape[1] != 1):
+            raise InvalidInput(f"{field}.shape", f"is {list(tensor.shape)}, must be [n] or [n, 1]")
+        if values is None:
+            values = np.full((tensor.shape[0], len(schema.columns)), np.nan)
+        if tensor.shape[0] != len(values):
+            raise InvalidInput(
+                f"{field}.shape[0]", f"is {tensor.shape[0]}, the tensors before have {len(values)} rows"
+            )
+        k = places[tensor.name]
+        found = decode_tensor(tensor, raw[i] if raw else None, field)
+        if isinstance(found, np.ndarray):
+            if schema.columns[k].values is not None:
+                raise InvalidInput(
+                    f"{field}.datatype", f"is {tensor.datatype}; the attribute is nominal, so send BYTES"
+                )
+            values[:, k] = found
+        else:
+            _read_texts(found, schema.columns[k], values[:, k], k, parts, field)
+    assert values is not None  # noqa: S101  (there is an input)
+    for k, column in enumerate(schema.columns):
+        certain = np.array([(row, k) not in parts for row in range(len(values))])
+        if column.values is not None:  # a name that no branch has is no fault
+            certain &= values[:, k] != MAX_VALUES
+        _check_rows(values[:, k], np.flatnonzero(certain), column, f"inputs[{shown(column.name)}]")
+    values[np.isnan(values)] = np.nan  # one NaN of the many
+    return UncertainValues(values, parts)
+
+
+def _read_texts(  # noqa: PLR0917 - the parts of one column
+    texts: Sequence[bytes],
+    column: AttributeColumn,
+    values: NDArray[np.float64],
+    k: int,
+    parts: dict[tuple[int, int], tuple[Range, ...]],
+    field: str,
+) -> None:
+    """Read the texts of a column as files have them: a value, ``?``, ``red|green``, ``2..3``."""
+    for row, data in enumerate(texts):
+        try:
+            text = data.decode("utf-8").strip()
+        except UnicodeDecodeError as error:
+            raise InvalidInput(
+                field, f"has a text in row {row} that is not UTF-8 at byte {error.start}"
+            ) from None
+        if text in _MISSING and text not in column.index:
+            continue
+        if column.values is None:
+            found = _number_or_range(text, f"{field}[{row}]")
+            if isinstance(found, tuple):
+                parts[row, k] = (found,)
+            else:
+                values[row] = found
+        elif text in column.index or "|" not in text:
+            values[row] = column.index.get(text, MAX_VALUES)
+        else:
+            names = [name.strip() for name in text.split("|")]
+            if len(names) > MAX_VALUES:
+                raise InvalidInput(
+                    f"{field}[{row}]", f"is one of {len(names)} values, at most {MAX_VALUES} are allowed"
+                )
+            numbers = sorted({float(column.index.get(name, MAX_VALUES)) for name in names})
+            parts[row, k] = tuple((number, number) for number in numbers)
+
+
+def _number_or_range(text: str, field: str) -> float | Range:
+    low, dots, high = text.partition("..")
+    try:
+        ends = (float(low), float(high)) if dots else (float(text),) * 2
+    except ValueError:
+        raise InvalidInput(field, f"is {shown(text)}, must be a number, ?, or a range as 2..3") from None
+    if not (np.isfinite(ends).all() and ends[0] <= ends[1]):
+        raise InvalidInput(field, f"is {shown(text)}, must be finite, and a range in rising order")
+    return ends if dots else ends[0]
+
+
+def encode_outputs(
+    response: pb.ModelInferResponse, said: classify_pb2.ClassifyResponse, names: Sequence[str], raw: bool
+) -> pb.ModelInferResponse:
+    """Add the outputs that are asked for to a response."""
+    classes = list(said.classes)
+    made: dict[str, Any] = {
+        "label": lambda: [classes[c].encode() for c in said.class_indices],
+        "label_index": lambda: np.array(said.class_indices, dtype=np.int64),
+        "probabilities": lambda: _table(said.theta, len(classes)),
+        "belief": lambda: _table(said.belief, len(classes)),
+        "plausibility": lambda: _table(said.plausibility, len(classes)),
+        "set": lambda: np.array(
+            [[mask >> c & 1 for c in range(len(classes))] for mask in said.class_sets], dtype=bool
+        ),
+        "mass": lambda: _masses(said),
+    }
+    for name in names:
+        encode_tensor(response, name, OUTPUTS[name][0], made[name](), raw)
+    response.parameters["classes"].string_param = json.dumps(classes, ensure_ascii=False)
+    response.parameters["as_of"].int64_param = said.as_of
+    response.parameters["tree_version"].int64_param = said.tree_version
+    return response
+
+
+def _table(values: Any, width: int) -> NDArray[np.float64]:
+    return np.array(values, dtype=np.float64).reshape(-1, width)
+
+
+def _masses(said: classify_pb2.ClassifyResponse) -> list[bytes]:
+    """Return the mass function of each row as JSON, by the classes of each focal set with | between them."""
+    if not said.mass_indices:
+        raise InvalidInput("outputs", "name mass, but this model has no mass functions")
+    texts = []
+    for mass in said.masses:
+        by_set = {
+            "|".join(name for c, name in enumerate(said.classes) if focal >> c & 1): value
+            for focal, value in zip(mass.focal_sets, mass.masses, strict=True)
+        }
+        texts.append(json.dumps(by_set, ensure_ascii=False).encode())
+    return [texts[index] for index in said.mass_indices]

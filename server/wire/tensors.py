@@ -1,0 +1,132 @@
+"""Tensors of the Open Inference Protocol: typed or raw contents to arrays and back."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.proto.inference import open_inference_pb2 as pb
+
+InputTensor = pb.ModelInferRequest.InferInputTensor
+OutputTensor = pb.ModelInferResponse.InferOutputTensor
+
+BYTES: Final = "BYTES"
+_KINDS: Final[dict[str, tuple[str, str]]] = {
+    "FP64": ("<f8", "fp64_contents"),
+    "FP32": ("<f4", "fp32_contents"),
+    "INT64": ("<i8", "int64_contents"),
+    "INT32": ("<i4", "int_contents"),
+    "INT16": ("<i2", "int_contents"),
+    "INT8": ("<i1", "int_contents"),
+    "UINT64": ("<u8", "uint64_contents"),
+    "UINT32": ("<u4", "uint_contents"),
+    "UINT16": ("<u2", "uint_contents"),
+    "UINT8": ("<u1", "uint_contents"),
+    "BOOL": ("?", "bool_contents"),
+}
+"""Type of the elements in raw contents, and field of typed contents, by datatype."""
+
+NUMBERS: Final = tuple(name for name in _KINDS if name != "BOOL")
+_LENGTH: Final = struct.Struct("<I")
+
+
+def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[bytes] | NDArray[np.float64]:
+    """Return the elements of an input, flat: texts as bytes, numbers as float64.
+
+    Parameters
+    ----------
+    tensor : name, datatype, shape, and contents unless they are raw.
+    raw : its raw contents; None: typed.
+    field : how errors name it.
+
+    Raises
+    ------
+    InvalidInput
+        When datatype, shape or length do not fit.
+    """
+    if tensor.datatype != BYTES and tensor.datatype not in NUMBERS:
+        known = ", ".join((BYTES, *NUMBERS))
+        raise InvalidInput(f"{field}.datatype", f"is {shown(tensor.datatype)}, must be one of {known}")
+    for i, size in enumerate(tensor.shape):
+        if size < 1:
+            raise InvalidInput(f"{field}.shape[{i}]", f"is {size}, must be at least 1")
+    count = math.prod(tensor.shape)
+    if raw is not None:
+        found: Any = (
+            _split_texts(raw, field) if tensor.datatype == BYTES else _raw_numbers(tensor, raw, field)
+        )
+    else:
+        name = "bytes_contents" if tensor.datatype == BYTES else _KINDS[tensor.datatype][1]
+        found = list(getattr(tensor.contents, name))
+        if not found and tensor.contents.ListFields():
+            other = tensor.contents.ListFields()[0][0].name
+            raise InvalidInput(f"{field}.contents", f"has {other}; {tensor.datatype} stands in {name}")
+    if len(found) != count:
+        shape = list(tensor.shape)
+        raise InvalidInput(f"{field}.contents", f"has {len(found)} elements, its shape {shape} needs {count}")
+    return found if tensor.datatype == BYTES else np.array(found, dtype=np.float64)
+
+
+def _raw_numbers(tensor: InputTensor, raw: bytes, field: str) -> NDArray[Any]:
+    kind = np.dtype(_KINDS[tensor.datatype][0])
+    if len(raw) % kind.itemsize:
+        raise InvalidInput(
+            f"{field}.contents",
+            f"has {len(raw)} raw bytes, which are no {tensor.datatype} of {kind.itemsize} each",
+        )
+    return np.frombuffer(raw, dtype=kind)
+
+
+def _split_texts(raw: bytes, field: str) -> list[bytes]:
+    """Cut texts with their lengths before them apart."""
+    texts: list[bytes] = []
+    at = 0
+    while at < len(raw):
+        if at + _LENGTH.size > len(raw):
+            raise InvalidInput(f"{field}.contents", f"ends within the length of text {len(texts)}")
+        (size,) = _LENGTH.unpack_from(raw, at)
+        at += _LENGTH.size
+        if at + size > len(raw):
+            raise InvalidInput(
+                f"{field}.contents",
+                f"has {size} bytes as the length of text {len(texts)}, {len(raw) - at} are left",
+            )
+        texts.append(raw[at : at + size])
+        at += size
+    return texts
+
+
+def encode_tensor(
+    response: pb.ModelInferResponse,
+    name: str,
+    datatype: str,
+    values: NDArray[Any] | Sequence[bytes],
+    raw: bool,
+) -> None:
+    """Add an output to a response.
+
+    Parameters
+    ----------
+    response : to which it is added.
+    name, datatype : of the tensor.
+    values : an array of its shape; texts as bytes, one a row.
+    raw : whether contents are raw.
+    """
+    shape = values.shape if isinstance(values, np.ndarray) else (len(values),)
+    tensor = response.outputs.add(name=name, datatype=datatype, shape=shape)
+    if isinstance(values, np.ndarray):
+        kind, field = _KINDS[datatype]
+        if raw:
+            response.raw_output_contents.append(np.ascontiguousarray(values, dtype=kind).tobytes())
+        else:
+            getattr(tensor.contents, field).extend(values.ravel().tolist())
+    elif raw:
+        response.raw_output_contents.append(b"".join(_LENGTH.pack(len(each)) + each for each in values))
+    else:
+        tensor.contents.bytes_contents.extend(values)

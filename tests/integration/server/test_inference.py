@@ -1,0 +1,218 @@
+"""The Open Inference Protocol: an unchanged tritonclient gets what Classify says, bit for bit."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from support.checkout import ROOT
+
+from quercus.client import Between, Client, Nominal, Numeric, Specification
+from quercus.proto.inference import open_inference_pb2 as pb
+from quercus.proto.inference import open_inference_pb2_grpc
+from quercus.server.gate import access
+
+MODEL = "inferred"
+NUMBERS = [0.5, 1.5, 2.5, float("nan")]
+NAMES = ["red", "blue", "?", "red"]
+
+
+@pytest.fixture(scope="module")
+def grown(live: Any) -> str:
+    """A model with a tree that splits on both attributes."""
+    with Client(live.server.address) as client:
+        attributes = [Nominal("hue", ["red", "blue"]), Numeric("size", edges=[1.0, 2.0])]
+        client.create_model(MODEL, Specification(attributes, ["o", "s", "x"], alpha=1.0))
+        rows = [[hue, size] for hue in ("red", "blue") for size in (0.5, 1.5, 2.5) for _ in range(5)]
+        labels = ["o" if row[0] == "red" else "s" if row[1] < 1 else {"s", "x"} for row in rows]
+        report = client.push(MODEL, rows, labels)
+        for update in client.watch(MODEL):
+            if update.tree.as_of >= report.committed_sequence:
+                break
+    return str(live.server.address)
+
+
+def triton(address: str, **asked: Any) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tests" / "support" / "triton_classify.py", address],
+        input=json.dumps({"model": MODEL} | asked),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def tensor(name: str, datatype: str, values: list[Any], shape: list[int] | None = None) -> dict[str, Any]:
+    return {"name": name, "datatype": datatype, "values": values, "shape": shape or [len(values)]}
+
+
+def wanted(address: str, rows: list[Any]) -> dict[str, Any]:
+    with Client(address) as client:
+        said = client.classify(MODEL, rows)
+    sets = [name in said.label_set(k) for k in range(len(rows)) for name in said.classes]
+    return {
+        "label": said.labels,
+        "label_index": said.indices.tolist(),
+        **{
+            name: [each.hex() for each in table.ravel().tolist()]
+            for name, table in (
+                ("probabilities", said.theta),
+                ("belief", said.belief),
+                ("plausibility", said.plausibility),
+            )
+        },
+        "set": sets,
+    }
+
+
+def test_columns_a_matrix_and_the_asyncio_client_say_what_classify_says(grown: str) -> None:
+    rows = [[None if hue == "?" else hue, x] for hue, x in zip(NAMES, NUMBERS, strict=True)]
+    expected = wanted(grown, rows)
+    columns = [tensor("hue", "BYTES", NAMES), tensor("size", "FP64", NUMBERS, [4, 1])]
+    found = triton(grown, inputs=columns)
+    assert found["outputs"] == expected
+    assert found["shapes"] == {
+        "label": [4],
+        "label_index": [4],
+        "probabilities": [4, 3],
+        "belief": [4, 3],
+        "plausibility": [4, 3],
+        "set": [4, 3],
+    }
+    assert (found["id"], found["classes"], found["live"], found["ready"]) == (
+        "r-1",
+        ["o", "s", "x"],
+        True,
+        True,
+    )
+    assert found["platform"] == "quercus_abc45"
+    assert found["inputs"] == [["hue", "BYTES", [-1]], ["size", "FP64", [-1]]]
+    indices = [{"red": 0.0, "blue": 1.0}.get(hue, float("nan")) for hue in NAMES]
+    matrix = tensor("anything", "FP64", [list(row) for row in zip(indices, NUMBERS, strict=True)], [4, 2])
+    assert triton(grown, inputs=[matrix])["outputs"] == expected
+    assert triton(grown, inputs=columns, aio=True)["outputs"] == expected
+
+
+def test_numbers_of_every_size_and_outputs_on_request(grown: str) -> None:
+    expected = wanted(grown, [[None, 1.0], [None, 3.0]])
+    for datatype in ("FP32", "INT64", "INT32", "UINT8"):
+        found = triton(grown, inputs=[tensor("size", datatype, [1, 3])], outputs=["belief", "label"])
+        assert found["outputs"] == {"belief": expected["belief"], "label": expected["label"]}
+
+
+def test_uncertain_values_are_read_as_in_files(grown: str) -> None:
+    rows = [
+        {"hue": {"red", "blue"}, "size": Between(0.5, 1.5)},
+        {"hue": "green", "size": 2.5},
+        {"hue": "blue", "size": None},
+    ]
+    columns = [
+        tensor("hue", "BYTES", ["red|blue", "green", "blue"]),
+        tensor("size", "BYTES", ["0.5..1.5", "2.5", ""]),
+    ]
+    assert triton(grown, inputs=columns)["outputs"] == wanted(grown, rows)
+
+
+def test_tokens_decide(start_live: Callable[..., Any], tmp_path: Path) -> None:
+    live = start_live(tmp_path / "store.db", access="tokens")
+    tokens, address = live.server.core.store.access, live.server.address
+    reader = access.issue_token(tokens, "the-reader", ["reader"])[0]
+    other = access.issue_token(tokens, "other", ["reader"], models={"another"})[0]
+    labeller = access.issue_token(tokens, "the-labeller", ["labeller"])[0]
+    operator = access.issue_token(tokens, "the-operator", ["operator"])[0]
+    with Client(address, token=operator) as client:
+        client.create_model(MODEL, Specification([Numeric("size")], ["o", "s"]))
+        report = client.push(MODEL, [[1.0], [2.0]])
+        next(each for each in client.watch(MODEL) if each.tree.as_of >= report.committed_sequence)
+    asked = {"inputs": [tensor("size", "FP64", [1.0])]}
+    assert triton(address, token=reader, **asked)["outputs"]["label"] == ["o"]
+    assert "PERMISSION_DENIED" in triton(address, token=labeller, **asked)["error"]
+    assert "not for the model" in triton(address, token=other, **asked)["message"]
+    assert "UNAUTHENTICATED" in triton(address, **asked)["error"]
+    channel = grpc.insecure_channel(address)
+    stub = open_inference_pb2_grpc.GRPCInferenceServiceStub(channel)
+    metadata = (("authorization", f"Bearer {other}"),)
+    for call, request in (
+        (stub.ModelReady, pb.ModelReadyRequest(name=MODEL)),
+        (stub.ModelMetadata, pb.ModelMetadataRequest(name=MODEL)),
+        (stub.ModelInfer, pb.ModelInferRequest(model_name=MODEL)),
+    ):
+        with pytest.raises(grpc.RpcError) as caught:
+            call(request, metadata=metadata, timeout=30)
+        assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+    channel.close()
+
+
+def typed(
+    name: str, datatype: str, shape: list[int], **contents: Any
+) -> pb.ModelInferRequest.InferInputTensor:
+    return pb.ModelInferRequest.InferInputTensor(
+        name=name, datatype=datatype, shape=shape, contents=pb.InferTensorContents(**contents)
+    )
+
+
+SIZE = typed("size", "FP64", [1], fp64_contents=[1.0])
+RAW = pb.ModelInferRequest.InferInputTensor(name="size", datatype="FP64", shape=[2])
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "said"),
+    [
+        ({}, "inputs", "is empty"),
+        ({"inputs": [typed("volume", "FP64", [1], fp64_contents=[1.0])]}, "inputs[0].name", "must be an attribute"),
+        ({"inputs": [SIZE, SIZE]}, "inputs[1].name", "the same as an earlier one"),
+        ({"inputs": [typed("size", "FP16", [1])]}, "inputs['size'].datatype", "must be one of BYTES, FP64"),
+        ({"inputs": [typed("size", "FP64", [2], fp64_contents=[1.0])]}, "inputs['size'].contents", "needs 2"),
+        ({"inputs": [typed("size", "FP64", [1], fp32_contents=[1.0])]}, "inputs['size'].contents", "fp64_contents"),
+        ({"inputs": [typed("size", "FP64", [0])]}, "inputs['size'].shape[0]", "at least 1"),
+        ({"inputs": [typed("size", "FP64", [1, 1, 1], fp64_contents=[1.0])]}, "inputs['size'].shape", "[n] or [n, 1]"),
+        ({"inputs": [typed("size", "FP64", [100_000_000])]}, "inputs[0].shape[0]", "max_batch_rows"),
+        ({"inputs": [typed("hue", "FP64", [1], fp64_contents=[1.0])]}, "inputs['hue'].datatype", "send BYTES"),
+        ({"inputs": [typed("hue", "BYTES", [1], bytes_contents=[b"\xff"])]}, "inputs['hue']", "not UTF-8"),
+        ({"inputs": [typed("size", "BYTES", [1], bytes_contents=[b"x"])]}, "inputs['size'][0]", "must be a number"),
+        ({"inputs": [typed("size", "BYTES", [1], bytes_contents=[b"3..2"])]}, "inputs['size'][0]", "rising order"),
+        ({"inputs": [typed("size", "FP64", [1], fp64_contents=[float("inf")])]}, "inputs['size']", "finite"),
+        ({"inputs": [typed("m", "FP64", [1, 3], fp64_contents=[0.0] * 3)]}, "inputs['m'].shape[1]", "2 attributes"),
+        ({"inputs": [typed("m", "FP64", [1, 2], fp64_contents=[7.0, 0.0])]}, "inputs['m']", "must be an index"),
+        ({"inputs": [SIZE], "outputs": [{"name": "score"}]}, "outputs[0].name", "must be one of label"),
+        ({"inputs": [SIZE], "outputs": [{"name": "mass"}]}, "outputs", "no mass functions"),
+        ({"inputs": [SIZE], "raw_input_contents": [bytes(8)]}, "inputs[0].contents", "one of both"),
+        ({"inputs": [RAW], "raw_input_contents": [bytes(8)] * 2}, "raw_input_contents", "must have one for each"),
+        ({"inputs": [RAW], "raw_input_contents": [bytes(9)]}, "inputs['size'].contents", "raw bytes"),
+        ({"inputs": [SIZE], "id": "x" * 201}, "id", "at most 200"),
+        ({"inputs": [SIZE], "parameters": {"min_sequence": pb.InferParameter(bool_param=True)}},
+         "parameters['min_sequence']", "whole number"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(
+    fields: dict[str, Any], field: str, said: str, grown: str, tools: Any
+) -> None:
+    with grpc.insecure_channel(grown) as channel:
+        stub = open_inference_pb2_grpc.GRPCInferenceServiceStub(channel)
+        with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, said, field=field):
+            stub.ModelInfer(pb.ModelInferRequest(model_name=MODEL, **fields), timeout=30)
+
+
+def test_versions_and_models_that_are_not_there(grown: str, tools: Any) -> None:
+    with grpc.insecure_channel(grown) as channel:
+        stub = open_inference_pb2_grpc.GRPCInferenceServiceStub(channel)
+        answer = stub.ModelInfer(pb.ModelInferRequest(model_name=MODEL, inputs=[SIZE]), timeout=30)
+        assert not answer.raw_output_contents  # typed as the inputs
+        assert np.array(answer.outputs[2].contents.fp64_contents).shape == (3,)
+        same = pb.ModelInferRequest(model_name=MODEL, model_version=answer.model_version, inputs=[SIZE])
+        assert stub.ModelInfer(same, timeout=30).outputs == answer.outputs
+        with tools.refused(grpc.StatusCode.NOT_FOUND, "999", "the newest is"):
+            stub.ModelInfer(
+                pb.ModelInferRequest(model_name=MODEL, model_version="999", inputs=[SIZE]), timeout=30
+            )
+        with tools.refused(grpc.StatusCode.NOT_FOUND, "nothing"):
+            stub.ModelMetadata(pb.ModelMetadataRequest(name="nothing"), timeout=30)
+        assert stub.ServerMetadata(pb.ServerMetadataRequest(), timeout=30).name == "quercus"
