@@ -6,8 +6,9 @@ import getpass
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -16,9 +17,11 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from quercus.client.client import Client
-from quercus.client.results import Model
+from quercus.client.results import Model, RecentAccuracy
 from quercus.client.transport import DEFAULT_ADDRESS
 from quercus.specification.attributes import Attribute, Nominal
+
+SPARKS = "▁▂▃▄▅▆▇█"
 
 
 class PlainConsole(Console):
@@ -204,7 +207,37 @@ def model_json(model: Model) -> dict[str, Any]:
         "conflicts": model.conflicts,
         "lag": model.lag,
         "lag_s": model.lag_s,
+        "accuracy": accuracy_json(model.accuracy),
     }
+
+
+def accuracy_json(recent: RecentAccuracy | None) -> dict[str, Any] | None:
+    """How right predictions were lately, for programs."""
+    if recent is None:
+        return None
+    return {
+        "rows": recent.rows,
+        "precise_rows": recent.precise_rows,
+        "accuracy": recent.accuracy,
+        "expected": recent.expected,
+        "blocks": [asdict(block) for block in recent.blocks],
+    }
+
+
+def accuracy_text(recent: RecentAccuracy | None) -> str:
+    """How right predictions were lately, in a line, with a block of the line for each 50 rows."""
+    if recent is None:
+        return "not known yet"
+    line = sparkline([block.expected / block.rows for block in recent.blocks])
+    rows = f"of the last {recent.rows:,} labels that came after a prediction"
+    if recent.accuracy is None or recent.precise_rows < recent.rows:
+        return f"{recent.expected:.1%} expected right {rows}  {line}"
+    return f"{recent.accuracy:.1%} right {rows}  {line}"
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Draw values in [0, 1] as a line of blocks, the newest last."""
+    return "".join(SPARKS[min(int(value * len(SPARKS)), len(SPARKS) - 1)] for value in values)
 
 
 def lag_text(model: Model) -> str:

@@ -22,6 +22,7 @@ from quercus.cli.common import (
     ModelArgument,
     NominalOption,
     ServerOption,
+    accuracy_text,
     attribute_text,
     connect,
     lag_text,
@@ -146,6 +147,7 @@ def _print_model(model: Model) -> None:
             f"{model.queries_refused:,} refused, {model.queries_open:,} open, {model.conflicts:,} conflicts",
         ),
         ("tree", f"version {model.tree_version}, {lag_text(model)}"),
+        ("accuracy", accuracy_text(model.accuracy)),
     ]
     for key, value in rows:
         grid.add_row(key, Text(str(value)))

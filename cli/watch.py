@@ -16,6 +16,7 @@ from quercus.cli.common import (
     JsonOption,
     ModelArgument,
     ServerOption,
+    accuracy_text,
     bar,
     connect,
     err,
@@ -40,7 +41,9 @@ def watch(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch a model's trees as they grow: version, lag behind the log, size, answers spent.
+    """Watch a model's trees as they grow: version, lag behind the log, size, answers spent, accuracy lately.
+
+    The accuracy is that on the last labels that came after their prediction, at most 1,000 (docs/serving.md).
 
     Ctrl-C stops. Where there is no terminal, a line is printed for each tree.
 
@@ -104,6 +107,7 @@ class _View:
         head.add_row("rows", rows)
         head.add_row("answers", answers)
         head.add_row("queries", f"{model.queries_open:,} open, {model.queries_leased:,} leased")
+        head.add_row("accuracy", accuracy_text(model.accuracy))
         root = update.tree.root
         head.add_row("root", root.attribute or f"a leaf: {root.class_name}")
         head.add_row("tree", lag_text(model))
@@ -138,6 +142,7 @@ def _numbers(update: TreeUpdate, model: Model) -> dict[str, object]:
         "depth": tree.depth,
         "undecided": len(tree.undecided),
         "root": tree.root.attribute,
+        "accuracy": None if model.accuracy is None else round(model.accuracy.expected, 4),
     }
 
 

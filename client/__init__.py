@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY",
+    "AccuracyBlock",
     "AlreadyExists",
     "Answer",
     "AnswerFilter",
@@ -99,6 +100,7 @@ __all__ = [
     "Query",
     "QueryStep",
     "Reason",
+    "RecentAccuracy",
     "ResourceExhausted",
     "Rival",
     "SeriesItem",
@@ -148,6 +150,8 @@ _HOMES = {
     ),
     ".outbox": ("Outbox",),
     ".results": (
+        "AccuracyBlock",
+        "RecentAccuracy",
         "AnswerReport",
         "Between",
         "Caller",

@@ -21,6 +21,7 @@ from quercus.client.display_messages import (
 from quercus.client.errors import invalid
 from quercus.client.labels import label_from_proto
 from quercus.client.results import (
+    AccuracyBlock,
     Caller,
     CommitteeReason,
     Evidence,
@@ -31,6 +32,7 @@ from quercus.client.results import (
     Model,
     Query,
     Reason,
+    RecentAccuracy,
     Rival,
     Specification,
     Status,
@@ -172,6 +174,16 @@ def model(message: model_pb2.Model) -> Model:
         conflicts=message.conflicts,
         lag_s=message.lag.ToNanoseconds() / 1e9,
         uid=message.uid,
+        accuracy=recent_accuracy(message.accuracy) if message.HasField("accuracy") else None,
+    )
+
+
+def recent_accuracy(message: model_pb2.RecentAccuracy) -> RecentAccuracy:
+    """How right predictions were lately."""
+    return RecentAccuracy(
+        tuple(
+            AccuracyBlock(each.rows, each.precise_rows, each.right, each.expected) for each in message.blocks
+        )
     )
 
 

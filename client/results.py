@@ -62,11 +62,54 @@ class Specification:
 
 
 @dataclass(frozen=True)
+class AccuracyBlock:
+    """How right the predictions of some rows were; ``expected`` is a sum over the rows."""
+
+    rows: int
+    precise_rows: int
+    right: int
+    expected: float
+
+
+@dataclass(frozen=True)
+class RecentAccuracy:
+    """How right predictions were on the last rows whose label came after the prediction, at most 1,000.
+
+    Rows that were asked about are harder than others: where most labels are answers, the model does better on all rows.
+    ``blocks``: of 50 rows each, the oldest first; the newest may have fewer.
+    """
+
+    blocks: tuple[AccuracyBlock, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows that count."""
+        return sum(block.rows for block in self.blocks)
+
+    @property
+    def precise_rows(self) -> int:
+        """Of these, rows whose label is one class."""
+        return sum(block.precise_rows for block in self.blocks)
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of the precise rows whose class was predicted; None where there are none."""
+        right = sum(block.right for block in self.blocks)
+        return right / self.precise_rows if self.precise_rows else None
+
+    @property
+    def expected(self) -> float:
+        """Mean pignistic probability, under the labels of all rows, of the classes that were predicted."""
+        return sum(block.expected for block in self.blocks) / self.rows if self.rows else 0.0
+
+
+@dataclass(frozen=True)
 class Model:
     """A model as the server sees it now.
 
     ``lag_s``: how long the oldest event that the tree does not know yet has been in the log, in seconds.
     ``uid``: tells the model from a later one of its name.
+    ``accuracy``: how right its predictions were lately, None where nothing is known of it.
     """
 
     name: str
@@ -83,6 +126,7 @@ class Model:
     conflicts: int
     lag_s: float = 0.0
     uid: str = ""
+    accuracy: RecentAccuracy | None = None
 
     @property
     def budget(self) -> int:

@@ -15,13 +15,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from quercus.cli.common import bar
+from quercus.cli.common import bar, sparkline
 from quercus.client.results import Model, Query
 from quercus.client.treeview import Tree
 from quercus.demo.classifier import ClassifierState
 
 LINE_EVERY_S = 1.0
-SPARKS = "▁▂▃▄▅▆▇█"
 SPARKS_SHOWN = 40
 NAME_WIDTH, BAR_WIDTH, GAP, BARS_FROM_WIDTH = 10, 20, 2, 76
 
@@ -175,7 +174,12 @@ def _classifier(scene: DemoState, row: Callable[[str, float | None, str, str], N
         "green",
     )
     times = f"{_count(last.requests, 'request')}, median {last.median_ms:.0f} ms, slowest {last.slowest_ms:.0f} ms"
-    row("", None, f"{times}  {sparkline([reading.accuracy for reading in scene.readings])}", "green")
+    row(
+        "",
+        None,
+        f"{times}  {sparkline([reading.accuracy for reading in scene.readings[-SPARKS_SHOWN:]])}",
+        "green",
+    )
 
 
 def _count(number: int, noun: str) -> str:
@@ -189,9 +193,3 @@ def _doing(query: Query | None, short: bool = False) -> str:
         return f"at {query.instance}"
     reason = query.reason
     return f"thinks about {query.instance}, asked for {reason.attribute} {reason.value}"
-
-
-def sparkline(values: Sequence[float]) -> str:
-    """Draw values in [0, 1] as a line of blocks, the newest last."""
-    shown = values[-SPARKS_SHOWN:]
-    return "".join(SPARKS[min(int(value * len(SPARKS)), len(SPARKS) - 1)] for value in shown)

@@ -26,6 +26,7 @@ class GrowthCalls(StoreCalls):
         key: int | None = None,
         keep: int = KEEP_TREES.default,
         fence: Fence | None = None,
+        report: bytes = b"",
     ) -> int:
         """Store the next tree version and make the queries follow its agenda.
 
@@ -45,6 +46,8 @@ class GrowthCalls(StoreCalls):
             Tree versions of the model that are kept, this one included; older ones are removed.
         fence : Fence, optional
             Of the grower, where several share the store.
+        report : bytes, optional
+            `ModelRecord.report` from now on.
 
         Returns
         -------
@@ -62,7 +65,7 @@ class GrowthCalls(StoreCalls):
             The agenda names an instance twice, or something that is not an instance.
         """
         checks.at_least("keep", keep, 1)
-        published = Publication(as_of, snapshot, agenda, key, keep, fence)
+        published = Publication(as_of, snapshot, agenda, key, keep, fence, report)
         with self._database.write() as connection:
             self._database.dialect.announce(connection)
             return agendas.publish_tree(connection, model, published, self._clock(connection))

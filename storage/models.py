@@ -189,5 +189,6 @@ def _to_record(row: AnyRow, now: Timestamps) -> ModelRecord:
         conflicts=row.conflicts,
         times_opened=row.times_opened,
         uid=row.uid,
+        report=row.report or b"",
         lag_s=0.0 if row.waiting_since is None else max(0.0, now.clock - row.waiting_since),
     )

@@ -56,6 +56,8 @@ class ModelRecord:
         Told to clients: as `key`, and of no other store.
     lag_s : float
         How long the oldest event that the newest tree does not know has been in the log; 0 when it knows all.
+    report : bytes
+        What the grower said of it with the newest tree, beside the tree; empty where it said nothing.
     """
 
     key: int
@@ -77,6 +79,7 @@ class ModelRecord:
     times_opened: int
     lag_s: float
     uid: str
+    report: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0014"
+HEAD = "0015"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -78,6 +78,8 @@ model = Table(
     Column("conflicts", BigInteger, nullable=False),
     # How often a labeller may have got what he could not: a query opened or came back, a budget or policy changed.
     Column("times_opened", BigInteger, nullable=False, server_default=text("0")),
+    # What the grower says of it beside its trees: `quercus.v1.GrowthReport`.
+    Column("report", LargeBinary),
     # It has an end, and its rows are being removed (see `removal`).
     Column("deleted", Boolean, nullable=False, server_default=false()),
     # Without it SQLite gives the id of a deleted model to the next one, and a late snapshot would reach

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from quercus.trees.learners.one_against_rest import OneAgainstRest
     from quercus.trees.learners.predicting import Learned, TreeModel
     from quercus.trees.learners.predictions import Predictions, RepeatedMasses
+    from quercus.trees.learners.recent_accuracy import AccuracyBlock, count_rows
     from quercus.trees.learners.relearning import Evidence
     from quercus.trees.learners.table import Table, consonant_mass
     from quercus.trees.learners.weights import repeat_rows
@@ -75,6 +76,7 @@ _PLACES = {
     "learners.one_against_rest": ["OneAgainstRest"],
     "learners.predicting": ["Learned", "TreeModel"],
     "learners.predictions": ["Predictions", "RepeatedMasses"],
+    "learners.recent_accuracy": ["AccuracyBlock", "count_rows"],
     "learners.relearning": ["Evidence"],
     "learners.table": ["Table", "consonant_mass"],
     "learners.weights": ["repeat_rows"],
@@ -103,6 +105,7 @@ _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
     "THRESHOLD_SIDES",
+    "AccuracyBlock",
     "Answered",
     "BeliefEntropyModel",
     "Between",
@@ -137,6 +140,7 @@ __all__ = [
     "branch_names",
     "check_values",
     "consonant_mass",
+    "count_rows",
     "cut_counts",
     "entropy_interval",
     "entropy_intervals",

@@ -714,6 +714,7 @@ class Model(_message.Message):
     CONFLICTS_FIELD_NUMBER: _builtins.int
     LAG_FIELD_NUMBER: _builtins.int
     UID_FIELD_NUMBER: _builtins.int
+    ACCURACY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """models/{model}"""
     sequence_committed: _builtins.int
@@ -741,6 +742,10 @@ class Model(_message.Message):
     def lag(self) -> _duration_pb2.Duration:
         """How long the oldest event that the newest tree does not know has been in the log; zero when it knows all."""
 
+    @_builtins.property
+    def accuracy(self) -> Global___RecentAccuracy:
+        """How right the newest trees were lately; absent where nothing is known of it."""
+
     def __init__(
         self,
         *,
@@ -758,14 +763,93 @@ class Model(_message.Message):
         conflicts: _builtins.int = ...,
         lag: _duration_pb2.Duration | None = ...,
         uid: _builtins.str = ...,
+        accuracy: Global___RecentAccuracy | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "lag", b"lag", "specification", b"specification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accuracy", b"accuracy", "create_time", b"create_time", "lag", b"lag", "specification", b"specification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conflicts", b"conflicts", "create_time", b"create_time", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accuracy", b"accuracy", "conflicts", b"conflicts", "create_time", b"create_time", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Model: _TypeAlias = Model  # noqa: Y015
+
+@_typing.final
+class RecentAccuracy(_message.Message):
+    """How right predictions were, on the last rows whose label came after the prediction: at most 1,000 rows. Rows that
+    were asked about are harder than others.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLOCKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___AccuracyBlock]:
+        """Blocks of 50 rows, the oldest first; the newest may have fewer."""
+
+    def __init__(
+        self,
+        *,
+        blocks: _abc.Iterable[Global___AccuracyBlock] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecentAccuracy: _TypeAlias = RecentAccuracy  # noqa: Y015
+
+@_typing.final
+class AccuracyBlock(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROWS_FIELD_NUMBER: _builtins.int
+    PRECISE_ROWS_FIELD_NUMBER: _builtins.int
+    RIGHT_FIELD_NUMBER: _builtins.int
+    EXPECTED_FIELD_NUMBER: _builtins.int
+    rows: _builtins.int
+    precise_rows: _builtins.int
+    """Of these, rows whose label is one class, and those of them whose class was predicted."""
+    right: _builtins.int
+    expected: _builtins.float
+    """Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted."""
+    def __init__(
+        self,
+        *,
+        rows: _builtins.int = ...,
+        precise_rows: _builtins.int = ...,
+        right: _builtins.int = ...,
+        expected: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expected", b"expected", "precise_rows", b"precise_rows", "right", b"right", "rows", b"rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AccuracyBlock: _TypeAlias = AccuracyBlock  # noqa: Y015
+
+@_typing.final
+class GrowthReport(_message.Message):
+    """What the grower says of a model beside its trees, as it is stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCURACY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def accuracy(self) -> Global___RecentAccuracy: ...
+    def __init__(
+        self,
+        *,
+        accuracy: Global___RecentAccuracy | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accuracy", b"accuracy"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accuracy", b"accuracy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GrowthReport: _TypeAlias = GrowthReport  # noqa: Y015
 
 @_typing.final
 class CreateModelRequest(_message.Message):

@@ -17,7 +17,7 @@ from quercus.server.growth.tree_engine import IncrementalEngine, as_active
 from quercus.specification import algorithms
 from quercus.specification.model import Specification
 from quercus.storage import Event, InstanceColumns
-from quercus.trees import Query, SplitName
+from quercus.trees import AccuracyBlock, Query, SplitName
 
 
 class QueryEngine(Protocol):
@@ -42,6 +42,13 @@ class TreeEngine(QueryEngine, Protocol):
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the trees of what is folded; `vocabulary` names the nominal values learned by attribute."""
+
+    @property
+    def accuracy(self) -> tuple[AccuracyBlock, ...]:
+        """How right its trees were about rows whose label came later, in blocks, the oldest first."""
+
+    def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
+        """Go on from what was counted by a grower before this one."""
 
 
 def learns_again(specification: Specification) -> bool:
@@ -92,6 +99,15 @@ class AdvisedE2mEngine:
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the E2M tree."""
         return self._learner.grown(vocabulary)
+
+    @property
+    def accuracy(self) -> tuple[AccuracyBlock, ...]:
+        """How right the E2M trees were about rows whose label came later."""
+        return self._learner.accuracy
+
+    def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
+        """Go on from what was counted by a grower before this one."""
+        self._learner.resume(accuracy)
 
     @property
     def strategy(self) -> str:

@@ -28,6 +28,7 @@ from quercus.server.wire.limits import (
     PUBLISH_SHARE,
     UNREAD_SHARE,
 )
+from quercus.server.wire.reports import accuracy_in, encode_report
 from quercus.specification.model import Specification
 from quercus.storage import AgendaEntry, Event, EventKind, Fence, ModelRecord, Store
 
@@ -68,7 +69,7 @@ class LogFolder:
         self._interval_s = interval_s
         self._model = record.name
         self.key = record.key
-        self._engine = self._make_engine(specification_of(record.initial_specification))
+        self._engine = self._make_engine(specification_of(record.initial_specification), record.report)
         self._folded = 0  # newest sequence in the state
         self._heard = 0  # events in the state that are no rows
         self._awaited = False  # somebody waits for the tree of what is folded
@@ -83,8 +84,9 @@ class LogFolder:
         self.wake_at = math.inf
         """When the next step has something to do, though the store may not change until then (monotonic time)."""
 
-    def _make_engine(self, specification: Specification) -> QueryEngine:
+    def _make_engine(self, specification: Specification, report: bytes) -> QueryEngine:
         self._following = tree_engine(specification)
+        self._following.resume(accuracy_in(report))
         return self._following
 
     def close(self) -> None:
@@ -188,7 +190,7 @@ class LogFolder:
         agenda = self._agenda(vocabulary) if self._has_time(started) else None
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep,
-            fence=self.fence(),
+            fence=self.fence(), report=encode_report(self._following.accuracy),
         )  # fmt: skip
         self._awaited = self._outdated = False
         self._is_agenda_due = agenda is None
@@ -257,7 +259,7 @@ class RelearningFolder(LogFolder):
         self._learning: RunningTask | None = None
         self._asked_of = -1  # newest event that the agenda knows
 
-    def _make_engine(self, specification: Specification) -> QueryEngine:
+    def _make_engine(self, specification: Specification, report: bytes) -> QueryEngine:
         return query_engine(specification)
 
     def may_rest(self, record: ModelRecord) -> bool:
@@ -308,7 +310,7 @@ class RelearningFolder(LogFolder):
         learnt, as_of = learning.result(), learning.task.as_of
         version = self._store.publish(
             self._model, as_of=as_of, snapshot=learnt.snapshot, agenda=None, key=self.key, keep=self._keep,
-            fence=self.fence(),
+            fence=self.fence(), report=learnt.report,
         )  # fmt: skip
         self._outdated = False
         self._published_at, self._cost_s = now, learnt.cost_s

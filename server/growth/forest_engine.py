@@ -13,7 +13,7 @@ from quercus.server.growth.tree_engine import IncrementalEngine, as_active
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.model import Specification
 from quercus.storage import Event, InstanceColumns
-from quercus.trees import Query, TreeModel, forest_of, forest_queries, grow, served_forest
+from quercus.trees import AccuracyBlock, Query, TreeModel, forest_of, forest_queries, grow, served_forest
 
 STRATEGY = "forest-margin"
 """What its queries name as their strategy."""
@@ -57,6 +57,11 @@ class ForestEngine(IncrementalEngine):
         if not isinstance(grown.model, TreeModel):
             raise TypeError(f"{type(grown.model).__name__} is no tree")
         return replace(grown, model=served_forest(self._forest, grown.model))
+
+    @property
+    def accuracy(self) -> tuple[AccuracyBlock, ...]:
+        """How right the forest was about the last told rows: a function of the log, whenever it was grown."""
+        return self._forest.accuracy
 
     @property
     def strategy(self) -> str:

@@ -44,11 +44,13 @@ class LearningOutcome:
     snapshot : the trees as they are stored.
     nodes : of all trees.
     cost_s : CPU time, in seconds.
+    report : what is said of the model beside its trees, as it is stored.
     """
 
     snapshot: bytes
     nodes: int
     cost_s: float
+    report: bytes
 
 
 @dataclass(eq=False)
@@ -127,7 +129,7 @@ class _LearnerProcess:
                 self._end(
                     LearningFailedError(trouble)
                     if trouble
-                    else LearningOutcome(data, said["nodes"], said["cost_s"])
+                    else LearningOutcome(data, said["nodes"], said["cost_s"], bytes.fromhex(said["report"]))
                 )
             self.ended = True
             process.kill()  # it has closed its output: whatever it does is of no use

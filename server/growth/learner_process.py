@@ -39,7 +39,9 @@ def serve(store: Store, tasks: queue.SimpleQueue[LearningTask], answers: BinaryI
         said: dict[str, Any] = {}
         data = b""
         try:
-            data, said["nodes"] = learn_model(store, task)
+            learned = learn_model(store, task)
+            data = learned.snapshot
+            said |= {"nodes": learned.nodes, "report": learned.report.hex()}
         except (NotFound, ReplacedError):
             said["trouble"] = f"model {task.model} is gone"
         except Exception as error:

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from quercus.belief.codec import decode
+from quercus.belief.contour import is_vacuous
 from quercus.server.growth.grown_trees import GrownTrees, Names, specification_of
 from quercus.server.growth.log_events import Heard, LogEvents
+from quercus.server.growth.rows_told import MOST
 from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
+from quercus.server.wire.reports import accuracy_in, encode_report
+from quercus.server.wire.snapshots import is_current
+from quercus.server.wire.trees import TreeClassifier
 from quercus.specification import algorithms
 from quercus.specification.attributes import MISSING_NAME, Nominal
 from quercus.specification.model import Specification
-from quercus.storage import Event, InstanceColumns, Store
-from quercus.trees import THRESHOLD_SIDES, Edges, Evidence, branch_names
+from quercus.storage import Event, InstanceColumns, ModelRecord, Store
+from quercus.trees import (
+    THRESHOLD_SIDES,
+    AccuracyBlock,
+    Edges,
+    Evidence,
+    Learned,
+    UncertainValues,
+    branch_names,
+    count_rows,
+)
 
 
 @dataclass(frozen=True)
@@ -35,8 +52,16 @@ class ReplacedError(Exception):
     """The model is gone; another may have its id."""
 
 
-def learn_model(store: Store, task: LearningTask) -> tuple[bytes, int]:
-    """Return the trees as they are stored, and how many nodes they have.
+class LearnedTrees(NamedTuple):
+    """Trees as they are stored, how many nodes they have, and what is said of the model beside them."""
+
+    snapshot: bytes
+    nodes: int
+    report: bytes
+
+
+def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
+    """Learn a model; tell how right the trees before were about rows of which something was told since.
 
     Raises
     ------
@@ -47,16 +72,37 @@ def learn_model(store: Store, task: LearningTask) -> tuple[bytes, int]:
     if record.key != task.key:
         raise ReplacedError
     learner = RelearningEngine(specification_of(record.initial_specification))
+    before = _newest(store, record)
     last = 0
     while last < task.as_of:
-        rows = min(GROWTH_ROWS, task.as_of - last)
+        until = before.as_of if last < before.as_of else task.as_of
+        rows = min(GROWTH_ROWS, until - last)
         segment = store.read_log(task.model, last, rows=rows, size_bytes=GROWTH_BYTES)
         if not segment.parts or store.get_model(task.model).key != task.key:
             raise ReplacedError
         learner.fold(segment.parts)
         last = segment.last
+        if last == before.as_of:
+            learner.judge(before.model)
     grown = learner.grown(store.vocabulary(task.model))
-    return grown.encode(), grown.node_count
+    report = encode_report(learner.counted(accuracy_in(record.report)))
+    return LearnedTrees(grown.encode(), grown.node_count, report)
+
+
+class NewestTrees(NamedTuple):
+    """The trees that are served, and the event up to which they were learned; None and 0 where there are none."""
+
+    model: Learned | None
+    as_of: int
+
+
+def _newest(store: Store, record: ModelRecord) -> NewestTrees:
+    if record.tree_version:
+        snapshot = store.snapshot(record.name)
+        if is_current(snapshot.data):
+            made = TreeClassifier.of(record.key, snapshot, specification_of(record.specification))
+            return NewestTrees(made.model, snapshot.as_of)
+    return NewestTrees(None, 0)
 
 
 class RelearningEngine:
@@ -65,6 +111,25 @@ class RelearningEngine:
     def __init__(self, specification: Specification) -> None:
         self._evidence = Evidence(specification)
         self._log = LogEvents(specification.frame.size)
+        self._judged: Learned | None = None
+        self._told = np.empty(0, np.bool_)  # rows of which something was known when it was learned
+
+    def judge(self, model: Learned | None) -> None:
+        """Count from here on how right a model is, which was learned from what is folded."""
+        self._judged, self._told = model, ~is_vacuous(self._evidence.contours())
+
+    def counted(self, blocks: tuple[AccuracyBlock, ...]) -> tuple[AccuracyBlock, ...]:
+        """Return the blocks with the rows of which something was told since `judge`."""
+        if self._judged is None:
+            return blocks
+        contours = self._evidence.contours()
+        told = ~is_vacuous(contours)
+        told[: len(self._told)] &= ~self._told
+        rows = np.flatnonzero(told)[-MOST:]
+        if not rows.size:
+            return blocks
+        said = self._judged.predict_cells(UncertainValues(self._evidence.values[rows]))
+        return count_rows(blocks, said.klass, contours[rows])
 
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""

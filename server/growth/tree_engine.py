@@ -9,11 +9,13 @@ from quercus.belief.codec import decode_contours
 from quercus.belief.label import contour
 from quercus.server.growth.grown_trees import GrownTrees
 from quercus.server.growth.log_events import Heard, LogEvents
+from quercus.server.growth.rows_told import RowsTold
 from quercus.server.wire.agenda import decode_asked
 from quercus.specification import algorithms
 from quercus.specification.model import Specification
 from quercus.storage import Event, InstanceColumns
 from quercus.trees import (
+    AccuracyBlock,
     Answered,
     Corrected,
     GrowthState,
@@ -49,15 +51,31 @@ class IncrementalEngine:
         self._followed = followed
         self._state = GrowthState.initial(followed(specification))
         self._log = LogEvents(specification.frame.size)
+        self._grown: TreeModel | None = None  # last; it has predicted what is folded next
+        self._accuracy: tuple[AccuracyBlock, ...] = ()
 
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
-        self._state = grow(self._state, [self._event(said) for said in self._log.read(parts)])
+        events = [self._event(said) for said in self._log.read(parts)]
+        told = RowsTold(self._state, events)
+        self._state = grow(self._state, events)
+        if self._grown is not None:
+            self._accuracy = told.count(self._accuracy, self._grown, self._state)
+
+    @property
+    def accuracy(self) -> tuple[AccuracyBlock, ...]:
+        """How right the trees that were grown were about rows whose label came later, in blocks, the oldest first."""
+        return self._accuracy
+
+    def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
+        """Go on from what was counted by a grower before this one."""
+        self._accuracy = accuracy
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the tree of what is folded."""
         state, specification = self._state, self._specification
         model = TreeModel(specification.attributes, specification.frame.size, state.flat, state.edges)
+        self._grown = model
         return GrownTrees(specification, model, state.edges, state.names(vocabulary))
 
     @property

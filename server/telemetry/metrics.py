@@ -7,7 +7,7 @@ knows (queries, lag, budgets) is read when somebody looks, and at no other time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from prometheus_client import (
@@ -25,6 +25,7 @@ from prometheus_client.registry import Collector
 
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MAX_PAGE
+from quercus.server.wire.reports import accuracy_in
 from quercus.storage import ModelRecord, StorageError, Store
 
 _log = logging.getLogger(__name__)
@@ -129,6 +130,27 @@ _OF_A_MODEL: Final[tuple[tuple[str, str, Callable[[ModelRecord], float]], ...]] 
 )
 
 
+def _accuracies(records: Sequence[ModelRecord]) -> Iterator[Metric]:
+    """Yield how right predictions were lately, of the models of which that is known."""
+    rows = GaugeMetricFamily(
+        "quercus_model_recent_rows",
+        "The last rows whose label came after their prediction, at most 1,000.",
+        labels=("model",),
+    )
+    accuracy = GaugeMetricFamily(
+        "quercus_model_recent_accuracy",
+        "Mean probability, under the labels of these rows, of the classes that were predicted.",
+        labels=("model",),
+    )
+    for record in records:
+        blocks = accuracy_in(record.report)
+        count = sum(block.rows for block in blocks)
+        if count:
+            rows.add_metric((record.name,), count)
+            accuracy.add_metric((record.name,), sum(block.expected for block in blocks) / count)
+    yield from (rows, accuracy)
+
+
 class _ModelCollector(Collector):
     """Where each of the first `MAX_PAGE` models stands."""
 
@@ -156,6 +178,7 @@ class _ModelCollector(Collector):
             return
         up.add_metric((), 1)
         yield from (up, size, growers)
+        yield from _accuracies(records)
         for name, text, value in _OF_A_MODEL:
             family = GaugeMetricFamily(f"quercus_model_{name}", text, labels=("model",))
             for record in records:

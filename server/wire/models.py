@@ -238,6 +238,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         if k >= len(specification.attributes) or not specification.attributes[k].HasField("nominal"):
             continue  # of another model, which took the name at this moment
         specification.attributes[k].nominal.values.extend(values)
+    report = model_pb2.GrowthReport.FromString(record.report)
     return model_pb2.Model(
         name=model_name(record.name),
         specification=specification,
@@ -253,6 +254,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         conflicts=record.conflicts,
         lag=to_duration(record.lag_s),
         uid=record.uid,
+        accuracy=report.accuracy if report.accuracy.blocks else None,
     )
 
 

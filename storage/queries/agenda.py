@@ -27,7 +27,7 @@ UNNAMED = "growth does not want this label any more"
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A tree as of an event, its agenda if it has one, and the model it was grown for (see `Store.publish`)."""
+    """A tree as of an event, its agenda if any, the model it was grown for, and a report (see `Store.publish`)."""
 
     as_of: int
     data: bytes
@@ -35,6 +35,7 @@ class Publication:
     key: int | None = None
     keep: int = KEEP_TREES.default
     fence: Fence | None = None
+    report: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ def publish_tree(connection: Connection, name: str, published: Publication, cloc
         return int(row.tree_version)
     version = int(row.tree_version) + 1
     snapshots.add(connection, row, Snapshot(version, as_of, published.data, now.wall), published.keep)
+    connection.execute(update(model).where(model.c.id == row.id).values(report=published.report))
     if published.agenda is not None:
         expiry.write_expired(connection, row.id, now)
         _reconcile_queries(connection, row, Agenda(as_of, published.agenda, version), now)

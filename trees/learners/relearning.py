@@ -154,6 +154,23 @@ class Evidence:
             raise InvalidInput("instance", f"is {instance}, there are {len(self)} instances")
         return self._known.get(instance) or self._said[self._which[instance]]
 
+    @property
+    def values(self) -> Floats:
+        """(n, K) values of all rows; read only."""
+        if len(self._values) != 1:
+            none = np.empty((0, len(self.specification.attributes)))
+            self._values = [np.concatenate([none, *self._values])]
+        return self._values[0]
+
+    def contours(self) -> Floats:
+        """Return what is known of the class of each row now, (n, l)."""
+        size = self.specification.frame.size
+        of_labels = np.array([known.contour for known in self._said]).reshape(-1, size)
+        found: Floats = of_labels[np.array(self._which, dtype=np.int64)]
+        for instance, known in self._known.items():
+            found[instance] = known.contour
+        return found
+
     def table(self) -> Table | None:
         """Return the rows and what is known of them, None when there are none.
 
@@ -161,11 +178,7 @@ class Evidence:
         """
         if not self._which:
             return None
-        self._values = [np.concatenate(self._values)]
-        values, which = self._values[0], np.array(self._which)
-        contours = np.array([known.contour for known in self._said])[which]
-        for instance, known in self._known.items():
-            contours[instance] = known.contour
+        values, contours = self.values, self.contours()
         given = None
         if self._known or any(isinstance(label, Masses) for label in self._labels):
             masses = [self._said[number].mass for number in self._which]

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.consonant import consonant_beliefs
 from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
 from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.told import ToldRows
@@ -23,7 +24,7 @@ class Contours:
 
     def __init__(self, size: int) -> None:
         self._numbers: dict[bytes, int] = {}
-        self._tables = np.empty((3, ROOM, size))  # plausibilities, beliefs, pignistic probabilities
+        self._tables = np.empty((2, ROOM, size))  # plausibilities, beliefs
         self._sole = np.empty(ROOM, np.int32)
         self._rank = np.empty(0, np.int64)
 
@@ -37,13 +38,8 @@ class Contours:
 
     @property
     def beliefs(self) -> Floats:
-        """(contours, l), see `beliefs_of`; read only."""
+        """(contours, l), see `consonant_beliefs`; read only."""
         return self._tables[1, : len(self)]
-
-    @property
-    def pignistic(self) -> Floats:
-        """(contours, l), see `pignistic_of`; read only."""
-        return self._tables[2, : len(self)]
 
     @property
     def sole(self) -> NDArray[np.int32]:
@@ -79,11 +75,11 @@ class Contours:
     def _take(self, contour: Floats) -> int:
         number = len(self)
         if number == len(self._sole):
-            room = np.empty((3, number, contour.size))
+            room = np.empty((2, number, contour.size))
             self._tables = np.concatenate([self._tables, room], axis=1)
             self._sole = np.concatenate([self._sole, np.empty(number, np.int32)])
         row = contour[np.newaxis]
-        self._tables[:, number] = contour, beliefs_of(row)[0], pignistic_of(row)[0]
+        self._tables[:, number] = contour, consonant_beliefs(row)[0]
         self._sole[number] = contour.argmax() if np.count_nonzero(contour) == 1 else NONE
         return number
 
@@ -91,38 +87,6 @@ class Contours:
 def _scaled(contours: Floats) -> Floats:
     scaled: Floats = contours / contours.max(axis=1, keepdims=True) + 0.0  # no negative zeros
     return scaled
-
-
-def beliefs_of(contours: Floats) -> Floats:
-    """Return the belief of each class under the consonant mass functions of contours (n, l) of maximum 1.
-
-    Examples
-    --------
-    >>> beliefs_of(np.array([[1.0, 0.25, 0.0], [1.0, 1.0, 0.0]])).tolist()
-    [[0.75, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    """
-    rows = np.arange(len(contours))
-    order = np.argsort(-contours, axis=1, kind="stable")
-    found = np.zeros(contours.shape)
-    found[rows, order[:, 0]] = 1.0 - contours[rows, order[:, 1]]
-    return found
-
-
-def pignistic_of(contours: Floats) -> Floats:
-    """Return the pignistic probabilities of the consonant mass functions of contours (n, l) of maximum 1.
-
-    Examples
-    --------
-    >>> pignistic_of(np.array([[1.0, 0.5, 0.0]])).tolist()
-    [[0.75, 0.25, 0.0]]
-    """
-    order = np.argsort(-contours, axis=1, kind="stable")
-    falling = np.take_along_axis(contours, order, axis=1)
-    steps = falling - np.column_stack([falling[:, 1:], np.zeros(len(contours))])
-    shares = steps / np.arange(1, contours.shape[1] + 1)
-    found = np.empty(contours.shape)
-    np.put_along_axis(found, order, np.cumsum(shares[:, ::-1], axis=1)[:, ::-1], axis=1)
-    return found
 
 
 class ForestEvidence:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput, shown
 from quercus.trees.learners.cells import Value
 from quercus.trees.learners.predictions import Predictions
+from quercus.trees.learners.recent_accuracy import AccuracyBlock
 from quercus.trees.memory_forest.apart import Apart
 from quercus.trees.memory_forest.evidence import ForestEvidence, Moment
 from quercus.trees.memory_forest.members import Members
@@ -101,6 +102,12 @@ class MemoryForest:
         """(members,) the weight of each, with sum 1."""
         self.members()
         return self.recent.weights(self.trees)
+
+    @property
+    def accuracy(self) -> tuple[AccuracyBlock, ...]:
+        """How right the forest was about the last told rows, in blocks, the oldest first (theory §10.7)."""
+        self.members()
+        return self.recent.accuracy(self.evidence.now())
 
     def theta(self, values: Floats) -> Floats:
         """Return the mean estimate of rows of values (m, K): (m, l)."""

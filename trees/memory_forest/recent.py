@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.consonant import consonant_pignistic
+from quercus.trees.learners.predictions import first_most_likely
+from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock
 from quercus.trees.memory_forest.evidence import Moment
 from quercus.trees.memory_forest.members import Members, memory_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-BLOCK = 50  # told rows
-BLOCKS = 20  # that count
 LEAST = 2  # blocks, before which all weights are equal
 SHARPNESS = 20.0  # of the weights
 
@@ -39,6 +40,16 @@ class EndedBlock:
         """Whether all its rows are here: blocks that count for nothing are passed over."""
         return len(self.end.told) == self.begun + BLOCK
 
+    @property
+    def values(self) -> Floats:
+        """(rows, K) of its rows."""
+        return self.end.evidence.values[self.end.told[self.begun :]]
+
+    @property
+    def contours(self) -> Floats:
+        """(rows, l) what was known of its rows at its end."""
+        return self.end.evidence.contours.values[self.end.contours_told[self.begun :]]
+
 
 class RecentScores:
     """The Brier scores of the last blocks, and the members that will predict the next one.
@@ -56,6 +67,7 @@ class RecentScores:
         self._scores: deque[Floats] = deque(maxlen=BLOCKS)
         self._ended: deque[EndedBlock] = deque(maxlen=BLOCKS + 1)
         self._judges: Members | None = judges  # before the oldest ended block; None where nobody knows
+        self._accuracy: deque[AccuracyBlock] = deque(maxlen=BLOCKS)
         self._begun = 0
 
     def boundaries(self, told: int, more: int) -> Ints:
@@ -81,9 +93,32 @@ class RecentScores:
         """Score the blocks that ended, the oldest first; `grow` returns the members of a moment."""
         for block in self._ended:
             if block.is_whole and self._judges is not None:
-                self._scores.append(_scores_of(block, self._judges))
+                theta = self._judges.estimates(block.values)
+                self._accuracy.append(self._accuracy_of(theta, block.contours))
+                self._scores.append(_scores_of(theta, block.contours))
             self._judges = grow(block.end)
         self._ended.clear()
+
+    def accuracy(self, now: Moment) -> tuple[AccuracyBlock, ...]:
+        """Return how right the forest was about the last blocks, the oldest first, and about the one that has begun.
+
+        Rows that were told before any member was grown do not count: nothing was predicted of them. `now` is the moment
+        up to which the scores are.
+        """
+        begun = EndedBlock(self._begun, now)
+        blocks = list(self._accuracy)
+        if self._judges is not None and len(now.told) > self._begun:
+            blocks.append(self._accuracy_of(self._judges.estimates(begun.values), begun.contours))
+        return tuple(block for block in blocks[-BLOCKS:] if block.rows)
+
+    def _accuracy_of(self, theta: Floats, contours: Floats) -> AccuracyBlock:
+        """Return how right the judges were together, by the weights of what was scored before."""
+        if self._judges is None or not self._judges.trees:
+            return AccuracyBlock()
+        trees = len(self._judges.trees)
+        weights = np.bincount(memory_of(trees), self.weights(trees), len(theta))
+        mean = np.einsum("m,mnc->nc", weights, theta)
+        return AccuracyBlock.of(first_most_likely(mean), contours)
 
     def withdraw(self, place: int) -> None:
         """The told row at this place is told no more."""
@@ -109,10 +144,8 @@ class RecentScores:
         return np.asarray(weights / weights.sum())
 
 
-def _scores_of(block: EndedBlock, judges: Members) -> Floats:
-    """Return the mean Brier score of each memory in a block: (memories,)."""
-    rows, evidence = block.end.told[block.begun :], block.end.evidence
-    theta = judges.estimates(evidence.values[rows])
-    likely = evidence.contours.pignistic[block.end.contours_told[block.begun :]]
+def _scores_of(theta: Floats, contours: Floats) -> Floats:
+    """Return the mean Brier score of each memory (memories,) whose estimates are (memories, n, l)."""
+    likely = consonant_pignistic(contours)
     score = 1.0 + (theta**2).sum(axis=2) - 2.0 * (theta * likely).sum(axis=2)
     return np.asarray(score.mean(axis=1))

@@ -19,7 +19,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
 from quercus import __version__
-from quercus.client import Client, InvalidArgument
+from quercus.cli.common import accuracy_text
+from quercus.client import Client, InvalidArgument, Numeric, Specification
 from quercus.proto.v1 import model_pb2, values_pb2
 from quercus.server.app import GROWER_HEALTH
 from quercus.server.growth import supervisor
@@ -91,6 +92,34 @@ def test_metrics_tell_of_calls_and_of_models(
     assert page("quercus_store_bytes") > 10_000
     assert page("process_resident_memory_bytes") > 10e6
     until(lambda: Page(port)("quercus_calls_in_flight") == 0)
+
+
+def test_accuracy_is_told_of_labels_that_came_after_their_prediction(
+    start_live: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The same numbers in `GetModel`, the metrics and `models show`."""
+    port = free_port()
+    live = start_live(tmp_path / "store.db", metrics_port=port)
+    with Client(live.server.address) as client:
+        client.create_model("m", Specification([Numeric("x", edges=(0.0,))], ["low", "high"]))
+        client.push("m", [[-1.0], [1.0]] * 20, ["low", "high"] * 20)
+        client.wait_grown("m")
+        assert client.get_model("m").accuracy is None
+        client.push("m", [[-2.0], [2.0]] * 35, ["low", "high"] * 30 + [["low", "high"]] * 4 + ["low"] * 6)
+        client.wait_grown("m")
+        found = client.get_model("m").accuracy
+    assert found is not None
+    assert (found.rows, found.precise_rows, [block.rows for block in found.blocks]) == (66, 66, [50, 16])
+    assert found.accuracy == found.expected == 63 / 66
+    page = Page(port)
+    assert (
+        page("quercus_model_recent_rows", model="m"),
+        page("quercus_model_recent_accuracy", model="m"),
+    ) == (
+        66,
+        63 / 66,
+    )
+    assert accuracy_text(found) == "95.5% right of the last 66 labels that came after a prediction  █▇"
 
 
 def test_metrics_still_answer_when_the_store_does_not(start_live: Callable[..., Any], tmp_path: Path) -> None:

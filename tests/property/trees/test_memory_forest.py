@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.ask.strategies import covering
 from quercus.trees.learners.mixture import fit_mixtures
+from quercus.trees.learners.recent_accuracy import AccuracyBlock
 from quercus.trees.likelihood.maximiser import estimate
 from quercus.trees.memory_forest.asking import Coverage
 from quercus.trees.memory_forest.draws import member_key
@@ -197,6 +198,7 @@ def assert_same(one: MemoryForest, other: MemoryForest) -> None:
         assert_same_tree(a, from_scratch(evidence.now(), told, member_key(one.seed, m)), mine.size)
     np.testing.assert_array_equal(one.recent.scores, other.recent.scores)
     np.testing.assert_array_equal(one.weights, other.weights)
+    assert one.accuracy == other.accuracy
     some = one.evidence.values[:20]
     if len(some):
         np.testing.assert_array_equal(one.predict(some).theta, other.predict(some).theta)
@@ -389,3 +391,18 @@ def plain_frequencies(column: Floats, contours: Floats, width: int) -> Floats:
         classes = shares.mean(axis=0)
         frequencies = (rows + 0.5) / (rows.sum(axis=0) + 0.5 * width)
     return frequencies
+
+
+def test_its_accuracy_is_that_of_forests_that_knew_only_the_blocks_before() -> None:
+    values, named, contours = world(7, 400, 3)
+    informed = np.flatnonzero(contours.min(axis=1) < 1.0)
+    found = forest(named, 3)
+    found.observe(values, contours)
+    expected = []
+    for begin in range(50, len(informed), 50):
+        rows = informed[begin : begin + 50]
+        before = forest(named, 3)
+        before.observe(values[: informed[begin - 1] + 1], contours[: informed[begin - 1] + 1])
+        expected.append(AccuracyBlock.of(before.predict(values[rows]).klass, contours[rows]))
+    assert [block.rows for block in expected] == [50] * (len(expected) - 1) + [len(informed) % 50]
+    assert list(found.accuracy) == expected

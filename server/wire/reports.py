@@ -1,0 +1,25 @@
+"""What the grower says of a model beside its trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quercus.proto.v1 import model_pb2
+from quercus.trees import AccuracyBlock
+
+
+def encode_report(accuracy: Iterable[AccuracyBlock]) -> bytes:
+    """Return the report as it is stored."""
+    blocks = [
+        model_pb2.AccuracyBlock(
+            rows=block.rows, precise_rows=block.precise_rows, right=block.right, expected=block.expected
+        )
+        for block in accuracy
+    ]
+    return model_pb2.GrowthReport(accuracy=model_pb2.RecentAccuracy(blocks=blocks)).SerializeToString()
+
+
+def accuracy_in(report: bytes) -> tuple[AccuracyBlock, ...]:
+    """Return how right predictions were, the oldest block first."""
+    blocks = model_pb2.GrowthReport.FromString(report).accuracy.blocks
+    return tuple(AccuracyBlock(each.rows, each.precise_rows, each.right, each.expected) for each in blocks)

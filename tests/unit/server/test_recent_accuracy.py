@@ -1,0 +1,140 @@
+"""The accuracy over the recent past, as the grower measures it: labels that come after their prediction, each once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quercus.belief.codec import encode, encode_sets
+from quercus.belief.frame import Frame
+from quercus.belief.label import ClassSet
+from quercus.proto.v1 import model_pb2
+from quercus.server.growth.engines import tree_engine
+from quercus.server.growth.grower import Grower
+from quercus.server.growth.relearning import LearningTask, learn_model
+from quercus.server.wire.models import complete_specification
+from quercus.server.wire.reports import accuracy_in
+from quercus.specification.attributes import Numeric
+from quercus.specification.model import Specification
+from quercus.storage import Event, EventKind, InstanceColumns, Store
+from quercus.trees import AccuracyBlock
+
+BINS = model_pb2.NumericAttribute(edges=[-1.0, 0.0, 1.0])
+CUTS = model_pb2.NumericAttribute(edges=[-1.0, 0.0, 1.0], cuts=3)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as opened:
+        yield opened
+
+
+def create(store: Store, kind: model_pb2.NumericAttribute, algorithm: model_pb2.Algorithm) -> None:
+    attributes = [model_pb2.Attribute(name=f"x{k}", numeric=kind) for k in range(2)]
+    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=algorithm)
+    store.create_model("m", complete_specification(message).SerializeToString(deterministic=True), budget=0)
+
+
+def push(store: Store, rows: int, *, told: bool = True, lie: bool = False) -> None:
+    """Rows whose class is whether x0 is positive, or is not."""
+    first = store.get_model("m").instance_count
+    values = np.random.default_rng(first).normal(size=(rows, 2))
+    masks = 1 << ((values[:, 0] > 0) ^ lie) if told else np.full(rows, 3)
+    store.append_instances(
+        "m", [f"i{first + i}" for i in range(rows)], values, encode_sets(masks.astype(np.uint64))
+    )
+
+
+def grow(grower: Grower, store: Store) -> AccuracyBlock:
+    """Grow up to the end of the log; return the sum of the blocks that are reported."""
+    while grower.round() or store.get_model("m").sequence_grown < store.get_model("m").sequence_committed:
+        pass
+    return sum(accuracy_in(store.get_model("m").report), AccuracyBlock())
+
+
+@pytest.mark.parametrize("kind", [BINS, CUTS])
+def test_a_tree_is_judged_by_the_labels_after_it_and_a_restart_goes_on(
+    store: Store, kind: model_pb2.NumericAttribute
+) -> None:
+    create(store, kind, model_pb2.Algorithm(abc45=model_pb2.ActiveTree()))
+    grower = Grower(store, interval_s=0.0)
+    push(store, 120)
+    first = grow(grower, store)
+    assert first.rows in {0, 120}  # the tree of nothing, if one was grown before the rows came
+    push(store, 40, told=False)
+    assert grow(grower, store) == first
+    push(store, 60)
+    found = grow(grower, store)
+    assert (found.rows - first.rows, found.right - first.right) == (60, 60)
+    again = Grower(store, interval_s=0.0)
+    push(store, 30, lie=True)
+    grow(again, store)  # nobody remembers the tree that predicted these
+    push(store, 50, lie=True)
+    later = grow(again, store)
+    assert later.rows == found.rows + 50
+    assert later.right < found.right + 10
+
+
+def test_an_answer_counts_once_for_its_row() -> None:
+    frame = Frame(("p", "q"))
+    engine = tree_engine(Specification((Numeric("x", edges=(0.0,)),), frame))
+    values = np.linspace(-1.0, 1.0, 21)[:, np.newaxis]
+    labels = [encode(ClassSet(1 << int(x > 0))) for x in values[:20, 0]]
+    engine.fold([InstanceColumns(1, values, [*labels, encode(ClassSet(3))])])
+    engine.grown({})
+    for sequence, mask in ((22, 3), (23, 2), (24, 1), (25, None), (26, 2)):
+        engine.fold([correction(sequence, mask)])
+        engine.grown({})
+    assert engine.accuracy == (AccuracyBlock(2, 2, 2, 2.0),)
+
+
+def correction(sequence: int, mask: int | None) -> Event:
+    """What is known of the last row is another class, or nothing any more: then it may be told again."""
+    return Event(
+        sequence=sequence,
+        kind=EventKind.CORRECTION,
+        instance=21,
+        id="i21",
+        values=None,
+        label=None if mask is None else encode(ClassSet(mask)),
+        author="ann",
+        reliability=1.0,
+        asked=None,
+        conflict=False,
+        specification=None,
+        created_at=0.0,
+    )
+
+
+def test_the_forest_is_judged_by_blocks_of_its_log(store: Store) -> None:
+    create(store, BINS, model_pb2.Algorithm(active_forest=model_pb2.ActiveForest(trees=6)))
+    grower = Grower(store, interval_s=0.0)
+    push(store, 130)
+    found = grow(grower, store)
+    assert (found.rows, found.precise_rows) == (80, 80)
+    assert found.right > 64
+    again = Grower(store, interval_s=0.0)
+    push(store, 1)
+    later = grow(again, store)
+    assert (later.rows, later.right - found.right) in {(81, 0), (81, 1)}
+
+
+def test_a_model_that_learns_again_judges_the_trees_before(store: Store) -> None:
+    create(store, BINS, model_pb2.Algorithm(c45=model_pb2.C45Tree()))
+    key = store.get_model("m").key
+    push(store, 120)
+    for rows, expected in ((0, 0), (60, 60), (30, 90)):
+        if rows:
+            push(store, rows)
+        learned = learn_model(store, LearningTask("m", key, store.get_model("m").sequence_committed))
+        store.publish(
+            "m",
+            as_of=store.get_model("m").sequence_committed,
+            snapshot=learned.snapshot,
+            agenda=None,
+            report=learned.report,
+        )
+        found = sum(accuracy_in(store.get_model("m").report), AccuracyBlock())
+        assert found.rows == expected
+    assert found.right > 85
