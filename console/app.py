@@ -18,7 +18,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.client import errors
 from quercus.console.config import Config
 from quercus.console.guard import Guard
-from quercus.console.pages import history, label, models, sign_in
+from quercus.console.pages import classify, create, history, label, model, models, sign_in, tree
 from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, page, wants_json
 
 _STATUS: dict[type[Exception], int] = {
@@ -61,6 +61,13 @@ ROUTES = [
     Route("/m/{model}/label/refresh", label.refresh, methods=["POST"]),
     Route("/m/{model}/label/beat", label.beat, methods=["POST"]),
     Route("/m/{model}/label/{act}", label.act, methods=["POST"]),
+    Route("/m/{model}", model.model),
+    Route("/m/{model}/tree", tree.tree),
+    Route("/m/{model}/tree/node", tree.node),
+    Route("/m/{model}/tree.{kind}", tree.drawing),
+    Route("/m/{model}/events", tree.events),
+    Route("/m/{model}/classify", classify.classify, methods=["GET", "POST"]),
+    Route("/create", create.create, methods=["GET", "POST"]),
     Route("/healthz", healthz),
     Mount("/static", StaticFiles(directory=FOLDER / "static")),
 ]

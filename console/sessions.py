@@ -14,7 +14,9 @@ from quercus.client.aio import Client
 from quercus.client.results import Caller
 
 if TYPE_CHECKING:
+    from quercus.client.treeview import Tree
     from quercus.console.desk import Desk
+    from quercus.console.pages.create import Upload
 
 IDLE_S = 8 * 3600.0
 MAX_SESSIONS = 1000
@@ -39,6 +41,8 @@ class Session:
     desks: dict[str, Desk] = field(repr=False, default_factory=dict)
     streams: int = field(repr=False, default=0)
     flash: str = field(repr=False, default="")
+    tree: tuple[tuple[str, int, int], Tree] | None = field(repr=False, default=None)
+    upload: Upload | None = field(repr=False, default=None)
 
     def may(self, method: str) -> bool:
         """Whether the server lets the caller make a call, as in ``TreeService/GetTree``."""
@@ -53,8 +57,15 @@ class Session:
         """Whether a form or a script of this session sends a request."""
         return hmac.compare_digest(form_token.encode(), self.form_token.encode())
 
+    def drop_upload(self) -> None:
+        """Delete the file that was uploaded."""
+        if self.upload is not None:
+            self.upload.remove()
+        self.upload = None
+
     async def close(self) -> None:
         """Give back what is held, and close the connection."""
+        self.drop_upload()
         desks, self.desks = list(self.desks.values()), {}
         for desk in desks:
             await desk.close()

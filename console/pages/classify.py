@@ -1,0 +1,128 @@
+"""Classify a row that is typed in; its values may be uncertain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from quercus.belief.errors import InvalidInput
+from quercus.client.conditions import merge_conditions
+from quercus.client.results import Between, Classification
+from quercus.console.draw.intervals import interval_bar
+from quercus.console.web import page, posted, session_of
+from quercus.files.schema import number
+from quercus.specification.attributes import Attribute, Nominal
+
+MAX_ATTRIBUTES = 300
+MAX_BOXES = 12
+"""A nominal attribute with more values is a text field."""
+
+
+async def classify(request: Request) -> Response:
+    """Show the form, and with it the class of what was typed in."""
+    session = session_of(request)
+    name = request.path_params["model"]
+    model = await session.client.get_model(name)
+    attributes = tuple(model.specification.attributes)
+    if len(attributes) > MAX_ATTRIBUTES:
+        reason = (
+            f"are {len(attributes):,}, a form has at most {MAX_ATTRIBUTES}; use quercus classify {name} FILE"
+        )
+        raise InvalidInput("attributes", reason)
+    given: dict[str, Any] = {}
+    answer, fault, found = None, "", None
+    if request.method == "POST":
+        given = await posted(request, session)
+        try:
+            row = {each.name: value_of(each, k, given) for k, each in enumerate(attributes)}
+            has_one_tree = not _has_members(model.specification.algorithm)
+            found = (await session.client.classify(name, [row], want_paths=has_one_tree))[0]
+            answer = _answer(found, frozenset(each.name for each in attributes if isinstance(each, Nominal)))
+        except (InvalidInput, ValueError) as error:
+            fault = str(error)
+    return page(
+        request,
+        "classify.html",
+        400 if fault else 200,
+        model=name,
+        tab="classify",
+        has_tree=bool(model.tree_version),
+        fields=[_field(each, k, given) for k, each in enumerate(attributes)],
+        answer=answer,
+        fault=fault,
+    )
+
+
+def value_of(attribute: Attribute, k: int, given: Mapping[str, Any]) -> Any:
+    """Return the value of an attribute as a form gives it; None: unknown.
+
+    Examples
+    --------
+    >>> from quercus.specification.attributes import Numeric
+    >>> value_of(Numeric("ash"), 0, {"low-0": ["2"], "high-0": ["3"]})
+    Between(low=2.0, high=3.0)
+    >>> value_of(Nominal("wind", ["weak", "strong"]), 1, {"value-1": ["weak"]})
+    'weak'
+    """
+    if isinstance(attribute, Nominal):
+        names = [
+            text.strip() for each in given.get(f"value-{k}", []) for text in _parts(attribute, str(each))
+        ]
+        names = [name for name in names if name]
+        return None if not names else names[0] if len(names) == 1 else frozenset(names)
+    low, high = (_number(attribute.name, given.get(f"{end}-{k}", [""])) for end in ("low", "high"))
+    if low is None or high is None:
+        return low if high is None else high
+    if low > high:
+        raise InvalidInput(attribute.name, f"is from {low:g} to {high:g}, must be in rising order")
+    return low if low == high else Between(low, high)
+
+
+def _parts(attribute: Nominal, text: str) -> list[str]:
+    return [text] if text in attribute.values else text.split("|")
+
+
+def _number(name: str, texts: Any) -> float | None:
+    text = str(texts[0]).strip() if texts else ""
+    if text in {"", "?"}:
+        return None
+    value = number(text)
+    if value is None:
+        raise InvalidInput(name, f"is {text[:40]!r}, must be a number, or empty if it is unknown")
+    return value
+
+
+def _field(attribute: Attribute, k: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the form shows of an attribute."""
+    if isinstance(attribute, Nominal):
+        chosen = [str(each) for each in given.get(f"value-{k}", [])]
+        return {"kind": "boxes" if len(attribute.values) <= MAX_BOXES else "text", "name": attribute.name, "k": k,
+                "values": attribute.values[:MAX_BOXES], "chosen": chosen}  # fmt: skip
+    ends = {end: str(given.get(f"{end}-{k}", [""])[0]) for end in ("low", "high")}
+    return {"kind": "number", "name": attribute.name, "k": k} | ends
+
+
+def _has_members(algorithm: Any) -> bool:
+    """Whether a model has several trees, so that a row has no one path."""
+    name = algorithm if isinstance(algorithm, str) or algorithm is None else algorithm.get("name")
+    return name in ("forest", "active-forest", "total-uncertainty")
+
+
+def _answer(found: Classification, nominal: frozenset[str]) -> dict[str, Any]:
+    """Return what the page says of a row's class."""
+    return {
+        "label": found.label,
+        "set": found.label_set,
+        "bars": [
+            (name, share, lower, upper, interval_bar(lower, upper, 0.0, 1.0))
+            for name, share, lower, upper in zip(
+                found.classes, found.theta, found.belief, found.plausibility, strict=True
+            )
+        ],
+        "path": [each.text for each in merge_conditions(found.path or (), nominal)],
+        "version": found.version,
+        "node": found.node,
+    }

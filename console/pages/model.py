@@ -1,0 +1,98 @@
+"""The page of a model: its numbers, how it is labelled, and by whom."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from quercus.client.algorithms import text as algorithm_text
+from quercus.client.labelling_results import LabellingPolicy
+from quercus.client.results import Model
+from quercus.console.pages.models import growth_state
+from quercus.console.web import number_text, page, session_of
+from quercus.specification.attributes import Nominal, Numeric
+
+MAX_ATTRIBUTES = 500
+MAX_NAMED = 12
+GROWTH = {
+    "growing": "The tree takes in what is new.",
+    "done": "All answers of the budget are given.",
+    "asking": "It asks for labels.",
+    "quiet": "It asks nothing now.",
+}
+
+
+async def model(request: Request) -> Response:
+    """Show a model."""
+    session = session_of(request)
+    name = request.path_params["model"]
+    found = await session.client.get_model(name)
+    may_list = session.may("QueryService/ListLabellers")
+    return page(
+        request,
+        "model.html",
+        model=name,
+        tab="model",
+        info=found,
+        state=GROWTH[growth_state(found)],
+        numbers=_numbers(found),
+        policy=_policy(await session.client.labelling_policy(name)),
+        labellers=await session.client.labellers(name) if may_list else None,
+        attributes=[_attribute(each) for each in found.specification.attributes[:MAX_ATTRIBUTES]],
+        more=max(0, len(found.specification.attributes) - MAX_ATTRIBUTES),
+    )
+
+
+def _numbers(model: Model) -> list[tuple[str, str]]:
+    algorithm = model.specification.algorithm or "abc45"
+    learner = algorithm if isinstance(algorithm, str) else algorithm_text(algorithm)
+    budget = f"{model.queries_answered:,} of {model.budget:,}" if model.budget else "never asks (budget 0)"
+    return [
+        ("rows", f"{model.instance_count:,}"),
+        ("answers", budget),
+        ("refused", f"{model.queries_refused:,}"),
+        ("queries open, held", f"{model.queries_open:,}, {model.queries_leased:,}"),
+        ("answers that contradicted earlier labels", f"{model.conflicts:,}"),
+        ("tree", f"version {model.tree_version:,}" if model.tree_version else "none yet"),
+        ("events not in the tree yet", f"{model.lag:,}" + (f" for {model.lag_s:.1f} s" if model.lag else "")),
+        ("learner", learner),
+        ("asks by", model.specification.strategy or "the default"),
+        ("made", f"{model.created_at:%Y-%m-%d %H:%M} UTC"),
+    ]
+
+
+def _policy(policy: LabellingPolicy) -> list[tuple[str, str]]:
+    corrections = {"own": "by who answered", "anyone": "by anybody", "nobody": "by nobody"}
+    wanted = "1" if policy.answers_per_query == 1 else f"{policy.answers_per_query}, of different labellers"
+    return [
+        ("answers to a query", wanted),
+        ("answers of one labeller", _bound(policy.per_labeller)),
+        ("answers within an hour", _bound(policy.per_hour)),
+        ("queries held at once", f"{policy.max_held}"),
+        ("answers are corrected", corrections[policy.corrections]),
+        (
+            "reliability",
+            "as it is stated" if policy.reliability == "declared" else "estimated from agreement",
+        ),
+    ]
+
+
+def _bound(value: int | None) -> str:
+    return "no bound" if value is None else f"at most {value:,}"
+
+
+def _attribute(attribute: Nominal | Numeric) -> tuple[str, str, str]:
+    """Return name, kind and what is known of the values."""
+    if isinstance(attribute, Nominal):
+        shown = ", ".join(attribute.values[:MAX_NAMED])
+        more = len(attribute.values) - MAX_NAMED
+        return attribute.name, "names", shown + (f" and {more:,} more" if more > 0 else "")
+    if attribute.edges:
+        edges = ", ".join(number_text(edge) for edge in attribute.edges[:MAX_NAMED])
+        return (
+            attribute.name,
+            "number",
+            f"cut at {edges}" + (" …" if len(attribute.edges) > MAX_NAMED else ""),
+        )
+    cuts = attribute.cuts
+    return attribute.name, "number", f"split at one of {cuts} cuts" if cuts else f"in {attribute.bins} bins"

@@ -1,0 +1,223 @@
+"""The page of a tree: an icicle and a list of its nodes, every version, and the newest as it grows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+
+from quercus.client.conditions import condition_of, path_text
+from quercus.client.convert import RenderFormat
+from quercus.client.errors import QuercusError
+from quercus.client.results import Model
+from quercus.client.treeview import Tree, TreeNode
+from quercus.console.draw.icicle import COLOURS, Box, icicle
+from quercus.console.draw.intervals import interval_bar, interval_bars
+from quercus.console.sessions import Session
+from quercus.console.web import fragment, number_text, page, session_of
+from quercus.specification.attributes import Nominal
+
+PING_S = 15.0
+MAX_STREAMS = 4
+KEPT = 1_000
+MAX_NODES = 20_000
+DRAWINGS: dict[str, tuple[RenderFormat, str]] = {
+    "svg": ("svg", "image/svg+xml"),
+    "txt": ("text", "text/plain; charset=utf-8"),
+    "dot": ("dot", "text/vnd.graphviz; charset=utf-8"),
+}
+STOPS = {
+    "pure": "its rows are of one class, as far as the labels say",
+    "no_attribute": "no attribute is left to split by",
+    "few_instances": "it has too few rows to split",
+    "max_depth": "it is as deep as the model allows",
+    "no_gain": "no split would separate the classes better",
+    "pruned": "what was below it was not significant",
+}
+
+
+async def tree(request: Request) -> Response:
+    """Show a version of the tree."""
+    session = session_of(request)
+    name = request.path_params["model"]
+    model = await session.client.get_model(name)
+    if not model.tree_version:
+        return page(request, "tree.html", model=name, tab="tree", tree=None, info=model)
+    shown = await _tree(session, name, _number(request, "version"), _number(request, "member") or 0)
+    selected = _selected(shown, _number(request, "node"))
+    context = _context(shown, model, selected)
+    if request.query_params.get("part"):
+        return HTMLResponse(fragment("tree_view.html", **context))
+    return page(request, "tree.html", tab="tree", **context)
+
+
+async def node(request: Request) -> Response:
+    """Return the panel of one node, for a script."""
+    session = session_of(request)
+    name = request.path_params["model"]
+    model = await session.client.get_model(name)
+    shown = await _tree(session, name, _number(request, "version"), _number(request, "member") or 0)
+    selected = _selected(shown, _number(request, "node"))
+    return HTMLResponse(fragment("tree_node.html", panel=_panel(shown, selected, _nominal(model))))
+
+
+async def drawing(request: Request) -> Response:
+    """Return a drawing of the tree as a file."""
+    session = session_of(request)
+    name, kind = request.path_params["model"], request.path_params["kind"]
+    if kind not in DRAWINGS:
+        raise HTTPException(404)
+    form, media_type = DRAWINGS[kind]
+    version = _number(request, "version")
+    text = await session.client.render(name, form, version, _number(request, "member"))
+    headers = {"Content-Disposition": f'attachment; filename="{name}-{version or "latest"}.{kind}"'}
+    return Response(text, media_type=media_type, headers=headers)
+
+
+async def events(request: Request) -> Response:
+    """Tell a script of each new tree, as server-sent events."""
+    session = session_of(request)
+    name = request.path_params["model"]
+    if session.streams >= MAX_STREAMS:
+        raise HTTPException(429, f"{MAX_STREAMS} pages of this session watch trees already")
+    await session.client.get_model(name)
+    return StreamingResponse(_events(session, name), media_type="text/event-stream")
+
+
+async def _events(session: Session, name: str) -> AsyncIterator[str]:
+    session.streams += 1
+    queue: asyncio.Queue[str | None] = asyncio.Queue(maxsize=8)
+
+    async def pump() -> None:
+        try:
+            async with aclosing(session.client.watch(name)) as updates:
+                async for update in updates:
+                    told = {"version": update.tree.version, "as_of": update.tree.as_of, "lag": update.lag}
+                    await queue.put(f"event: tree\ndata: {json.dumps(told)}\n\n")
+        except (QuercusError, ValueError):  # the page connects again, and is told why if that fails
+            pass
+        await queue.put(None)
+
+    task = asyncio.create_task(pump(), name="console-events")
+    try:
+        while True:
+            try:
+                event = await asyncio.wait_for(queue.get(), PING_S)
+            except TimeoutError:
+                event = ": still here\n\n"
+            if event is None:
+                return
+            yield event
+    finally:
+        session.streams -= 1
+        task.cancel()
+
+
+async def _tree(session: Session, name: str, version: int | None, member: int) -> Tree:
+    """Return a tree; the last one that the session looked at is remembered, since versions do not change."""
+    key = (name, version, member)
+    if version is not None and session.tree is not None and session.tree[0] == key:
+        return session.tree[1]
+    found = await session.client.tree(name, version, member)
+    if len(found.nodes) > MAX_NODES:
+        reason = (
+            f"the tree has {len(found.nodes):,} nodes, a page shows {MAX_NODES:,}; use quercus tree {name}"
+        )
+        raise HTTPException(413, reason)
+    session.tree = ((name, found.version, member), found)
+    return found
+
+
+def _context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
+    nominal = _nominal(model)
+    base = f"/m/{model.name}/tree"
+    shown = f"version={tree.version}" + (f"&member={tree.member}" if tree.member else "")
+    boxes = [_box(tree, each, nominal) for each in tree.nodes]
+    return {
+        "model": model.name,
+        "info": model,
+        "tree": tree,
+        "base": base,
+        "query": shown,
+        "picture": icicle(boxes, lambda number: f"{base}?{shown}&node={number}", selected.index),
+        "boxes": boxes,
+        "selected": selected.index,
+        "panel": _panel(tree, selected, nominal),
+        "oldest": max(1, model.tree_version - KEPT + 1),
+        "newest": max(model.tree_version, tree.version),
+        "colours": list(enumerate(tree.classes[:COLOURS])),
+        "leaves": len(tree.leaves),
+        "undecided": len(tree.undecided),
+    }
+
+
+def _box(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> Box:
+    place = _branch(tree, node, nominal)
+    share = max(node.theta)
+    title = f"{place}: {node.count:,} rows, {node.class_name} {share:.0%}".replace("%", " %")
+    return Box(
+        node.index,
+        node.parent,
+        max(node.weight, 1e-9),
+        node.depth,
+        place if node.parent is not None else f"all rows · {node.class_name}",
+        title + ("; undecided" if node.undecided else ""),
+        tree.classes.index(node.class_name) if node.class_name in tree.classes else 0,
+        node.undecided,
+    )
+
+
+def _branch(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> str:
+    """Return the test that leads to a node, in words."""
+    if node.parent is None:
+        return "all rows"
+    attribute = tree.nodes[node.parent].attribute or ""
+    return condition_of(attribute, node.branch or "", is_nominal=attribute in nominal).text
+
+
+def _panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str, Any]:
+    """Return what is said of one node."""
+    classes = tree.members[tree.member].classes if tree.members else tree.classes
+    believed = zip(classes, node.theta, node.belief, node.plausibility, strict=True)
+    intervals = sorted(node.intervals.items(), key=lambda each: -(each[1][0] + each[1][1]))
+    return {
+        "node": node,
+        "where": path_text(tree.path(node), nominal),
+        "believed": [
+            (name, share, lower, upper, interval_bar(lower, upper, 0.0, 1.0))
+            for name, share, lower, upper in believed
+        ],
+        "intervals": interval_bars([(name, lower, upper) for name, (lower, upper) in intervals[:12]]),
+        "more": max(0, len(intervals) - 12),
+        "test": None if node.attribute is None else _test(node),
+        "stop": STOPS.get(node.stop or "", ""),
+    }
+
+
+def _test(node: TreeNode) -> str:
+    attribute = node.attribute or ""
+    return attribute if node.threshold is None else f"{attribute} at {number_text(node.threshold)}"
+
+
+def _nominal(model: Model) -> frozenset[str]:
+    return frozenset(each.name for each in model.specification.attributes if isinstance(each, Nominal))
+
+
+def _selected(tree: Tree, number: int | None) -> TreeNode:
+    return tree.nodes[number] if number is not None and number < len(tree.nodes) else tree.root
+
+
+def _number(request: Request, name: str) -> int | None:
+    """Return a whole number of the address; None: it names none."""
+    text = request.query_params.get(name, "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 12):
+        raise HTTPException(400, f"{name} is {text[:40]!r}, must be a whole number")
+    return int(text)

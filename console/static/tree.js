@@ -1,0 +1,174 @@
+// The page of a tree: keys in the list, the chosen node, versions, and the newest tree as it grows.
+
+const by = (id) => document.getElementById(id);
+const view = by("view");
+const OPEN_DEPTH = 4; // deeper nodes are folded at first, so that a large tree can be seen as a whole
+const FOLD_FROM = 60;
+
+let asked = 0;
+
+function items() {
+  return [...view.querySelectorAll("[role=treeitem]")];
+}
+
+function level(item) {
+  return Number(item.dataset.depth);
+}
+
+/** Hide what lies below folded nodes. */
+function fold(all = items()) {
+  let under = Infinity;
+  for (const item of all) {
+    if (level(item) <= under) under = Infinity;
+    item.hidden = under !== Infinity;
+    if (under === Infinity && item.getAttribute("aria-expanded") === "false") under = level(item);
+  }
+}
+
+function foldAtFirst() {
+  const all = items();
+  if (all.length < FOLD_FROM) return;
+  for (const item of all) {
+    if (item.hasAttribute("aria-expanded") && level(item) >= OPEN_DEPTH) item.setAttribute("aria-expanded", "false");
+  }
+  fold(all);
+}
+
+async function choose(item, focus = true) {
+  for (const each of view.querySelectorAll("[role=treeitem][tabindex='0']")) {
+    each.tabIndex = -1;
+    each.setAttribute("aria-selected", "false");
+  }
+  item.tabIndex = 0;
+  item.setAttribute("aria-selected", "true");
+  if (focus) item.focus();
+  for (const each of view.querySelectorAll(".box.selected")) each.classList.remove("selected");
+  view.querySelector(`.box[data-node="${item.dataset.node}"]`)?.classList.add("selected");
+  const { version, member } = view.querySelector(".tree-columns").dataset;
+  const mine = ++asked;
+  const response = await fetch(`${view.dataset.base}/node?version=${version}&member=${member}&node=${item.dataset.node}`);
+  if (mine === asked && response.ok) by("panel").innerHTML = await response.text(); // of our own templates
+}
+
+/** Open the way to a node that a picture shows. */
+function reveal(item) {
+  const all = items();
+  let depth = level(item);
+  for (let k = all.indexOf(item) - 1; k >= 0 && depth > 0; k -= 1) {
+    if (level(all[k]) < depth) {
+      depth = level(all[k]);
+      all[k].setAttribute("aria-expanded", "true");
+    }
+  }
+  fold(all);
+}
+
+function toggle(item, open) {
+  if (!item.hasAttribute("aria-expanded")) return;
+  item.setAttribute("aria-expanded", String(open ?? item.getAttribute("aria-expanded") === "false"));
+  fold();
+}
+
+view.addEventListener("keydown", (event) => {
+  const item = event.target.closest("[role=treeitem]");
+  if (item === null || event.ctrlKey || event.altKey || event.metaKey) return;
+  const shown = items().filter((each) => !each.hidden);
+  const at = shown.indexOf(item);
+  const isOpen = item.getAttribute("aria-expanded");
+  let next = null;
+  if (event.key === "ArrowDown") next = shown[at + 1];
+  else if (event.key === "ArrowUp") next = shown[at - 1];
+  else if (event.key === "Home") next = shown[0];
+  else if (event.key === "End") next = shown.at(-1);
+  else if (event.key === "ArrowRight" && isOpen === "false") toggle(item, true);
+  else if (event.key === "ArrowRight") next = isOpen === "true" ? shown[at + 1] : null;
+  else if (event.key === "ArrowLeft" && isOpen === "true") toggle(item, false);
+  else if (event.key === "ArrowLeft") next = shown.slice(0, at).findLast((each) => level(each) < level(item));
+  else if (event.key === "Enter" || event.key === " ") toggle(item);
+  else return;
+  event.preventDefault();
+  if (next) choose(next);
+});
+
+view.addEventListener("click", (event) => {
+  const box = event.target.closest(".box");
+  const item = box ? by(`n${box.dataset.node}`) : event.target.closest("[role=treeitem]");
+  if (item === null) return;
+  event.preventDefault();
+  if (box) reveal(item);
+  else if (event.target.closest(".twig")) toggle(item);
+  choose(item, !box);
+});
+
+// Versions
+
+const slider = by("version");
+let newest = Number(slider?.max);
+
+function showVersion(version) {
+  by("version-shown").textContent = `${version} of ${newest}`;
+}
+
+async function load(version) {
+  const mine = ++asked;
+  const response = await fetch(`${view.dataset.base}?part=1&version=${version}`);
+  if (mine !== asked) return;
+  if (!response.ok) {
+    by("status").textContent = `Version ${version} cannot be shown: it may be kept no more.`;
+    return;
+  }
+  view.innerHTML = await response.text(); // of our own templates
+  by("status").textContent = "";
+  foldAtFirst();
+  for (const link of document.querySelectorAll(".head a[download]")) {
+    link.href = link.href.replace(/version=\d+/, `version=${version}`);
+  }
+}
+
+let timer = 0;
+slider?.addEventListener("input", () => {
+  setLive(false);
+  showVersion(slider.value);
+  clearTimeout(timer);
+  timer = setTimeout(() => load(slider.value), 120);
+});
+
+// Live
+
+const button = by("live");
+let live = false;
+
+function setLive(on) {
+  live = on;
+  button.setAttribute("aria-pressed", String(on));
+  button.textContent = on ? "live: on" : "live";
+}
+
+if (slider !== null && button !== null) {
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    setLive(!live);
+    if (live) follow(newest);
+  });
+  const events = new EventSource(by("versions").dataset.events);
+  events.addEventListener("tree", (event) => {
+    const told = JSON.parse(event.data);
+    newest = Math.max(newest, told.version);
+    slider.max = String(newest);
+    slider.min = String(Math.max(1, newest - 999));
+    slider.disabled = newest <= 1;
+    if (live && told.version !== Number(view.querySelector(".tree-columns").dataset.version)) follow(told.version);
+    else showVersion(slider.value);
+  });
+  addEventListener("pagehide", () => events.close());
+  const isNewest = slider.value === slider.max && !location.search.includes("version");
+  setLive(isNewest);
+}
+
+function follow(version) {
+  slider.value = String(version);
+  showVersion(version);
+  load(version);
+}
+
+if (view !== null) foldAtFirst();
