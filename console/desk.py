@@ -95,13 +95,15 @@ class Desk:
         self._shown.setdefault(query.name, time.monotonic())
         return query
 
-    async def refresh(self, unseen: str, wait_s: float) -> Query | None:
+    async def has_newer_tree(self, wait_s: float) -> bool:
+        """Whether a tree knows this labeller's answers that did not know them before."""
+        return await self._hand.has_newer_tree(wait_s)
+
+    async def exchange(self, unseen: str) -> Query | None:
         """Exchange a query that nobody saw yet for the one that the newest tree asks first."""
         async with self._lock:
             query = next((query for query in self._hand.held if query.name == unseen), None)
-            if query is None:
-                return None
-            found = await self._hand.refresh(query, wait_s)
+            found = None if query is None else await self._hand.exchange(query)
             return None if found is None else self._seen(found)
 
     async def extend(self) -> list[str]:

@@ -92,42 +92,34 @@ class AsyncHand:
         self._until.pop(name, None)
         return self._held.pop(name, None)
 
-    async def refresh(self, unseen: Query | None = None, wait_s: float = 5.0) -> Query | None:
-        """Exchange a query that was not shown yet for the one that a newer tree asks first.
+    async def refresh(self, wait_s: float = 5.0) -> Query | None:
+        """Exchange the preloaded query, if a newer tree asks for another one first; return what is preloaded then."""
+        if self.preloaded is not None and await self.has_newer_tree(wait_s) and self.preloaded is not None:
+            await self.exchange(self.preloaded)
+        return self.preloaded
 
-        Parameters
-        ----------
-        unseen
-            That is held; if omitted, the preloaded one.
-        wait_s
-            How long to wait until the tree knows what this client wrote.
+    async def has_newer_tree(self, wait_s: float = 5.0) -> bool:
+        """Whether there is a tree that knows this client's answers, and that this did not tell of before.
 
-        Returns
-        -------
-        Query or None
-            What is held in its place: itself if there is no newer tree; ``None``: nothing is asked now.
+        Wait up to ``wait_s`` seconds until the tree knows them.
         """
-        unseen = unseen or self.preloaded
-        if unseen is None or self.model == ANY or not await self._is_newer(wait_s):
-            return unseen
-        if unseen.name not in self._held:  # it was answered or lost meanwhile
-            return None
-        self.put_away(unseen.name)
-        await self._client.release(unseen)
-        return await self.take()
-
-    async def _is_newer(self, wait_s: float) -> bool:
-        """Whether there is a tree that knows this client's answers, and was not looked at by this before."""
         until = time.monotonic() + wait_s
-        while True:
+        while self.model != ANY:
             now = await self._client.get_model(self.model)
             if now.sequence_grown >= self._client._sequences.newest(self.model):
-                break
+                is_newer, self._version = now.tree_version != self._version, now.tree_version
+                return is_newer
             if time.monotonic() >= until:
                 return False
             await async_sleep(LOOK_S)
-        is_newer, self._version = now.tree_version != self._version, now.tree_version
-        return is_newer
+        return False
+
+    async def exchange(self, unseen: Query) -> Query | None:
+        """Give a query back that was not shown, and lease the one that is asked first; often it is the same."""
+        if self.put_away(unseen.name) is None:  # it was answered or lost meanwhile
+            return None
+        await self._client.release(unseen)
+        return await self.take()
 
     async def extend(self) -> list[str]:
         """Extend all leases; return the names of the queries that are lost."""

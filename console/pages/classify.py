@@ -100,7 +100,7 @@ def _field(attribute: Attribute, k: int, given: Mapping[str, Any]) -> dict[str, 
     if isinstance(attribute, Nominal):
         chosen = [str(each) for each in given.get(f"value-{k}", [])]
         return {"kind": "boxes" if len(attribute.values) <= MAX_BOXES else "text", "name": attribute.name, "k": k,
-                "values": attribute.values[:MAX_BOXES], "chosen": chosen}  # fmt: skip
+                "options": attribute.values[:MAX_BOXES], "chosen": chosen}  # fmt: skip
     ends = {end: str(given.get(f"{end}-{k}", [""])[0]) for end in ("low", "high")}
     return {"kind": "number", "name": attribute.name, "k": k} | ends
 

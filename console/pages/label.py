@@ -103,14 +103,19 @@ async def next_query(request: Request) -> Response:
     return await _found(request, session, desk, query)
 
 
-async def refresh(request: Request) -> Response:
+async def grown(request: Request) -> Response:
+    """Tell a script whether a newer tree may ask for another query than the one that nobody saw yet."""
+    session = session_of(request)
+    given = await posted(request, session)
+    return JSONResponse({"newer": await desk_of(request, session).has_newer_tree(_wait_s(given))})
+
+
+async def exchange(request: Request) -> Response:
     """Answer a script: the query that the newest tree asks first, in the place of one that nobody saw."""
     session = session_of(request)
     given = await posted(request, session)
     desk = desk_of(request, session)
-    unseen = given.get("unseen")
-    query = await desk.refresh(unseen if isinstance(unseen, str) else "", _wait_s(given))
-    return await _found(request, session, desk, query)
+    return await _found(request, session, desk, await desk.exchange(_text(given, "unseen")))
 
 
 async def _found(request: Request, session: Session, desk: Desk, query: Query | None) -> Response:

@@ -21,6 +21,8 @@ let upcoming = []; // articles that nobody saw yet
 let latest = null; // { entry, article, taken }: what was said last
 let correcting = false;
 let fetching = false;
+let refreshing = false;
+let exchanging = false;
 let paused = false;
 let stopped = false;
 let shownAt = 0;
@@ -130,7 +132,7 @@ let held = null; // the query that was left to correct an earlier answer
 
 async function fetchNext() {
   const wanted = current === null ? 1 : strict ? 0 : 1;
-  if (fetching || paused || stopped || upcoming.length >= wanted) return;
+  if (fetching || exchanging || paused || stopped || upcoming.length >= wanted) return;
   fetching = true;
   let again = 0;
   try {
@@ -153,27 +155,37 @@ async function fetchNext() {
   } finally {
     fetching = false;
   }
-  if (current === null && upcoming.length > 0) {
-    show(upcoming.shift());
-    announce(`Next: ${current.dataset.instance}.`);
-  }
+  showNext();
   setTimeout(fetchNext, again);
 }
 
 async function refreshUnseen() {
-  const unseen = upcoming[0];
-  if (unseen === undefined || strict) return;
-  let found;
+  if (refreshing || strict || upcoming.length === 0) return;
+  refreshing = true;
   try {
-    found = await post(`${base}/refresh`, { unseen: unseen.dataset.name, wait_s: 5 }, formToken);
-  } catch {
-    return; // the old one is a query too
+    const { newer } = await post(`${base}/grown`, { wait_s: 5 }, formToken);
+    if (newer && upcoming.length > 0) await exchange(upcoming.shift());
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error; // a query that is less apt is a query too
+  } finally {
+    refreshing = exchanging = false;
   }
+  showNext();
+  fetchNext();
+}
+
+/** From here until the answer nobody can be shown the query: it is given back. */
+async function exchange(unseen) {
+  exchanging = true;
+  const found = await post(`${base}/exchange`, { unseen: unseen.dataset.name }, formToken);
   showProgress(found.progress);
-  if (upcoming[0] !== unseen || found.name === unseen.dataset.name) return;
-  upcoming.shift();
-  if (found.html && !have().includes(found.name)) upcoming.unshift(read(found.html));
-  if (upcoming.length === 0) fetchNext();
+  if (found.html) upcoming.unshift(read(found.html));
+}
+
+function showNext() {
+  if (current !== null || upcoming.length === 0) return;
+  show(upcoming.shift());
+  announce(`Next: ${current.dataset.instance}.`);
 }
 
 // Saying
@@ -326,7 +338,7 @@ function pressed(event) {
   if (key === "?") return openHelp();
   if (key === "a" && !base.startsWith("/m/-/")) return location.assign(`${base}/history`);
   if (current === null) {
-    if (key === "b") back();
+    if (key === "b" || key === "z") back();
     return;
   }
   const set = panel("s");
@@ -339,6 +351,7 @@ function pressed(event) {
     }
     if (event.key === "Enter" && !event.target.closest("button, summary, a")) return sendForm(set.querySelector("form"));
   }
+  if (key === "b" || key === "z") return back(); // it is about the query before, so it may come at once
   if (performance.now() - shownAt < UNSEEN_MS) return;
   const button = [...current.querySelectorAll("button[data-key]")].find((each) => each.dataset.key === key);
   if (button) {
@@ -348,8 +361,6 @@ function pressed(event) {
   } else if (key === "s" || key === "u" || key === "c") {
     event.preventDefault();
     openPanel(key);
-  } else if (key === "b" || key === "z") {
-    back();
   } else if (key === "w") {
     openHelp();
     by("words").scrollIntoView();
@@ -435,6 +446,7 @@ by("help-close").addEventListener("click", () => by("help").close());
 document.addEventListener("keydown", pressed);
 document.addEventListener("pointerdown", () => (seenAt = Date.now()));
 document.addEventListener("visibilitychange", clockOn);
+addEventListener("pagehide", () => outbox.leave());
 addEventListener("focus", clockOn);
 addEventListener("blur", clockOn);
 

@@ -99,6 +99,17 @@ export class Outbox {
     this.#wake();
   }
 
+  /** The page goes: say all now. The entries stay, since nobody hears whether it arrived; said again they count once. */
+  leave() {
+    for (const entry of this.entries) {
+      if (entry === this.sending) continue;
+      entry.tried = entry.blind = true;
+      const headers = { "Content-Type": "application/json", Accept: "application/json", "X-Form-Token": this.formToken };
+      fetch(entry.url, { method: "POST", headers, body: JSON.stringify(entry.body), keepalive: true }).catch(() => null);
+    }
+    this.#store();
+  }
+
   async #send() {
     const entry = this.entries[0];
     if (entry === undefined || this.sending !== null) return;
@@ -117,7 +128,8 @@ export class Outbox {
         this.pauseMs = Math.min(LONGEST_PAUSE_MS, this.pauseMs * 2);
         return;
       }
-      outcome = () => this.events.onRefused(entry, error.message);
+      const counted = entry.blind && !/\/(answer|refuse)$/.test(entry.url); // it was done when the page went
+      outcome = () => (counted ? null : this.events.onRefused(entry, error.message));
     }
     this.entries.splice(this.entries.indexOf(entry), 1);
     this.#store();

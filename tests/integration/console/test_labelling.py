@@ -90,7 +90,9 @@ def test_scripts_hold_the_next_query_and_exchange_it_unseen(ann: Visitor, client
         "conflict": False,
         "wants_more": False,
     }
-    fresh = ann.script(f"{base}/refresh", {"unseen": unseen["name"], "wait_s": 10}).json
+    assert ann.script(f"{base}/grown", {"wait_s": 10}).json == {"newer": True}
+    assert ann.script(f"{base}/grown", {"wait_s": 10}).json == {"newer": False}
+    fresh = ann.script(f"{base}/exchange", {"unseen": unseen["name"]}).json
     head = fresh["name"]
     assert fields(ann.get(base).text)["query"] == head
     held = [query.name for query in client.list_queries(model, ["leased"])]

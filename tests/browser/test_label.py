@@ -1,0 +1,247 @@
+"""The page to label on, in a real browser."""
+
+import re
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from browser.conftest import answer, heading, kept, make_wine, press, sign_in
+from integration.client.serving import Serving
+from playwright.sync_api import Page, expect
+from support.consoles import ConsoleProcess
+
+from quercus.client import Client
+
+pytestmark = pytest.mark.browser
+Visit = Callable[..., Page]
+
+
+def log(client: Client, model: str) -> list[tuple[str, str, str]]:
+    return [(each.instance, each.kind, each.text) for each in client.answers(model)]
+
+
+def test_all_kinds_of_answers_by_keys_alone(visit: Visit, client: Client, wine: str) -> None:
+    page = visit(f"/m/{wine}/label")
+    said = []
+    for keys, kind, text in (
+        (("1",), "answered", "Barolo"),
+        (("s", "1", "3", "Enter"), "answered", "Barolo|Barbera"),
+        (("c", *"rot", "Enter", "2"), "answered", "Grignolino"),
+        (("r",), "refused", ""),
+        (("k",), "", ""),
+        (("p",), "", ""),
+        (("Numpad3",), "answered", "Barbera"),
+    ):
+        instance = answer(page, *keys)
+        expect(page.locator("#stage h1")).to_be_focused()
+        if kind:
+            said.append((instance, kind, text))
+    shown = press(page, "u")
+    page.keyboard.press("Control+A")
+    for value in ("1", ".5", "0"):
+        page.keyboard.type(value)
+        page.keyboard.press("Tab" if value != "0" else "Enter")
+        page.keyboard.press("Control+A") if value != "0" else None
+    said.append((shown, "answered", "Barolo:1.0 Grignolino:0.5 Barbera:0.0"))
+    kept(page)
+    assert log(client, wine) == said
+    assert [each.comment for each in client.answers(wine)] == ["", "", "rot", "", "", ""]
+    steps = [step.kind for step in client.query_history(wine)]
+    assert (steps.count("skipped"), steps.count("postponed")) == (1, 1)
+    assert all(0.2 < (each.took_s or 0) < 10 for each in client.answers(wine) if each.kind == "answered")
+
+
+def test_back_within_the_second_was_never_said(visit: Visit, client: Client, wine: str) -> None:
+    page = visit(f"/m/{wine}/label")
+    first = answer(page, "1")
+    expect(page.locator("#status")).to_have_text(re.compile(f"^Barolo, {first}. Sending in 1 s"))
+    page.keyboard.press("b")
+    expect(page.locator("#stage h1")).to_have_text(first)
+    expect(page.locator("#status")).to_have_text(re.compile("as if it was never said"))
+    assert log(client, wine) == []
+    answer(page, "2")
+    kept(page)
+    assert log(client, wine) == [(first, "answered", "Grignolino")]
+
+
+def test_back_after_the_second_corrects(visit: Visit, client: Client, wine: str) -> None:
+    page = visit(f"/m/{wine}/label")
+    first = answer(page, "1")
+    kept(page)
+    second = heading(page)
+    press(page, "b")
+    expect(page.locator("#stage .earlier")).to_have_text(re.compile(f"^You said: Barolo, {first}"))
+    page.keyboard.press("Escape")
+    expect(page.locator("#stage h1")).to_have_text(second)
+    press(page, "b")
+    press(page, "3")
+    expect(page.locator("#stage h1")).to_have_text(second)
+    kept(page)
+    press(page, "z")
+    press(page, "r")
+    kept(page)
+    assert [kind for _, kind, _ in log(client, wine)] == ["answered", "corrected", "undone"]
+    assert answer(page, "2") == second
+    page.keyboard.press("a")  # it waits no second when the page goes
+    page.get_by_role("heading", name="Your answers").wait_for()
+    client.wait_grown(wine)
+    page.reload()
+    expect(page.get_by_role("listitem").first).to_contain_text("Grignolino")
+
+
+def test_keys_are_keys_only_when_they_are_meant(visit: Visit, client: Client, wine: str) -> None:
+    page = visit(f"/m/{wine}/label")
+    first = press(page, "Control+1", "Alt+1", "Meta+1", "Shift+Digit1", "x", "F1")
+    assert heading(page) == first
+    press(page, "c", "1")
+    expect(page.locator(".comment-text")).to_have_value("1")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="keys: on").click()
+    press(page, "1")
+    assert heading(page) == first
+    page.get_by_role("button", name="keys: off").click()
+    press(page, "?")
+    expect(page.get_by_role("dialog")).to_contain_text("plausibility 1")
+    press(page, "2")
+    page.keyboard.press("Escape")
+    assert heading(page) == first
+    assert log(client, wine) == []
+    page.get_by_role("button", name="Grignolino").click()
+    kept(page)
+    assert log(client, wine) == [(first, "answered", "Grignolino")]
+
+
+def test_two_labellers_never_see_one_query(visit: Visit, client: Client, wine: str) -> None:
+    pages = [visit(f"/m/{wine}/label", name) for name in ("ann", "bob")]
+    seen: list[str] = []
+    for _ in range(3):
+        seen += [answer(page, "1") for page in pages]
+    assert heading(pages[0]) != heading(pages[1])
+    assert len(set(seen)) == len(seen)
+    for page in pages:
+        kept(page)
+    assert sorted(instance for instance, _, _ in log(client, wine)) == sorted(seen)
+
+
+def test_the_unseen_query_is_the_one_that_the_newest_tree_asks(
+    visit: Visit, client: Client, wine: str
+) -> None:
+    page = visit(f"/m/{wine}/label")
+    answer(page, "1")
+    with page.expect_response(lambda response: response.url.endswith("/label/exchange")) as refreshed:
+        kept(page)
+    unseen = refreshed.value.json()["name"]
+    client.wait_grown(wine)
+    head = client.lease(wine, "head").queries[0]  # what is asked next, beside the two that the page holds
+    client.release(head)
+    held = {query.name for query in client.list_queries(wine, ["leased"])}
+    assert held == {unseen, page.locator("#stage article").get_attribute("data-name")}
+    shown = answer(page, "2")
+    assert shown != heading(page)
+    assert page.locator("#stage article").get_attribute("data-name") == unseen
+
+
+def test_a_lost_console_loses_no_answer(
+    visit: Visit, client: Client, shared_server: Serving, wine: str
+) -> None:
+    console = ConsoleProcess(shared_server.address)
+    page = visit(f"/m/{wine}/label", "eve", console.url)
+    answer(page, "1")
+    kept(page)
+    console.process.kill()
+    console.process.communicate()
+    page.locator("#stage h1").wait_for()
+    press(page, "2")
+    expect(page.locator("#away")).to_have_text(re.compile("1 answer is kept here"))
+    console = ConsoleProcess(shared_server.address, console.port)
+    try:
+        expect(page.locator("#away")).to_have_text(
+            re.compile("Sign in again: 1 answer is kept"), timeout=15_000
+        )
+        sign_in(page, console.url, "eve")
+        page.goto(f"{console.url}/m/{wine}/label")
+        kept(page)
+        assert [text for _, _, text in log(client, wine)] == ["Barolo", "Grignolino"]
+    finally:
+        page.goto("about:blank")
+        console.stop()
+
+
+@pytest.mark.slow
+def test_a_lost_server_loses_no_answer(visit: Visit, tmp_path: Path) -> None:
+    server = Serving(tmp_path)
+    console = ConsoleProcess(server.address)
+    try:
+        with Client(server.address) as client:
+            make_wine(client, "wine")
+        page = visit("/m/wine/label", "eve", console.url)
+        said = []
+        for _ in range(2):
+            said.append(answer(page, "1"))
+            server.kill()
+            said.append(press(page, "2"))  # it was there already
+            expect(page.locator("#away")).to_have_text(re.compile("kept here"), timeout=20_000)
+            server = Serving(tmp_path, server.port)
+            expect(page.locator("#away")).to_be_hidden(timeout=60_000)
+            kept(page)
+            page.locator("#stage h1").wait_for(timeout=60_000)
+        with Client(server.address) as client:
+            assert [instance for instance, _, _ in log(client, "wine")] == said
+    finally:
+        console.stop()
+        server.stop()
+
+
+def test_forms_are_enough(visit: Visit, client: Client, wine: str) -> None:
+    page = visit(f"/m/{wine}/label", java_script_enabled=False)
+    said = []
+    for name in ("Barolo", "Barbera"):
+        said.append((heading(page), "answered", name))
+        page.get_by_role("button", name=name).click()
+    said.append((heading(page), "answered", "Barolo|Barbera"))
+    page.locator("summary", has_text="one of several").click()
+    page.get_by_label("Barolo").first.check()
+    page.get_by_label("Barbera").first.check()
+    page.get_by_role("button", name="Send the set").click()
+    assert log(client, wine) == said
+    page.get_by_role("link", name="Classify").click()
+    page.get_by_label("alcohol, or its lower end").fill("12")
+    page.get_by_role("button", name="Classify").click()
+    expect(page.get_by_role("heading", name=re.compile("^It is"))).to_be_visible()
+
+
+SHOWN = """() => {
+  window.pressedAt = 0; window.times = [];
+  addEventListener("keydown", () => { pressedAt = performance.now(); }, true);
+  new MutationObserver(() => {
+    if (pressedAt === 0 || document.querySelector("#stage article") === null) return;
+    const since = pressedAt; pressedAt = 0;
+    requestAnimationFrame(() => setTimeout(() => times.push(performance.now() - since)));
+  }).observe(document.getElementById("stage"), { childList: true });
+}"""
+BARE = """() => new Promise((done) => {
+  const times = []; const one = () => {
+    const since = performance.now();
+    const node = document.createElement("article"); node.textContent = times.length; document.body.replaceChildren(node);
+    requestAnimationFrame(() => setTimeout(() => { times.push(performance.now() - since); times.length < 20 ? one() : done(times); }));
+  }; one();
+})"""  # noqa: E501
+
+
+def test_the_next_query_is_there_at_once(visit: Visit, wine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = visit(f"/m/{wine}/label")
+    page.evaluate(SHOWN)
+    for _ in range(20):
+        answer(page, "1")
+        page.wait_for_timeout(200)  # a press each half second
+    times = sorted(page.evaluate("times"))
+    kept(page)
+    page.goto("about:blank")
+    bare = statistics.median(page.evaluate(BARE))
+    half, most = statistics.median(times), times[int(len(times) * 0.9)]
+    with capsys.disabled():
+        print(f"\nkey to next query: p50 {half:.0f} ms, p90 {most:.0f} ms; a bare page {bare:.0f} ms")
+    assert len(times) >= 18
+    assert half < 50 + bare
+    assert most < 200 + bare

@@ -1,0 +1,188 @@
+"""All pages in a real browser: accessible in all modes, harmless whatever others wrote, live."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser.conftest import CLASSES, answer, kept, make_wine, press
+from playwright.sync_api import Page, expect
+
+from quercus.client import Client, Nominal, Specification
+
+pytestmark = pytest.mark.browser
+Visit = Callable[..., Page]
+MODES: dict[str, dict[str, Any]] = {
+    "wide": {"color_scheme": "light"},
+    "phone, dark": {
+        "color_scheme": "dark",
+        "viewport": {"width": 360, "height": 740},
+        "reduced_motion": "reduce",
+    },
+    "forced colours": {"forced_colors": "active"},
+}
+CSV = "id,length,colour,kind\n" + "\n".join(f"f{k},{k / 4},{'rb'[k % 2]},{'ab'[k > 9]}" for k in range(20))
+
+
+@pytest.fixture(scope="module")
+def seen(client: Client) -> str:
+    """A model that tests look at."""
+    name = make_wine(client, "b-seen")
+    for _, query in zip(range(6), client.queries(name, "tom"), strict=False):
+        client.answer(query, CLASSES[int(query.values["alcohol"] or 0) % 3])
+    client.wait_grown(name)
+    return name
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_page_is_accessible(visit: Visit, seen: str, mode: str) -> None:
+    paths = (
+        "/",
+        f"/m/{seen}/label",
+        f"/m/{seen}/label/history",
+        f"/m/{seen}",
+        f"/m/{seen}/tree",
+        "/m/none/tree",
+    )
+    axe = Axe()
+    found = []
+
+    def check(page: Page, name: str) -> None:
+        result = axe.run(page)
+        violations = result.response["violations"]
+        found.extend(f"{name}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in violations)
+        across = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        found.extend([f"{name}: {across} px wider than the screen"] if across > 0 else [])
+
+    page = visit("/", **MODES[mode])
+    for path in paths:
+        page.goto(page.url.split("/m/")[0].rstrip("/") + path)
+        check(page, path)
+    page.goto(page.url.split("/m/")[0] + f"/m/{seen}/label")
+    press(page, "s")
+    check(page, "set")
+    press(page, "Escape", "u")
+    check(page, "plausibilities")
+    press(page, "Escape")
+    page.locator("#stage h1").focus()
+    press(page, "?")
+    check(page, "help")
+    page.goto(page.url.split("/m/")[0] + f"/m/{seen}/classify")
+    page.get_by_label("alcohol, or its lower end").fill("12")
+    page.get_by_role("button", name="Classify").click()
+    page.get_by_role("heading", name=re.compile("^It is")).wait_for()
+    check(page, "classify")
+    page.goto(page.url.split("/m/")[0] + "/create")
+    check(page, "create")
+    page.get_by_label("File").set_input_files(
+        {"name": "f.csv", "mimeType": "text/csv", "buffer": CSV.encode()}
+    )
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("heading", name="f.csv").wait_for()
+    check(page, "columns")
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("heading", name="Sign in").wait_for()
+    check(page, "sign in")
+    assert found == []
+
+
+def test_zoomed_pages_do_not_scroll_sideways(visit: Visit, seen: str) -> None:
+    page = visit("/", viewport={"width": 320, "height": 640})
+    for path in (f"/m/{seen}/label", f"/m/{seen}/tree", f"/m/{seen}", f"/m/{seen}/classify", "/create"):
+        page.goto(page.url.split("/m/")[0].rstrip("/") + path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
+
+
+EVIL = [
+    "<img src=x onerror=alert(1)>",
+    '"><script>alert(1)</script>',
+    "javascript:alert(1)",
+    "' autofocus onfocus=alert(1) x='",
+    "</title></template></noscript><svg onload=alert(1)>",
+    "{{7*7}}${7*7}",
+]
+UNSEEN = "\u202egnp.exe"  # names may not have such characters, comments may
+
+
+def test_what_others_write_is_text(visit: Visit, client: Client) -> None:
+    attributes = [Nominal(f"{k} {text}", [text, f"{text}2"]) for k, text in enumerate(EVIL)]
+    client.create_model("b-evil", Specification(attributes, EVIL, budget=50))
+    rows = [{each.name: each.values[(k >> j) % 2] for j, each in enumerate(attributes)} for k in range(20)]
+    client.push("b-evil", rows, ids=[f"{EVIL[k % 6]}{k}".replace("/", "") for k in range(20)])
+    client.wait_grown("b-evil")
+    for evil, query in zip((*EVIL[:3], UNSEEN), client.queries("b-evil", EVIL[0]), strict=False):
+        client.answer(query, EVIL[0], comment=evil)
+    page = visit("/m/b-evil/label", EVIL[0])
+    page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
+    foreign = "document.querySelectorAll('main img, main script, [onerror], [onload], [onfocus]').length"
+    answer(page, "1")
+    answer(page, "s", "1", "2", "Enter")
+    kept(page)
+    assert page.evaluate(foreign) == 0
+    press(page, "b")
+    assert page.evaluate(foreign) == 0
+    base = page.url.removesuffix("/label")
+    for path in ("/label/history", "", "/tree", "/classify"):
+        page.goto(base + path)
+        assert page.evaluate(foreign) == 0, path
+        assert "49" not in page.locator("main").inner_text() or path == ""  # no template ran
+    page.get_by_role("button", name="Classify").click()
+    page.get_by_role("heading", name=re.compile("^It is")).wait_for()
+    assert page.evaluate(foreign) == 0
+
+
+def test_a_new_tree_comes_without_a_reload(visit: Visit, client: Client, wine: str) -> None:
+    page = visit(f"/m/{wine}/tree")
+    view = page.locator(".tree-columns")
+    before = int(view.get_attribute("data-version") or 0)
+    expect(page.get_by_role("button", name="live: on")).to_be_visible()
+    query = client.lease(wine, "tom").queries[0]
+    client.answer(query, "Barolo")
+    version = client.wait_grown(wine).tree_version
+    expect(view).to_have_attribute("data-version", str(version))
+    assert version > before
+    page.get_by_label("Version").fill(str(before))
+    expect(view).to_have_attribute("data-version", str(before))
+    expect(page.get_by_role("button", name="live", exact=True)).to_be_visible()
+    shown = page.locator("[role=treeitem]").count()  # the folded ones too
+    assert shown == len(client.tree(wine, before).nodes)
+
+
+def test_the_tree_by_keys(visit: Visit, client: Client, seen: str) -> None:
+    page = visit(f"/m/{seen}/tree")
+    nodes = client.tree(seen).nodes
+    items = page.get_by_role("treeitem")
+    items.first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(items.nth(1)).to_be_focused()
+    expect(page.locator("#panel")).to_contain_text(f"{nodes[1].count} row")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowLeft")
+    expect(items.first).to_have_attribute("aria-expanded", "false")
+    expect(items.nth(1)).to_be_hidden()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("End")
+    expect(items.last).to_be_focused()
+    page.locator(".icicle .box").nth(1).click()
+    expect(items.nth(1)).to_have_attribute("aria-selected", "true")
+
+
+def test_a_model_is_made_from_a_file(visit: Visit, client: Client, tmp_path: Path) -> None:
+    page = visit("/create")
+    (tmp_path / "flowers.csv").write_text(CSV)
+    page.get_by_label("File").set_input_files(tmp_path / "flowers.csv")
+    page.get_by_role("button", name="Look at it").click()
+    expect(page.get_by_label("Name of the model")).to_have_value("flowers")
+    expect(page.get_by_label("Kind of length")).to_have_value("number")
+    page.get_by_label("Column of the class").select_option("kind")
+    page.get_by_label("Name of the model").fill("b-flowers")
+    page.get_by_role("button", name="Make the model").click()
+    page.get_by_role("heading", name="b-flowers").wait_for()
+    model = client.wait_grown("b-flowers")
+    assert [attribute.name for attribute in model.specification.attributes] == ["length", "colour"]
+    assert model.specification.classes == ("a", "b")
+    assert (model.instance_count, model.budget) == (20, 40)
+    assert client.get_instance("b-flowers", "f3").values == {"length": 0.75, "colour": "b"}
+    assert client.get_instance("b-flowers", "f3").contour == (1.0, 1.0)
