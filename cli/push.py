@@ -31,10 +31,11 @@ from quercus.cli.common import (
     print_json,
     words_of,
 )
-from quercus.cli.push_answers import AnswerFileOptions, is_answer_file, push_answers
+from quercus.cli.push_answers import AnswerFileOptions, is_answer_file, push_answers, state_answers
 from quercus.client.errors import AlreadyExists
 from quercus.client.results import PushReport
 from quercus.files import FileError, FileRecord, FileTable, open_labels, open_table
+from quercus.files.annotations import FORMS, read_annotations
 from quercus.files.answers import AnswerColumns
 from quercus.files.labels import column_cells, label_of
 from quercus.files.leaks import refuse_second
@@ -79,6 +80,18 @@ def push(
         str | None,
         typer.Option("--labeller", metavar="NAME", help="Labeller, if no column names one (default: you)."),
     ] = None,
+    tool: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TOOL",
+            help="The file is an export of argilla, label-studio or prodigy: answers to rows that are there.",
+        ),
+    ] = None,
+    question: Annotated[
+        str,
+        typer.Option("--question", metavar="NAME", help="With --from: which question, if there are several."),
+    ] = "",
     batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, max=MAX_BATCH_ROWS.highest)] = 1000,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
@@ -105,7 +118,13 @@ def push(
         quercus push wine known.csv --labels --class cultivar --id-prefix known-
         quercus push dogs dogs.arff --label-file opinions.csv
         quercus push birds crowd.csv --labels --item picture
+        quercus push birds project-7.json --from label-studio --item picture
     """
+    if tool is not None:
+        _push_annotations(server, model, file, (tool, item or "id", question), labeller, as_json=as_json)
+        return
+    if question:
+        raise typer.BadParameter("--question is for --from")
     columns = AnswerColumns(item, labeller_column, answer_column)
     if (columns.is_given or labeller is not None) and not labels:
         raise typer.BadParameter("--item, --labeller-column, --answer-column and --labeller are for --labels")
@@ -152,6 +171,22 @@ def push(
     if not report.rows:
         raise FileError(file, "has a header but no rows")
     _print_report(report, binding, labels or label_file is not None, as_json)
+
+
+def _push_annotations(
+    server: str, model: str, file: Path, form: tuple[str, str, str], labeller: str | None, *, as_json: bool
+) -> None:
+    """State what the export of an annotation tool says; ``form``: the tool, the field of ids, the question."""
+    tool, id_field, question = form
+    if tool not in FORMS:
+        raise typer.BadParameter(f"--from is {tool!r}, must be one of {', '.join(FORMS)}")
+    with connect(server) as client:
+        classes = client.get_model(model).specification.classes
+        answers = read_annotations(file, tool, classes, id_field=id_field, question=question)
+        if not answers:
+            raise FileError(file, f"has no answers of {tool}")
+        who = default_labeller() if labeller is None else labeller
+        state_answers(client, model, file, answers, who, as_json=as_json)
 
 
 def _print_report(report: PushReport, binding: Binding, labelled: bool, as_json: bool) -> None:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -40,13 +41,22 @@ def push_answers(
     answers = list(file)
     if not answers:
         raise FileError(table.path, "has a header but no answers")
+    state_answers(client, model, table.path, answers, given.labeller, as_json=as_json)
+    if file.unused and not as_json:
+        out.print(f"columns not sent: {', '.join(file.unused)}", style="dim", markup=False)
+
+
+def state_answers(
+    client: Client, model: str, path: Path, answers: Sequence[FileAnswer], labeller: str, *, as_json: bool
+) -> None:
+    """State the answers of a file, and say how many there were; ``labeller`` is whose those are that name nobody."""
     reports: list[StatementReport] = []
-    with _progress(table.path.name, len(answers)) as advance:
+    with _progress(path.name, len(answers)) as advance:
         for batch in _batches(answers):
-            reports.append(_send(client, model, batch, given.labeller, table))
+            reports.append(_send(client, model, batch, labeller, path))
             advance(len(batch))
     report = merge_reports(reports)
-    items, who = {each.item for each in answers}, {each.labeller or given.labeller for each in answers}
+    items, who = {each.item for each in answers}, {each.labeller or labeller for each in answers}
     if as_json:
         print_json(asdict(report) | {"items": len(items), "labellers": len(who)})
         return
@@ -55,8 +65,6 @@ def push_answers(
         f"stated {len(answers):,} answers of {len(who):,} labeller{'' if len(who) == 1 else 's'} "
         f"on {len(items):,} rows{known}"
     )
-    if file.unused:
-        out.print(f"columns not sent: {', '.join(file.unused)}", style="dim", markup=False)
 
 
 def _batches(answers: Sequence[FileAnswer]) -> Iterator[list[FileAnswer]]:
@@ -74,7 +82,7 @@ def _batches(answers: Sequence[FileAnswer]) -> Iterator[list[FileAnswer]]:
 
 
 def _send(
-    client: Client, model: str, batch: Sequence[FileAnswer], labeller: str, table: FileTable
+    client: Client, model: str, batch: Sequence[FileAnswer], labeller: str, path: Path
 ) -> StatementReport:
     statements = [
         Statement(each.item, each.label, each.labeller or labeller, each.reliability, each.comment)
@@ -86,7 +94,7 @@ def _send(
         if error.message.startswith("model "):
             raise
         line = next((each.line for each in batch if repr(each.item) in error.message), 0)
-        where = f"{table.path}: line {line}: " if line else f"{table.path}: "
+        where = f"{path}: line {line}: " if line else f"{path}: "
         fail(
             f"{where}{error.message}\n  the rows must be there first: quercus push {model} FILE --id-column COLUMN"
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Generator
+from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc
@@ -30,7 +30,9 @@ from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Appended, FailedPrecondition, Push, Stale, Store
 
 _Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
-_Acks = asyncio.Queue[tuple[str, Awaitable[Appended]] | Exception | None]
+_Acks = asyncio.Queue[tuple[str, Awaitable[Appended]] | None]
+BATCH_ID_KEY: Final = "quercus-batch-id-bin"
+"""Trailing metadata of a failed stream of pushes: the batch_id of the batch that failed."""
 
 
 class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
@@ -56,10 +58,12 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         reader = asyncio.create_task(self._read_batches(request_iterator, acks))
         try:
             while (ack := await acks.get()) is not None:
-                if isinstance(ack, Exception):
-                    raise ack
                 batch_id, pending = ack
-                stored = await pending
+                try:
+                    stored = await pending
+                except Exception:
+                    context.set_trailing_metadata(((BATCH_ID_KEY, batch_id.encode()),))
+                    raise
                 yield instance_pb2.PushInstancesResponse(batch_id=batch_id, **_push_counts(stored))
         finally:
             reader.cancel()
@@ -83,9 +87,10 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
     async def _read_batches(
         self, requests: AsyncIterator[instance_pb2.PushInstancesRequest], acks: _Acks
     ) -> None:
-        name, key = "", None
+        name, key, batch_id = "", None, ""
         try:
             async for request in self._core.requests(requests):
+                batch_id = request.batch_id
                 name = _same_model(name, request.model)
                 model = parse_model(name, "model")
                 if key is None:  # read anew: another server may have replaced the model
@@ -95,7 +100,7 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
             if not name:
                 raise empty_stream("at least one batch")
         except Exception as error:
-            await acks.put(error)
+            await acks.put((batch_id, _Failed(error)))
         else:
             await acks.put(None)
 
@@ -147,6 +152,17 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         """Return one instance with everything said about it."""
         model, instance = parse_instance(request.name)
         return await self._core.read(_read_instance, self._core.store, model, instance)
+
+
+class _Failed:
+    """Stands for the acknowledgement of a batch that cannot be stored."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __await__(self) -> Generator[None, None, Appended]:
+        raise self._error
+        yield
 
 
 def _same_model(name: str, given: str) -> str:

@@ -94,3 +94,21 @@ def test_many_who_push_a_row_share_commits(start_live: Any, tools: Any, tmp_path
     with ThreadPoolExecutor(32) as pool:
         assert sum(pool.map(push, range(32))) == 32
     assert live.server.core.writer.commits - commits < 32
+
+
+def test_the_error_of_a_stream_names_its_batch(api: Any, tools: Any) -> None:
+    """The acknowledgements before it come; of a batch without an id the name is empty."""
+    api.create("named-batch")
+    for number, bad in (("b-2", tools.packed([[9, 0]])), ("é-2", tools.packed([[0.5, 0]]))):
+        requests = [
+            instance_pb2.PushInstancesRequest(
+                model="models/named-batch", rows=tools.packed([[0, 0]]), batch_id=f"{number}-0"
+            ),
+            instance_pb2.PushInstancesRequest(rows=bad, batch_id=number),
+            instance_pb2.PushInstancesRequest(rows=tools.packed([[1, 0]]), batch_id="later"),
+        ]
+        call = api.instances.PushInstances(iter(requests), timeout=60)
+        assert next(call).batch_id == f"{number}-0"
+        with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "rows.packed.values[0]"):
+            next(call)
+        assert dict(call.trailing_metadata())["quercus-batch-id-bin"] == number.encode()

@@ -42,6 +42,7 @@ def shown(*arguments: str) -> str:
         *(f"models {verb}" for verb in VERBS),
         *(f"tokens {verb}" for verb in TOKEN_VERBS),
         "labellers evict",
+        "bridge mqtt",
         *(f"experiment {protocol}" for protocol in PROTOCOLS),
     ],
 )

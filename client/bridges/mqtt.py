@@ -1,0 +1,284 @@
+"""MQTT to rows: a message is acknowledged to the broker after the server has committed its rows.
+
+The broker keeps what is not acknowledged (QoS 1, a persistent session), and sends it again when the bridge comes back.
+Rows have ids, so what was committed and not acknowledged is stored once.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import ssl
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, Any, Final
+from urllib.parse import urlsplit
+
+from paho.mqtt import client as paho
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+
+from quercus.client.bridges.mqtt_messages import BadMessageError, MessageFormat, MessageRow
+from quercus.client.client import Client
+from quercus.client.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    ResourceExhausted,
+    Unavailable,
+    invalid,
+)
+
+QUEUE: Final = 10_000
+"""Messages that wait here; the broker holds the others back."""
+
+RETRY_S: Final = 1.0
+CONNECT_S: Final = 10.0
+TICK_S: Final = 0.2
+
+
+@dataclass(frozen=True)
+class Broker:
+    """Where messages come from; ``url`` is ``mqtt://HOST:PORT``, or ``mqtts://`` for TLS.
+
+    ``client_id`` names the session that the broker keeps; no two bridges may use the same at once.
+    """
+
+    url: str
+    topics: Sequence[str]
+    client_id: str
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca: str | None = None
+
+    def address(self) -> tuple[str, int, bool]:
+        """Return host, port, and whether TLS is spoken.
+
+        Raises
+        ------
+        InvalidArgument
+            When the URL is none of a broker.
+
+        Examples
+        --------
+        >>> Broker("mqtts://broker.example", ["a/#"], "b").address()
+        ('broker.example', 8883, True)
+        """
+        try:
+            parts = urlsplit(self.url)
+            host, port = parts.hostname, parts.port
+        except ValueError as error:
+            raise invalid("broker", f"{self.url!r}: {error}") from None
+        if parts.scheme not in {"mqtt", "mqtts"} or not host or parts.path.strip("/") or "@" in parts.netloc:
+            raise invalid("broker", f"{self.url!r} is not mqtt://HOST:PORT or mqtts://HOST:PORT")
+        is_tls = parts.scheme == "mqtts"
+        return host, port or (8883 if is_tls else 1883), is_tls
+
+
+@dataclass
+class BridgeTally:
+    """What became of the messages so far; ``known`` rows were there already."""
+
+    messages: int = 0
+    stored: int = 0
+    known: int = 0
+    rejected: int = 0
+
+
+@dataclass(frozen=True)
+class _Arrived:
+    message: paho.MQTTMessage
+    session: int
+    rows: Sequence[MessageRow]
+
+
+class MqttBridge:
+    """Pushes the messages of a broker to a model.
+
+    Parameters
+    ----------
+    client
+        Of the server.
+    model
+        Whose rows they are.
+    broker
+        Where messages come from.
+    form
+        How messages are read.
+    rejected
+        Takes a line of JSON for each message that is no row of the model, before the message is acknowledged.
+    batch_rows
+        Rows of one push.
+    tell
+        Called with what a person should know.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        model: str,
+        broker: Broker,
+        form: MessageFormat,
+        *,
+        rejected: IO[str] | None = None,
+        batch_rows: int = 500,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._client = client
+        self._model = model
+        self._broker = broker
+        self._form = form
+        self._rejected = rejected
+        self._batch_rows = batch_rows
+        self._tell = tell
+        self._arrived: queue.Queue[_Arrived] = queue.Queue(QUEUE)
+        self._session = (
+            0  # a message of an earlier connection comes again: it is not acknowledged on this one
+        )
+        self._stopping = threading.Event()
+        self._refused: str | None = None
+        self.tally = BridgeTally()
+
+    def stop(self) -> None:
+        """End `run` after the push under way."""
+        self._stopping.set()
+
+    def run(self, most: int | None = None) -> BridgeTally:
+        """Push until `stop` is called, or ``most`` messages are acknowledged.
+
+        Raises
+        ------
+        Unavailable
+            When no broker answers at the start, or it refuses the connection.
+        QuercusError
+            When the server will never take the rows, for example because there is no such model.
+        """
+        self._client.get_model(self._model)
+        host, port, is_tls = self._broker.address()
+        connection = self._connection(is_tls)
+        try:
+            connection.connect(host, port)
+        except (OSError, ssl.SSLError) as error:
+            raise Unavailable(f"no broker answers at {self._broker.url}: {error}") from None
+        connection.loop_start()
+        try:
+            while not self._stopping.is_set() and (most is None or self.tally.messages < most):
+                if self._refused is not None:
+                    raise Unavailable(f"the broker at {self._broker.url} refuses: {self._refused}")
+                batch = self._next_batch(most)
+                if batch:
+                    self._store(batch, connection)
+        finally:
+            connection.disconnect()
+            connection.loop_stop()
+        return self.tally
+
+    def _connection(self, is_tls: bool) -> paho.Client:
+        made = paho.Client(
+            CallbackAPIVersion.VERSION2,
+            client_id=self._broker.client_id,
+            clean_session=False,
+            protocol=MQTTProtocolVersion.MQTTv311,
+            manual_ack=True,
+        )
+        if self._broker.username is not None:
+            made.username_pw_set(self._broker.username, self._broker.password)
+        if is_tls:
+            made.tls_set(ca_certs=self._broker.ca)
+        made.on_connect = self._connected
+        made.on_disconnect = self._disconnected
+        made.on_message = self._message
+        made.reconnect_delay_set(1, 30)
+        return made
+
+    def _connected(self, client: paho.Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
+        if reason.is_failure:
+            self._refused = str(reason)
+            return
+        client.subscribe([(topic, 1) for topic in self._broker.topics])
+        self._tell(f"connected to {self._broker.url}, {', '.join(self._broker.topics)}")
+
+    def _disconnected(self, *_: Any) -> None:
+        self._session += 1
+        if not self._stopping.is_set():
+            self._tell("the connection to the broker is lost; trying again")
+
+    def _message(self, _: Any, __: Any, message: paho.MQTTMessage) -> None:
+        """Take a message, in the thread of the connection; where many wait, so does the broker."""
+        try:
+            rows: Sequence[MessageRow] = self._form.rows(message.topic, bytes(message.payload))
+        except BadMessageError as error:
+            self._reject(message, str(error))
+            rows = ()
+        arrived = _Arrived(message, self._session, rows)
+        while not self._stopping.is_set():
+            with suppress(queue.Full):
+                self._arrived.put(arrived, timeout=TICK_S)
+                return
+
+    def _next_batch(self, most: int | None) -> list[_Arrived]:
+        """Return the messages that are there, up to a batch; none after a moment without any."""
+        batch: list[_Arrived] = []
+        room = None if most is None else most - self.tally.messages
+        try:
+            batch.append(self._arrived.get(timeout=TICK_S))
+            while sum(len(each.rows) for each in batch) < self._batch_rows and (
+                room is None or len(batch) < room
+            ):
+                batch.append(self._arrived.get_nowait())
+        except queue.Empty:
+            pass
+        return batch
+
+    def _store(self, batch: Sequence[_Arrived], connection: paho.Client) -> None:
+        """Push the rows of a batch and acknowledge its messages; where one is wrong, message by message."""
+        try:
+            if not self._push(batch):
+                return
+        except (InvalidArgument, AlreadyExists) as error:
+            if len(batch) == 1:
+                self._reject(batch[0].message, str(error))
+            else:
+                for each in batch:
+                    self._store([each], connection)
+                return
+        for each in batch:
+            if each.session == self._session:
+                connection.ack(each.message.mid, each.message.qos)
+            self.tally.messages += 1
+
+    def _push(self, batch: Sequence[_Arrived]) -> bool:
+        """Return whether the rows are committed; they are not when the bridge stops while the server is away."""
+        rows = [row for each in batch for row in each.rows]
+        if not rows:
+            return True
+        while True:
+            try:
+                report = self._client.push(
+                    self._model,
+                    [dict(row.values) for row in rows],
+                    [row.label for row in rows],
+                    [row.id for row in rows],
+                )
+            except (Unavailable, ResourceExhausted) as error:
+                if self._stopping.wait(RETRY_S):
+                    return False
+                self._tell(f"{error}; the broker keeps the messages meanwhile")
+            else:
+                self.tally.stored += report.stored
+                self.tally.known += report.known
+                return True
+
+    def _reject(self, message: paho.MQTTMessage, reason: str) -> None:
+        self.tally.rejected += 1
+        self._tell(f"message of {message.topic} is no row: {reason}")
+        if self._rejected is not None:
+            line = {
+                "topic": message.topic,
+                "payload": message.payload.decode("utf-8", "replace"),
+                "reason": reason,
+                "at": time.time(),
+            }
+            self._rejected.write(json.dumps(line, ensure_ascii=False) + "\n")
+            self._rejected.flush()

@@ -1,0 +1,95 @@
+"""Messages of a broker as rows: JSON objects, one a message or several in a list."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from quercus.client.results import Value
+
+MAX_ROWS: Final = 1_000
+"""Of one message."""
+
+
+class BadMessageError(ValueError):
+    """A message that is no row; the text says why."""
+
+
+@dataclass(frozen=True)
+class MessageRow:
+    """A row with its id; ``label`` is a class, a list of classes, plausibilities by class, or None: nothing known."""
+
+    id: str
+    values: Mapping[str, Value]
+    label: Any = None
+
+
+@dataclass(frozen=True)
+class MessageFormat:
+    """How messages are read.
+
+    Attributes
+    ----------
+    id_field
+        The field that holds the id of a row. A row without it gets an id made of topic and message.
+    label_field
+        The field that holds its label, if there is one.
+    ignored
+        Fields that are no attributes, such as a time.
+    """
+
+    id_field: str = "id"
+    label_field: str = ""
+    ignored: Collection[str] = ()
+
+    def rows(self, topic: str, payload: bytes) -> list[MessageRow]:
+        """Return the rows of a message.
+
+        Raises
+        ------
+        BadMessageError
+            When it is no JSON object, and no list of them.
+
+        Examples
+        --------
+        >>> MessageFormat(ignored={"at"}).rows("plant/1", b'{"id": "7", "at": 12, "size": 1, "hue": "red"}')
+        [MessageRow(id='7', values={'size': 1.0, 'hue': 'red'}, label=None)]
+        """
+        try:
+            content = json.loads(payload.decode("utf-8"))
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            raise BadMessageError(f"is not JSON in UTF-8: {error}") from None
+        entries = content if isinstance(content, list) else [content]
+        if not 1 <= len(entries) <= MAX_ROWS:
+            raise BadMessageError(f"has {len(entries):,} rows, must have 1 to {MAX_ROWS:,}")
+        digest = hashlib.sha256(topic.encode() + b"\0" + payload).hexdigest()[:32]
+        return [self._row(entry, digest if k == 0 else f"{digest}-{k}") for k, entry in enumerate(entries)]
+
+    def _row(self, entry: object, made_id: str) -> MessageRow:
+        if not isinstance(entry, dict):
+            raise BadMessageError(
+                f"has a row that is {type(entry).__name__}, must be an object of attributes"
+            )
+        fields = dict(entry)
+        given = fields.pop(self.id_field, None)
+        if given is not None and not isinstance(given, str | int):
+            raise BadMessageError(f"{self.id_field} is {given!r}, must be text or a whole number")
+        label = fields.pop(self.label_field, None) if self.label_field else None
+        values = {name: _value(name, value) for name, value in fields.items() if name not in self.ignored}
+        return MessageRow(made_id if given is None else str(given), values, label)
+
+
+def _value(name: str, value: object) -> Value:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        try:
+            return float(value)
+        except OverflowError:
+            raise BadMessageError(f"{name} is too large a number") from None
+    raise BadMessageError(f"{name} is {type(value).__name__}, must be a number, text or null")

@@ -1,0 +1,176 @@
+"""Files that annotation tools export: who said what of which item, in JSON.
+
+*Label Studio*: the JSON export, choices only. *Argilla*: records with responses. *Prodigy*: JSON lines of choices, or
+of one label that was accepted or rejected; a rejected label leaves the other classes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from quercus.client.labels import LabelLike
+from quercus.files.answers import FileAnswer
+from quercus.files.errors import FileError
+
+MOST_BYTES: Final = 1 << 30
+_Reader = Callable[["_Source", dict[str, Any], int], Iterator[FileAnswer]]
+
+
+class _Source:
+    """A file that is read: its path, the classes, and how items are found."""
+
+    def __init__(self, path: Path, classes: Sequence[str], id_field: str, question: str) -> None:
+        self.path, self.classes = path, tuple(classes)
+        self.id_field, self.question = id_field, question
+
+    def item(self, places: Sequence[dict[str, Any]], number: int) -> str:
+        """Return the id of an item: the named field of the first place that has it."""
+        for place in places:
+            found = place.get(self.id_field)
+            if isinstance(found, str | int) and not isinstance(found, bool) and found != "":
+                return str(found)
+        raise FileError(self.path, f"item {number} has no field {self.id_field!r}; name another with --item")
+
+    def answer(self, number: int, item: str, labeller: str, names: object) -> FileAnswer:
+        """Return an answer: one class, or one of several."""
+        chosen: list[Any] = names if isinstance(names, list) else [names]
+        for name in chosen:
+            if not isinstance(name, str) or name not in self.classes:
+                known = ", ".join(self.classes)
+                raise FileError(
+                    self.path, f"item {number}: {name!r} is no class of the model; its classes are {known}"
+                )
+        label: LabelLike = chosen[0] if len(chosen) == 1 else frozenset(chosen)
+        return FileAnswer(number, item, labeller, label, "|".join(sorted(set(chosen))))
+
+
+def read_annotations(
+    path: Path, form: str, classes: Sequence[str], *, id_field: str = "id", question: str = ""
+) -> list[FileAnswer]:
+    """Return the answers of a file in the order in which they stand there.
+
+    Parameters
+    ----------
+    path
+        The file.
+    form
+        One of `FORMS`.
+    classes
+        The frame of the model.
+    id_field
+        Field with the id of the row, in the data of an item or in the item itself.
+    question
+        Which question is meant, where a file has several.
+
+    Raises
+    ------
+    FileError
+        Naming the item (from 1) and what is wrong.
+    """
+    source, reader = _Source(path, classes, id_field, question), FORMS[form]
+    answers: list[FileAnswer] = []
+    for number, item in enumerate(_items(path), 1):
+        if not isinstance(item, dict):
+            raise FileError(path, f"item {number} is {type(item).__name__}, must be an object")
+        answers += reader(source, item, number)
+    return answers
+
+
+def _items(path: Path) -> list[Any]:
+    """Return the items of a JSON list, or of JSON lines."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise FileError(path, f"has more than {MOST_BYTES >> 20:,} MiB: split it")
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(path, f"byte {error.start + 1} is not UTF-8") from None
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror}") from None
+    if text.lstrip().startswith("["):
+        found: list[Any] = _parsed(path, text, 0)
+        return found
+    return [_parsed(path, line, k) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
+
+
+def _parsed(path: Path, text: str, line: int) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FileError(path, f"is not JSON: {error.msg}", line or error.lineno, error.colno) from None
+    except RecursionError:
+        raise FileError(path, "is nested too deep", line) from None
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _label_studio(source: _Source, task: dict[str, Any], number: int) -> Iterator[FileAnswer]:
+    annotations = [_dict(each) for each in _list(task.get("annotations"))]
+    for annotation in annotations:
+        if annotation.get("was_cancelled"):
+            continue
+        results = [_dict(each) for each in _list(annotation.get("result"))]
+        chosen = [
+            each
+            for each in results
+            if each.get("type") == "choices" and source.question in {"", each.get("from_name")}
+        ]
+        if not chosen:
+            continue
+        if len(chosen) > 1:
+            names = ", ".join(str(each.get("from_name")) for each in chosen)
+            raise FileError(
+                source.path, f"item {number} has several choices ({names}); name one with --question"
+            )
+        by = annotation.get("completed_by")
+        who = _dict(by).get("email") or _dict(by).get("id") if isinstance(by, dict) else by
+        names_of = _dict(chosen[0].get("value")).get("choices") or [None]
+        item = source.item((_dict(task.get("data")), task), number)
+        yield source.answer(number, item, "" if who is None else str(who), names_of)
+
+
+def _argilla(source: _Source, record: dict[str, Any], number: int) -> Iterator[FileAnswer]:
+    responses = _dict(record.get("responses"))
+    names = [source.question] if source.question else list(responses)
+    if len(names) > 1:
+        raise FileError(
+            source.path, f"item {number} has the questions {', '.join(names)}; name one with --question"
+        )
+    for name in names:
+        for response in map(_dict, _list(responses.get(name))):
+            if response.get("status", "submitted") != "submitted" or response.get("value") is None:
+                continue
+            item = source.item((record, _dict(record.get("metadata")), _dict(record.get("fields"))), number)
+            yield source.answer(number, item, str(response.get("user_id") or ""), response["value"])
+
+
+def _prodigy(source: _Source, task: dict[str, Any], number: int) -> Iterator[FileAnswer]:
+    said = task.get("answer")
+    if said not in {"accept", "reject"}:
+        return  # ignored
+    item = source.item((task, _dict(task.get("meta"))), number)
+    who = str(task.get("_annotator_id") or task.get("_session_id") or "")
+    if "accept" in task:
+        if said == "accept" and task["accept"]:
+            yield source.answer(number, item, who, task["accept"])
+        return
+    label = task.get("label")
+    if label is None:
+        raise FileError(source.path, f"item {number} has neither accept nor label")
+    if said == "accept":
+        yield source.answer(number, item, who, label)
+        return
+    source.answer(number, item, who, label)  # it must be a class
+    yield source.answer(number, item, who, [name for name in source.classes if name != label])
+
+
+FORMS: Final[dict[str, _Reader]] = {"argilla": _argilla, "label-studio": _label_studio, "prodigy": _prodigy}
+"""What reads an item, by the name of the tool."""

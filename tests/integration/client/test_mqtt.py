@@ -1,0 +1,142 @@
+"""MQTT to rows through a real broker: none lost, none twice, also when the bridge is killed."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import paho.mqtt.client as paho
+import pytest
+from integration.client.serving import QUERCUS, Serving
+from paho.mqtt.enums import CallbackAPIVersion
+from support.broker import RunningBroker
+
+from quercus.client import Client, Nominal, Numeric, Specification, Unavailable
+from quercus.client.bridges.mqtt import Broker, MqttBridge
+from quercus.client.bridges.mqtt_messages import MessageFormat
+
+WAIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    running = RunningBroker(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def sensor(broker: RunningBroker) -> Iterator[paho.Client]:
+    made = paho.Client(CallbackAPIVersion.VERSION2, client_id="sensor")
+    made.max_inflight_messages_set(1000)
+    made.connect("127.0.0.1", broker.port)
+    made.loop_start()
+    yield made
+    made.disconnect()
+    made.loop_stop()
+
+
+@pytest.fixture
+def made(client: Client, name: str) -> str:
+    client.create_model(name, Specification([Nominal("hue", ["red", "blue"]), Numeric("size")], ["o", "s"]))
+    return name
+
+
+def subscribed(broker: RunningBroker, client: Client, model: str) -> None:
+    """Open the session of the bridge, so that the broker keeps what comes before it starts."""
+    first = paho.Client(CallbackAPIVersion.VERSION2, client_id=f"quercus-{model}", clean_session=False)
+    first.on_connect = lambda connection, *_: connection.subscribe(f"{model}/#", 1)
+    first.on_subscribe = lambda connection, *_: connection.disconnect()
+    first.connect("127.0.0.1", broker.port)
+    first.loop_forever()
+
+
+def publish(sensor: paho.Client, topic: str, payloads: list[str]) -> None:
+    sent = [sensor.publish(topic, payload, qos=1) for payload in payloads]
+    for each in sent:
+        each.wait_for_publish(WAIT_S)
+        assert each.is_published()
+
+
+def rows(count: int) -> list[str]:
+    return [json.dumps({"id": f"m-{k}", "hue": "red" if k % 2 else "blue", "size": k}) for k in range(count)]
+
+
+def bridge(client: Client, broker: RunningBroker, model: str, **fields: object) -> MqttBridge:
+    source = Broker(broker.url, [f"{model}/#"], f"quercus-{model}")
+    return MqttBridge(client, model, source, MessageFormat(label_field="class", ignored={"time"}), **fields)  # type: ignore[arg-type]
+
+
+def test_messages_become_rows_with_their_labels(
+    broker: RunningBroker, sensor: paho.Client, client: Client, made: str
+) -> None:
+    subscribed(broker, client, made)
+    publish(sensor, f"{made}/a", rows(300))
+    publish(
+        sensor,
+        f"{made}/b",
+        ['[{"id": "x", "size": 1, "class": "s"}, {"id": "y", "class": ["o", "s"], "time": 3}]'],
+    )
+    tally = bridge(client, broker, made).run(most=301)
+    assert (tally.messages, tally.stored, tally.known, tally.rejected) == (301, 302, 0, 0)
+    assert client.get_model(made).instance_count == 302
+    assert client.get_instance(made, "m-7").values == {"hue": "red", "size": 7.0}
+    assert client.get_instance(made, "x").contour == (0.0, 1.0)
+    assert client.get_instance(made, "y").values == {}
+
+
+def test_what_is_no_row_is_kept_aside_and_the_others_are_stored(
+    broker: RunningBroker, sensor: paho.Client, client: Client, made: str, tmp_path: Path
+) -> None:
+    subscribed(broker, client, made)
+    bad = ["{", '{"id": "u", "volume": 1}', '{"id": "v", "size": "large"}', '{"id": "w", "class": "none"}']
+    publish(sensor, f"{made}/a", [*rows(5), *bad, json.dumps({"id": "m-0", "hue": "red", "size": 99})])
+    path = tmp_path / "rejected.jsonl"
+    with path.open("a") as rejected:
+        tally = bridge(client, broker, made, rejected=rejected).run(most=10)
+    assert (tally.messages, tally.rejected) == (10, 5)
+    assert client.get_model(made).instance_count == 5
+    kept = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [each["payload"] for each in kept[:1]] == ["{"]
+    assert sorted(each["payload"] for each in kept[1:4]) == sorted(bad[1:])
+    assert all(each["reason"] and each["topic"] == f"{made}/a" for each in kept)
+    assert "with another values" in kept[4]["reason"]
+
+
+def test_none_is_lost_or_stored_twice_when_the_bridge_is_killed(
+    broker: RunningBroker, sensor: paho.Client, client: Client, made: str, serving: Serving
+) -> None:
+    """SIGKILL wherever it is, then another one: what was committed and not acknowledged comes again and counts once."""
+    subscribed(broker, client, made)
+    count = 2_000
+    command = [QUERCUS, "bridge", "mqtt", "--broker", broker.url, "--topic", f"{made}/#", "--model", made]
+    first = subprocess.Popen([*command, "--server", serving.address], stderr=subprocess.PIPE, text=True)
+    try:
+        assert first.stderr is not None
+        assert "connected to" in first.stderr.readline()
+        publish(sensor, f"{made}/a", rows(count)[: count // 2])
+        for _ in range(10_000):
+            if client.get_model(made).instance_count:
+                break
+    finally:
+        first.kill()
+        first.wait(timeout=WAIT_S)
+        assert first.stderr is not None
+        first.stderr.close()
+    stored = client.get_model(made).instance_count
+    assert stored > 0
+    publish(sensor, f"{made}/a", rows(count)[count // 2 :])
+    again = bridge(client, broker, made)
+    tally = again.run(most=count - stored)  # at least so many were not acknowledged
+    while client.get_model(made).instance_count < count:
+        before = tally.messages
+        tally = bridge(client, broker, made).run(most=1)
+        assert tally.messages > 0 or before
+    assert client.get_model(made).instance_count == count
+    assert tally.rejected == 0
+
+
+def test_a_broker_that_is_not_there(client: Client, made: str) -> None:
+    source = Broker("mqtt://127.0.0.1:9", ["a"], "b")
+    with pytest.raises(Unavailable, match=r"no broker answers at mqtt://127\.0\.0\.1:9"):
+        MqttBridge(client, made, source, MessageFormat()).run()

@@ -1,0 +1,46 @@
+"""Messages of a broker as rows: what they may be, and the id that makes one count once."""
+
+import pytest
+
+from quercus.client.bridges.mqtt_messages import BadMessageError, MessageFormat
+
+FORM = MessageFormat(label_field="class", ignored={"time"})
+
+
+def test_an_object_is_a_row_and_a_list_several() -> None:
+    (row,) = FORM.rows(
+        "t", b'{"id": 7, "hue": "red", "size": 2, "on": true, "ash": null, "time": [1], "class": "o"}'
+    )
+    assert (row.id, row.label) == ("7", "o")
+    assert row.values == {"hue": "red", "size": 2.0, "on": "true", "ash": None}
+    first, second = FORM.rows("t", b'[{"size": 1}, {"size": 1}]')
+    assert first.values == second.values == {"size": 1.0}
+    assert second.id == f"{first.id}-1"
+
+
+def test_a_row_without_an_id_gets_one_of_topic_and_message() -> None:
+    again, same = (FORM.rows("t", b'{"size": 1}')[0].id for _ in range(2))
+    assert again == same
+    assert again != FORM.rows("u", b'{"size": 1}')[0].id
+    assert (
+        again != FORM.rows("t", b'{"size": 1, "time": 2}')[0].id
+    )  # what is ignored still tells messages apart
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        (b"\xff", "not JSON"),
+        (b"{", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "has 0 rows"),
+        (b"7", "must be an object"),
+        (b'[{"a": 1}, 2]', "must be an object"),
+        (b'{"a": {"b": 1}}', "a is dict"),
+        (b'{"id": 1.5}', "must be text or a whole number"),
+        (b'{"a": ' + b"9" * 400 + b"}", "too large"),
+    ],
+)
+def test_what_is_no_row(payload: bytes, said: str) -> None:
+    with pytest.raises(BadMessageError, match=said):
+        FORM.rows("t", payload)
