@@ -50,7 +50,7 @@ COMMANDS = {
     "watch": (
         "watch",
         "watch",
-        "Watch a model's trees as they grow: version, lag behind the log, size, answers spent.",
+        "Watch a model's trees as they grow: version, lag behind the log, size, answers spent, accuracy lately.",
     ),
     "status": ("status", "status", "Show the state of a server: its store, its grower, what waits."),
     "tokens": ("tokens", "app", "Create, list and revoke the tokens of a server's store; show your own."),
