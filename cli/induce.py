@@ -63,6 +63,9 @@ def induce(
     budget: Annotated[int, option(parameters.BUDGET)] = parameters.BUDGET.default,
     min_instances: Annotated[int, option(parameters.MIN_INSTANCES)] = parameters.MIN_INSTANCES.default,
     max_depth: Annotated[int | None, option(parameters.MAX_DEPTH)] = None,
+    split_significance: Annotated[
+        float, option(parameters.SPLIT_SIGNIFICANCE)
+    ] = parameters.SPLIT_SIGNIFICANCE.default,
     strategy: Annotated[str, option(parameters.STRATEGY)] = parameters.STRATEGY.default,
     bins: Annotated[int, option(parameters.BINS)] = parameters.BINS.default,
     ignore: IgnoreOption = None,
@@ -113,6 +116,7 @@ def induce(
         oracle=oracle,
         min_instances=min_instances,
         max_depth=max_depth,
+        split_significance=split_significance,
         strategy=strategy,
     )
     if as_json:
@@ -164,6 +168,7 @@ def _induce(
     oracle: Callable[[int], Floats | None] | None,
     min_instances: int,
     max_depth: int | None,
+    split_significance: float,
     strategy: str,
 ) -> tuple[Induction, Names]:
     from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
@@ -187,6 +192,7 @@ def _induce(
             oracle=oracle,
             min_instances=min_instances,
             max_depth=max_depth,
+            split_significance=split_significance,
             strategy=strategy,
             ordered=[bins if isinstance(a, Numeric) else 0 for a in attributes],
         )

@@ -22,6 +22,7 @@ class PruningChoice(StrEnum):
 
 AlphaOption = Annotated[float | None, server_option(parameters.ALPHA)]
 PredictionLevelOption = Annotated[float | None, server_option(parameters.PREDICTION_LEVEL)]
+SplitSignificanceOption = Annotated[float | None, server_option(parameters.SPLIT_SIGNIFICANCE)]
 BudgetOption = Annotated[int | None, server_option(parameters.BUDGET)]
 MinInstancesOption = Annotated[int | None, server_option(parameters.MIN_INSTANCES)]
 MaxDepthOption = Annotated[int | None, server_option(parameters.MAX_DEPTH)]

@@ -41,6 +41,7 @@ from quercus.cli.model_options import (
     ParameterOption,
     PredictionLevelOption,
     PruningOption,
+    SplitSignificanceOption,
     StrategyOption,
     algorithm_of,
     pruning_of,
@@ -133,6 +134,7 @@ def _print_model(model: Model) -> None:
         ("algorithm", algorithms.text(spec.algorithm) if isinstance(spec.algorithm, Mapping) else "abc45"),
         ("alpha", spec.alpha),
         ("prediction level", spec.prediction_level),
+        ("split significance", spec.split_significance or "no test"),
         ("min instances", spec.min_instances),
         ("max depth", depth),
         ("pruning", _pruning_text(spec.pruning)),
@@ -193,6 +195,7 @@ def create_model(
     budget: BudgetOption = None,
     min_instances: MinInstancesOption = None,
     max_depth: MaxDepthOption = None,
+    split_significance: SplitSignificanceOption = None,
     strategy: StrategyOption = None,
     pruning: PruningOption = None,
     pruning_level: LevelOption = None,
@@ -232,6 +235,7 @@ def create_model(
         "budget": budget,
         "min_instances": min_instances,
         "max_depth": max_depth,
+        "split_significance": split_significance,
         "warmup_rows": warmup_rows,
         "strategy": strategy,
         "pruning": pruning_of(pruning, pruning_level),
@@ -295,6 +299,7 @@ def update_model(
     budget: BudgetOption = None,
     min_instances: MinInstancesOption = None,
     max_depth: MaxDepthOption = None,
+    split_significance: SplitSignificanceOption = None,
     strategy: StrategyOption = None,
     pruning: PruningOption = None,
     pruning_level: LevelOption = None,
@@ -325,6 +330,7 @@ def update_model(
         "budget": budget,
         "min_instances": min_instances,
         "max_depth": max_depth,
+        "split_significance": split_significance,
         "strategy": strategy,
     }
     given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
@@ -335,8 +341,8 @@ def update_model(
         given["presentation"] = read_presentation(presentation)
     if not given:
         raise typer.BadParameter(
-            "nothing to change: give --alpha, --prediction-level, --budget, --min-instances, --max-depth, --strategy, "
-            "--pruning or --presentation"
+            "nothing to change: give --alpha, --prediction-level, --budget, --min-instances, --max-depth, "
+            "--split-significance, --strategy, --pruning or --presentation"
         )
     with connect(server) as client:
         model = client.update_model(name, **given)

@@ -10,7 +10,17 @@ from quercus.client.errors import AlreadyExists
 from quercus.client.results import Model, Specification
 from quercus.specification.attributes import Attribute, Nominal
 
-_PLAIN = ("alpha", "budget", "min_instances", "max_depth", "warmup_rows", "strategy", "pruning")
+_PLAIN = (
+    "alpha",
+    "budget",
+    "min_instances",
+    "max_depth",
+    "warmup_rows",
+    "strategy",
+    "pruning",
+    "prediction_level",
+    "split_significance",
+)
 
 
 def same_model(found: Model, given: Specification) -> Model:

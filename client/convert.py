@@ -96,6 +96,7 @@ def specification_to_proto(specification: Specification) -> model_pb2.Specificat
         algorithm=None if given is None else algorithms.to_proto(given, "specification.algorithm"),
         prediction_level=specification.prediction_level,
         presentation=_optional(presentation_to_proto, specification.presentation),
+        split_significance=specification.split_significance,
     )
 
 
@@ -140,6 +141,7 @@ def specification(message: model_pb2.Specification) -> Specification:
         algorithm=algorithms.from_proto(message.algorithm) if message.HasField("algorithm") else None,
         prediction_level=given("prediction_level"),
         presentation=_optional(presentation_from_proto, given("presentation")),
+        split_significance=given("split_significance"),
     )
 
 

@@ -55,6 +55,7 @@ class Specification:
     algorithm: str | Mapping[str, Any] | None = None
     prediction_level: float | None = None
     presentation: Presentation | None = None
+    split_significance: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))

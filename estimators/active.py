@@ -26,6 +26,7 @@ from quercus.specification.parameters import (
     MAX_COUNT,
     MIN_INSTANCES,
     PREDICTION_LEVEL,
+    SPLIT_SIGNIFICANCE,
     STRATEGY,
 )
 from quercus.trees import (
@@ -67,6 +68,8 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
     prediction_level
         How cautious `predict_set` is, and how wide the bounds of `predict_belief` and `predict_contour`: the level of
         the likelihood cut that they are bounds over, from 1 (the estimate alone) to 0 (anything).
+    split_significance
+        Level of the test that a split must pass, halved at each depth: the smaller, the fewer splits. 0: no test.
     strategy
         What `query` asks, a name of `quercus.specification.strategies.STRATEGIES`.
     missing_label
@@ -99,6 +102,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         pruning: str | None = None,
         level: float = LEVEL.default,
         prediction_level: float = PREDICTION_LEVEL.default,
+        split_significance: float = SPLIT_SIGNIFICANCE.default,
         strategy: str = STRATEGY.default,
         missing_label: object = np.nan,
         classes: Sequence[Any] | None = None,
@@ -112,6 +116,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         self.pruning = pruning
         self.level = level
         self.prediction_level = prediction_level
+        self.split_significance = split_significance
         self.strategy = strategy
         self.missing_label = missing_label
         self.classes = classes
@@ -239,6 +244,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
             strategy=self.strategy,
             pruning=pruning_of(self.pruning, self.level),
             prediction_level=self.prediction_level,
+            split_significance=self.split_significance,
         )
 
     def _cut(self, attribute: Numeric) -> Numeric:

@@ -17,6 +17,7 @@ from quercus.specification.parameters import (
     MIN_BRANCH,
     MIN_INSTANCES,
     PREDICTION_LEVEL,
+    SPLIT_SIGNIFICANCE,
 )
 
 
@@ -118,7 +119,7 @@ class E2MTreeClassifier(TableClassifier):
         Significance level of the pruning, in (0, 1).
     informed_only
         Learn from those rows alone whose label says anything at all.
-    prediction_level
+    prediction_level, split_significance
         As of `quercus.estimators.active.ActiveBeliefTreeClassifier`.
     """
 
@@ -132,6 +133,7 @@ class E2MTreeClassifier(TableClassifier):
         level: float = LEVEL.default,
         informed_only: bool = INFORMED_ONLY.default,
         prediction_level: float = PREDICTION_LEVEL.default,
+        split_significance: float = SPLIT_SIGNIFICANCE.default,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
     ) -> None:
@@ -142,6 +144,7 @@ class E2MTreeClassifier(TableClassifier):
         self.level = level
         self.informed_only = informed_only
         self.prediction_level = prediction_level
+        self.split_significance = split_significance
         self.classes = classes
         self.categorical_features = categorical_features
 
@@ -154,6 +157,7 @@ class E2MTreeClassifier(TableClassifier):
             pruning,
             self.informed_only,
             self.prediction_level,
+            self.split_significance,
         )
 
 

@@ -60,6 +60,7 @@ class Abc45(_Checked):
     max_cuts: int = parameters.CANDIDATE_CUTS.field()
     pruning: Pruning | None = None
     prediction_level: float = parameters.PREDICTION_LEVEL.field()
+    split_significance: float = parameters.SPLIT_SIGNIFICANCE.field()
 
 
 @documented
@@ -83,6 +84,7 @@ class E2m(_Checked):
     pruning: Pruning | None = None
     informed_only: bool = parameters.INFORMED_ONLY.field()
     prediction_level: float = parameters.PREDICTION_LEVEL.field()
+    split_significance: float = parameters.SPLIT_SIGNIFICANCE.field()
 
 
 @documented

@@ -31,6 +31,7 @@ CHANGEABLE = (
     "strategy",
     "pruning",
     "prediction_level",
+    "split_significance",
     "presentation",
 )
 """Fields of the specification that may change once the model exists; learning ignores the last."""
@@ -50,8 +51,9 @@ class Specification:
     pruning
         Of the tree that is published; the growing tree stays whole. None: no pruning.
     algorithm
-        What grows the tree. `alpha`, `min_instances`, `max_depth`, `pruning` and `prediction_level` hold for it where
-        it has such parameters: it is kept with theirs.
+        What grows the tree. `alpha`, `min_instances`, `max_depth`, `pruning`, `prediction_level` and
+        `split_significance` hold for it where it has such parameters: it is kept with theirs. The last holds for single
+        trees alone: those of a forest should differ.
 
     Raises
     ------
@@ -70,6 +72,7 @@ class Specification:
     pruning: Pruning | None = None
     algorithm: Algorithm = Abc45()
     prediction_level: float = parameters.PREDICTION_LEVEL.field()
+    split_significance: float = parameters.SPLIT_SIGNIFICANCE.field()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -115,5 +118,6 @@ class Specification:
             max_depth=self.max_depth,
             pruning=self.pruning,
             prediction_level=self.prediction_level,
+            split_significance=0.0 if isinstance(algorithm, Forest) else self.split_significance,
         )
         object.__setattr__(self, "algorithm", in_force)

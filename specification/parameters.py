@@ -26,6 +26,15 @@ PREDICTION_LEVEL = Parameter(
     1,
 )
 """Level of the likelihood cut that bounds of a prediction are taken over; see docs/estimators.md."""
+SPLIT_SIGNIFICANCE = Parameter(
+    "split_significance",
+    float,
+    0.0,
+    "Level of the test that a split must pass, halved at each depth: the smaller, the fewer splits; 0: no test",
+    0,
+    1_000,
+)
+"""About so many splits of each depth stand by chance (theory §12); docs/learners.md measures it."""
 BUDGET = Parameter("budget", int, 0, "Most queries ever answered; 0: never ask", 0, MAX_COUNT)
 MIN_INSTANCES = Parameter("min_instances", int, 2, "A node with fewer rows is a leaf", 1, MAX_COUNT)
 MAX_DEPTH = Parameter(

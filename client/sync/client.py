@@ -209,9 +209,9 @@ class Client(LabellingCalls):
                 return
 
     def update_model(self, name: str, **changes: requests.Change) -> Model:
-        """Change alpha, budget, min_instances, max_depth (``None``: no limit), strategy, pruning or prediction_level.
+        """Change parameters that may change once a model exists: `quercus.specification.model.CHANGEABLE`.
 
-        ``pruning=None`` turns pruning off.
+        ``pruning=None`` turns pruning off, ``max_depth=None`` the limit of depth.
         """
         return convert.model(self._call(self._stubs.models.UpdateModel, requests.update(name, changes)))
 

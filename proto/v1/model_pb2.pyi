@@ -611,6 +611,7 @@ class Specification(_message.Message):
     ALGORITHM_FIELD_NUMBER: _builtins.int
     PREDICTION_LEVEL_FIELD_NUMBER: _builtins.int
     PRESENTATION_FIELD_NUMBER: _builtins.int
+    SPLIT_SIGNIFICANCE_FIELD_NUMBER: _builtins.int
     alpha: _builtins.float
     """Level of the likelihood cut, in [0, 1]; default 0.8."""
     budget: _builtins.int
@@ -626,6 +627,10 @@ class Specification(_message.Message):
     prediction_level: _builtins.float
     """Level of the likelihood cut that belief and plausibility of predictions are bounds over, in [0, 1]; default 0.15.
     Apart from alpha, which decides what is split and asked. The lower, the more cautious are sets of classes.
+    """
+    split_significance: _builtins.float
+    """Level of the test that a split must pass against "do not split", halved at each depth, in [0, 1000]: the smaller, the
+    fewer splits. 0: no test. Absent from a new model: the default, docs/parameters.md.
     """
     @_builtins.property
     def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute]: ...
@@ -660,10 +665,11 @@ class Specification(_message.Message):
         algorithm: Global___Algorithm | None = ...,
         prediction_level: _builtins.float | None = ...,
         presentation: _display_pb2.Presentation | None = ...,
+        split_significance: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "budget", b"budget", "max_depth", b"max_depth", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "budget", b"budget", "max_depth", b"max_depth", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
@@ -675,6 +681,8 @@ class Specification(_message.Message):
     _WhichOneofArgType__min_instances: _TypeAlias = _typing.Literal["_min_instances", b"_min_instances"]  # noqa: Y015
     _WhichOneofReturnType__prediction_level: _TypeAlias = _typing.Literal["prediction_level"]  # noqa: Y015
     _WhichOneofArgType__prediction_level: _TypeAlias = _typing.Literal["_prediction_level", b"_prediction_level"]  # noqa: Y015
+    _WhichOneofReturnType__split_significance: _TypeAlias = _typing.Literal["split_significance"]  # noqa: Y015
+    _WhichOneofArgType__split_significance: _TypeAlias = _typing.Literal["_split_significance", b"_split_significance"]  # noqa: Y015
     _WhichOneofReturnType__strategy: _TypeAlias = _typing.Literal["strategy"]  # noqa: Y015
     _WhichOneofArgType__strategy: _TypeAlias = _typing.Literal["_strategy", b"_strategy"]  # noqa: Y015
     _WhichOneofReturnType__warmup_rows: _TypeAlias = _typing.Literal["warmup_rows"]  # noqa: Y015
@@ -689,6 +697,8 @@ class Specification(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_instances) -> _WhichOneofReturnType__min_instances | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__prediction_level) -> _WhichOneofReturnType__prediction_level | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__split_significance) -> _WhichOneofReturnType__split_significance | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__strategy) -> _WhichOneofReturnType__strategy | None: ...
     @_typing.overload

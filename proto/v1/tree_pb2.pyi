@@ -33,6 +33,8 @@ class _StopReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StopReason
     STOP_REASON_MAX_DEPTH: _StopReason.ValueType  # 4
     STOP_REASON_NO_GAIN: _StopReason.ValueType  # 5
     STOP_REASON_PRUNED: _StopReason.ValueType  # 6
+    STOP_REASON_NOT_SIGNIFICANT: _StopReason.ValueType  # 7
+    """Chance gives the best of the candidates as much as any of them gains."""
 
 class StopReason(_StopReason, metaclass=_StopReasonEnumTypeWrapper): ...
 
@@ -43,6 +45,8 @@ STOP_REASON_FEW_INSTANCES: StopReason.ValueType  # 3
 STOP_REASON_MAX_DEPTH: StopReason.ValueType  # 4
 STOP_REASON_NO_GAIN: StopReason.ValueType  # 5
 STOP_REASON_PRUNED: StopReason.ValueType  # 6
+STOP_REASON_NOT_SIGNIFICANT: StopReason.ValueType  # 7
+"""Chance gives the best of the candidates as much as any of them gains."""
 Global___StopReason: _TypeAlias = StopReason  # noqa: Y015
 
 @_typing.final

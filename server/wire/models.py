@@ -167,6 +167,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
             algorithm=algorithm,
             prediction_level=_prediction_level(message),
+            split_significance=message.split_significance,  # 0, none, of models of stores that know none
         )
 
 
@@ -217,6 +218,7 @@ def updated_specification(
         raise InvalidInput("update_mask", f"is empty, must name fields of {', '.join(CHANGEABLE)}")
     merged = model_pb2.Specification()
     merged.CopyFrom(current)
+    merged.split_significance = current.split_significance  # none, of models of stores that know none
     for i, path in enumerate(paths):
         if path not in CHANGEABLE:
             raise InvalidInput(

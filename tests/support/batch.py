@@ -92,7 +92,14 @@ class Evidence:
             cuts=cut_counts(spec.attributes),
         )
         ordered = tuple(declared_count(a) if isinstance(a, Numeric) else 0 for a in spec.attributes)
-        context = open_desk(sample, spec.alpha, spec.min_instances, spec.max_depth, ordered)
+        context = open_desk(
+            sample,
+            spec.alpha,
+            spec.min_instances,
+            spec.max_depth,
+            ordered,
+            significance=spec.split_significance,
+        )
         return Batch(context, edges, self.asked, max(0, spec.budget - self.answers), spec.strategy, known)
 
 

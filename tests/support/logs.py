@@ -61,6 +61,7 @@ def world(classes: int, arities: list[int], alpha: float, seed: int, *, cut: boo
             max_depth=None if rng.random() < 0.8 else int(rng.integers(0, 4)),
             warmup_rows=int(rng.choice([1, 5, 20, 100])),
             strategy="published",
+            split_significance=float(np.random.default_rng([seed, 12]).choice([0.0, 0.0, 0.5, 10.0])),
         ),
         np.column_stack(columns),
         np.array([label(rng, classes, klass, kinds) for klass in truth]),
@@ -196,6 +197,7 @@ class Writer:
             "min_instances": int(self.rng.choice([1, 2, 3, 8])),
             "max_depth": None if self.rng.random() < 0.7 else int(self.rng.integers(0, 4)),
             "budget": int(self.rng.integers(0, 60)),
+            "split_significance": float(self.rng.choice([0.0, 2.0])),
         }
         name = str(self.rng.choice(list(changes)))
         return Respecified(replace(self.evidence.specification, **{name: changes[name]}))

@@ -26,8 +26,8 @@ They stand in the specification of a model. Most are options of `quercus models 
 ALGORITHM = """
 ## Algorithms
 
-`alpha`, `min_instances`, `max_depth` and `prediction_level` of a served model stand in its specification, all others under
-`algorithm` ([learners of a model](serving.md)). Estimators have the same parameters ([estimators](estimators.md)).
+`alpha`, `min_instances`, `max_depth`, `prediction_level` and `split_significance` of a served model stand in its
+specification, all others under `algorithm` ([learners of a model](serving.md)). Estimators have the same parameters ([estimators](estimators.md)).
 """  # noqa: E501
 SERVERS = """
 ## Servers

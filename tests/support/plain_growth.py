@@ -4,8 +4,9 @@ It grows by the skeleton of batch growth, and decides by rules of its own: exact
 at a time.
 """
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from quercus.trees.rules.dominance import TIE, largest_mid_value
 from quercus.trees.rules.gain import best_splits
 from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import BELOW
-from support.plain_rules import gain_ratio_interval, non_dominated
+from support.plain_rules import chance_of_split, gain_ratio_interval, non_dominated
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +33,42 @@ class GainRatio:
 
     sample: Sample
     solver: IntervalSolver
+    significance: float = 0.0
 
     def judge(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when every attribute has one populated value."""
-        intervals = self._intervals(place)
-        if not intervals:
+        tables = self._tables(place)
+        splits = {k: tables[k][tables[k].any(axis=1)] for k in self._representing(tables)}
+        if not splits:
             return None
+        counts = self.sample.counts(place.rows)
+        contours = self.sample.table.contours
+        told = int(counts[contours.min(axis=1) < contours.max(axis=1)].sum())
+        of_each = Counter(self.sample.splits.attribute[list(tables)].tolist())
+        tried = sum(min(count, max(1, told - 1)) for count in of_each.values())
+        earned = {
+            k: table
+            for k, table in splits.items()
+            if tried * chance_of_split(contours, self.solver, counts, table)
+            < self.significance / 2**place.depth
+        }
+        justified = bool(earned) or self.significance == 0
+        intervals = self._intervals(counts, earned or splits)
         rivals = non_dominated(intervals)
         return SplitChoice(
             attribute=largest_mid_value(intervals, rivals),
             intervals=intervals,
             rivals=rivals,
-            undecided=len(rivals) > 1 and self.sample.candidates(place.rows).size > 0,
+            undecided=(len(rivals) > 1 or not justified) and self.sample.candidates(place.rows).size > 0,
+            justified=justified,
         )
 
-    def _intervals(self, place: OpenNode) -> dict[int, tuple[float, float]]:
+    def _tables(self, place: OpenNode) -> Mapping[int, Ints]:
         informative = self.sample.informative(place.rows, place.attributes)
-        tables = self.sample.contingency(place.rows, tuple(informative))
-        splits = {k: tables[k][tables[k].any(axis=1)] for k in self._representing(tables)}
-        if not splits:
-            return {}
-        counts = np.concatenate([self.sample.counts(place.rows)[np.newaxis], *splits.values()])
+        return self.sample.contingency(place.rows, tuple(informative))
+
+    def _intervals(self, node: Ints, splits: Mapping[int, Ints]) -> dict[int, tuple[float, float]]:
+        counts = np.concatenate([node[np.newaxis], *splits.values()])
         lower, upper = self.solver.intervals(counts)
         parent = (float(lower[0]), float(upper[0]))
         intervals, start = {}, 1
@@ -112,8 +128,21 @@ class PlainStopping:
         return None
 
     def after(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
-        """Return `Stop.NO_GAIN` when no attribute can gain anything."""
-        return Stop.NO_GAIN if max(upper for _, upper in choice.intervals.values()) <= TIE else None
+        """Return `Stop.NO_GAIN` when no attribute can gain anything, `Stop.NOT_SIGNIFICANT` when none is earned."""
+        if max(upper for _, upper in choice.intervals.values()) <= TIE:
+            return Stop.NO_GAIN
+        return None if choice.justified else Stop.NOT_SIGNIFICANT
+
+
+class PlainGrowth(BatchGrowth):
+    """Growth that knows the interval of every candidate, also of those that are not earned."""
+
+    def gains(self, place: OpenNode) -> Mapping[int, tuple[float, float]]:
+        """See `quercus.trees.ask.query.QueryableTree`."""
+        criterion = self.method.criterion
+        assert isinstance(criterion, GainRatio)
+        choice = replace(criterion, significance=0.0).judge(place)
+        return {} if choice is None else choice.intervals
 
 
 def open_desk(
@@ -124,6 +153,7 @@ def open_desk(
     ordered: tuple[int, ...] | None = None,
     *,
     prediction_level: float = PREDICTION_LEVEL.default,
+    significance: float = 0.0,
 ) -> QueryContext:
     """Return the tree of `sample`, not yet grown, with all that choosing its queries needs.
 
@@ -131,11 +161,11 @@ def open_desk(
     """
     solver = sample.table.solver(alpha)
     method = GrowthRules(
-        criterion=GainRatio(sample, solver),
+        criterion=GainRatio(sample, solver, significance),
         branching=ByValue(sample),
         stopping=PlainStopping(sample, solver, min_instances, max_depth),
         leaf=Likeliest(sample, solver, prediction_level),
     )
     root = OpenNode((), np.arange(len(sample.ids)), tuple(range(sample.splits.count)))
-    growth = BatchGrowth(root, method)
+    growth = PlainGrowth(root, method)
     return QueryContext(sample, solver, growth, ordered or (0,) * len(sample.arities))

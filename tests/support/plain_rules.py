@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 
+from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.dominance import TIE, Interval
 from quercus.trees.rules.gain import split_information
 
@@ -52,3 +54,34 @@ def gain_ratio_interval(
     share = sizes / sizes.sum()
     lo, hi = parent
     return float((lo - share @ upper) / information), float((hi - share @ lower) / information)
+
+
+def chance_of_split(
+    contours: Floats, solver: IntervalSolver, node: NDArray[np.int64], branches: NDArray[np.int64]
+) -> float:
+    """Return the chance that a split that means nothing has a deviance as large as this one; infinite without one.
+
+    Parameters
+    ----------
+    contours
+        (d, l) of the labels.
+    solver
+        Of their estimates.
+    node, branches
+        (d,) and (b, d): how often each contour occurs in the node, and in each populated branch.
+    """
+    says = contours.min(axis=1) < contours.max(axis=1)
+
+    def summed(counts: NDArray[np.int64]) -> tuple[float, NDArray[np.bool_]]:
+        theta = solver.estimate(counts).theta
+        here = says & (counts > 0)
+        scaled = contours[here] / contours[here].max(axis=1, keepdims=True)
+        return float((counts[here] * np.log(scaled @ theta)).sum()), theta > 1e-6
+
+    whole, occurring = summed(node)
+    gain, told = -whole, branches[branches[:, says].any(axis=1)]
+    for branch in told:
+        value, here = summed(branch)
+        gain, occurring = gain + value, occurring | here
+    freedom = (len(told) - 1) * (int(occurring.sum()) - 1)
+    return float(chdtrc(freedom, 2 * gain)) if freedom > 0 and gain > TIE else np.inf

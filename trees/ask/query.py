@@ -135,7 +135,7 @@ class QueryableTree(Protocol):
         """Return the place at `path`, or None when the tree has no such node."""
 
     def contested(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
-        """Yield the split nodes with more than one rival and a row to ask about, in pre-order, with the rivals."""
+        """Yield the undecided nodes with their rivals, in pre-order: several splits, or one that is not earned."""
 
     def leaves(self) -> tuple[Ints, Callable[[int], Path]]:
         """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf."""

@@ -14,7 +14,14 @@ from quercus.belief.contour import check_contour, check_contours
 from quercus.belief.errors import InvalidInput
 from quercus.belief.evidence import update
 from quercus.belief.frame import check_size
-from quercus.specification.parameters import ALPHA, BUDGET, MAX_DEPTH, MIN_INSTANCES, PREDICTION_LEVEL
+from quercus.specification.parameters import (
+    ALPHA,
+    BUDGET,
+    MAX_DEPTH,
+    MIN_INSTANCES,
+    PREDICTION_LEVEL,
+    SPLIT_SIGNIFICANCE,
+)
 from quercus.specification.strategies import PUBLISHED
 from quercus.trees.ask.query import Query
 from quercus.trees.ask.strategies.registry import agenda_of
@@ -49,6 +56,7 @@ def induce(
     strategy: str = PUBLISHED,
     ordered: Sequence[int] = (),
     prediction_level: float = PREDICTION_LEVEL.default,
+    split_significance: float = 0.0,
 ) -> Induction:
     """Grow an active belief decision tree (theory §3).
 
@@ -100,8 +108,13 @@ def induce(
     min_instances = MIN_INSTANCES.check(min_instances)
     max_depth = MAX_DEPTH.check(max_depth)
     sample = _sample_of(codes, arities, contours)
-    level = PREDICTION_LEVEL.check(prediction_level)
-    rules = TreeRules(alpha, min_instances, max_depth, prediction_level=level)
+    rules = TreeRules(
+        alpha,
+        min_instances,
+        max_depth,
+        prediction_level=PREDICTION_LEVEL.check(prediction_level),
+        split_significance=SPLIT_SIGNIFICANCE.check(split_significance),
+    )
     live = LiveTree(sample.arities, sample.table.contours.shape[1], rules)
     live.append(sample.codes, sample.table.contours[sample.ids])
     queries: list[Query] = []

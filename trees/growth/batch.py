@@ -65,9 +65,11 @@ class SplitChoice:
     rivals
         Attributes that may be the best, in declared order.
     undecided
-        There is more than one rival, and labels could still settle it.
+        There is more than one rival, "do not split" among them, and labels could still settle it.
     threshold
         Where a numeric attribute is split; None for a split by codes.
+    justified
+        The split is earned, or need not be; else the node is better left whole (theory §12).
     """
 
     attribute: int
@@ -75,6 +77,7 @@ class SplitChoice:
     rivals: tuple[int, ...]
     undecided: bool = False
     threshold: float | None = None
+    justified: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,12 @@ class Decision:
     stop: Stop | None
     branches: tuple[Branch, ...] = ()
 
+    @property
+    def undecided(self) -> bool:
+        """Whether the node is split, or left whole as no split is earned, but labels could still settle it."""
+        choice = self.choice
+        return choice is not None and choice.undecided and self.stop in {None, Stop.NOT_SIGNIFICANT}
+
     def children(self) -> Iterator[OpenNode]:
         """Yield the places below, in order of code."""
         for branch in self.branches:
@@ -243,11 +252,10 @@ class BatchGrowth:
         return place
 
     def contested(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
-        """Yield the split nodes that are undecided, in pre-order, with their rivals; lazy as `preorder`."""
+        """Yield the undecided nodes, in pre-order, with their rivals; lazy as `preorder`."""
         for decision, _, _ in self.preorder():
-            choice = decision.choice
-            if decision.stop is None and choice is not None and choice.undecided:
-                yield decision.place, choice.rivals
+            if decision.choice is not None and decision.undecided:
+                yield decision.place, decision.choice.rivals
 
     def leaves(self) -> tuple[Rows, Callable[[int], Path]]:
         """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf.
@@ -300,7 +308,7 @@ def _node_of(decision: Decision, summary: NodePrediction, below: list[tuple[int,
         count=int(decision.place.rows.size),
         intervals=dict(choice.intervals) if choice is not None else {},
         children=dict(reversed(below)),
-        undecided=choice is not None and split and choice.undecided,
+        undecided=decision.undecided,
         stop=decision.stop,
         belief=summary.belief,
         plausibility=summary.plausibility,

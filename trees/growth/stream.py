@@ -311,6 +311,7 @@ def _rules_of(specification: Specification) -> TreeRules:
         specification.max_depth,
         frugal,
         specification.prediction_level,
+        specification.split_significance,
     )
 
 

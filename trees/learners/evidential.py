@@ -10,7 +10,14 @@ import numpy as np
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.algorithms import Pruning
-from quercus.specification.parameters import ALPHA, CANDIDATE_CUTS, MAX_DEPTH, MIN_INSTANCES, PREDICTION_LEVEL
+from quercus.specification.parameters import (
+    ALPHA,
+    CANDIDATE_CUTS,
+    MAX_DEPTH,
+    MIN_INSTANCES,
+    PREDICTION_LEVEL,
+    SPLIT_SIGNIFICANCE,
+)
 from quercus.trees.growth.batch import BatchGrowth, GrowthRules, NodePrediction, OpenNode, SplitChoice
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.learners.evidential_splits import BestTest, Cuts, stacked
@@ -37,6 +44,7 @@ def abc45(
     cuts: Cuts | None = None,
     pruning: Pruning | None = None,
     prediction_level: float = PREDICTION_LEVEL.default,
+    split_significance: float = 0.0,
     wrap: Wrap | None = None,
 ) -> Node:
     """Grow an active belief decision tree that asks nothing.
@@ -60,6 +68,8 @@ def abc45(
         Of the grown tree, see `quercus.trees.rules.significance`; None for no pruning.
     prediction_level
         Level of the likelihood cut that belief and plausibility are bounds over, in [0, 1].
+    split_significance
+        Level of the test by which a split is earned (theory §12); 0: none has to be.
     wrap
         Put around the criterion by a forest, see `quercus.trees.learners.forest`.
 
@@ -86,11 +96,13 @@ def abc45(
     MIN_INSTANCES.check(min_instances)
     MAX_DEPTH.check(max_depth)
     CANDIDATE_CUTS.check(max_cuts)
+    SPLIT_SIGNIFICANCE.check(split_significance)
     rows, weights = counted_or_weighed(table)
     sample = _labels_of(rows, weights)
     solver = sample.table.solver(alpha)
+    best = BestTest(rows, sample, solver, max_cuts, _checked_cuts(cuts, rows), split_significance)
     method = GrowthRules(
-        criterion=wrap_criterion(BestTest(rows, sample, solver, max_cuts, _checked_cuts(cuts, rows)), wrap),
+        criterion=wrap_criterion(best, wrap),
         branching=ByCode(rows),
         stopping=Stopping(sample, solver, min_instances, max_depth),
         leaf=Likeliest(sample, solver, PREDICTION_LEVEL.check(prediction_level)),
@@ -112,6 +124,7 @@ def e2m(
     cuts: Cuts | None = None,
     pruning: Pruning | None = None,
     prediction_level: float = PREDICTION_LEVEL.default,
+    split_significance: float = 0.0,
     wrap: Wrap | None = None,
 ) -> Node:
     """Grow an E2M tree: gain ratios of the maximum likelihood estimates, which is `abc45` at α = 1.
@@ -127,6 +140,7 @@ def e2m(
         cuts=cuts,
         pruning=pruning,
         prediction_level=prediction_level,
+        split_significance=split_significance,
         wrap=wrap,
     )
 
@@ -147,9 +161,9 @@ class Stopping:
         return reason(stops_before(weight, estimates, depth, self.min_instances, self.max_depth)[0])
 
     def after(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
-        """Return `Stop.NO_GAIN` when no attribute can gain anything."""
+        """Return `Stop.NO_GAIN` when no attribute can gain anything, `Stop.NOT_SIGNIFICANT` when none is earned."""
         most = np.array([[upper for _, upper in choice.intervals.values()]])
-        return reason(stops_after(np.array([choice.attribute]), most)[0])
+        return reason(stops_after(np.array([choice.attribute]), most, np.array([choice.justified]))[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,9 @@ from quercus.trees.growth.sample import Sample
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
+from quercus.trees.likelihood.maxima import LikelihoodMaxima
 from quercus.trees.rules.choice import SplitCells, choose
+from quercus.trees.rules.earned import level_at
 from quercus.trees.tree.splits import midpoints
 
 Bools = NDArray[np.bool_]
@@ -121,6 +123,12 @@ class NodeEntropies:
         entropy[chosen] = (found.lower + found.upper) / 2
         return self._spread(entropy)
 
+    def maximise(self, wanted: Bools) -> LikelihoodMaxima:
+        """See `Entropies`."""
+        chosen = self._chosen(wanted)
+        found = self._solver.maximise_cells(self._cells.of(chosen)).spread(chosen.shape, (chosen,))
+        return LikelihoodMaxima(*map(self._spread, (found.reached, found.bound, found.classes, found.weight)))
+
     def read(self, solved: Bools) -> tuple[Floats, Floats]:
         """See `Entropies`."""
         lower, upper = np.where(self._chosen(solved), self._exact, self._outer)
@@ -131,7 +139,7 @@ class NodeEntropies:
         chosen[self._contents[wanted[0]]] = True
         return chosen
 
-    def _spread(self, values: Floats) -> Floats:
+    def _spread(self, values: NDArray[Any]) -> NDArray[Any]:
         return values[self._contents][np.newaxis]
 
 
@@ -145,8 +153,8 @@ class BestTest:
         The rows, and their labels.
     solver
         Entropy intervals over the contours of the sample.
-    max_cuts, cuts
-        See `abc45`.
+    max_cuts, cuts, significance
+        See `abc45`; the last is its `split_significance`.
     """
 
     table: Table
@@ -154,6 +162,7 @@ class BestTest:
     solver: IntervalSolver
     max_cuts: int
     cuts: Cuts | None
+    significance: float = 0.0
 
     def judge(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no test has two populated branches."""
@@ -164,7 +173,9 @@ class BestTest:
         estimator = self.sample.table.solver(1.0) if cells.has_cuts else self.solver
         entropies = NodeEntropies(self.solver, estimator, tests.cells, contents)
         frugal = self.solver.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
-        found = choose(cells, tests.size[contents][np.newaxis], entropies, frugal=frugal)
+        sizes = tests.size[contents][np.newaxis]
+        level = level_at(self.significance, np.array([place.depth])) if self.significance > 0 else None
+        found = choose(cells, sizes, entropies, frugal=frugal, level=level)
         chosen, rivals = int(found.split[0]), tests.attribute[found.rivals[0]]
         compared = np.flatnonzero(~np.isnan(found.lower[0]))
         least, most = found.lower[0, compared].tolist(), found.upper[0, compared].tolist()
@@ -175,8 +186,10 @@ class BestTest:
                 zip(tests.attribute[compared].tolist(), zip(least, most, strict=True), strict=True)
             ),
             rivals=tuple(rivals.tolist()),
-            undecided=rivals.size > 1 and self.sample.candidates(place.rows).size > 0,
+            undecided=(rivals.size > 1 or not found.justified[0])
+            and self.sample.candidates(place.rows).size > 0,
             threshold=None if np.isnan(threshold) else threshold,
+            justified=bool(found.justified[0]),
         )
 
     def tests(self, place: OpenNode) -> Tests | None:

@@ -17,6 +17,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.trees.likelihood import maximiser
 from quercus.trees.likelihood.cell_cache import CellCache
 from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.maxima import LikelihoodMaxima, bound_maxima
 from quercus.trees.likelihood.maximiser import Array, Estimate
 from quercus.trees.likelihood.solver import cells as cells_kernel
 from quercus.trees.likelihood.solver import class_bounds, problem, sparse, stages
@@ -292,6 +293,19 @@ class IntervalSolver:
             found = self._estimates(numbers)
             theta[chosen], unique[chosen] = found[:, :l], found[:, l + 1] > 0.0
         return theta, unique
+
+    def maximise_cells(self, cells: Cells) -> LikelihoodMaxima:
+        """Greatest log likelihoods of cells, with proven bounds."""
+        theta, _ = self.estimate_cells(cells)
+        found = LikelihoodMaxima(
+            np.empty(len(cells)),
+            np.empty(len(cells)),
+            np.empty(len(cells), dtype=np.uint64),
+            np.empty(len(cells)),
+        )
+        arrays = cells.start, cells.ids, cells.counts
+        bound_maxima(*arrays, self.contours, theta, found.reached, found.bound, found.classes, found.weight)
+        return found
 
     def bound_classes_cells(self, cells: Cells, level: float | None = None) -> tuple[Array, Array]:
         """Belief (m, l) and plausibility (m, l) of each class in each cell, see `class_bounds`."""

@@ -2,6 +2,7 @@
 
 ``stopping``     when a node is a leaf (ABC4.5)
 ``choice``       which split a node gets: the cut of each attribute, gain ratio, dominance, mid-value (ABC4.5)
+``earned``       which splits beat "do not split" beyond chance (ABC4.5)
 ``dominance``    ties, and the choice among a few intervals
 ``gain``         split information, and the cut of each attribute where gains are single numbers
 ``significance`` which splits the labels need

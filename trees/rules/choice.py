@@ -1,8 +1,11 @@
-"""Which split each of many nodes gets (theory §3.1, §3.2, §3.5, §9).
+"""Which split each of many nodes gets (theory §3.1, §3.2, §3.5, §9, §12).
 
 A split is *populated* when two of its branches have rows. Of an attribute's populated cuts one is a *candidate*: that
 of largest gain at level 1, of tied ones the middle one. Candidates are compared by the intervals of their gain ratios:
 one that none dominates is a rival, and the rival of largest mid-value is chosen, of tied ones the first.
+
+Where splits must be earned (`earned`), "do not split" is a rival too: it dominates the candidates that are not earned,
+and is dominated by those that are.
 
 The entropies come from `Entropies`, which whoever grows a tree brings along: counts that are kept, or counted for this
 once. So no more cells are solved than the decision takes.
@@ -15,8 +18,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.trees.likelihood.maxima import LikelihoodMaxima
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.earned import earned_splits
 from quercus.trees.tree.splits import BELOW
 
 Ints = NDArray[np.int64]
@@ -72,6 +77,9 @@ class Entropies(Protocol):
     def estimate(self, wanted: Bools) -> Floats:
         """Return the mid-values of the wanted cells' entropies at level 1; what is said of others means nothing."""
 
+    def maximise(self, wanted: Bools) -> LikelihoodMaxima:
+        """Return the greatest likelihoods (m, C) of the wanted cells; what is said of others means nothing."""
+
     def read(self, solved: Bools) -> tuple[Floats, Floats]:
         """Return lower and upper ends (m, C): the exact ones of `solved` cells, of the others the outer bounds."""
 
@@ -83,17 +91,26 @@ class Choices:
     Attributes
     ----------
     split : (m,) the best, -1 where there is no candidate
-    lower, upper : (m, T) gain ratio of each candidate, NaN for other splits
+    lower, upper : (m, T) gain ratio of each candidate that was compared, NaN for other splits
     rivals : (m, T) candidates that none dominates
+    justified : (m,) whether a candidate is earned, or none has to be; else "do not split" is the best
     """
 
     split: Ints
     lower: Floats
     upper: Floats
     rivals: Bools
+    justified: Bools
 
 
-def choose(cells: SplitCells, rows: NDArray[np.number], entropies: Entropies, *, frugal: bool) -> Choices:
+def choose(
+    cells: SplitCells,
+    rows: NDArray[np.number],
+    entropies: Entropies,
+    *,
+    frugal: bool,
+    level: Floats | None = None,
+) -> Choices:
     """Choose the split of m nodes, solving no more cells than it takes.
 
     An attribute that is dominated by its outer bounds is dominated; its interval stays as these bounds give it. So what
@@ -109,32 +126,45 @@ def choose(cells: SplitCells, rows: NDArray[np.number], entropies: Entropies, *,
         Of these cells.
     frugal
         Begin with outer bounds; without it every interval is exact.
+    level
+        (m,) of the test by which splits are earned; None: none has to be. Where some candidates are earned, only these
+        are compared; where none is, all are, and "do not split" is one more rival.
     """
     size: Floats = rows.astype(np.float64)
     populated = rows > 0
     own = np.zeros(size.shape, bool)
     own[:, 0] = True
-    candidates = contested = _candidates(cells, size, populated, entropies)
+    candidates, tried = _candidates(cells, size, populated, entropies)
+    justified = np.ones(len(size), bool)
+    if level is not None:
+        maxima = entropies.maximise(own | (_cells_of(cells, candidates) & populated))
+        earned = earned_splits(cells.first, size, maxima, candidates, tried, level)
+        justified[:] = earned.any(axis=1)
+        candidates = np.where(justified[:, np.newaxis], earned, candidates)
+    contested = candidates
     if frugal:
         entropies.solve(own)
         entropies.enclose(_cells_of(cells, contested) & populated)
-        contested = _compared(cells, size, entropies.read(own), candidates).rivals
+        contested = _compared(cells, size, entropies.read(own), candidates, justified).rivals
     exact = own | (_cells_of(cells, contested) & populated)
     entropies.solve(exact)
-    return _compared(cells, size, entropies.read(exact), candidates)
+    return _compared(cells, size, entropies.read(exact), candidates, justified)
 
 
-def _candidates(cells: SplitCells, size: Floats, populated: Bools, entropies: Entropies) -> Bools:
-    """Tell which splits are compared, (m, T)."""
+def _candidates(
+    cells: SplitCells, size: Floats, populated: Bools, entropies: Entropies
+) -> tuple[Bools, Ints]:
+    """Tell which splits are compared, (m, T), and how many of each attribute these were chosen from, (m, K)."""
     branches = np.add.reduceat(populated[:, 1:], cells.first - 1, axis=1, dtype=np.int64)
     candidates: Bools = branches > 1
+    tried: Ints = np.add.reduceat(candidates, cells.bounds[:-1], axis=1, dtype=np.int64)
     if not cells.has_cuts:
-        return candidates
+        return candidates, tried
     several = np.add.reduceat(candidates, cells.bounds[:-1], axis=1, dtype=np.int64) > 1
     cuts = candidates & np.repeat(several, cells.lengths, axis=1)
     entropy = entropies.estimate(_cells_of(cells, cuts) & populated)
     _keep_one_cut(cells.first, cells.bounds, size, entropy, candidates)
-    return candidates
+    return candidates, tried
 
 
 def _cells_of(cells: SplitCells, splits: Bools) -> Bools:
@@ -144,8 +174,10 @@ def _cells_of(cells: SplitCells, splits: Bools) -> Bools:
     return marked
 
 
-def _compared(cells: SplitCells, size: Floats, ends: tuple[Floats, Floats], candidates: Bools) -> Choices:
-    return Choices(*_compare(cells.first, size, *ends, candidates))
+def _compared(
+    cells: SplitCells, size: Floats, ends: tuple[Floats, Floats], candidates: Bools, justified: Bools
+) -> Choices:
+    return Choices(*_compare(cells.first, size, *ends, candidates), justified)
 
 
 @compiled
@@ -197,7 +229,7 @@ def _keep_one_cut(first: Ints, bounds: Ints, size: Floats, entropy: Floats, stan
 def _compare(
     first: Ints, size: Floats, lower: Floats, upper: Floats, candidates: Bools
 ) -> tuple[Ints, Floats, Floats, Bools]:
-    """Return the fields of `Choices`.
+    """Return the fields of `Choices` but the last.
 
     Parameters
     ----------

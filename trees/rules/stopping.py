@@ -1,4 +1,4 @@
-"""When a node of ABC4.5 is a leaf (theory §3.4), for many nodes at once."""
+"""When a node of ABC4.5 is a leaf (theory §3.4, §12), for many nodes at once."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def stops_before(
     return np.where(few, Stop.FEW_INSTANCES.value, np.where(pure, Stop.PURE.value, late))
 
 
-def stops_after(split: Ints, most: Floats) -> Ints:
+def stops_after(split: Ints, most: Floats, justified: Bools) -> Ints:
     """Return why the gains of nodes do not justify a split: the number of the `Stop`, or `GOES_ON`, (m,).
 
     Parameters
@@ -52,8 +52,11 @@ def stops_after(split: Ints, most: Floats) -> Ints:
         (m,) the best split, -1 where there is no candidate.
     most
         (m, k) upper ends of the candidates' gain ratios; NaN for what is no candidate.
+    justified
+        (m,) whether a split is earned, or need not be (theory §12).
     """
-    stop = np.where(np.fmax.reduce(most, axis=1) <= TIE, Stop.NO_GAIN.value, GOES_ON)
+    stop = np.where(justified, GOES_ON, Stop.NOT_SIGNIFICANT.value)
+    stop[np.fmax.reduce(most, axis=1) <= TIE] = Stop.NO_GAIN.value
     stop[split < 0] = Stop.NO_ATTRIBUTE.value
     return stop
 

@@ -18,6 +18,7 @@ class Stop(Enum):
     MAX_DEPTH = 4
     NO_GAIN = 5
     PRUNED = 6
+    NOT_SIGNIFICANT = 7
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -39,7 +40,8 @@ class Node:
     children
         Subtree of every populated branch, by code, in order of code.
     undecided
-        More than one attribute is non-dominated and labels could still settle it: the split is provisional.
+        More than one attribute is non-dominated, or one that is not earned, and labels could still settle it: the
+        split is provisional, or that there is none.
     stop
         Why the node is a leaf, None for an inner node.
     belief, plausibility

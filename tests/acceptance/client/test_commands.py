@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from integration.client.serving import QUERCUS, Serving, quercus
 
+from quercus.specification.parameters import SPLIT_SIGNIFICANCE
 from quercus.specification.strategies import DEFAULT
 
 COMMANDS = ("serve", "models", "push", "label", "classify", "tree", "watch", "induce")
@@ -59,6 +60,7 @@ def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None
         "classes": ["o", "s", "x"],
         "alpha": 0.8,
         "prediction_level": 0.15,
+        "split_significance": SPLIT_SIGNIFICANCE.default,
         "budget": 5,
         "min_instances": 2,
         "warmup_rows": 100,

@@ -136,5 +136,7 @@ def test_of_several_reasons_to_stop_the_first_counts() -> None:
 
 def test_a_node_without_candidate_or_gain_stops() -> None:
     most = np.array([[np.nan, np.nan], [np.nan, 1e-10], [0.0, 1e-3]])
-    stops = [reason(stop) for stop in stops_after(np.array([-1, 1, 1]), most)]
-    assert stops == [Stop.NO_ATTRIBUTE, Stop.NO_GAIN, None]
+    most = most[[0, 0, 1, 1, 2, 2]]
+    justified = np.array([True, False] * 3)
+    stops = [reason(stop) for stop in stops_after(np.array([-1, -1, 1, 1, 1, 1]), most, justified)]
+    assert stops == [*[Stop.NO_ATTRIBUTE] * 2, *[Stop.NO_GAIN] * 2, None, Stop.NOT_SIGNIFICANT]

@@ -31,7 +31,8 @@ from quercus.trees.growth.incremental.tally import ContourCounts
 from quercus.trees.growth.sample import ContourTable
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.choice import Choices, choose
+from quercus.trees.rules.choice import Choices, Entropies, choose
+from quercus.trees.rules.earned import level_at
 from quercus.trees.rules.stopping import GOES_ON, stops_after, stops_before
 from quercus.trees.tree.node import Stop
 
@@ -49,7 +50,7 @@ class TreeRules:
 
     Parameters
     ----------
-    alpha, min_instances, max_depth, prediction_level
+    alpha, min_instances, max_depth, prediction_level, split_significance
         See `quercus.specification.Specification`.
     frugal
         Of an attribute that cheap outer bounds prove dominated, no exact interval is computed, and these bounds are
@@ -61,6 +62,7 @@ class TreeRules:
     max_depth: int | None
     frugal: bool = False
     prediction_level: float = PREDICTION_LEVEL.default
+    split_significance: float = 0.0
 
 
 class GrowingTree:
@@ -153,13 +155,14 @@ class GrowingTree:
         here = np.array([node], np.int32)
         blocks = self.nodes.block[here]
         if blocks[0] >= 0 and self.nodes.depth[node] < self._deepest:
-            ends = CachedBounds(*self._solvers, self._tally, blocks)
-            found = choose(self.layout.split_cells, ends.size, ends, frugal=False)
+            cached = CachedBounds(*self._solvers, self._tally, blocks)
+            found = choose(self.layout.split_cells, cached.size, cached, frugal=False)
         else:
             rows = self.rows(node)
             unchanged = np.full(rows.size, NONE, np.int32), np.zeros(rows.size, np.int8)
             changes = RowChanges(here, np.array([0, rows.size]), rows, *unchanged)
-            found = self._counted_choices(changes, frugal=False)
+            size, counted = self._counted_ends(changes)
+            found = choose(self.layout.split_cells, size, counted, frugal=False)
         return found.lower[0], found.upper[0]
 
     def _decide_level(self, changes: RowChanges) -> RowChanges:
@@ -259,7 +262,7 @@ class GrowingTree:
         blocks, going = self._count(self._tally, changes)
         blocks = blocks[going]
         ends = CachedBounds(*self._solvers, self._tally, blocks)
-        found = choose(self.layout.split_cells, ends.size, ends, frugal=self._rules.frugal)
+        found = self._choose(changes.nodes[going], ends.size, ends)
         split[np.flatnonzero(~deep)[going]] = self._keep_decisions(changes.nodes[going], found)
         return split
 
@@ -284,21 +287,25 @@ class GrowingTree:
         for number in range(int(chunk[-1]) + 1):
             chosen = going & (chunk == number)
             few = changes.of(chosen)
-            split[chosen] = self._keep_decisions(
-                few.nodes, self._counted_choices(few, frugal=self._rules.frugal)
-            )
+            split[chosen] = self._keep_decisions(few.nodes, self._choose(few.nodes, *self._counted_ends(few)))
         return split
 
-    def _counted_choices(self, changes: RowChanges, *, frugal: bool) -> Choices:
-        """Choose the splits of nodes from all their rows."""
+    def _choose(self, nodes: Ids, size: Ids, ends: Entropies) -> Choices:
+        """Choose splits by the rules of this tree."""
+        rules = self._rules
+        tested = rules.split_significance > 0
+        level = level_at(rules.split_significance, self.nodes.depth[nodes]) if tested else None
+        return choose(self.layout.split_cells, size, ends, frugal=rules.frugal, level=level)
+
+    def _counted_ends(self, changes: RowChanges) -> tuple[Ids, TransientBounds]:
+        """Count the cells of nodes from all their rows: the size of each cell, and the entropies."""
         nodes = self.nodes
         group, cell, rows, cells = self._tally.count(
             changes.rows, changes.start, changes.nodes, nodes.parent, nodes.attribute
         )
         size = np.zeros((changes.nodes.size, self.layout.cells), np.int32)
         size[group, cell] = rows
-        ends = TransientBounds(*self._solvers, group, cell, cells, size.shape)
-        return choose(self.layout.split_cells, size, ends, frugal=frugal)
+        return size, TransientBounds(*self._solvers, group, cell, cells, size.shape)
 
     def _predict_nodes(self, nodes: Ids, cells: Cells) -> Bools:
         """Set what nodes predict, given their own cells, and tell which go on to be judged (g,)."""
@@ -323,11 +330,11 @@ class GrowingTree:
         lower, upper = found.lower, found.upper
         if first.size < lower.shape[1]:  # of an attribute's cuts that which stands for it: the others are NaN
             lower, upper = np.fmax.reduceat(lower, first, axis=1), np.fmax.reduceat(upper, first, axis=1)
-        stop = stops_after(found.split, upper)
+        stop = stops_after(found.split, upper, found.justified)
         columns.stop[nodes] = stop
         columns.gain_lower[nodes], columns.gain_upper[nodes] = lower, upper
         columns.rivals[nodes] = np.packbits(found.rivals, axis=1)
-        columns.contested[nodes] = np.count_nonzero(found.rivals, axis=1) > 1
+        columns.contested[nodes] = ~found.justified | (np.count_nonzero(found.rivals, axis=1) > 1)
         return np.where(stop == GOES_ON, found.split, NONE).astype(np.int32)
 
     def _apply(self, changes: RowChanges, split: Ids) -> RowChanges:

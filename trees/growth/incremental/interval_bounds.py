@@ -8,6 +8,7 @@ from quercus.trees.growth.incremental.arrays import Bools, Floats, Ids
 from quercus.trees.growth.incremental.tally import ContourCounts
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
+from quercus.trees.likelihood.maxima import LikelihoodMaxima
 
 BATCH = 4_000_000  # entries of kept cells that are read at a time
 
@@ -65,6 +66,12 @@ class TransientBounds:
         entropy = np.zeros(wanted.shape)
         entropy[self._group[chosen], self._cell[chosen]] = (found.lower + found.upper) / 2
         return entropy
+
+    def maximise(self, wanted: Bools) -> LikelihoodMaxima:
+        """See `Entropies`."""
+        chosen = wanted[self._group, self._cell]
+        found = self._solver.maximise_cells(self._cells.of(chosen))
+        return found.spread(wanted.shape, (self._group[chosen], self._cell[chosen]))
 
     def read(self, solved: Bools) -> tuple[Floats, Floats]:
         """See `Entropies`."""
@@ -135,6 +142,12 @@ class CachedBounds:
             tally.entropy[at] = (found.lower + found.upper) / 2
             tally.estimated[at] = True
         return tally.entropy[blocks]
+
+    def maximise(self, wanted: Bools) -> LikelihoodMaxima:
+        """See `Entropies`."""
+        node, cell = np.nonzero(wanted)
+        cells = self._tally.cells(self._blocks[node], cell.astype(np.int32))
+        return self._solver.maximise_cells(cells).spread(wanted.shape, (node, cell))
 
     def read(self, solved: Bools) -> tuple[Floats, Floats]:
         """See `Entropies`."""

@@ -5,6 +5,7 @@ import numpy as np
 from quercus.trees.growth.incremental.arrays import NONE, Bools, Ids, Ints
 from quercus.trees.growth.incremental.free_list import FreeNumbers
 from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import Splits
 
 
@@ -33,7 +34,7 @@ class NodeColumns:
     judged : whether the gains were looked at
     gain_lower, gain_upper : (K,) gain ratio of each candidate attribute, NaN for the others
     rivals : (T,) splits that may be the best, in bits
-    contested : whether these are two or more
+    contested : whether these are two or more, "do not split" among them where no split is earned
     silent : whether all labels are vacuous, so that the node predicts as its parent, see
         `quercus.trees.tree.flat.nearest_speaking`
     kid : child at each place, -1 for none
@@ -71,8 +72,9 @@ class NodeColumns:
 
     @property
     def undecided(self) -> Bools:
-        """Whether a node's split is provisional: it has rivals, and labels could still settle it."""
-        undecided: Bools = (self.attribute >= 0) & (self.open > 0) & self.contested
+        """Whether a node is split, or left whole, provisionally: there are rivals, and labels could still settle it."""
+        judged = (self.attribute >= 0) | (self.stop == Stop.NOT_SIGNIFICANT.value)
+        undecided: Bools = judged & (self.open > 0) & self.contested
         return undecided
 
     def rivals_of(self, node: int) -> tuple[int, ...]:

@@ -79,7 +79,7 @@ class TreeView:
         return None if node == NONE else self._place(node, path)
 
     def contested(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
-        """Yield the split nodes with more than one rival and a row to ask about, in pre-order, with the rivals."""
+        """See `quercus.trees.ask.query.QueryableTree`."""
         nodes = self._tree.nodes
         order, _ = nodes.preorder(self._tree.root)
         for node in order[nodes.undecided[order]]:

@@ -1,0 +1,28 @@
+"""Models of stores that are older than a parameter of the specification."""
+
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from quercus.proto.v1 import model_pb2
+from quercus.server.wire.models import complete_specification, decode_specification, updated_specification
+from quercus.specification.parameters import SPLIT_SIGNIFICANCE
+
+
+def specification() -> model_pb2.Specification:
+    attribute = model_pb2.Attribute(name="hue", nominal=model_pb2.NominalAttribute(values=["red", "blue"]))
+    return complete_specification(model_pb2.Specification(attributes=[attribute], classes=["no", "yes"]))
+
+
+def test_they_keep_their_tree() -> None:
+    """Before there was a test, every split stood; a change of something else is no reason to test."""
+    old = specification()
+    assert old.split_significance == SPLIT_SIGNIFICANCE.default
+    old.ClearField("split_significance")
+    assert decode_specification(old).split_significance == 0.0
+    request = model_pb2.UpdateModelRequest(
+        specification=model_pb2.Specification(budget=7, split_significance=0.5),
+        update_mask=FieldMask(paths=["budget"]),
+    )
+    assert updated_specification(old, request).split_significance == 0.0
+    request.update_mask.paths.append("split_significance")
+    changed = updated_specification(old, request)
+    assert (changed.budget, changed.split_significance) == (7, 0.5)
