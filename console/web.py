@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from quercus.client.aio import Client
+from quercus.client.errors import PermissionDenied
 from quercus.console.config import Config
 from quercus.console.sessions import FailureThrottle, Session, Sessions
 
@@ -94,6 +95,18 @@ def session_of(request: Request) -> Session:
     if session is None:
         raise SignInNeeded
     return session
+
+
+def check_may(session: Session, method: str) -> None:
+    """Refuse a page whose form the server would refuse.
+
+    Raises
+    ------
+    PermissionDenied
+        When the caller may not make the call.
+    """
+    if not session.may(method):
+        raise PermissionDenied(f"the token of {session.labeller} does not allow that ({method})")
 
 
 def fragment(name: str, **context: Any) -> str:

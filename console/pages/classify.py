@@ -12,7 +12,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.client.conditions import merge_conditions
 from quercus.client.results import Between, Classification
 from quercus.console.draw.intervals import interval_bar
-from quercus.console.web import page, posted, session_of
+from quercus.console.web import check_may, page, posted, session_of
 from quercus.files.schema import number
 from quercus.specification.attributes import Attribute, Nominal
 
@@ -24,6 +24,7 @@ MAX_BOXES = 12
 async def classify(request: Request) -> Response:
     """Show the form, and with it the class of what was typed in."""
     session = session_of(request)
+    check_may(session, "ClassifyService/Classify")
     name = request.path_params["model"]
     model = await session.client.get_model(name)
     attributes = tuple(model.specification.attributes)

@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from quercus.belief.errors import InvalidInput
 from quercus.client.results import Specification
 from quercus.console.sessions import Session
-from quercus.console.web import page, posted, session_of
+from quercus.console.web import check_may, page, posted, session_of
 from quercus.files.errors import FileError
 from quercus.files.opening import open_table
 from quercus.files.schema import Binding, FileSchema, class_column, infer, number
@@ -57,6 +57,7 @@ class Column:
 async def create(request: Request) -> Response:
     """Take a file, show what its columns seem to be, then make the model."""
     session = session_of(request)
+    check_may(session, "ModelService/CreateModel")
     if request.method == "GET":
         return page(request, "create.html", upload=None, fault="", columns=[], given={})
     given = await posted(request, session)

@@ -111,7 +111,8 @@ function showVersion(version) {
 
 async function load(version) {
   const mine = ++asked;
-  const response = await fetch(`${view.dataset.base}?part=1&version=${version}`);
+  const { member } = view.querySelector(".tree-columns").dataset;
+  const response = await fetch(`${view.dataset.base}?part=1&version=${version}&member=${member}`);
   if (mine !== asked) return;
   if (!response.ok) {
     by("status").textContent = `Version ${version} cannot be shown: it may be kept no more.`;

@@ -1,0 +1,156 @@
+"""Trees, models, classification and creation over HTTP."""
+
+import http.client
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration.client.serving import Serving
+from support.consoles import Response, Visitor
+
+from quercus.client import Client, Nominal, Numeric, Specification
+
+
+@pytest.fixture(scope="module")
+def client(shared_server: Serving) -> Iterator[Client]:
+    with Client(shared_server.address) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def model(client: Client) -> str:
+    name = "c-pages"
+    attributes = [Numeric("size", cuts=8), Nominal("colour", ["red", "green", "blue"])]
+    client.create_model(name, Specification(attributes, ["yes", "no"], budget=9))
+    rows = [[k / 3, ["red", "green", "blue"][k % 3]] for k in range(30)]
+    client.push(name, rows, ["yes" if k > 14 else "no" for k in range(30)])
+    client.wait_grown(name)
+    return name
+
+
+def test_a_tree_and_its_drawings(ann: Visitor, client: Client, model: str) -> None:
+    tree = client.tree(model)
+    page = ann.get(f"/m/{model}/tree").text
+    assert page.count('role="treeitem"') == len(tree.nodes)
+    assert page.count('data-node="') == 2 * len(tree.nodes)  # in the picture and in the list
+    panel = ann.get(f"/m/{model}/tree/node?version={tree.version}&node=1").text
+    assert f"<p>{tree.nodes[1].count} rows." in panel
+    for kind, form in (("svg", "svg"), ("txt", "text"), ("dot", "dot")):
+        drawn = ann.get(f"/m/{model}/tree.{kind}?version={tree.version}")
+        assert drawn.text == client.render(model, form, tree.version)
+        assert drawn.headers["content-disposition"] == f'attachment; filename="{model}-{tree.version}.{kind}"'
+    assert ann.get(f"/m/{model}/tree.exe").status == 404
+    assert ann.get(f"/m/{model}/tree?version=999").status == 404
+    assert ann.get(f"/m/{model}/tree?version=1e3").status == 400
+    assert ann.get(f"/m/{model}/tree?node=999").status == 200  # of an earlier version: the root
+
+
+def test_events_tell_of_trees_and_are_bounded(ann: Visitor, model: str) -> None:
+    cookie = "; ".join(f"{name}={value}" for name, value in ann.cookies.items())
+    headers = {"Cookie": cookie, "Accept": "text/event-stream", "Sec-Fetch-Site": "same-origin"}
+    held = []
+    for _ in range(4):
+        connection = http.client.HTTPConnection("127.0.0.1", ann.port, timeout=30)
+        connection.request("GET", f"/m/{model}/events", headers=headers)
+        answer = connection.getresponse()
+        assert answer.fp.readline() == b"event: tree\n" or answer.chunked
+        held.append((connection, answer))
+    assert ann.get(f"/m/{model}/events", accept="text/event-stream").status == 429
+    assert (
+        ann.get(f"/m/{model}/events", accept="text/event-stream", sec_fetch_site="cross-site").status == 403
+    )
+    for connection, answer in held:
+        answer.close()
+        connection.close()
+
+
+def test_uncertain_values_are_classified(ann: Visitor, model: str) -> None:
+    page = f"/m/{model}/classify"
+    ann.get(page)
+    assert "It is yes" in ann.form(page, {"low-0": "9"}).text
+    assert "It is no" in ann.form(page, {"low-0": "0", "high-0": "1", "value-1": ["red", "blue"]}).text
+    either = ann.form(page, {}).text
+    assert "It is one of yes, no" in either or "It is " in either
+    for given, says in (
+        ({"low-0": "x"}, "size: is &#39;x&#39;, must be a number"),
+        ({"low-0": "2", "high-0": "1"}, "must be in rising order"),
+        ({"low-0": "inf"}, "must be a number"),
+    ):
+        answer = ann.form(page, given)
+        assert (answer.status, says in answer.text) == (400, True), answer.text[-3000:]
+
+
+def test_a_model_in_numbers(ann: Visitor, model: str) -> None:
+    page = ann.get(f"/m/{model}").text
+    assert re.search(r"rows</th><td>30<", page)
+    assert "red, green, blue" in page
+
+
+def uploaded(ann: Visitor, name: str, content: bytes) -> Response:
+    ann.get("/create")
+    parts = [
+        f'--b\r\nContent-Disposition: form-data; name="form_token"\r\n\r\n{ann.form_token}\r\n'.encode(),
+        f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode() + content,
+        b"\r\n--b--\r\n",
+    ]
+    return ann.ask("POST", "/create", b"".join(parts), content_type="multipart/form-data; boundary=b")
+
+
+def folders() -> list[Path]:
+    return list(Path("/tmp").glob("quercus-console-*"))  # noqa: S108
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("x.exe", b"a,b\n1,2\n", "must end in .csv"),
+        ("x.csv", b"", "x.csv"),
+        ("x.csv", b"a,b\n1\n", "x.csv"),
+        ("x.csv", b"\xff\xfe", "UTF-8"),
+        ("x.csv", ",".join(f"c{k}" for k in range(501)).encode() + b"\n" + b"," * 500 + b"\n", "at most 500"),
+        ("x.csv", b"a,b\n" + b"1,2\n" * 200_001, "more than 200,000 rows"),
+        ("x.csv.gz", b"no gzip", "cannot be read"),
+    ],
+)
+def test_a_bad_file_is_named_and_leaves_nothing(ann: Visitor, name: str, content: bytes, says: str) -> None:
+    before = folders()
+    answer = uploaded(ann, name, content)
+    assert answer.status == 400
+    assert says in answer.text
+    assert folders() == before
+
+
+def test_a_file_is_kept_until_the_model_is_made(ann: Visitor, client: Client) -> None:
+    before = folders()
+    assert uploaded(ann, "things.csv", b"id,a,kind\n1,2,x\n2,3,y\n3,?,x\n").status == 200
+    assert len(folders()) == len(before) + 1
+    fields = {"model": "c-things", "budget": "5", "cuts": "8", "class": "", "id": "id", "labels": "known",
+              "kind-0": "names", "kind-1": "number", "kind-2": "names"}  # fmt: skip
+    answer = ann.form("/create", fields)
+    assert (answer.status, "choose the column that holds the class" in answer.text) == (400, True)
+    assert ann.form("/create", fields | {"class": "kind", "budget": "-1"}).status == 400
+    assert ann.form("/create", fields | {"class": "kind", "model": "../x"}).status == 400
+    answer = ann.form("/create", fields | {"class": "kind"})
+    assert answer.headers["location"] == "/m/c-things"
+    assert folders() == before
+    assert [each.contour for each in client.instances("c-things")] == [(1, 0), (0, 1), (1, 0)]
+    assert client.get_instance("c-things", "3").values == {}
+    again = ann.form("/create", fields | {"class": "kind"})
+    assert again.status == 409  # the file is gone
+
+
+def test_signing_out_removes_the_file(ann: Visitor) -> None:
+    before = folders()
+    uploaded(ann, "things.csv", b"a,class\n1,x\n2,y\n")
+    assert len(folders()) == len(before) + 1
+    ann.form("/sign-out", {})
+    assert folders() == before
+
+
+def test_an_upload_of_more_than_64_mib_is_refused(ann: Visitor) -> None:
+    answer = ann.ask(
+        "POST", "/create", None, content_type="multipart/form-data; boundary=b", content_length="67108865"
+    )
+    assert answer.status == 413
+    assert "67,108,864" in answer.text
