@@ -56,6 +56,11 @@ COMMANDS = {
     "tokens": ("tokens", "app", "Create, list and revoke the tokens of a server's store; show your own."),
     "backup": ("store", "backup", "Copy a store while servers use it."),
     "restore": ("store", "restore", "Replace a store that no server uses by a backup."),
+    "migrate": (
+        "migrate",
+        "migrate",
+        "Move a store to another database, SQLite or PostgreSQL, while no server uses it.",
+    ),
     "check": (
         "store",
         "check",

@@ -6,7 +6,7 @@ the machine's clock since boot (`host_clocks`), and where several may, the datab
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from sqlalchemy import Connection
 
@@ -22,6 +22,9 @@ class Timestamps:
         """Wall time of a moment of the lease clock, as far as today's wall clock can tell."""
         return self.wall + (clock - self.clock)
 
+
+DATABASE: Final = "database"
+"""Stands for the boot of a machine where the lease clock is the database's."""
 
 Clock: TypeAlias = Callable[[], Timestamps]
 """Tells the moment. Whoever writes asks it when the model is held: who held it before asked earlier."""

@@ -8,9 +8,10 @@ revision), set `schema.HEAD` to it. A test compares a new store with what the mi
 
 from sqlalchemy import Connection, insert, inspect, text
 
+from quercus.storage.clocks import DATABASE
 from quercus.storage.engine import Database
 from quercus.storage.errors import CorruptStore, NewerSchema, ReadOnlyStore
-from quercus.storage.schema import HEAD, REVISION_TABLE, change_counter, metadata
+from quercus.storage.schema import HEAD, REVISION_TABLE, change_counter, lease_clock, metadata
 
 SCRIPTS = "quercus.storage:migrations"
 
@@ -33,6 +34,8 @@ def ensure_schema(database: Database) -> None:
         found = stored_revision(connection, database.dialect.store_name)
         if found is None:
             _create(connection)
+            if database.dialect.own_clock(None) is not None:
+                connection.execute(insert(lease_clock).values(id=1, boot=DATABASE, offset=0.0))
         elif found != HEAD:
             upgrade(connection, found, database.dialect.store_name)
         if found != HEAD:

@@ -1,7 +1,8 @@
 """The clock of a store that several machines use: the database's.
 
 It is asked within the transaction, when the model is held, and never tells less than what was written before: a
-database server that takes over from another may be behind it.
+database server that takes over from another may be behind it. A store that was moved goes on where its clock stood:
+`lease_clock` says by how much it is ahead.
 """
 
 from collections.abc import Callable
@@ -9,11 +10,12 @@ from typing import Final
 
 from sqlalchemy import Connection, text
 
-from quercus.storage.clocks import Timestamps
+from quercus.storage.clocks import DATABASE, Timestamps
 
 # The newest step that anybody has committed: of a model that is held, all steps are.
 _NOW: Final = text(
-    "SELECT now, greatest(now, (SELECT max(clock) FROM query_history)) "
+    f"SELECT now, greatest(now + coalesce((SELECT \"offset\" FROM lease_clock WHERE boot = '{DATABASE}'), 0), "  # noqa: S608
+    "(SELECT max(clock) FROM query_history)) "
     "FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock"
 )
 

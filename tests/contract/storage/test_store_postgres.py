@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from sqlalchemy import inspect
 from support.postgres import Cluster
 
 from quercus.belief.errors import InvalidInput
@@ -26,7 +27,10 @@ from quercus.storage import (
 )
 from quercus.storage.admin.backup import back_up
 from quercus.storage.admin.verify import verify_store
+from quercus.storage.dialect import dialect_for
+from quercus.storage.migrate import upgrade
 from quercus.storage.postgres import dialect as postgres_dialect
+from quercus.storage.schema import REVISION_TABLE, metadata
 
 SEEN_S = 10.0
 
@@ -286,3 +290,23 @@ def test_check_finds_what_does_not_hold_together(opened: Store, postgres_url: st
     execute(postgres_url, "DELETE FROM log WHERE sequence = 2")
     (first, *_) = verify_store(postgres_url)
     assert str(first) == "model m: its log has 2 events numbered 1 to 3: some are missing"
+
+
+def test_the_migrations_run(postgres: Cluster, empty: str) -> None:
+    """Those that come after the first store in PostgreSQL have to; all of them do."""
+    engine = dialect_for(postgres.url(empty), 5.0).create_engine()
+    with engine.begin() as connection:
+        upgrade(connection, None, "new")
+        found = inspect(connection)
+        built = {
+            table: {each["name"] for each in found.get_columns(table)} for table in found.get_table_names()
+        }
+    engine.dispose()
+    assert built.pop(REVISION_TABLE) == {"version_num"}
+    assert built == {table.name: set(table.columns.keys()) for table in metadata.sorted_tables}
+
+
+def test_the_store_is_found_to_take_writes_by_writing(opened: Store, postgres_url: str) -> None:
+    before = execute(postgres_url, "SELECT xmin FROM lease_clock")
+    opened.try_to_write()
+    assert execute(postgres_url, "SELECT xmin FROM lease_clock") != before

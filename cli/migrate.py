@@ -1,0 +1,45 @@
+"""``quercus migrate``: a store moves to another database."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from quercus.cli.common import err, out
+from quercus.cli.stores import store_errors, store_url
+
+
+def migrate(
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="URL", help="The store as it is: a file or postgresql://user@host/database."
+        ),
+    ],
+    target: Annotated[
+        str,
+        typer.Option("--to", metavar="URL", help="The new one: a file that is made, or an empty database."),
+    ],
+) -> None:
+    """Move a store to another database, SQLite or PostgreSQL, while no server uses it.
+
+    Models go one by one, and each is compared row by row when it is there. Whoever is interrupted says the same again:
+    models that are there already stay. The old store stays as it was.
+
+    Try:
+
+        quercus migrate --from quercus.db --to postgresql://quercus@db.example.org/quercus
+        quercus migrate --from postgresql://quercus@db.example.org/quercus --to quercus.db
+    """
+    with store_errors("migrate"):
+        from quercus.storage.admin.moving import MovedModel, move_store  # noqa: PLC0415  (the server extra)
+
+        def tell(moved: MovedModel) -> None:
+            how = "was there already" if moved.was_there else "moved"
+            out.print(f"{moved.name}: {moved.rows:,} rows, {how}", markup=False, highlight=False)
+
+        urls = store_url(source), store_url(target, create="")
+        with err.status("moving the store"):
+            moved = move_store(*urls, tell)
+    out.print(f"the new store holds together; models: {len(moved):,}")

@@ -1,0 +1,226 @@
+"""Moving a store to another database, SQLite or PostgreSQL, either way: every row as it is, numbers and keys included.
+
+A model is moved in one transaction, which is committed only when all of its rows were read back and have the digest
+that they had. So whoever is interrupted begins again, and finds the models that are there already. Growers and their
+epochs stay behind: the new store has growers of its own.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, Table, delete, func, insert, select, text, update
+
+from quercus.storage.admin.verify import verify_store
+from quercus.storage.clocks import DATABASE
+from quercus.storage.errors import CorruptStore, FailedPrecondition, StoreBusy
+from quercus.storage.schema import (
+    LIVE,
+    AnyRow,
+    audit,
+    change_counter,
+    display,
+    lease_clock,
+    log,
+    model,
+    model_change,
+    policy,
+    query,
+    query_history,
+    snapshot,
+    token,
+    vocabulary,
+)
+from quercus.storage.store import Store
+
+ROWS: Final = 1000
+"""Written by one statement."""
+
+# What refers to a table comes after it.
+OF_MODELS: Final = (model, model_change, policy, vocabulary, log, display, snapshot, query, query_history)
+OF_ALL: Final = (token, audit)
+NUMBERED: Final = (model, query_history, audit)
+"""Tables whose keys the database chooses."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedModel:
+    """A model in its new store: how many rows of all tables it has, and whether it was there before."""
+
+    name: str
+    rows: int
+    was_there: bool
+
+
+Tell = Callable[[MovedModel], None]
+
+
+def move_store(source_url: str, target_url: str, tell: Tell = lambda _: None) -> list[MovedModel]:
+    """Move all models, tokens and the audit log of a store that no server uses.
+
+    Parameters
+    ----------
+    source_url : of a store, whose schema is brought to this version first. Nothing else of it is changed.
+    target_url : of a new store, or of one to which a part of the source was moved already.
+    tell : called with each model when it has been moved.
+
+    Raises
+    ------
+    StoreBusy
+        A server uses the source, or it was written meanwhile.
+    FailedPrecondition
+        The target has something that the source does not have.
+    CorruptStore
+        What was read back is not what was written, or the target does not hold together.
+    """
+    with Store.open(source_url) as source, Store.open(target_url) as target:
+        if source.url == target.url:
+            raise FailedPrecondition("both URLs name the same store")
+        source.claim("quercus migrate")
+        if growers := source.live_growers():
+            raise StoreBusy(f"the store is used by {growers[0].place}: stop all of its servers first")
+        newest = source.newest_change()
+        _check_target(source, target)
+        moved = []
+        for key in _model_keys(source):
+            moved.append(_move_model(source, target, key))
+            tell(moved[-1])
+        _move_rest(source, target)
+        if source.newest_change() != newest:
+            raise StoreBusy(
+                "the store was written while it was moved: stop all of its servers, and begin again"
+            )
+    if faults := [fault for fault in verify_store(target_url) if fault.is_damage]:
+        raise CorruptStore(f"what was moved does not hold together: {faults[0]}")
+    return moved
+
+
+def _model_keys(store: Store) -> list[int]:
+    with store._database.read() as connection:
+        return list(connection.execute(select(model.c.id).where(LIVE).order_by(model.c.id)).scalars())
+
+
+def _identities(connection: Connection) -> dict[int, tuple[str, str]]:
+    rows = connection.execute(select(model.c.id, model.c.uid, model.c.name).where(LIVE))
+    return {int(key): (uid, name) for key, uid, name in rows}
+
+
+def _check_target(source: Store, target: Store) -> None:
+    with source._database.read() as connection:
+        known = _identities(connection)
+    with target._database.read() as connection:
+        there = _identities(connection)
+        others = connection.execute(select(model.c.name).where(~LIVE)).first()
+    strange = [name for key, (uid, name) in there.items() if known.get(key) != (uid, name)]
+    if strange or others is not None:
+        what = f"model {strange[0]}" if strange else "models that are being deleted"
+        raise FailedPrecondition(
+            f"the target has {what}, which the source does not have: move to a new store, or to one that an "
+            "interrupted move of the same source began"
+        )
+
+
+def _move_model(source: Store, target: Store, key: int) -> MovedModel:
+    with source._database.read(unhurried=True) as reading:
+        name = str(reading.execute(select(model.c.name).where(model.c.id == key)).scalar_one())
+        with target._database.write(unhurried=True) as writing:
+            found = _digests(writing, key)
+            if found[model.name][0]:
+                if found != _digests(reading, key):
+                    raise FailedPrecondition(
+                        f"model {name} of the target is not that of the source any more: move to a new store"
+                    )
+                return MovedModel(name, sum(count for count, _ in found.values()), was_there=True)
+            wanted = {table.name: _copy(reading, writing, table, _rows_of(table, key)) for table in OF_MODELS}
+            if (written := _digests(writing, key)) != wanted:
+                wrong = next(each for each in wanted if wanted[each] != written[each])
+                raise CorruptStore(f"model {name}: rows of table {wrong} came back as others than they went")
+    return MovedModel(name, sum(count for count, _ in wanted.values()), was_there=False)
+
+
+def _move_rest(source: Store, target: Store) -> None:
+    """Move what belongs to no model, and let numbers and clock go on where they stand."""
+    with source._database.read() as reading, target._database.write(unhurried=True) as writing:
+        for table in OF_ALL:
+            writing.execute(delete(table))  # of an interrupted move
+            _copy(reading, writing, table, _in_order(table))
+        number = reading.execute(select(change_counter.c.number)).scalar_one()
+        writing.execute(update(change_counter).values(number=number))
+        for table in NUMBERED:
+            _continue_keys(writing, table, _largest_key(reading, table))
+        _set_clock(reading, writing, source, target)
+
+
+def _rows_of(table: Table, key: int) -> Select[Any]:
+    owner = table.c.id if table is model else table.c.model_id
+    return _in_order(table).where(owner == key)
+
+
+def _in_order(table: Table) -> Select[Any]:
+    return select(table).order_by(*table.primary_key)
+
+
+def _copy(reading: Connection, writing: Connection, table: Table, wanted: Select[Any]) -> tuple[int, str]:
+    """Copy rows; how many, and their digest."""
+    digest, count = hashlib.sha256(), 0
+    for rows in _portions(reading.execute(wanted.execution_options(yield_per=ROWS))):
+        for row in rows:
+            digest.update(_canonical(row))
+        count += len(rows)
+        writing.execute(insert(table), [dict(row._mapping) for row in rows])
+    return count, digest.hexdigest()
+
+
+def _digests(connection: Connection, key: int) -> dict[str, tuple[int, str]]:
+    """Of each table the rows of a model: how many, and their digest."""
+    found = {}
+    for table in OF_MODELS:
+        digest, count = hashlib.sha256(), 0
+        for row in connection.execute(_rows_of(table, key).execution_options(yield_per=ROWS)):
+            digest.update(_canonical(row))
+            count += 1
+        found[table.name] = (count, digest.hexdigest())
+    return found
+
+
+def _canonical(row: AnyRow) -> bytes:
+    """A row as bytes: the same for the same values, whatever the database."""
+    return repr([bytes(value) if isinstance(value, memoryview) else value for value in row]).encode()
+
+
+def _portions(rows: Iterable[AnyRow]) -> Iterator[list[AnyRow]]:
+    left = iter(rows)
+    while portion := list(islice(left, ROWS)):
+        yield portion
+
+
+def _largest_key(connection: Connection, table: Table) -> int:
+    """The largest key that was given, as far as it is known; of a model that is gone its last change tells."""
+    keys = [table.c.id] + ([model_change.c.model_id] if table is model else [])
+    return max(int(connection.execute(select(func.coalesce(func.max(key), 0))).scalar_one()) for key in keys)
+
+
+def _continue_keys(connection: Connection, table: Table, last: int) -> None:
+    """Let the next key come after `last`."""
+    if not last:
+        return
+    if connection.dialect.name == "postgresql":
+        sequence = func.pg_get_serial_sequence(table.name, "id")
+        connection.execute(select(func.setval(sequence, last)))
+        return
+    known = {"name": table.name, "last": last}
+    if not connection.execute(
+        text("UPDATE sqlite_sequence SET seq = :last WHERE name = :name"), known
+    ).rowcount:
+        connection.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)"), known)
+
+
+def _set_clock(reading: Connection, writing: Connection, source: Store, target: Store) -> None:
+    """Let the lease clock of the target tell what that of the source tells."""
+    clock, there = source._clocks.now(reading).clock, target._clocks.now(writing)
+    is_database = lease_clock.c.boot == DATABASE  # whose clock is its wall's and the offset, never back
+    writing.execute(update(lease_clock).where(is_database).values(offset=clock - there.wall))
+    more = lease_clock.c.offset + (clock - there.clock)
+    writing.execute(update(lease_clock).where(~is_database).values(offset=more))
