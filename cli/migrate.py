@@ -29,8 +29,8 @@ def migrate(
 
     Try:
 
-        quercus migrate --from quercus.db --to postgresql://quercus@db.example.org/quercus
-        quercus migrate --from postgresql://quercus@db.example.org/quercus --to quercus.db
+        quercus migrate --from quercus.db --to postgresql://db/quercus
+        quercus migrate --from postgresql://db/quercus --to quercus.db
     """
     with store_errors("migrate"):
         from quercus.storage.admin.moving import MovedModel, move_store  # noqa: PLC0415  (the server extra)
