@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 import psycopg
 from _report import Row, options, reporting
+from sqlalchemy import Engine, event
+
 from quercus.belief.codec import encode_sets
 from quercus.storage import AgendaEntry, QueryRecord, Store
-from sqlalchemy import Engine, event
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from support import postgres as support
