@@ -46,8 +46,9 @@ def demo(
     """See the whole service work: a server, a sensor, two labellers and a classifier, each a process.
 
     The sensor pushes 124 wines without labels, the labellers answer the server's queries, the classifier
-    classifies 54 other wines while the tree grows. At the end: how accuracy grew with the answers, beside
-    as many labels spent at random, on this split of the wines and on others; and the tree. The first run
+    classifies 54 other wines while the forest grows (algorithm active-forest). At the end: how accuracy grew with the
+    answers, beside labels spent at random, on this split of the wines and on others; how many random labels would have
+    done as well; and the tree beside the forest. The first run
     also compiles the numerical kernels, which takes a minute or more.
 
     Try:

@@ -2,8 +2,8 @@
 
 Prints ``{"compiled": 7, "steps": 11}`` while the numerical kernels are compiled and ``{"ready": true}`` once they are,
 then a line of JSON (:class:`RandomDraw`) for each
-order of the rows, then one (:class:`OtherSplit`) for each other split. The learner, its bins and its settings are
-the service's; only who is asked differs.
+order of the rows, then one (:class:`OtherSplit`) for each other split. The learner and its settings are the service's;
+only who is asked differs. Random labels are spent beyond the budget, to see how many of them do as well.
 """
 
 from __future__ import annotations
@@ -18,19 +18,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.frame import Frame
 from quercus.client.results import Floats
 from quercus.demo import data
 from quercus.demo.child import end_with_parent
 from quercus.demo.tables import CLASSES, HOLDOUT, TRAINING, TRUTH, numbers, read_table
+from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Numeric
-from quercus.specification.model import Specification
-from quercus.specification.strategies import DEFAULT
-from quercus.trees.growth.abc45 import induce
+from quercus.trees import MemoryForest, forest_of
+from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.precompile import Progress, prepare
-from quercus.trees.tree.encoding import Codes, Encoder, branch_names, edges_in_force
-from quercus.trees.tree.flat import FlatTree
-from quercus.trees.tree.node import Node
 
 NICE = 5
 """The live processes come first."""
@@ -38,7 +34,7 @@ NICE = 5
 
 @dataclass(frozen=True)
 class RandomDraw:
-    """Held-out accuracy after 0, 1, 2, ... answers about rows drawn at random by ``seed``."""
+    """Held-out accuracy after 0, 1, 2, ... answers about rows drawn at random by ``seed``, up to all rows."""
 
     seed: int
     accuracies: tuple[float, ...]
@@ -55,87 +51,82 @@ class OtherSplit:
 
 @dataclass(frozen=True, eq=False)
 class DemoProblem:
-    """The split as the trees see it.
+    """The split as the forest sees it.
 
     Attributes
     ----------
-    codes, targets : (n, K) and (n,), of the training rows.
+    values, targets : (n, K) and (n,), of the training rows.
     holdout, holdout_targets : (m, K) and (m,), of the held-out rows.
-    arities : (K,) number of branches of each attribute.
-    size : number of classes.
-    alpha : level of the likelihood cut.
     """
 
-    codes: Codes
+    values: Floats
     targets: NDArray[np.int64]
-    holdout: Codes
+    holdout: Floats
     holdout_targets: NDArray[np.int64]
-    arities: list[int]
-    size: int
-    alpha: float
 
-    def accuracy(self, asked: NDArray[np.int64]) -> float:
-        """Return the held-out accuracy when the true class is known of the rows ``asked`` alone."""
-        contours = np.ones((len(self.targets), self.size))
-        contours[asked] = np.eye(self.size)[self.targets[asked]]
-        return self._accuracy(induce(self.codes, self.arities, contours, alpha=self.alpha).tree)
+    def forest(self) -> MemoryForest:
+        """Return the forest of the training rows, of which nothing is known."""
+        attributes = [Numeric(f"x{k}") for k in range(self.values.shape[1])]
+        forest = forest_of(ActiveForest(), attributes, len(CLASSES))
+        forest.observe(self.values, np.ones((len(self.values), len(CLASSES))))
+        return forest
+
+    def tell(self, forest: MemoryForest, row: int) -> None:
+        """Let a forest know the true class of a row."""
+        forest.tell(row, np.eye(len(CLASSES))[self.targets[row]])
+
+    def accuracy(self, forest: MemoryForest) -> float:
+        """Return the held-out accuracy of a forest."""
+        return float(np.mean(forest.predict(self.holdout).klass == self.holdout_targets))
+
+    def at_random(self, order: NDArray[np.int64]) -> float:
+        """Return the held-out accuracy after the true classes of the rows `order`."""
+        forest = self.forest()
+        for row in order:
+            self.tell(forest, int(row))
+        return self.accuracy(forest)
 
     def asking(self, budget: int) -> float:
         """Return the held-out accuracy after ``budget`` queries, each answered with the true class."""
-        truth = np.eye(self.size)[self.targets]
-        vacuous = np.ones_like(truth)
-        grown = induce(
-            self.codes,
-            self.arities,
-            vacuous,
-            alpha=self.alpha,
-            budget=budget,
-            oracle=lambda row: truth[row],
-            strategy=DEFAULT,
-            ordered=[arity - 1 for arity in self.arities],  # bins; the last code is for what is missing
-        )
-        return self._accuracy(grown.tree)
-
-    def _accuracy(self, root: Node) -> float:
-        tree = FlatTree.of(root)
-        return float(np.mean(tree.klass[tree.route(self.holdout)] == self.holdout_targets))
+        forest, left = self.forest(), np.ones(len(self.targets), dtype=bool)
+        for _ in range(budget):
+            (choice,) = choose_rows(forest, np.flatnonzero(left), 1)
+            left[choice.row] = False
+            self.tell(forest, choice.row)
+        return self.accuracy(forest)
 
 
-def load(folder: Path, alpha: float) -> DemoProblem:
-    """Return the split that lies in ``folder``, encoded as the service encodes it."""
+def load(folder: Path) -> DemoProblem:
+    """Return the split that lies in ``folder``."""
     training, truth, holdout = (read_table(folder / name) for name in (TRAINING, TRUTH, HOLDOUT))
     for row in training:
         del row["id"]
     holdout_classes = [row.pop("class") for row in holdout]
-    attributes = tuple(Numeric(name) for name in training[0])
-    specification = Specification(attributes, Frame(CLASSES), alpha=alpha, warmup_rows=len(training))
-    values = _values(training)
-    edges = edges_in_force(specification, values)
-    encoder = Encoder(attributes, edges)
     return DemoProblem(
-        codes=encoder.codes(values),
+        values=_values(training),
         targets=np.array([CLASSES.index(row["class"]) for row in truth]),
-        holdout=encoder.codes(_values(holdout)),
+        holdout=_values(holdout),
         holdout_targets=np.array([CLASSES.index(name) for name in holdout_classes]),
-        arities=[len(names) for names in branch_names(attributes, edges)],
-        size=len(CLASSES),
-        alpha=alpha,
     )
 
 
-def draw(problem: DemoProblem, seed: int, budget: int) -> RandomDraw:
-    """Spend ``budget`` labels in a random order, and measure after each."""
-    order = np.random.default_rng(seed).permutation(len(problem.targets))
-    return RandomDraw(seed, tuple(problem.accuracy(order[:k]) for k in range(budget + 1)))
+def draw(problem: DemoProblem, seed: int) -> RandomDraw:
+    """Spend labels in a random order until all rows are told, and measure after each."""
+    forest = problem.forest()
+    accuracies = [problem.accuracy(forest)]
+    for row in np.random.default_rng(seed).permutation(len(problem.targets)):
+        problem.tell(forest, int(row))
+        accuracies.append(problem.accuracy(forest))
+    return RandomDraw(seed, tuple(accuracies))
 
 
-def other_split(seed: int, alpha: float, budget: int, orders: int) -> OtherSplit:
+def other_split(seed: int, budget: int, orders: int) -> OtherSplit:
     """Ask, and spend at random in so many orders, on another split."""
     with tempfile.TemporaryDirectory() as name:
         data.write(data.make(seed), Path(name))
-        problem = load(Path(name), alpha)
+        problem = load(Path(name))
     shuffled = (np.random.default_rng(k).permutation(len(problem.targets)) for k in range(orders))
-    at_random = float(np.mean([problem.accuracy(order[:budget]) for order in shuffled]))
+    at_random = float(np.mean([problem.at_random(order[:budget]) for order in shuffled]))
     return OtherSplit(seed, problem.asking(budget), at_random)
 
 
@@ -151,22 +142,21 @@ def main() -> None:
     """Compile, then draw."""
     parser = argparse.ArgumentParser(prog="quercus-comparison")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--alpha", type=float, required=True)
     parser.add_argument("--budget", type=int, required=True)
     parser.add_argument("--repeats", type=int, required=True)
     parser.add_argument("--other-seeds", type=int, nargs="*", default=[])
     given = parser.parse_args()
     end_with_parent()
     prepare(_show)  # all kernels: the grower would compile in the midst of the play what was missing here
-    problem = load(given.folder, given.alpha)
+    problem = load(given.folder)
     problem.asking(budget=10)
     print(json.dumps({"ready": True}), flush=True)
     if hasattr(os, "nice"):
         os.nice(NICE)
     for seed in range(given.repeats):
-        print(json.dumps(asdict(draw(problem, seed, given.budget))), flush=True)
+        print(json.dumps(asdict(draw(problem, seed))), flush=True)
     for seed in given.other_seeds:
-        print(json.dumps(asdict(other_split(seed, given.alpha, given.budget, given.repeats))), flush=True)
+        print(json.dumps(asdict(other_split(seed, given.budget, given.repeats))), flush=True)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from quercus.demo.tables import write_table
 SAME = 0.02
 """Accuracies nearer than this are called about the same."""
 ROWS_SHOWN = 8
+TIE = 1e-9
 BLUE, GREY = "#0072B2", "#777777"
 
 
@@ -27,9 +28,9 @@ class Curves:
 
     Attributes
     ----------
-    answers : (p,) numbers of answers at which the live tree was measured, increasing.
-    asked : (p,) held-out accuracy of the live tree then.
-    random : (repeats, budget + 1) held-out accuracy after 0, 1, ... labels spent at random.
+    answers : (p,) numbers of answers at which the live forest was measured, increasing.
+    asked : (p,) held-out accuracy of the live forest then.
+    random : (repeats, rows + 1) held-out accuracy after 0, 1, ... labels spent at random, up to all rows.
     chance : share of the most frequent class in the held-out rows.
     """
 
@@ -42,26 +43,26 @@ class Curves:
     def of(
         cls, readings: Sequence[ClassifierState], random: Sequence[Sequence[float]], chance: float
     ) -> Curves:
-        """Keep the newest tree at each number of answers."""
+        """Keep the newest forest at each number of answers."""
         newest = {reading.answers: reading.accuracy for reading in readings}
         answers = tuple(sorted(newest))
         return cls(answers, tuple(newest[k] for k in answers), np.array(random), chance)
 
     @property
     def mean(self) -> Floats:
-        """Mean of the random orders (budget + 1,)."""
+        """Mean of the random orders (rows + 1,)."""
         mean: Floats = self.random.mean(axis=0)
         return mean
 
     @property
     def low(self) -> Floats:
-        """Worst of the random orders (budget + 1,)."""
+        """Worst of the random orders (rows + 1,)."""
         low: Floats = self.random.min(axis=0)
         return low
 
     @property
     def high(self) -> Floats:
-        """Best of the random orders (budget + 1,)."""
+        """Best of the random orders (rows + 1,)."""
         high: Floats = self.random.max(axis=0)
         return high
 
@@ -77,6 +78,24 @@ def table(curves: Curves) -> Table:
         span = f"{curves.low[k]:.2f} to {curves.high[k]:.2f}"
         drawn.add_row(str(k), f"{curves.asked[place]:.3f}", f"{curves.mean[k]:.3f}", span)
     return drawn
+
+
+def saving(curves: Curves) -> str:
+    """Say what asking saved: how many labels at random do as well on average, from there on.
+
+    Examples
+    --------
+    >>> curves = Curves((0, 2), (0.3, 0.8), np.array([[0.3, 0.5, 0.6, 0.8, 0.9]]), 0.3)
+    >>> saving(curves)
+    '2 answers that were asked for gave 0.800; random labels need 3 answers for the same accuracy on this split.'
+    """
+    k, asked = curves.answers[-1], curves.asked[-1]
+    below = np.flatnonzero(curves.mean < asked - TIE)
+    needed = int(below[-1]) + 1 if below.size else 0
+    words = f"{k} answers that were asked for gave {asked:.3f}; random labels need "
+    if needed >= len(curves.mean):
+        return f"{words}more than all {len(curves.mean) - 1} rows for the same accuracy on this split."
+    return f"{words}{needed} answers for the same accuracy on this split."
 
 
 def verdict(curves: Curves) -> str:

@@ -25,18 +25,21 @@ def report(outcome: Outcome, folder: Path, console: Console) -> None:
     (folder / TREE_TEXT).write_text(outcome.text.rstrip("\n") + "\n", encoding="utf-8")
     (folder / TREE_SVG).write_text(outcome.svg, encoding="utf-8")
     curve.write(curves, folder / CURVE_CSV)
-    title = f"Wine: labels asked for, and labels at random (α = {outcome.model.specification.alpha:g})"
+    title = "Wine: labels asked for, and labels at random"
     curve.draw(curves, folder / CURVE_PNG, title)
 
     def say(text: str = "", prose: bool = False) -> None:
         console.print(text, markup=False, soft_wrap=not (prose and console.is_terminal))
 
     say()
+    say("The tree that grows beside the forest, for people to read:")
+    say()
     say(outcome.text.rstrip("\n"))
     say()
     console.print("Accuracy on held-out rows", style="bold")
     console.print(curve.table(curves))
     say()
+    say(curve.saving(curves), prose=True)
     say(curve.verdict(curves), prose=True)
     say(curve.caution(outcome.other_splits, 1 / classes.total()), prose=True)
     say()

@@ -191,5 +191,6 @@ def _doing(query: Query | None, short: bool = False) -> str:
         return "waits" if short else "waits for a query"
     if short:
         return f"at {query.instance}"
-    reason = query.reason
-    return f"thinks about {query.instance}, asked for {reason.attribute} {reason.value}"
+    forest = query.reason.forest
+    why = "" if forest is None else f", which stands for {forest.stands_for} wines"
+    return f"thinks about {query.instance}{why}"

@@ -11,7 +11,7 @@ from rich.console import Console
 from quercus.client import Model, Numeric, Specification, Tree, TreeNode
 from quercus.client.convert import moment
 from quercus.demo.classifier import ClassifierState
-from quercus.demo.curve import Curves, caution, verdict
+from quercus.demo.curve import Curves, caution, saving, verdict
 from quercus.demo.screen import DemoState, Screen
 
 RANDOM = np.array([[0.3, 0.5], [0.3, 0.6], [0.3, 0.7]])
@@ -32,6 +32,24 @@ def test_the_verdict_in_every_case(asked: float, words: str) -> None:
     assert f"After 1 answers the queries gave {asked:.3f}; 1 labels at random give 0.600 on average" in said
     assert f": {words}." in said
     assert f"was {(asked - 0.6) / 2:+.3f} on average" in said
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (0.3, "random labels need 0 answers for the same accuracy on this split."),
+        (
+            0.5,
+            "random labels need 4 answers for the same accuracy on this split.",
+        ),  # 2 reach it, 3 lose it again
+        (0.7, "random labels need more than all 4 rows for the same accuracy on this split."),
+    ],
+)
+def test_what_asking_saved(asked: float, words: str) -> None:
+    random = np.array([[0.3, 0.4, 0.4, 0.4, 0.5], [0.3, 0.4, 0.7, 0.5, 0.7]])
+    assert saving(Curves((0, 1), (0.3, asked), random, 0.4)) == (
+        f"1 answers that were asked for gave {asked:.3f}; {words}"
+    )
 
 
 def test_the_other_splits_are_counted() -> None:

@@ -1,0 +1,85 @@
+"""When every split of the tree beside the forest is decided and every leaf told: answers until then, and accuracy.
+
+Run: python bench/accuracy/stopping.py [SEEDS]
+
+From zero labels, one answer at a time, asked by the forest (100 trees), half of the rows held out. Prints for each data
+set the answers after which the tree first has no contested split and no leaf without a told row, the forest's held-out
+accuracy then, and that after 100 answers.
+"""
+
+import sys
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.model_selection import train_test_split
+
+from quercus.belief.frame import Frame
+from quercus.specification.attributes import Numeric
+from quercus.specification.model import Specification
+from quercus.trees import Answered, GrowthState, MemoryForest, Observed, grow
+from quercus.trees.ask.query import QueryPosition
+from quercus.trees.ask.strategies.leaf_queries import LeafRows
+from quercus.trees.memory_forest.asking import choose_rows
+
+SETS = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
+BUDGET = 100
+
+
+def is_decided(state: GrowthState) -> bool:
+    """Whether no split is contested, and every leaf has a row of which something is known."""
+    context = state.context()
+    if next(iter(context.growth.contested()), None) is not None:
+        return False
+    sample, leaves = context.sample, LeafRows(context).of
+    told = ~sample.table.vacuous[sample.ids]
+    return set(leaves.tolist()) == set(leaves[told].tolist())
+
+
+def run(name: str, seed: int) -> tuple[list[bool], list[float]]:
+    """Whether the tree is decided, and the accuracy, after each number of answers."""
+    data = SETS[name]()
+    train, test = train_test_split(
+        np.arange(len(data.target)), test_size=0.5, stratify=data.target, random_state=seed
+    )
+    train = train[:500]
+    X, y, size = data.data[train], data.target[train], len(data.target_names)
+    specification = Specification(
+        tuple(Numeric(f"x{k}") for k in range(X.shape[1])),
+        Frame(tuple(f"c{c}" for c in range(size))),
+        budget=BUDGET,
+    )
+    silent = np.ones((len(X), size))
+    state = grow(GrowthState.initial(specification), [Observed(X, silent)])
+    forest = MemoryForest(np.zeros(X.shape[1], bool), size, trees=100, seed=seed, level=0.75)
+    forest.observe(X, silent)
+    left, decided, accuracy = set(range(len(X))), [], []
+    while left and len(decided) < BUDGET:
+        (choice,) = choose_rows(forest, np.array(sorted(left)), 1)
+        left.discard(choice.row)
+        contour = np.eye(size)[y[choice.row]]
+        forest.tell(choice.row, contour)
+        asked = QueryPosition((), None, None, ())
+        state = grow(state, [Answered(choice.row, contour, 1.0, asked)])
+        decided.append(is_decided(state))
+        accuracy.append(float((forest.predict(data.data[test]).klass == data.target[test]).mean()))
+    return decided, accuracy
+
+
+def main() -> None:
+    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    print(
+        "set, seed: answers until decided, accuracy then, accuracy at the end, share of later answers decided"
+    )
+    for name in SETS:
+        for seed in range(seeds):
+            decided, accuracy = run(name, seed)
+            at = decided.index(True) if any(decided) else -1
+            share = float(np.mean(decided[at:])) if at >= 0 else 0.0
+            then = f"{at + 1} answers, {accuracy[at]:.3f}" if at >= 0 else "never"
+            print(
+                f"{name}, {seed}: {then}; {accuracy[-1]:.3f} after {len(accuracy)}; {share:.2f}", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()
