@@ -48,8 +48,8 @@ def demo(
     The sensor pushes 124 wines without labels, the labellers answer the server's queries, the classifier
     classifies 54 other wines while the forest grows (algorithm active-forest). At the end: how accuracy grew with the
     answers, beside labels spent at random, on this split of the wines and on others; how many random labels would have
-    done as well; and the tree beside the forest. The first run
-    also compiles the numerical kernels, which takes a minute or more.
+    done as well; the tree beside the forest; and how right the forest and a single tree stay on a stream that changes.
+    The first run also compiles the numerical kernels, which takes a minute or more.
 
     Try:
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from quercus.client.client import Client
 from quercus.client.errors import QuercusError
-from quercus.client.results import Model, Specification
+from quercus.client.results import Model, RecentAccuracy, Specification
 from quercus.client.treeview import Tree
-from quercus.demo import data, tables
+from quercus.demo import data, stream, tables
 from quercus.demo.classifier import ClassifierState
 from quercus.demo.family import LAST_WORDS_S, DemoFailure, ManagedProcess, ProcessGroup
 from quercus.demo.screen import DemoState, Screen
@@ -74,6 +74,7 @@ class Outcome:
     random : (repeats, rows + 1) accuracies of labels spent at random.
     other_splits : accuracies (asked, at random) on other splits.
     answered : answers of each labeller.
+    stream : how right each algorithm was about the last rows of a stream that changes.
     """
 
     model: Model
@@ -84,6 +85,7 @@ class Outcome:
     random: tuple[tuple[float, ...], ...]
     other_splits: tuple[tuple[float, float], ...]
     answered: dict[str, int]
+    stream: Mapping[str, RecentAccuracy] = field(default_factory=dict)
 
 
 @dataclass
@@ -164,6 +166,9 @@ class DemoRun:
                 self._create_model(client)
                 self._learn(client)
                 outcome = self._collect(client)
+                self._screen.wait("a stream that changes")
+                outcome = replace(outcome, stream=stream.play(client))
+                self._screen.end_live()
             except QuercusError as error:
                 server.join(LAST_WORDS_S)
                 self._family.check()

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from quercus.demo import curve
+from quercus.cli.common import accuracy_text
+from quercus.demo import curve, stream
 from quercus.demo.curve import Curves
 from quercus.demo.play import MODEL, STORE, Outcome
 from quercus.demo.tables import HOLDOUT, read_table
@@ -44,6 +45,16 @@ def report(outcome: Outcome, folder: Path, console: Console) -> None:
     say(curve.caution(outcome.other_splits, 1 / classes.total()), prose=True)
     say()
     _say_what_happened(outcome, console)
+    say()
+    console.print("A stream that changes", style="bold")
+    say(
+        f"{stream.ROWS:,} rows come with their labels; after {stream.CHANGE:,} the classes change places. The service "
+        "measures by itself how right it is (see quercus models show):",
+        prose=True,
+    )
+    for name, accuracy in outcome.stream.items():
+        say(f"  {name:15}{accuracy_text(accuracy)}")
+    say()
     say(f"In {folder.resolve()}:")
     say(f"  {CURVE_PNG}  {CURVE_CSV}  {TREE_SVG}  {TREE_TEXT}  a log of each process")
     program, store = shlex.quote(_program()), shlex.quote(str(folder / STORE))

@@ -156,6 +156,14 @@ def test_says_honestly_how_it_compares(finished: Finished) -> None:
     assert re.search(r"31 answers that were asked for gave [\d.]+; random labels need ", finished.printed)
 
 
+def test_the_forest_follows_a_stream_that_changes(finished: Finished) -> None:
+    right = {
+        name: float(re.search(rf"  {name} +([\d.]+)% right of the last 1,000", finished.printed)[1])  # type: ignore[index]
+        for name in ("active-forest", "abc45")
+    }
+    assert right["active-forest"] > right["abc45"] + 20
+
+
 def test_leaves_a_tree(finished: Finished) -> None:
     text = (finished.folder / "tree.txt").read_text()
     assert text.strip() in finished.printed
