@@ -98,8 +98,10 @@ def _of_rivals(reason: Reason, nominal: Collection[str]) -> str:
     child = condition_of(reason.attribute, reason.value, is_nominal=reason.attribute in nominal).text
     said = _OF_CHILD.get(reason.strategy, "This label tells most about the rows where {child}.")
     names = list(dict.fromkeys(rival.name for rival in reason.rivals))
-    if len(names) < 2:
+    if not names:
         return said.format(child=child)
+    if len(names) == 1:
+        return f"A test of {names[0]} may yet gain more than chance does. {said.format(child=child)}"
     more = len(names) - MOST_NAMED
     listed = ", ".join(names[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
     return f"{len(names)} tests compete to split its node: {listed}. {said.format(child=child)}"

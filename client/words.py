@@ -20,7 +20,10 @@ TERMS: Final = {
         "How well a test separates the classes; larger is better. Where labels are missing it is known only as an "
         "interval."
     ),
-    "undecided": "A node of the tree with several rivals. More labels decide between them.",
+    "undecided": (
+        "A node of the tree with several rivals, or a leaf with a test that may yet gain more than chance does. "
+        "More labels decide."
+    ),
     "leaf": "The end of a path through the tree. All rows in it get the same prediction.",
     "committee": (
         "Fifty trees, each grown from a random part of the known rows. Where they are in doubt, a label tells most."

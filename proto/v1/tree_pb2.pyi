@@ -103,7 +103,9 @@ class Nodes(_message.Message):
     def plausibility(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
     @_builtins.property
     def undecided(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
-        """More than one attribute is non-dominated and labels could still settle it: the split is provisional."""
+        """More than one attribute is non-dominated, or one whose split is not significant, and labels could still settle it:
+        the split is provisional, or that there is none.
+        """
 
     @_builtins.property
     def stops(self) -> _containers.RepeatedScalarFieldContainer[Global___StopReason.ValueType]:
