@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all serve proto client bench torture fuzz leases faults soak clean
+.PHONY: help demo checks test test-all docs serve proto client bench torture fuzz leases faults soak clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -37,6 +37,10 @@ test: checks ## Run every check, and the tests that every change needs
 
 test-all: SELECTED :=
 test-all: test ## Run every check and every test, as continuous integration does
+
+docs: $(STAMP) ## Build the site of the documentation into build/docs; warnings are errors
+	$(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs build/docs
+	@echo "open build/docs/index.html"
 
 serve: $(STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
 	$(BIN)/quercus serve $(ARGS)

@@ -23,7 +23,10 @@ from quercus.cli.common import (
     err,
     fail,
     out,
+    print_json,
+    report,
 )
+from quercus.cli.completion import complete_labeller
 from quercus.client.answers import Answer, AnswerFilter
 from quercus.client.client import Client
 from quercus.client.results import Specification
@@ -57,7 +60,13 @@ def answers(
     *,
     model: ModelArgument,
     labeller: Annotated[
-        list[str] | None, typer.Option("--labeller", metavar="NAME", help="Of this labeller; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--labeller",
+            metavar="NAME",
+            help="Of this labeller; repeatable.",
+            autocompletion=complete_labeller,
+        ),
     ] = None,
     since: Annotated[
         str | None,
@@ -105,6 +114,9 @@ def answers(
         str | None, typer.Option("--corrector", metavar="NAME", help="Who corrects (default: you).")
     ] = None,
     server: ServerOption = DEFAULT_SERVER,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A line of JSON for each answer; what was done, as JSON.")
+    ] = False,
 ) -> None:
     """Show what labellers said of a model's rows: by whom, when, and what became of it.
 
@@ -117,7 +129,7 @@ def answers(
         quercus answers wine --labeller ann --since 2h
         quercus answers wine --correct 214 'red|white'
         quercus answers wine -o wine-answers.csv
-        quercus answers wine --format jsonl | jq -r '[.item, .labeller, .answer] | @tsv'
+        quercus answers wine --json | jq -r '.item + " " + .answer'
     """
     if correct is not None and undo is not None:
         raise typer.BadParameter("--correct and --undo are two things: choose one")
@@ -125,16 +137,28 @@ def answers(
         labellers=labeller or (), classes=classes or (), instances=instance or (),
         since=_time(since, "--since"), until=_time(until, "--until"),
     )  # fmt: skip
+    if as_json and output is None and form is None:
+        form = "jsonl"
     target = _target(output, form, values=values, for_spreadsheets=for_spreadsheets, force=force)
     with connect(server) as client:
         if correct is not None:
-            _correct(client, model, correct[0], correct[1], name, comment)
+            found, number = _correct(client, model, correct[0], correct[1], name, comment)
+            text = (
+                f"{found.instance}: {correct[1]} in the place of {found.text or 'nothing'} (number {number})"
+            )
+            report(as_json, {"item": found.instance, "corrected": found.number, "number": number}, text)
         elif undo is not None:
-            _undo(client, model, undo, name, comment)
+            found, number = _undo(client, model, undo, name, comment)
+            text = f"{found.instance}: {found.text or found.kind} is taken back (number {number})"
+            report(as_json, {"item": found.instance, "undone": found.number, "number": number}, text)
         elif target is None:
             _show(client, model, wanted, limit or SHOWN, is_told=limit is not None)
         else:
-            _write(client, model, wanted, limit, target)
+            count = _write(client, model, wanted, limit, target)
+            if target.file is not None and as_json:
+                print_json({"file": str(target.file), "answers": count})
+            elif target.file is not None:
+                err.print(f"wrote {count:,} answers to {target.file}", soft_wrap=True)
 
 
 def _time(text: str | None, flag: str) -> datetime | None:
@@ -226,7 +250,8 @@ def _remarks(each: Answer) -> str:
 # In a file
 
 
-def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, target: Target) -> None:
+def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, target: Target) -> int:
+    """Write the answers; return how many went into the file, 0 where there is none."""
     specification = client.get_model(model).specification
     if limit is None:
         found: Iterable[Answer] = client.answers(model, wanted, with_values=target.values)
@@ -239,7 +264,7 @@ def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, 
             writing.write_csv(output, sys.stdout, for_spreadsheets=target.for_spreadsheets)
         else:
             writing.write_jsonl(output, sys.stdout)
-        return
+        return 0
     part = target.file.with_name(target.file.name + ".part")
     part.unlink(missing_ok=True)
     try:
@@ -253,7 +278,7 @@ def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, 
         fail(str(error))
     finally:
         part.unlink(missing_ok=True)
-    err.print(f"wrote {count:,} answers to {target.file}", soft_wrap=True)
+    return count
 
 
 def _as_output(found: Iterable[Answer], specification: Specification, target: Target) -> OutputTable:
@@ -301,18 +326,16 @@ def _who(found: Answer, name: str | None) -> str:
 
 def _correct(  # noqa: PLR0917 - one correction
     client: Client, model: str, number: int, text: str, name: str | None, comment: str
-) -> None:
+) -> tuple[Answer, int]:
     found = _find(client, model, number)
     classes = client.get_model(model).specification.classes
     try:
         label = label_in_words(text, classes)
     except ValueError as error:
         fail(str(error))
-    sequence = client.correct_answer(model, found, label, labeller=_who(found, name), comment=comment)
-    out.print(f"{found.instance}: {text} in the place of {found.text or 'nothing'} (number {sequence})")
+    return found, client.correct_answer(model, found, label, labeller=_who(found, name), comment=comment)
 
 
-def _undo(client: Client, model: str, number: int, name: str | None, comment: str) -> None:
+def _undo(client: Client, model: str, number: int, name: str | None, comment: str) -> tuple[Answer, int]:
     found = _find(client, model, number)
-    sequence = client.undo_answer(model, found, labeller=_who(found, name), comment=comment)
-    out.print(f"{found.instance}: {found.text or found.kind} is taken back (number {sequence})")
+    return found, client.undo_answer(model, found, labeller=_who(found, name), comment=comment)

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from quercus.cli.completion import complete_model
 from quercus.client.client import Client
 from quercus.client.results import Model, RecentAccuracy
 from quercus.client.transport import DEFAULT_ADDRESS
@@ -80,7 +81,9 @@ ServerOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-ModelArgument = Annotated[str, typer.Argument(help="Name of the model.", show_default=False)]
+ModelArgument = Annotated[
+    str, typer.Argument(help="Name of the model.", show_default=False, autocompletion=complete_model)
+]
 DelimiterOption = Annotated[
     str, typer.Option("--delimiter", help="What separates the cells of a CSV file.", metavar="CHAR")
 ]
@@ -156,6 +159,14 @@ def print_json_line(value: object) -> None:
     """One JSON document a line, at once: for programs that read as it goes."""
     StandardOutput().write(json.dumps(value, ensure_ascii=False) + "\n")
     sys.stdout.flush()
+
+
+def report(as_json: bool, found: dict[str, Any], text: str) -> None:
+    """Say what a command did: as JSON for programs, in a line of text for people."""
+    if as_json:
+        print_json(found)
+    else:
+        out.print(text, markup=False, soft_wrap=True)
 
 
 def default_labeller() -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table as RichTable
 
-from quercus.cli.common import fail, out
+from quercus.cli.common import JsonOption, fail, out, print_json
 from quercus.cli.experiment_run import (
     chosen_methods,
     data_sets,
@@ -306,6 +307,7 @@ def plot(folder: FolderArgument) -> None:
 def table(
     folder: FolderArgument,
     level: Annotated[float | None, typer.Option("--level", help="Of which level (the last).")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Print a folder's results as Markdown tables.
 
@@ -322,17 +324,23 @@ def table(
         from quercus.experiments.summary import markdown, sweeps  # noqa: PLC0415
 
         rows = list(read_rows(folder / RESULTS))
+        shown_json = []
         for sweep in sweeps(rows):
             levels = {row.key.level for row in rows if row.key.sweep == sweep}
             at = max(levels) if level is None else level
             if at not in levels:
                 shown = ", ".join(f"{known:g}" for known in sorted(levels))
                 fail(f"{sweep} was not measured at {at:g}; the levels are {shown}")
-            typer.echo(f"{sweep} = {at:g}\n\n{markdown(rows, sweep, at)}\n")
+            text = markdown(rows, sweep, at)
+            shown_json.append({"sweep": sweep, "level": at, "markdown": text})
+            if not as_json:
+                typer.echo(f"{sweep} = {at:g}\n\n{text}\n")
+        if as_json:
+            print_json(shown_json)
 
 
 @app.command("list")
-def list_names(data: DataOption = None) -> None:
+def list_names(data: DataOption = None, as_json: JsonOption = False) -> None:
     """List the names that --methods and --sets take.
 
     Learners are for labels, learners and restaurant, strategies for queries.
@@ -346,10 +354,18 @@ def list_names(data: DataOption = None) -> None:
         from quercus.experiments.learners import LEARNERS  # noqa: PLC0415
         from quercus.experiments.strategies import STRATEGIES  # noqa: PLC0415
 
+        sets = list(BUILT_IN if data is None else files_in(data))
+        if as_json:
+            named: dict[str, Mapping[str, Any]] = {"learners": LEARNERS, "strategies": STRATEGIES}
+            titles = {
+                kind: {name: each.title for name, each in known.items()} for kind, known in named.items()
+            }
+            print_json({**titles, "sets": sets})
+            return
         for heading, known in (("learners", LEARNERS), ("strategies (queries)", STRATEGIES)):
             drawn = RichTable(heading, "", box=None, pad_edge=False)
             for name, method in known.items():
                 drawn.add_row(name, method.title)
             out.print(drawn, "")
         out.print("data sets", style="bold")
-        out.print(", ".join(BUILT_IN if data is None else files_in(data)), markup=False)
+        out.print(", ".join(sets), markup=False)

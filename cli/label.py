@@ -26,6 +26,7 @@ from quercus.cli.common import (
     print_json,
     words_of,
 )
+from quercus.cli.completion import complete_labeller, complete_model
 from quercus.cli.label_person import CannotTell, Skip, TerminalLabeller
 from quercus.cli.label_session import Answerer, Session, Tally, answer_queries
 from quercus.client.errors import InvalidArgument
@@ -38,12 +39,20 @@ from quercus.files.labels import truth
 def label(
     *,
     model: Annotated[
-        str, typer.Argument(help="Name of the model, or - for any of them, in turn.", show_default=False)
+        str,
+        typer.Argument(
+            help="Name of the model, or - for any of them, in turn.",
+            show_default=False,
+            autocompletion=complete_model,
+        ),
     ],
     labeller: Annotated[
         str | None,
         typer.Option(
-            "--labeller", metavar="NAME", help="Who answers. Default: the token's name, or your user name."
+            "--labeller",
+            metavar="NAME",
+            help="Who answers. Default: the token's name, or your user name.",
+            autocompletion=complete_labeller,
         ),
     ] = None,
     truth_file: Annotated[

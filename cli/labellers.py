@@ -19,7 +19,9 @@ from quercus.cli.common import (
     out,
     print_json,
     print_json_line,
+    report,
 )
+from quercus.cli.completion import complete_labeller, complete_model
 from quercus.client.errors import FailedPrecondition
 from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
 
@@ -46,12 +48,24 @@ app = typer.Typer(
 
 @app.command("evict")
 def evict(
-    name: Annotated[str, typer.Argument(metavar="LABELLER", help="Whose leases end.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="LABELLER", help="Whose leases end.", show_default=False, autocompletion=complete_labeller
+        ),
+    ],
     model: Annotated[
-        str | None, typer.Option("--model", metavar="MODEL", help="Only of this model (default: of all).")
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help="Only of this model (default: of all).",
+            autocompletion=complete_model,
+        ),
     ] = None,
     comment: Annotated[str, typer.Option("--comment", help="Why; it stands in the history.")] = "",
     server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
 ) -> None:
     """End all leases of a labeller: what it holds is open again, and its answers to that are refused.
 
@@ -69,7 +83,8 @@ def evict(
             for query in client.list_queries(each, ["leased"]):
                 if query.labeller == name:
                     ended += _ended(client, query.name, name, comment)
-    out.print(f"ended {ended:,} lease{'' if ended == 1 else 's'} of {name}", markup=False)
+    text = f"ended {ended:,} lease{'' if ended == 1 else 's'} of {name}"
+    report(as_json, {"labeller": name, "ended": ended}, text)
 
 
 def _ended(client: Client, query: str, labeller: str, comment: str) -> int:

@@ -9,15 +9,18 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 import typer.core
 import typer.main
 
 from quercus.cli import ascii_form
+from quercus.cli.failures import error_json, hints_of, print_error_json, wants_json
 
 _FOLDER = "quercus.cli"
+_USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""Typer has a copy of click inside, which it does not export."""
 COMMANDS = {
     "serve": ("serve", "serve", "Run a server until Ctrl-C or SIGTERM."),
     "models": ("models", "app", "List, show, create, change and delete models."),
@@ -53,6 +56,11 @@ COMMANDS = {
         "Watch a model's trees as they grow: version, lag behind the log, size, answers spent, accuracy lately.",
     ),
     "status": ("status", "status", "Show the state of a server: its store, its grower, what waits."),
+    "doctor": (
+        "doctor",
+        "doctor",
+        "Check whether this machine can run a server, and say how to fix what is wrong.",
+    ),
     "tokens": ("tokens", "app", "Create, list and revoke the tokens of a server's store; show your own."),
     "backup": ("store", "backup", "Copy a store while servers use it."),
     "restore": ("store", "restore", "Replace a store that no server uses by a backup."),
@@ -209,18 +217,19 @@ if app.registered_callback is not None:
 def main() -> None:
     """Run the command line.
 
-    Exit code 0 when all went well, 1 for a failure, 2 for wrong usage, 130 for Ctrl-C.
+    Exit code 0 when all went well, 1 for a failure, 2 for wrong usage, 130 for Ctrl-C: see `failures.EXIT_CODES`.
     """
     _encode(sys.stdout)
     _encode(sys.stderr)
+    as_json = wants_json(sys.argv[1:])
     try:
-        app()
+        sys.exit(_run_for_programs() if as_json else app())
     except KeyboardInterrupt:
-        sys.exit(130)
+        _end_interrupted(as_json)
     except SystemError as error:
         if not isinstance(error.__cause__, KeyboardInterrupt):  # it came while compiled code ran
             raise
-        sys.exit(130)
+        _end_interrupted(as_json)
     except BrokenPipeError:
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
@@ -229,8 +238,32 @@ def main() -> None:
     except Exception as error:
         if not _is_told(error):
             raise
-        _report(error)
+        if as_json:
+            print_error_json(error)
+        else:
+            _report(error)
         sys.exit(1)
+
+
+def _run_for_programs() -> int:
+    """Run a command with ``--json``; return its exit code. Wrong usage is told as JSON, too."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.Abort:
+        print(error_json("Interrupted", "the command was ended", 1), file=sys.stderr)
+        return 1
+    except _USAGE_ERROR as error:
+        print(error_json("Usage", error.format_message(), error.exit_code), file=sys.stderr)
+        return int(error.exit_code)
+    if code == 130:  # Typer has made it of Ctrl-C
+        _end_interrupted(as_json=True)
+    return code if isinstance(code, int) else 0
+
+
+def _end_interrupted(as_json: bool) -> NoReturn:
+    if as_json:
+        print(error_json("Interrupted", "Ctrl-C ended the command", 130), file=sys.stderr)
+    sys.exit(130)
 
 
 def _is_told(error: Exception) -> bool:
@@ -260,19 +293,11 @@ def _encode(stream: TextIO) -> None:
 
 def _report(error: Exception) -> None:
     from quercus.cli.common import err  # noqa: PLC0415  (gRPC comes with it)
-    from quercus.client.errors import NotFound, Unavailable  # noqa: PLC0415
 
     err.print("error:", style="bold red", end=" ")
     err.print(str(error), markup=False, soft_wrap=True)
-    for note in getattr(error, "__notes__", ()):
-        err.print(f"  {note}", markup=False, soft_wrap=True)
-    if isinstance(error, Unavailable) and "no server answers" in str(error):
-        err.print(
-            "  start one with: quercus serve; or name another with --server HOST:PORT or QUERCUS_SERVER",
-            soft_wrap=True,
-        )
-    if isinstance(error, NotFound) and error.message.startswith("model "):
-        err.print("  those there are: quercus models list", soft_wrap=True)
+    for hint in hints_of(error):
+        err.print(f"  {hint}", markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

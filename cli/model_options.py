@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from quercus.cli.completion import complete_from
 from quercus.cli.options import option, server_option
 from quercus.specification import parameters
 from quercus.specification.algorithms import ALGORITHMS, Forest, Pruning
@@ -32,7 +33,11 @@ LevelOption = Annotated[
 ]
 AlgorithmOption = Annotated[
     str | None,
-    typer.Option("--algorithm", help=f"The learner: {', '.join(ALGORITHMS)} (server: abc45)."),
+    typer.Option(
+        "--algorithm",
+        help=f"The learner: {', '.join(ALGORITHMS)} (server: abc45).",
+        autocompletion=complete_from(ALGORITHMS),
+    ),
 ]
 ParameterOption = Annotated[
     list[str] | None,

@@ -29,6 +29,7 @@ from quercus.cli.common import (
     model_json,
     out,
     print_json,
+    report,
     words_of,
 )
 from quercus.cli.model_options import (
@@ -357,6 +358,7 @@ def delete_model(
     name: ModelArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
 ) -> None:
     """Delete a model with its rows, answers and trees.
 
@@ -369,9 +371,9 @@ def delete_model(
     with connect(server) as client:
         model = client.get_model(name)
         if not yes:
-            if not sys.stdin.isatty():
+            if as_json or not sys.stdin.isatty():
                 raise typer.BadParameter("there is no terminal to ask at: confirm with --yes")
             rows, answers = f"{model.instance_count:,} rows", f"{model.queries_answered:,} answers"
             typer.confirm(f"delete {name!r} with its {rows} and {answers}?", abort=True)
         client.delete_model(name)
-    out.print(f"deleted {name}")
+    report(as_json, {"deleted": name}, f"deleted {name}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from quercus.cli.completion import complete_from
 from quercus.specification.parameter import Parameter
 
 
@@ -30,6 +31,8 @@ def option(parameter: Parameter, *names: str, default: object = None, **more: An
         for key, bound in (("min", parameter.lowest), ("max", parameter.highest)):
             if math.isfinite(bound):
                 more.setdefault(key, bound)
+    if parameter.choices:
+        more.setdefault("autocompletion", complete_from(parameter.choices))
     flags = names or (f"--{parameter.name.replace('_', '-')}",)
     return typer.Option(*flags, **({"help": f"{parameter.sentence}{end}"} | more))
 

@@ -10,7 +10,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, connect, err, out, print_json
+from quercus.cli.completion import complete_from
 from quercus.client.results import Status
+from quercus.specification.server import LOG_LEVELS
 
 
 def status(
@@ -18,7 +20,11 @@ def status(
     as_json: JsonOption = False,
     log_level: Annotated[
         str | None,
-        typer.Option("--log-level", help="From now on log debug, info, warning or error; until it ends."),
+        typer.Option(
+            "--log-level",
+            help="From now on log debug, info, warning or error; until it ends.",
+            autocompletion=complete_from(LOG_LEVELS),
+        ),
     ] = None,
 ) -> None:
     """Show the state of a server: its store, its grower, what waits.

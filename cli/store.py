@@ -12,7 +12,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from quercus.cli.common import err, fail, out
+from quercus.cli.common import JsonOption, err, fail, out, print_json, report
+from quercus.cli.completion import complete_model
 from quercus.cli.stores import StoreOption, is_named, opened_store, store_errors, store_url
 from quercus.files import writing
 
@@ -26,6 +27,7 @@ def backup(
     target: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.", show_default=False)],
     store: StoreOption = None,
     force: ForceOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Copy a store while servers use it.
 
@@ -42,7 +44,8 @@ def backup(
         url = store_url(store)
         with _progress("copying") as told:
             size = back_up(url, target, force=force, progress=told)
-    out.print(f"wrote {target}, {size / 1e6:,.1f} MB; check it with: quercus check --store {target}")
+    text = f"wrote {target}, {size / 1e6:,.1f} MB; check it with: quercus check --store {target}"
+    report(as_json, {"file": str(target), "bytes": size}, text)
 
 
 def restore(
@@ -58,6 +61,7 @@ def restore(
             help="Also when check has remarks on the history of its queries, but no damage.",
         ),
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Replace a store that no server uses by a backup.
 
@@ -74,10 +78,10 @@ def restore(
         url = store_url(store, create="" if is_named(store) else "quercus restore FILE --store NEW.db")
         with _progress("copying") as told:
             size = put_back(source, url, force=force, despite_remarks=despite_remarks, progress=told)
-    out.print(f"restored {size / 1e6:,.1f} MB")
+    report(as_json, {"store": url, "bytes": size}, f"restored {size / 1e6:,.1f} MB")
 
 
-def check(store: StoreOption = None) -> None:
+def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Check that a store is consistent: file, references, logs without gaps, counts, budgets, queries.
 
     Reads everything and writes nothing; a server may be using it. Exit code 1 when something is wrong: damage, which
@@ -94,10 +98,14 @@ def check(store: StoreOption = None) -> None:
         url = store_url(store)
         with err.status("reading the store"):
             faults = verify_store(url)
+    damage = sum(fault.is_damage for fault in faults)
+    if as_json:
+        shown = [{"damage": fault.is_damage, "text": str(fault)} for fault in faults]
+        print_json({"well": not faults, "damage": damage, "faults": shown})
+        raise typer.Exit(1 if faults else 0)
     for fault in faults:
         said, style = ("damage", "red") if fault.is_damage else ("remark", "yellow")
         err.print(f"{said}: {fault}", style=style, markup=False, soft_wrap=True)
-    damage = sum(fault.is_damage for fault in faults)
     if damage:
         fail(f"the store is damaged ({damage} found); restore a backup with: quercus restore FILE")
     if faults:
@@ -109,7 +117,13 @@ def check(store: StoreOption = None) -> None:
 
 
 def export(
-    name: Annotated[str, typer.Argument(metavar="MODEL", help="Name of the model.", show_default=False)],
+    *,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL", help="Name of the model.", show_default=False, autocompletion=complete_model
+        ),
+    ],
     file: Annotated[
         Path,
         typer.Argument(help=".jsonl (also .gz): the whole log; .csv, .parquet: a table.", show_default=False),
@@ -123,6 +137,7 @@ def export(
             help="In .csv: an apostrophe before text that begins with = + - @, which a spreadsheet would run.",
         ),
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a model's evidence to a file.
 
@@ -156,7 +171,8 @@ def export(
             part.replace(file)
         finally:
             part.unlink(missing_ok=True)
-    out.print(f"wrote {file}, {rows:,} {'events' if kind == 'jsonl' else 'rows'}")
+    unit = "events" if kind == "jsonl" else "rows"
+    report(as_json, {"file": str(file), unit: rows}, f"wrote {file}, {rows:,} {unit}")
 
 
 def import_log(
@@ -172,6 +188,7 @@ def import_log(
     name: Annotated[str | None, typer.Option("--as", metavar="MODEL", help="Give it another name.")] = None,
     store: StoreOption = None,
     create: Annotated[bool, typer.Option("--create", help="Make the store when there is none.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Create a model from an exported log: all of it, or nothing if a line is wrong.
 
@@ -192,7 +209,7 @@ def import_log(
             count = opened.load(lines_of(lines), name, LogChecker())
         except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             fail(f"{file} cannot be read: {error}")
-    out.print(f"read {count:,} events")
+    report(as_json, {"events": count}, f"read {count:,} events")
 
 
 def _write_log(opened: Store, name: str, part: Path, file: Path) -> int:

@@ -23,7 +23,9 @@ from quercus.cli.common import (
     needs_server_extra,
     out,
     print_json,
+    report,
 )
+from quercus.cli.completion import complete_from, complete_model
 from quercus.cli.stores import StoreOption, opened_store
 
 app = typer.Typer(
@@ -44,12 +46,18 @@ def create_token(
         typer.Option(
             "--role",
             help="reader, sensor, labeller, corrector or operator; may be repeated.",
+            autocompletion=complete_from(("reader", "sensor", "labeller", "corrector", "operator")),
             show_default=False,
         ),
     ],
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", metavar="MODEL", help="Only this model; may be repeated (all)."),
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help="Only this model; may be repeated (all).",
+            autocompletion=complete_model,
+        ),
     ] = None,
     expires: Annotated[
         str | None, typer.Option("--expires", metavar="TIME", help="As in 12h or 90d (never).")
@@ -190,6 +198,7 @@ def revoke_token(
         str, typer.Argument(metavar="ID", help="As tokens list shows it.", show_default=False)
     ],
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Revoke a token.
 
@@ -206,7 +215,7 @@ def revoke_token(
             opened.access.revoke_token(token_id)
         except NotFound as error:
             fail(f"{error}; those there are: quercus tokens list")
-    out.print(f"revoked {token_id}")
+    report(as_json, {"revoked": token_id}, f"revoked {token_id}")
 
 
 @app.command("audit")

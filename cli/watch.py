@@ -6,30 +6,23 @@ import time
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
     JsonOption,
     ModelArgument,
     ServerOption,
-    accuracy_text,
-    bar,
     connect,
     err,
-    lag_text,
     out,
     print_json_line,
 )
+from quercus.cli.watch_picture import KEPT, Moment, picture
 from quercus.client.client import Client
 from quercus.client.errors import DeadlineExceeded
 from quercus.client.results import Model
 from quercus.client.treeview import TreeUpdate
-
-MOST_VERSIONS = 8
 
 
 def watch(
@@ -45,7 +38,8 @@ def watch(
 
     The accuracy is that on the last labels that came after their prediction, at most 1,000 (docs/serving.md).
 
-    Ctrl-C stops. Where there is no terminal, a line is printed for each tree.
+    At a terminal: how the numbers moved from tree to tree, and the top of the newest tree. Elsewhere: a line for each
+    tree. Ctrl-C stops.
 
     Try:
 
@@ -81,47 +75,20 @@ class _View:
     def __init__(self, client: Client, model: str, as_json: bool) -> None:
         self._client, self._model, self._json = client, model, as_json
         self.live = out.is_terminal and not as_json
-        self._history: list[tuple[float, TreeUpdate, Model]] = []
+        self._moments: list[Moment] = []
         self._started = time.monotonic()
 
     def show(self, update: TreeUpdate, live: Live | None) -> None:
         """Show one update."""
         model = self._client.get_model(self._model)
         now = time.monotonic() - self._started
-        self._history = [*self._history[-MOST_VERSIONS + 1 :], (now, update, model)]
+        self._moments = [*self._moments[-KEPT + 1 :], Moment(now, update, model)]
         if self._json:
             print_json_line(_numbers(update, model))
         elif live is None:
             out.print(_line(update, model), markup=False, soft_wrap=True)
         else:
-            live.update(self._drawing(), refresh=True)
-
-    def _drawing(self) -> RenderableType:
-        _, update, model = self._history[-1]
-        head = RichTable(box=None, show_header=False, pad_edge=False)
-        spent = model.queries_answered / model.budget if model.budget else 0.0
-        refused = f", {model.queries_refused:,} refused" if model.queries_refused else ""
-        rows = f"{model.instance_count:,}"
-        answers = f"{model.queries_answered:,} of {model.budget:,} {bar(spent)}{refused}"
-        head.add_row("model", model.name)
-        head.add_row("rows", rows)
-        head.add_row("answers", answers)
-        head.add_row("queries", f"{model.queries_open:,} open, {model.queries_leased:,} leased")
-        head.add_row("accuracy", accuracy_text(model.accuracy))
-        root = update.tree.root
-        head.add_row("root", root.attribute or f"a leaf: {root.class_name}")
-        head.add_row("tree", lag_text(model))
-        columns = ("after", "version", "log", "lag", "behind", "nodes", "leaves", "depth", "undecided")
-        table = RichTable(*columns, box=None)
-        for column in table.columns:
-            column.justify = "right"
-        for seconds, each, then in self._history:
-            tree = each.tree
-            stands = (f"{number:,}" for number in (tree.version, tree.as_of, each.lag))
-            sizes = (len(tree.nodes), len(tree.leaves), tree.depth, len(tree.undecided))
-            behind = f"{then.lag_s:.1f} s"
-            table.add_row(f"{seconds:.1f} s", *stands, behind, *(f"{size:,}" for size in sizes))
-        return Group(head, Text(), table)
+            live.update(picture(self._moments), refresh=True)
 
 
 def _numbers(update: TreeUpdate, model: Model) -> dict[str, object]:

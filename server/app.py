@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from grpc import aio
@@ -48,6 +49,7 @@ from quercus.server.services.models import ModelService
 from quercus.server.services.queries import QueryService
 from quercus.server.services.reflection import enable_reflection
 from quercus.server.services.trees import TreeService
+from quercus.server.telemetry import metric_table
 from quercus.server.telemetry.logs import set_up_logging
 from quercus.server.telemetry.metrics import Metrics
 from quercus.server.telemetry.tracing import Tracing
@@ -125,20 +127,7 @@ class Server:
         self.core = ServiceCore(self._store, config)
         self.supervisor = Supervisor(config)
         self._metrics = Metrics(self._store)
-        self._metrics.gauge("quercus_writes_waiting", "Writes that wait.", lambda: self.core.writer.waiting)
-        self._metrics.gauge(
-            "quercus_store_writable",
-            "Whether the store takes writes.",
-            lambda: not (self.core.writer.trouble or self.core.changes.trouble),
-        )
-        self._metrics.gauge(
-            "quercus_grower_up", "Whether the grower runs and was heard of.", lambda: self.supervisor.is_well
-        )
-        self._metrics.gauge(
-            "quercus_grower_restarts",
-            "Growers that had to be started again.",
-            lambda: self.supervisor.restarts,
-        )
+        self._add_gauges()
         self._health = Health(self.core.stopping)
         self._calls = ErrorInterceptor()
         self._authority = Authority(self._load_tokens) if config.needs_tokens else None
@@ -148,6 +137,19 @@ class Server:
         self._server = self._make_server()
         self._watches: list[asyncio.Task[None]] = []
         self.port = 0
+
+    def _add_gauges(self) -> None:
+        core, supervisor = self.core, self.supervisor
+        gauges: list[tuple[metric_table.MetricRow, Callable[[], float]]] = [
+            (metric_table.WRITES_WAITING, lambda: core.writer.waiting),
+            (metric_table.WRITABLE, lambda: not (core.writer.trouble or core.changes.trouble)),
+            (metric_table.GROWER_UP, lambda: supervisor.is_well),
+            (metric_table.GROWER_RESTARTS, lambda: supervisor.restarts),
+        ]
+        if (certificates := self._certificates) is not None:
+            gauges.append((metric_table.CERTIFICATE_END, lambda: certificates.end))
+        for row, value in gauges:
+            self._metrics.gauge(row, value)
 
     @property
     def address(self) -> str:

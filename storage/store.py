@@ -30,6 +30,7 @@ from quercus.storage.records import (
     Push,
 )
 from quercus.storage.schema import HEAD, lease_clock
+from quercus.storage.sqlite.dialect import SqliteDialect
 
 BUSY_TIMEOUT_S = 10.0
 LOOK_FOR_REMOVALS_S = 60.0
@@ -138,6 +139,11 @@ class Store(QueryCalls, GrowthCalls):
     def size_bytes(self) -> int:
         """Return what the store takes on disk; 0 where the database does not tell."""
         return self._database.size_bytes()
+
+    def free_bytes(self) -> int | None:
+        """Return the free bytes on the disk of the store; None of a database server's."""
+        dialect = self._database.dialect
+        return dialect.room.left_bytes() if isinstance(dialect, SqliteDialect) else None
 
     @property
     def access(self) -> Access:

@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 
+from quercus.server.gate.certificate_dates import certificate_end
 from quercus.server.wire.errors import BadStart
 
 
@@ -23,6 +24,7 @@ class Certificates:
     Attributes
     ----------
     credentials : of connections: each is made with what was read last.
+    end : when the certificate that was read last expires, in seconds since 1970; 0: it has expired, or cannot be told.
 
     Raises
     ------
@@ -33,6 +35,7 @@ class Certificates:
     def __init__(self, cert: str, key: str, client_ca: str) -> None:
         self._files = cert, key, client_ca
         self._renewed: Any = None
+        self.end = _end_of(cert, key)
         self.credentials = grpc.dynamic_ssl_server_credentials(
             _credentials_of(*self._files), self._take_renewed, require_client_authentication=bool(client_ca)
         )
@@ -46,6 +49,7 @@ class Certificates:
             As above; what was read before is used on.
         """
         self._renewed = _credentials_of(*self._files)
+        self.end = _end_of(*self._files[:2])
 
     def _take_renewed(self) -> Any:
         """Tell gRPC, which asks before every handshake from a thread of its own; None: nothing has changed."""
@@ -72,6 +76,13 @@ def _credentials_of(cert: str, key: str, client_ca: str) -> Any:
                 f"tls_client_ca: {client_ca} has no certificate in PEM ({_failure_reason(error)})"
             ) from None
     return grpc.ssl_server_certificate_configuration([(secret, chain)], roots)
+
+
+def _end_of(cert: str, key: str) -> float:
+    try:
+        return certificate_end(cert, key)
+    except (OSError, ValueError):  # some use that only a handshake refuses; it concerns nobody but the metric
+        return 0.0
 
 
 def _failure_reason(error: Exception) -> str:

@@ -23,6 +23,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from quercus.server.telemetry import metric_table as table
+from quercus.server.telemetry.metric_table import MetricRow
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MAX_PAGE
 from quercus.server.wire.reports import accuracy_in
@@ -31,7 +33,6 @@ from quercus.storage import ModelRecord, StorageError, Store
 _log = logging.getLogger(__name__)
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when a counter began: half of the page, and nobody asks
 SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
-_CALL: Final = ("grpc_service", "grpc_method")
 
 
 class Metrics:
@@ -44,28 +45,19 @@ class Metrics:
 
     def __init__(self, store: Store) -> None:
         self.registry = CollectorRegistry()
-        self.started = Counter("grpc_server_started", "Calls that began.", _CALL, registry=self.registry)
-        self.handled = Counter(
-            "grpc_server_handled",
-            "Calls that ended, by status.",
-            (*_CALL, "grpc_code"),
-            registry=self.registry,
-        )
+        self.started = self._counter(table.STARTED)
+        self.handled = self._counter(table.HANDLED)
         self.seconds = Histogram(
-            "grpc_server_handling_seconds",
-            "Time from the start to the end of calls that are no streams.",
-            _CALL,
+            table.HANDLING.name,
+            table.HANDLING.sentence,
+            table.HANDLING.labels,
             buckets=SECONDS,
             registry=self.registry,
         )
-        self.received = Counter(
-            "grpc_server_msg_received", "Messages of streams received.", _CALL, registry=self.registry
-        )
-        self.sent = Counter(
-            "grpc_server_msg_sent", "Messages of streams sent.", _CALL, registry=self.registry
-        )
+        self.received = self._counter(table.RECEIVED)
+        self.sent = self._counter(table.SENT)
         self._under_way = 0
-        self.gauge("quercus_calls_in_flight", "Calls under way.", self.calls_under_way)
+        self.gauge(table.IN_FLIGHT, self.calls_under_way)
         self.registry.register(_ModelCollector(store))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
@@ -83,9 +75,12 @@ class Metrics:
         """A call ended."""
         self._under_way -= 1
 
-    def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
+    def _counter(self, row: MetricRow) -> Counter:
+        return Counter(row.name, row.sentence, row.labels, registry=self.registry)
+
+    def gauge(self, row: MetricRow, value: Callable[[], float]) -> None:
         """Have a number read whenever somebody looks."""
-        Gauge(name, text, registry=self.registry).set_function(value)
+        Gauge(row.name, row.sentence, registry=self.registry).set_function(value)
 
     def serve(self, host: str, port: int) -> None:
         """Answer ``GET /metrics`` in a thread of its own.
@@ -115,33 +110,24 @@ class Metrics:
         self._stop = lambda: None
 
 
-_OF_A_MODEL: Final[tuple[tuple[str, str, Callable[[ModelRecord], float]], ...]] = (
-    ("instances", "Instances in the log.", lambda r: r.instance_count),
-    ("sequence_committed", "Newest event of the log.", lambda r: r.sequence_committed),
-    ("sequence_grown", "Newest event that the tree knows.", lambda r: r.sequence_grown),
-    ("lag_seconds", "How long the oldest event that the tree does not know has waited.", lambda r: r.lag_s),
-    ("tree_version", "Version of the newest tree.", lambda r: r.tree_version),
-    ("queries_open", "Queries that wait for a labeller.", lambda r: r.queries_open),
-    ("queries_leased", "Queries that labellers hold.", lambda r: r.queries_leased),
-    ("queries_answered", "Queries answered, ever.", lambda r: r.queries_answered),
-    ("queries_refused", "Queries refused, ever.", lambda r: r.queries_refused),
-    ("budget", "Queries that may ever be answered.", lambda r: r.budget),
-    ("conflicts", "Answers that contradicted totally what was known.", lambda r: r.conflicts),
+_OF_A_MODEL: Final[tuple[tuple[MetricRow, Callable[[ModelRecord], float]], ...]] = (
+    (table.INSTANCES, lambda r: r.instance_count),
+    (table.COMMITTED, lambda r: r.sequence_committed),
+    (table.GROWN, lambda r: r.sequence_grown),
+    (table.LAG, lambda r: r.lag_s),
+    (table.TREE_VERSION, lambda r: r.tree_version),
+    (table.OPEN, lambda r: r.queries_open),
+    (table.LEASED, lambda r: r.queries_leased),
+    (table.ANSWERED, lambda r: r.queries_answered),
+    (table.REFUSED, lambda r: r.queries_refused),
+    (table.BUDGET, lambda r: r.budget),
+    (table.CONFLICTS, lambda r: r.conflicts),
 )
 
 
 def _accuracies(records: Sequence[ModelRecord]) -> Iterator[Metric]:
     """Yield how right predictions were lately, of the models of which that is known."""
-    rows = GaugeMetricFamily(
-        "quercus_model_recent_rows",
-        "The last rows whose label came after their prediction, at most 1,000.",
-        labels=("model",),
-    )
-    accuracy = GaugeMetricFamily(
-        "quercus_model_recent_accuracy",
-        "Mean probability, under the labels of these rows, of the classes that were predicted.",
-        labels=("model",),
-    )
+    rows, accuracy = _family(table.RECENT_ROWS), _family(table.RECENT_ACCURACY)
     for record in records:
         blocks = accuracy_in(record.report)
         count = sum(block.rows for block in blocks)
@@ -161,14 +147,14 @@ class _ModelCollector(Collector):
         return []  # nothing is read while the server starts
 
     def collect(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily("quercus_store_up", "Whether the store can be read.")
-        size = GaugeMetricFamily("quercus_store_bytes", "Size of the store's files.")
-        growers = GaugeMetricFamily(
-            "quercus_grower_models", "Models that a live grower of the store has taken.", labels=("grower",)
+        up, size, free, growers = (
+            _family(row) for row in (table.STORE_UP, table.STORE_BYTES, table.DISK_FREE, table.GROWER_MODELS)
         )
         try:
             records = self._store.list_models(limit=MAX_PAGE)
             size.add_metric((), self._store.size_bytes())
+            if (left := self._store.free_bytes()) is not None:
+                free.add_metric((), left)
             for each in self._store.live_growers() if self._store.may_be_shared else ():
                 growers.add_metric((each.place,), each.models)
         except StorageError as error:
@@ -177,10 +163,14 @@ class _ModelCollector(Collector):
             yield up
             return
         up.add_metric((), 1)
-        yield from (up, size, growers)
+        yield from (up, size, free, growers)
         yield from _accuracies(records)
-        for name, text, value in _OF_A_MODEL:
-            family = GaugeMetricFamily(f"quercus_model_{name}", text, labels=("model",))
+        for row, value in _OF_A_MODEL:
+            family = _family(row)
             for record in records:
                 family.add_metric((record.name,), value(record))
             yield family
+
+
+def _family(row: MetricRow) -> GaugeMetricFamily:
+    return GaugeMetricFamily(row.name, row.sentence, labels=row.labels)

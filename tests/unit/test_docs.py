@@ -47,6 +47,16 @@ def test_links_lead_to_files(page: Path) -> None:
     assert not [link for link in links if not (page.parent / link).exists()]
 
 
+def test_every_page_is_in_the_index() -> None:
+    docs = ROOT / "docs"
+    listed = set(re.findall(r"^([\w/-]+)$", (docs / "index.md").read_text(), re.MULTILINE))
+    there = {str(page.relative_to(docs).with_suffix("")) for page in docs.rglob("*.md")}
+    inside = {
+        name for name in there if re.match(r"theory/|reference/(rpc|python)-", name)
+    }  # listed elsewhere
+    assert there - inside - {"index"} <= listed
+
+
 def anchors(page: Path) -> set[str]:
     """Return the anchors that GitHub gives the headings of a page."""
     prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
@@ -111,6 +121,7 @@ def test_make_help_lists_every_target() -> None:
             "help",
             "client",
             "demo",
+            "docs",
             "test",
             "test-all",
             "serve",

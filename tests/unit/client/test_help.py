@@ -7,7 +7,7 @@ from quercus.cli import main
 from quercus.cli.main import app
 
 STORE = ("backup", "restore", "migrate", "check", "export", "import")
-LABELLING = ("label", "policy", "history")
+LABELLING = ("label", "answers", "policy", "history")
 COMMANDS = (
     "serve",
     "console",
@@ -17,6 +17,7 @@ COMMANDS = (
     "tree",
     "watch",
     "status",
+    "doctor",
     "demo",
     "induce",
     *STORE,
@@ -25,6 +26,8 @@ VERBS = ("list", "show", "create", "update", "delete")
 TOKEN_VERBS = ("create", "whoami", "list", "revoke", "audit")
 PROTOCOLS = ("labels", "learners", "queries", "restaurant", "plot", "table", "list")
 COLUMNS = 80
+SHORT = "labellers show"
+"""Its examples leave the verb out: it is what `labellers MODEL` means."""
 
 
 def shown(*arguments: str) -> str:
@@ -43,6 +46,7 @@ def shown(*arguments: str) -> str:
         *(f"tokens {verb}" for verb in TOKEN_VERBS),
         "labellers evict",
         "bridge mqtt",
+        "labellers show",
         *(f"experiment {protocol}" for protocol in PROTOCOLS),
     ],
 )
@@ -54,7 +58,7 @@ def test_each_example_is_on_an_indented_line_of_its_own(command: str) -> None:
     examples = [line.rstrip() for line in examples if line.strip()]
     assert examples
     for line in examples:
-        assert line.startswith(f"     quercus {command}")
+        assert line.startswith(f"     quercus {'labellers' if command == SHORT else command}")
 
 
 def test_groups_name_their_commands() -> None:

@@ -56,4 +56,4 @@ def test_help_and_completion_import_no_command(asked: str, shows: str) -> None:
         )
     )
     commands = {name for name in loaded if name.startswith("quercus.cli.")}
-    assert commands == {"quercus.cli.ascii_form", "quercus.cli.main"}
+    assert commands == {"quercus.cli.ascii_form", "quercus.cli.failures", "quercus.cli.main"}

@@ -1,0 +1,55 @@
+"""Completion with the tab key: models and labellers as the server names them, strategies and learners as declared.
+
+The server is asked with a short deadline. Where none answers, nothing is offered: completion prints no errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import typer
+
+TIMEOUT_S: Final = 1.0
+"""For so long a key press may wait for a server."""
+MOST: Final = 200
+"""Names that are offered at once."""
+
+
+def complete_from(choices: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return a completion that offers fixed words."""
+    known = tuple(choices)
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in known if word.startswith(incomplete)]
+
+    return complete
+
+
+def complete_model(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Offer the models of the server that the command names."""
+    return _asked(ctx, incomplete, None)
+
+
+def complete_labeller(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Offer the labellers of the command's model; where it names none, of all."""
+    return _asked(ctx, incomplete, str(ctx.params.get("model") or ctx.params.get("name") or ""))
+
+
+def _asked(ctx: typer.Context, incomplete: str, model: str | None) -> list[str]:
+    """Names that begin as what was typed: of models, or of the labellers of a model (empty: of all)."""
+    from quercus.client.client import Client  # noqa: PLC0415  (gRPC takes long, and help needs none)
+    from quercus.client.errors import QuercusError  # noqa: PLC0415
+
+    found: set[str] = set()
+    try:
+        with Client(ctx.params.get("server"), timeout_s=TIMEOUT_S, outage_s=0) as client:
+            models = [model] if model else (each.name for each in client.models())
+            for name in models:
+                names = [name] if model is None else [each.name for each in client.labellers(name)]
+                found.update(each for each in names if each.startswith(incomplete))
+                if len(found) >= MOST:
+                    break
+    except (QuercusError, OSError, ValueError):
+        return []
+    return sorted(found)[:MOST]

@@ -1,0 +1,273 @@
+"""What ``quercus doctor`` checks: each check returns what it found, and how to fix it."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import socket
+import sqlite3
+import ssl
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from quercus.server.config import Config
+
+State = Literal["ok", "warning", "fault"]
+
+LEAST_PYTHON: Final = (3, 11)
+LOW_DISK: Final = 1e9
+FULL_DISK: Final = 20e6
+"""Bytes: the reserve that a server keeps, and what it needs to write at all."""
+CERTIFICATE_WARNING_DAYS: Final = 30
+LEAST_FILES: Final = 4096
+"""Open files: each connection is one."""
+STA_UNSYNC: Final = 0x40
+"""Of the kernel's clock, ``adjtimex(2)``."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found.
+
+    Attributes
+    ----------
+    name : of the check.
+    state : ``ok``, ``warning`` (a server runs) or ``fault`` (it does not, or not well).
+    found : in words.
+    fix : what to do about it; empty when all is well.
+    """
+
+    name: str
+    state: State
+    found: str
+    fix: str = ""
+
+
+def check_python() -> Finding:
+    """Python's version, and that of SQLite within it."""
+    found = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    if sys.version_info < LEAST_PYTHON:
+        return Finding("python", "fault", found, "install Python 3.11 or newer, and Quercus with it")
+    return Finding("python", "ok", found)
+
+
+def check_packages() -> Finding:
+    """Whether everything is installed that the extra ``server`` names."""
+    missing = []
+    for line in importlib.metadata.requires("quercus") or ():
+        name, _, marker = line.partition(";")
+        if marker and not re.search(r"extra == .server.", marker):
+            continue
+        distribution = re.split(r"[ <>=!~\[(]", name.strip())[0]
+        try:
+            importlib.metadata.version(distribution)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(distribution)
+    if missing:
+        found = f"not installed: {', '.join(missing)}"
+        return Finding("packages", "fault", found, "pip install 'quercus[server]'")
+    return Finding("packages", "ok", f"quercus {importlib.metadata.version('quercus')} with its server")
+
+
+def has_server() -> bool:
+    """Whether the parts of the server can be imported at all."""
+    return all(importlib.util.find_spec(name) for name in ("numba", "sqlalchemy", "pydantic_settings"))
+
+
+def check_kernels() -> Finding:
+    """Whether compiled kernels can be kept, and whether any are there."""
+    from quercus.trees.precompile import kernel_cache  # noqa: PLC0415  (Numba)
+
+    folder = kernel_cache()
+    if folder is None:
+        fix = "set NUMBA_CACHE_DIR to a permanent folder that the server may write"
+        return Finding("kernels", "fault", "no folder for compiled kernels may be written", fix)
+    compiled = sum(1 for _ in _compiled_kernels(Path(folder)))
+    if not compiled:
+        found = f"none compiled yet in {folder}; the first start takes some minutes more"
+        return Finding("kernels", "warning", found, "none needed; or keep this folder between starts")
+    return Finding("kernels", "ok", f"{compiled} compiled, in {folder}")
+
+
+def _compiled_kernels(folder: Path) -> Iterator[Path]:
+    """The kernels of one module lie in one folder; of a cache named by NUMBA_CACHE_DIR, the folders of all."""
+    above = os.environ.get("NUMBA_CACHE_DIR")
+    yield from (Path(above) if above else folder).rglob("*.nbc")
+
+
+def check_store(config: Config) -> Finding:
+    """Whether the store can be read and written, is whole as far as a quick look tells, and of which schema it is."""
+    from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
+    from quercus.storage.dialect import dialect_for  # noqa: PLC0415
+    from quercus.storage.engine import Database  # noqa: PLC0415
+    from quercus.storage.errors import StorageError  # noqa: PLC0415
+    from quercus.storage.migrate import stored_revision  # noqa: PLC0415
+    from quercus.storage.schema import HEAD  # noqa: PLC0415
+    from quercus.storage.sqlite.dialect import SqliteDialect  # noqa: PLC0415
+
+    try:
+        dialect = dialect_for(config.store_url, 5.0)
+        name = dialect.store_name
+        if isinstance(dialect, SqliteDialect):
+            dialect.check_reachable()
+            if not dialect.path.exists():
+                return Finding("store", "ok", f"{name} does not exist yet; the first start creates it")
+        database = Database(dialect_for(config.store_url, 5.0, read_only=True))
+        try:
+            database.check(config.check_s)
+            with database.read() as connection:
+                revision = stored_revision(connection, name)
+            size = database.size_bytes()
+        finally:
+            database.close()
+    except (StorageError, InvalidInput) as error:
+        fix = "make the file and its folder readable and writable for the server, or restore a backup"
+        return Finding("store", "fault", str(error), fix)
+    if revision is None:
+        return Finding("store", "ok", f"{name} is empty; the first start creates its tables")
+    found = f"{name}, {size / 1e6:,.1f} MB, schema {revision}"
+    if revision < HEAD:
+        fix = "none needed; make a backup first if you may want to go back: quercus backup FILE"
+        return Finding("store", "warning", f"{found}; the next start upgrades it to {HEAD}", fix)
+    if revision > HEAD:
+        fix = "install the version of Quercus that wrote it, or a newer one"
+        return Finding("store", "fault", f"{found}; this version knows schemas up to {HEAD}", fix)
+    return Finding("store", "ok", found)
+
+
+def check_disk(config: Config) -> Finding:
+    """Free bytes where the store is."""
+    from quercus.storage.dialect import dialect_for  # noqa: PLC0415  (the server extra)
+    from quercus.storage.sqlite.dialect import SqliteDialect  # noqa: PLC0415
+
+    dialect = dialect_for(config.store_url, 5.0)
+    if not isinstance(dialect, SqliteDialect):
+        return Finding("disk", "ok", "that of the database server; look there")
+    folder = dialect.path.parent
+    if not folder.is_dir():
+        return Finding("disk", "fault", f"the folder {folder} does not exist", f"mkdir -p {folder}")
+    free = shutil.disk_usage(folder).free
+    found = f"{free / 1e9:,.1f} GB free in {folder}"
+    fix = "free space, or move the store to another disk (--store)"
+    if free < FULL_DISK:
+        return Finding("disk", "fault", f"{free / 1e6:,.1f} MB free in {folder}; nothing can be stored", fix)
+    return Finding("disk", "warning" if free < LOW_DISK else "ok", found, fix if free < LOW_DISK else "")
+
+
+def check_port(config: Config) -> Finding:
+    """Whether the server can listen, or a server answers there already."""
+    from quercus.server.gate.listening import check_address, join_address  # noqa: PLC0415  (the server extra)
+    from quercus.server.wire.errors import BadStart  # noqa: PLC0415
+
+    address = join_address(config.host, config.port)
+    try:
+        check_address(config.host, config.port)
+    except BadStart as error:
+        if "in use" in str(error) and _speaks_http2(config):
+            return Finding("port", "ok", f"{address} is in use by a gRPC server; is it this one?")
+        return Finding("port", "fault", str(error), "choose another --port or --host, or stop that program")
+    return Finding("port", "ok", f"{address} is free")
+
+
+def _speaks_http2(config: Config) -> bool:
+    """Whether what listens speaks gRPC's protocol; with TLS that cannot be told so simply, and is assumed."""
+    if config.tls_cert:
+        return True
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # noqa: S104 - asked, not bound
+    try:
+        with socket.create_connection((host, config.port), timeout=2) as asked:
+            asked.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5))
+            return asked.recv(9)[3:4] == b"\x04"  # SETTINGS, the first frame of every server
+    except OSError:
+        return False
+
+
+def check_certificate(config: Config) -> Finding:
+    """Whether certificate and key fit, and how long the certificate counts."""
+    from quercus.server.gate.certificate_dates import certificate_end  # noqa: PLC0415  (the server extra)
+
+    if not config.tls_cert:
+        return Finding("certificate", "ok", "no TLS")
+    fix = "renew the files, then send the server SIGHUP (systemctl reload quercus)"
+    try:
+        end = certificate_end(config.tls_cert, config.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        why = getattr(error, "strerror", None) or getattr(error, "reason", None) or str(error)
+        return Finding("certificate", "fault", f"{config.tls_cert}, {config.tls_key}: {why}", fix)
+    days = (end - time.time()) / 86_400
+    if days <= 0:
+        return Finding("certificate", "fault", f"{config.tls_cert} has expired", fix)
+    found = f"{config.tls_cert} expires in {days:,.0f} days"
+    low = days < CERTIFICATE_WARNING_DAYS
+    return Finding("certificate", "warning" if low else "ok", found, fix if low else "")
+
+
+def check_clock() -> Finding:
+    """Whether the system's clock is kept by a time server. Leases do not depend on it; times shown and tokens do."""
+    now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    state = _kernel_clock()
+    if state is not None and state & STA_UNSYNC:
+        fix = "run a time service, such as systemd-timesyncd or chrony"
+        return Finding("clock", "warning", f"{now}; no time service keeps it", fix)
+    return Finding("clock", "ok", now if state is None else f"{now}, kept by a time service")
+
+
+def _kernel_clock() -> int | None:
+    """The status bits of the kernel's clock; None where they cannot be read, as on other systems than Linux."""
+    if not sys.platform.startswith("linux"):
+        return None
+    buffer = ctypes.create_string_buffer(256)  # struct timex, modes 0: read only
+    try:
+        if ctypes.CDLL(None, use_errno=True).adjtimex(buffer) < 0:
+            return None
+    except (OSError, AttributeError):
+        return None
+    at = 5 * ctypes.sizeof(ctypes.c_long)  # modes (padded), offset, freq, maxerror, esterror
+    return int.from_bytes(buffer.raw[at : at + 4], sys.byteorder)
+
+
+def check_files() -> Finding:
+    """How many files, and so connections, the server may have open."""
+    import resource  # noqa: PLC0415  (not on every system)
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < LEAST_FILES:
+        fix = f"ulimit -n {LEAST_FILES} before the start, or LimitNOFILE= in the unit of systemd"
+        return Finding("files", "warning", f"at most {soft:,} open files (hard limit {hard:,})", fix)
+    return Finding("files", "ok", f"at most {soft:,} open files")
+
+
+def all_findings(load: Callable[[], Config]) -> Iterator[Finding]:
+    """Run every check, in order; what needs the server's parts only where they are installed.
+
+    Parameters
+    ----------
+    load : reads the configuration; an error of it is a finding.
+    """
+    yield check_python()
+    yield check_packages()
+    if has_server():
+        from quercus.server.config import BadConfiguration  # noqa: PLC0415  (the server extra)
+
+        yield check_kernels()
+        try:
+            config = load()
+        except BadConfiguration as error:
+            yield Finding("configuration", "fault", str(error), "correct the flag, the variable or the file")
+        else:
+            yield Finding("configuration", "ok", "every key is known and within its bounds")
+            for check in (check_store, check_disk, check_port, check_certificate):
+                yield check(config)
+    yield check_clock()
+    if importlib.util.find_spec("resource"):
+        yield check_files()

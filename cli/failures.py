@@ -1,0 +1,92 @@
+"""How a command ends: exit codes, and its error as words or, with ``--json``, as one line of JSON.
+
+The line goes to standard error, so that standard output holds results alone. Its keys never change their meaning;
+`error_json` lists them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from typing import Any, Final
+
+EXIT_CODES: Final = {
+    0: "The command did what it was asked for.",
+    1: "The command failed; standard error says why. Also: `status`, `check` and `doctor` found a fault.",
+    2: "The command line is wrong: an unknown flag, a missing argument, a value out of bounds.",
+    130: "Ctrl-C ended the command.",
+}
+"""Each exit code and its meaning."""
+
+
+def wants_json(arguments: list[str]) -> bool:
+    """Whether a command line asks for JSON.
+
+    Examples
+    --------
+    >>> wants_json(["models", "list", "--json"]), wants_json(["push", "--", "--json"])
+    (True, False)
+    """
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    pairs = itertools.pairwise(options)
+    return "--json" in options or "--format=json" in options or ("--format", "json") in pairs
+
+
+def hints_of(error: Exception) -> list[str]:
+    """Sentences that say what to do next."""
+    from quercus.client.errors import NotFound, Unavailable  # noqa: PLC0415  (gRPC comes with it)
+
+    hints = list(getattr(error, "__notes__", ()))
+    if isinstance(error, Unavailable) and "no server answers" in str(error):
+        hints.append(
+            "start one with: quercus serve; or name another with --server HOST:PORT or QUERCUS_SERVER"
+        )
+    if isinstance(error, NotFound) and error.message.startswith("model "):
+        hints.append("those there are: quercus models list")
+    return hints
+
+
+def error_json(
+    kind: str,
+    message: str,
+    exit_code: int,
+    *,
+    hints: list[str] | None = None,
+    fields: list[dict[str, str]] | None = None,
+    retry_s: float | None = None,
+) -> str:
+    """Return an error as a line of JSON.
+
+    Parameters
+    ----------
+    kind : class of the error, as in ``NotFound``; ``Usage`` for a wrong command line, ``Interrupted`` for Ctrl-C.
+    message : what happened, for people.
+    exit_code : of the command.
+    hints : what to do next.
+    fields : of a request: which are wrong (``field``), and why (``reason``).
+    retry_s : after so many seconds another try is sound; None: the server does not say so.
+
+    Examples
+    --------
+    >>> print(error_json("NotFound", "model tea does not exist", 1))
+    {"error": {"kind": "NotFound", "message": "model tea does not exist", "exit_code": 1, "hints": [], "fields": [], \
+"retry_s": null}}
+    """
+    found: dict[str, Any] = {"kind": kind, "message": message, "exit_code": exit_code}
+    found |= {"hints": hints or [], "fields": fields or [], "retry_s": retry_s}
+    return json.dumps({"error": found}, ensure_ascii=False)
+
+
+def print_error_json(error: Exception, exit_code: int = 1) -> None:
+    """Write an error to standard error, as a line of JSON."""
+    fields = [{"field": v.field, "reason": v.reason} for v in getattr(error, "violations", ())]
+    line = error_json(
+        type(error).__name__,
+        str(error),
+        exit_code,
+        hints=hints_of(error),
+        fields=fields,
+        retry_s=getattr(error, "retry_s", None),
+    )
+    print(line, file=sys.stderr)

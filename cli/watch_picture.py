@@ -1,0 +1,121 @@
+"""The live picture of ``quercus watch``: how each number moved, and the top of the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+from rich.tree import Tree as Branches
+
+from quercus.cli.common import accuracy_text, bar, lag_text, sparkline
+from quercus.client.results import Model
+from quercus.client.treeview import Tree, TreeNode, TreeUpdate
+
+KEPT: Final = 40
+"""So many trees are one line of a picture; older ones leave it."""
+LEVELS: Final = 2
+"""Levels of the tree below its root that are drawn."""
+BRANCHES: Final = 4
+"""Branches of a node that are drawn; more are counted."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A tree, and the state of its model when the tree came.
+
+    Attributes
+    ----------
+    seconds : since the watch began.
+    update : the tree.
+    model : its numbers.
+    """
+
+    seconds: float
+    update: TreeUpdate
+    model: Model
+
+
+def rising_line(values: Sequence[float]) -> str:
+    """Draw numbers as a line of blocks, from the smallest to the largest of them.
+
+    Examples
+    --------
+    >>> rising_line([0, 1, 2, 4, 8]), rising_line([3, 3])
+    ('▁▂▃▅█', '▁▁')
+    """
+    low, high = min(values), max(values)
+    return sparkline([(value - low) / (high - low) if high > low else 0.0 for value in values])
+
+
+def picture(moments: Sequence[Moment]) -> RenderableType:
+    """Return the picture of the newest moment and those before it."""
+    return Group(_head(moments[-1]), Text(), _numbers(moments), Text(), _top(moments[-1].update.tree))
+
+
+def _head(now: Moment) -> RenderableType:
+    model = now.model
+    spent = model.queries_answered / model.budget if model.budget else 0.0
+    refused = f", {model.queries_refused:,} refused" if model.queries_refused else ""
+    head = RichTable(box=None, show_header=False, pad_edge=False)
+    head.add_row("model", Text(model.name))
+    head.add_row("answers", f"{model.queries_answered:,} of {model.budget:,} {bar(spent)}{refused}")
+    head.add_row("queries", f"{model.queries_open:,} open, {model.queries_leased:,} leased")
+    head.add_row("accuracy", accuracy_text(model.accuracy))
+    head.add_row("tree", f"version {now.update.tree.version:,}, {lag_text(model)}")
+    return head
+
+
+def _numbers(moments: Sequence[Moment]) -> RenderableType:
+    series = {
+        "rows": [each.model.instance_count for each in moments],
+        "answers": [each.model.queries_answered for each in moments],
+        "leaves": [len(each.update.tree.leaves) for each in moments],
+        "depth": [each.update.tree.depth for each in moments],
+        "undecided": [len(each.update.tree.undecided) for each in moments],
+    }
+    table = RichTable(box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    for name, values in series.items():
+        table.add_row(name, f"{values[-1]:,}", Text(rising_line(values), style="cyan"))
+    begin, end = moments[0].seconds, moments[-1].seconds
+    count = len(moments)
+    table.add_row(
+        "", "", Text(f"{count:,} tree{'' if count == 1 else 's'} in {end - begin:.1f} s", style="dim")
+    )
+    return table
+
+
+def _top(tree: Tree) -> RenderableType:
+    drawn = Branches(_node_text(tree.root, ""), guide_style="dim")
+    _add_below(drawn, tree, tree.root)
+    return drawn
+
+
+def _add_below(drawn: Branches, tree: Tree, node: TreeNode) -> None:
+    children = [tree.nodes[k] for k in node.children]
+    for child in children[:BRANCHES]:
+        below = drawn.add(_node_text(child, child.branch or ""))
+        if child.depth < LEVELS:
+            _add_below(below, tree, child)
+    if len(children) > BRANCHES:
+        drawn.add(Text(f"{len(children) - BRANCHES:,} more", style="dim"))
+
+
+def _node_text(node: TreeNode, branch: str) -> Text:
+    text = Text(f"{branch}: " if branch else "", no_wrap=True, overflow="ellipsis")
+    text.append(node.class_name, style="bold")
+    share = max(node.theta)
+    text.append(f" {bar(share, 8):<8} {share:.0%} of {node.count:,}", style="green")
+    if node.attribute is not None:
+        text.append(f", by {node.attribute}")
+    if node.undecided:
+        text.append(", undecided", style="yellow")
+    if node.depth == LEVELS and node.children:
+        text.append(", more below", style="dim")
+    return text

@@ -1,0 +1,186 @@
+"""`quercus doctor` finds what is wrong, each with its fix; what is well it calls well."""
+
+import datetime
+import json
+import shutil
+import socket
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+import typer.testing
+
+from quercus.cli import doctor_checks as checks
+from quercus.cli.main import app
+from quercus.server.config import Config
+from quercus.storage import Store
+
+
+def doctor(*arguments: str) -> tuple[int, dict[str, Any]]:
+    """The exit code, and the findings by name."""
+    found = typer.testing.CliRunner().invoke(app, ["doctor", "--json", *arguments])
+    printed = json.loads(found.stdout)
+    assert printed["well"] == (found.exit_code == 0)
+    return found.exit_code, {each["name"]: each for each in printed["checks"]}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "quercus.db"
+    Store.open(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Callable[[float], list[str]]:
+    """Flags with a certificate that expires after so many days."""
+
+    def made(days: float) -> list[str]:
+        end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
+        issued = trustme.CA().issue_cert("localhost", not_after=end)
+        cert, key = tmp_path / f"{days}.pem", tmp_path / f"{days}.key"
+        issued.private_key_pem.write_to_path(str(key))
+        for pem in issued.cert_chain_pems:
+            pem.write_to_path(str(cert), append=True)
+        return ["--tls-cert", str(cert), "--tls-key", str(key)]
+
+    return made
+
+
+def test_a_machine_that_is_fit(store: Path, certificate: Callable[[float], list[str]]) -> None:
+    code, found = doctor("--store", str(store), "--port", str(free_port()), *certificate(100))
+    assert code == 0
+    names = [
+        "python",
+        "packages",
+        "kernels",
+        "configuration",
+        "store",
+        "disk",
+        "port",
+        "certificate",
+        "clock",
+        "files",
+    ]
+    assert list(found) == names
+    for name in ("python", "packages", "configuration", "store", "disk", "port", "certificate"):
+        assert (found[name]["state"], found[name]["fix"]) == ("ok", ""), found[name]
+    assert "expires in 100 days" in found["certificate"]["found"]
+
+
+def test_the_kernels_that_are_compiled_are_counted() -> None:
+    checked = checks.check_kernels()  # the tests have compiled them
+    assert checked.state == "ok"
+    assert int(checked.found.split()[0]) > 10
+
+
+def test_a_cache_that_cannot_be_written_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quercus.trees.precompile.kernel_cache", lambda: None)
+    checked = checks.check_kernels()
+    assert (checked.state, "NUMBA_CACHE_DIR" in checked.fix) == ("fault", True)
+
+
+def test_a_store_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "notes.db").write_text("shopping list " * 100)
+    code, found = doctor("--store", str(tmp_path / "notes.db"), "--port", "0")
+    assert (code, found["store"]["state"]) == (1, "fault")
+    assert "notes.db" in found["store"]["found"]
+    assert "backup" in found["store"]["fix"]
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    code, found = doctor("--store", str(tmp_path / "none" / "q.db"), "--port", "0")
+    assert (code, found["store"]["state"], found["disk"]["state"]) == (1, "fault", "fault")
+    assert found["disk"]["fix"] == f"mkdir -p {tmp_path / 'none'}"
+
+
+@pytest.mark.parametrize(("revision", "state"), [("0003", "warning"), ("9999", "fault")])
+def test_the_schema_of_another_version(store: Path, revision: str, state: str) -> None:
+    with sqlite3.connect(store) as connection:
+        connection.execute("UPDATE quercus_revision SET version_num = ?", (revision,))
+    connection.close()
+    code, found = doctor("--store", str(store), "--port", "0")
+    assert (code, found["store"]["state"]) == (int(state == "fault"), state)
+    assert f"schema {revision}" in found["store"]["found"]
+
+
+def test_the_check_writes_nothing(store: Path) -> None:
+    before = sorted((each.name, each.stat().st_size) for each in store.parent.iterdir())
+    doctor("--store", str(store), "--port", "0")
+    assert sorted((each.name, each.stat().st_size) for each in store.parent.iterdir()) == before
+
+
+def test_a_disk_without_room(monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
+    free = 0.5e9
+    usage = shutil.disk_usage(store.parent)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=int(free)))
+    config = Config(store=str(store))
+    assert checks.check_disk(config).state == "warning"
+    free = 1e6
+    assert checks.check_disk(config).state == "fault"
+
+
+def test_a_port_that_is_taken(store: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        taken.settimeout(0.1)
+        code, found = doctor("--store", str(store), "--port", str(taken.getsockname()[1]))
+    assert (code, found["port"]["state"]) == (1, "fault")
+    assert "stop that program" in found["port"]["fix"]
+
+
+def test_a_port_that_a_server_has(shared_server: Any, store: Path) -> None:
+    code, found = doctor("--store", str(store), "--port", str(shared_server.port))
+    assert (code, found["port"]["state"]) == (0, "ok")
+    assert "in use by a gRPC server" in found["port"]["found"]
+
+
+def test_certificates_that_end(store: Path, certificate: Callable[[float], list[str]]) -> None:
+    at = ["--store", str(store), "--port", "0"]
+    code, found = doctor(*at, *certificate(20))
+    assert (code, found["certificate"]["state"]) == (0, "warning")
+    assert "systemctl reload quercus" in found["certificate"]["fix"]
+    code, found = doctor(*at, *certificate(-1))
+    assert (code, found["certificate"]["state"]) == (1, "fault")
+    assert "has expired" in found["certificate"]["found"]
+    cert, key = certificate(40)[1], certificate(50)[3]
+    code, found = doctor(*at, "--tls-cert", cert, "--tls-key", key)
+    assert (code, found["certificate"]["state"]) == (1, "fault")
+
+
+def test_a_configuration_that_is_wrong_is_told_in_words() -> None:
+    code, found = doctor("--tls-cert", "x.pem")
+    assert (code, found["configuration"]["state"]) == (1, "fault")
+    assert found["configuration"]["found"].startswith("tls_key: is missing")
+    assert "store" not in found
+
+
+def test_without_the_servers_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "has_server", lambda: False)
+    _, found = doctor()
+    assert list(found) == ["python", "packages", "clock", "files"]
+
+
+def test_few_open_files_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 1024))
+    assert checks.check_files().state == "warning"
+
+
+def test_on_a_terminal_each_fix_has_its_arrow(store: Path) -> None:
+    runner = typer.testing.CliRunner()
+    arguments = ["doctor", "--store", str(store.parent / "none" / "q.db")]
+    shown = runner.invoke(app, arguments, env={"COLUMNS": "80"}).stdout
+    assert "→ mkdir -p" in shown
+    assert max(map(len, shown.splitlines())) <= 80
