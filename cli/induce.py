@@ -21,6 +21,7 @@ from quercus.cli.common import (
     LabelFileOption,
     MissingOption,
     NominalOption,
+    err,
     fail,
     needs_server_extra,
     out,
@@ -73,6 +74,12 @@ def induce(
     attribute: AttributeOption = None,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Write a picture.", dir_okay=False)
+    ] = None,
+    depth: Annotated[
+        int | None, typer.Option("--depth", min=0, help="Show so many levels below the root. Default: all.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Grow an active belief decision tree (ABC4.5) from files, without a server.
@@ -83,6 +90,7 @@ def induce(
     Try:
 
         quercus induce wine.csv --class class
+        quercus induce wine.csv --class class --svg wine.svg --depth 4
         quercus induce data.csv --label-file l.csv --truth t.csv --budget 5
     """
     with needs_server_extra("induce"):
@@ -119,11 +127,13 @@ def induce(
         split_significance=split_significance,
         strategy=strategy,
     )
+    if svg is not None:
+        _write_picture(svg, induction.tree, names, depth)
     if as_json:
         queries = [_query_json(query, names) for query in induction.queries]
         print_json({"tree": _node_json(induction.tree, names), "queries": queries})
     else:
-        _print(induction, names)
+        _print(induction, names, depth)
 
 
 def _contours(data: FileData) -> Floats:
@@ -228,7 +238,17 @@ def _query_json(query: Query, names: Names) -> dict[str, Any]:
     }
 
 
-def _print(induction: Induction, names: Names) -> None:
+def _write_picture(path: Path, tree: Node, names: Names, depth: int | None) -> None:
+    from quercus.trees.tree.svg_drawing import to_svg  # noqa: PLC0415  (the server extra)
+
+    try:
+        path.write_text(to_svg(tree, names, depth), encoding="utf-8")
+    except OSError as error:
+        fail(f"cannot write {path}: {error.strerror}")
+    err.print(f"wrote {path}", style="dim", markup=False, soft_wrap=True)
+
+
+def _print(induction: Induction, names: Names, depth: int | None) -> None:
     from quercus.trees.tree.text_drawing import to_text  # noqa: PLC0415  (the server extra)
 
     if induction.queries:
@@ -240,4 +260,4 @@ def _print(induction: Induction, names: Names) -> None:
             table.add_row(str(number), str(each["row"]), path, asked_for, f"{each['score']:.4f}")
         out.print(table)
         out.print()
-    out.print(to_text(induction.tree, names), markup=False, soft_wrap=True)
+    out.print(to_text(induction.tree, names, depth), markup=False, soft_wrap=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from quercus.cli.common import err, out
+from quercus.cli.common import JsonOption, err, out, report
 from quercus.cli.stores import store_errors, store_url
 
 
@@ -21,6 +21,7 @@ def migrate(
         str,
         typer.Option("--to", metavar="URL", help="The new one: a file that is made, or an empty database."),
     ],
+    as_json: JsonOption = False,
 ) -> None:
     """Move a store to another database, SQLite or PostgreSQL, while no server uses it.
 
@@ -37,9 +38,11 @@ def migrate(
 
         def tell(moved: MovedModel) -> None:
             how = "was there already" if moved.was_there else "moved"
-            out.print(f"{moved.name}: {moved.rows:,} rows, {how}", markup=False, highlight=False)
+            if not as_json:
+                out.print(f"{moved.name}: {moved.rows:,} rows, {how}", markup=False, highlight=False)
 
         urls = store_url(source), store_url(target, create="")
         with err.status("moving the store"):
             moved = move_store(*urls, tell)
-    out.print(f"the new store holds together; models: {len(moved):,}")
+    models = [{"name": each.name, "rows": each.rows, "was_there": each.was_there} for each in moved]
+    report(as_json, {"models": models}, f"the new store holds together; models: {len(moved):,}")

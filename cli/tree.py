@@ -39,6 +39,10 @@ def tree(
         int | None,
         typer.Option("--member", min=0, help="Which tree of several. Default: an overview of all."),
     ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option("--depth", min=0, help="So many levels below the root. Default: all."),
+    ] = None,
     rules: Annotated[
         bool,
         typer.Option("--rules", help="A line for each leaf: the conditions that lead to it, and its class."),
@@ -57,7 +61,8 @@ def tree(
 
         quercus tree wine
         quercus tree wine --rules
-        quercus tree wine --svg wine.svg --dot wine.dot
+        quercus tree wine --depth 3 --svg wine.svg
+        quercus tree wine --dot wine.dot
         quercus tree wine --version 3 --json
     """
     with connect(server) as client:
@@ -76,12 +81,12 @@ def tree(
         for path, content in ((dot, "dot"), (svg, "svg")):
             if path is not None:
                 form = "dot" if content == "dot" else "svg"
-                _write(path, client.render(model, form, version, member))  # type: ignore[arg-type]
+                _write(path, client.render(model, form, version, member, depth))  # type: ignore[arg-type]
         if rules and not as_json:
             found = client.tree(model, version, member or 0)
             StandardOutput().write("".join(f"{line}\n" for line in rule_lines(found)))
         elif not as_json and dot is None and svg is None:
-            text = client.render(model, "text", version, member)
+            text = client.render(model, "text", version, member, depth)
             StandardOutput().write(text if text.endswith("\n") else text + "\n")
 
 

@@ -441,7 +441,11 @@ def tree_resource(model_name: str, version: int | None) -> str:
 
 
 def render_request(
-    model_name: str, version: int | None, form: RenderFormat, member: int | None = None
+    model_name: str,
+    version: int | None,
+    form: RenderFormat,
+    member: int | None = None,
+    depth: int | None = None,
 ) -> tree_pb2.RenderTreeRequest:
     """Return the request of RenderTree."""
     formats = {
@@ -452,5 +456,5 @@ def render_request(
     if form not in formats:
         raise invalid("form", f"{form!r} is none of {', '.join(formats)}")
     return tree_pb2.RenderTreeRequest(
-        name=tree_resource(model_name, version), format=formats[form], member=member
+        name=tree_resource(model_name, version), format=formats[form], member=member, depth=depth
     )

@@ -177,25 +177,33 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
             _table(nothing, self._columns, labels, None).pignistic, predicted, sample_weight
         )
 
-    def export_text(self, tree: int = 0) -> str:
-        """Return a tree as indented lines; `tree` is its number, where there are several."""
-        return to_text(*self._tree(tree))
+    def export_text(self, tree: int = 0, *, depth: int | None = None) -> str:
+        """Return a tree as indented lines.
 
-    def export_dot(self, tree: int = 0) -> str:
-        """Return a tree in Graphviz's language."""
-        return to_dot(*self._tree(tree))
+        Parameters
+        ----------
+        tree
+            Its number, where there are several.
+        depth
+            So many levels below the root; the lowest nodes say how many nodes they hide. None: all.
+        """
+        return to_text(*self._tree(tree), depth)
 
-    def export_svg(self, tree: int = 0) -> str:
-        """Return a tree as an SVG picture.
+    def export_dot(self, tree: int = 0, *, depth: int | None = None) -> str:
+        """Return a tree in Graphviz's language; parameters as of `export_text`."""
+        return to_dot(*self._tree(tree), depth)
+
+    def export_svg(self, tree: int = 0, *, depth: int | None = None) -> str:
+        """Return a tree as an SVG picture; parameters as of `export_text`.
 
         Raises
         ------
         ValueError
-            When the tree has more than 5,000 nodes.
+            When more than 5,000 nodes would be drawn.
         """
-        return to_svg(*self._tree(tree))
+        return to_svg(*self._tree(tree), depth)
 
-    def plot_tree(self, ax: "Axes | None" = None, *, tree: int = 0) -> "Axes":
+    def plot_tree(self, ax: "Axes | None" = None, *, tree: int = 0, depth: int | None = None) -> "Axes":
         """Draw a tree into axes of matplotlib; the picture is that of `export_svg`.
 
         Parameters
@@ -204,15 +212,17 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
             Where to draw. None: into a new figure of the picture's size.
         tree
             Its number, where there are several.
+        depth
+            As of `export_text`.
 
         Raises
         ------
         ValueError
             As of `export_svg`.
         """
-        from quercus.estimators.axes import draw  # noqa: PLC0415 - matplotlib, for those who plot
+        from quercus.plot.trees import tree as draw  # noqa: PLC0415 - matplotlib, for those who plot
 
-        return draw(self.export_svg(tree), ax)
+        return draw(self.export_svg(tree, depth=depth), ax)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -487,9 +487,13 @@ class Client(LabellingCalls):
         form: convert.RenderFormat = "text",
         version: int | None = None,
         member: int | None = None,
+        depth: int | None = None,
     ) -> str:
-        """Return a drawing: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``; of several trees, one or an overview."""
-        request = convert.render_request(model, version, form, member)
+        """Return a drawing: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``; of several trees, one or an overview.
+
+        With ``depth``, nodes further below the root are counted, not drawn.
+        """
+        request = convert.render_request(model, version, form, member, depth)
         return str(self._call(self._stubs.trees.RenderTree, request).content)
 
     def watch(self, model: str, *, timeout_s: float | None = None) -> Generator[TreeUpdate, None, None]:

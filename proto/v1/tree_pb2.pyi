@@ -398,23 +398,32 @@ class RenderTreeRequest(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     MEMBER_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int
+    DEPTH_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     member: _builtins.int
     """Which tree of several, from 0; absent: the only one, or an overview of all."""
     format: Global___RenderTreeRequest.Format.ValueType
+    depth: _builtins.int
+    """So many levels below the root; the lowest nodes say how many nodes they hide. Absent: all. Not of an overview."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         member: _builtins.int | None = ...,
         format: Global___RenderTreeRequest.Format.ValueType = ...,
+        depth: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_member", b"_member", "member", b"member"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_member", b"_member", "depth", b"depth", "member", b"member"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_member", b"_member", "format", b"format", "member", b"member", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_member", b"_member", "depth", b"depth", "format", b"format", "member", b"member", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__depth: _TypeAlias = _typing.Literal["depth"]  # noqa: Y015
+    _WhichOneofArgType__depth: _TypeAlias = _typing.Literal["_depth", b"_depth"]  # noqa: Y015
     _WhichOneofReturnType__member: _TypeAlias = _typing.Literal["member"]  # noqa: Y015
     _WhichOneofArgType__member: _TypeAlias = _typing.Literal["_member", b"_member"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__depth) -> _WhichOneofReturnType__depth | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__member) -> _WhichOneofReturnType__member | None: ...
 
 Global___RenderTreeRequest: _TypeAlias = RenderTreeRequest  # noqa: Y015

@@ -20,7 +20,9 @@ MEDIA_TYPES: Final[dict[int, str]] = {
 }
 
 
-def draw_tree(snapshot: Snapshot, form: int, member: int | None = None) -> tree_pb2.RenderTreeResponse:
+def draw_tree(
+    snapshot: Snapshot, form: int, member: int | None = None, depth: int | None = None
+) -> tree_pb2.RenderTreeResponse:
     """Draw a stored tree.
 
     Parameters
@@ -28,11 +30,12 @@ def draw_tree(snapshot: Snapshot, form: int, member: int | None = None) -> tree_
     snapshot : the version.
     form : one of ``MEDIA_TYPES``.
     member : which tree of several; None: the only one, or an overview of all.
+    depth : so many levels below the root; None: all.
 
     Raises
     ------
     InvalidInput
-        When there is no such member, or the tree is too large for a picture.
+        When there is no such member, the depth is negative, or the tree is too large for a picture.
     """
     stored = snapshots.read_snapshot(snapshot.data)
     flats = part_trees(stored.columns)
@@ -45,9 +48,9 @@ def draw_tree(snapshot: Snapshot, form: int, member: int | None = None) -> tree_
         flat = choose_member(flats, member or 0)
         names = names_of(stored.head, flat, member or 0)
         if form == _Request.FORMAT_TEXT:
-            content = to_text(flat, names)
+            content = to_text(flat, names, depth)
         else:
-            content = (to_dot if form == _Request.FORMAT_DOT else to_svg)(flat, names)
+            content = (to_dot if form == _Request.FORMAT_DOT else to_svg)(flat, names, depth)
     return tree_pb2.RenderTreeResponse(content=content, media_type=MEDIA_TYPES[form])
 
 

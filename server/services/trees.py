@@ -80,7 +80,8 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
             )
         member = request.member if request.HasField("member") else None
         snapshot = await self._core.read(_read_snapshot, self._core.store, model, version)
-        return await self._core.read(draw_tree, snapshot, request.format, member)
+        depth = request.depth if request.HasField("depth") else None
+        return await self._core.read(draw_tree, snapshot, request.format, member, depth)
 
 
 def _read_tree(store: Store, model: str, version: int | None, member: int = 0) -> tree_pb2.Tree:

@@ -13,6 +13,7 @@ FOLDERS = (
     "estimators",
     "experiments",
     "files",
+    "plot",
     "proto",
     "server",
     "specification",

@@ -63,7 +63,18 @@ def test_wheel_holds_the_packages_and_no_tests(wheel: Path) -> None:
     source = ROOT / "src" / "quercus"
     expected = {"quercus/__init__.py", "quercus/py.typed"}
     for folder in FOLDERS:
-        for suffix in ("*.py", "*.pyi", "*.proto", "*.ini", "*.mako", "*.html", "*.css", "*.js", "*.svg"):
+        for suffix in (
+            "*.py",
+            "*.pyi",
+            "*.proto",
+            "*.ini",
+            "*.mako",
+            "*.mplstyle",
+            "*.html",
+            "*.css",
+            "*.js",
+            "*.svg",
+        ):
             expected |= {
                 "quercus/" + p.relative_to(source).as_posix() for p in (source / folder).rglob(suffix)
             }

@@ -113,7 +113,10 @@ class Overview:
         ]
         right = max([svg_drawing.text_width(note) for note in notes], default=0.0)
         across = max(left + BAR_PIXELS + 2 * gap + right, margin + 1.3 * svg_drawing.text_width(self.summary))
-        root = svg_drawing.empty_picture((across + margin, 2 * margin + (len(names) + 2) * (line + gap)))
+        root = svg_drawing.empty_picture(
+            (across + margin, 2 * margin + (len(names) + 2) * (line + gap)),
+            f"Overview of {len(self.trees):,} trees",
+        )
         svg_drawing.write_text(root, margin, margin, self.summary, **{"font-weight": "bold"})
         for at, (name, note) in enumerate(zip(names, notes, strict=True)):
             self._bar(root, at, name, note, left)

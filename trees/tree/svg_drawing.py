@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.folding import FoldedTree, fold
 from quercus.trees.tree.node import Node
-from quercus.trees.tree.text_drawing import Names, as_flat, class_colours, node_lines, shortened_text
+from quercus.trees.tree.text_drawing import Names, class_colours, node_lines, shortened_text
 
 MAX_NODES = 5_000  # of a picture that anybody can read
 FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
@@ -52,46 +53,54 @@ class _Layout:
     size: tuple[float, float]
 
 
-def to_svg(tree: FlatTree | Node, names: Names) -> str:
-    """Return the picture of a tree.
+def to_svg(tree: FlatTree | Node, names: Names, depth: int | None = None) -> str:
+    """Return the picture of a tree, without a background.
 
     A node shows its split (a leaf its class), class, number of instances, and class probabilities, also as a
-    bar; its colour is its class's; an undecided node has a dashed border and says so.
+    bar; its colour is its class's; an undecided node has a dashed border and says so. The group of a node has its
+    number in the whole tree as ``data-node``, and a title with its words in full.
+
+    Parameters
+    ----------
+    tree, names : what is drawn.
+    depth : so many levels below the root; the lowest nodes say how many nodes they hide. None: all.
 
     Raises
     ------
     InvalidInput
-        When the tree has more than 5,000 nodes.
+        When more than 5,000 nodes would be drawn.
     """
-    flat = as_flat(tree)
+    folded = fold(tree, depth)
+    flat = folded.flat
     if flat.size > MAX_NODES:
         raise InvalidInput(
-            "tree", f"has {flat.size} nodes, a picture shows at most {MAX_NODES}; text and DOT have no limit"
+            "tree",
+            f"has {flat.size} nodes, a picture shows at most {MAX_NODES}: give a depth; text and DOT have no limit",
         )
-    lines = [node_lines(flat, index, names) for index in range(flat.size)]
+    lines = [node_lines(flat, index, names, int(folded.hidden[index])) for index in range(flat.size)]
     legend = _legend_entries(names)
     layout = _place_boxes(flat, lines, names, legend)
-    root = empty_picture(layout.size)
+    root = empty_picture(layout.size, f"Decision tree of {flat.size + int(folded.hidden.sum()):,} nodes")
     for x, y, name, colour in legend:
         draw_rectangle(root, (x, y + ASCENT - SWATCH, SWATCH, SWATCH), fill=colour)
         write_text(root, x + SWATCH + LABEL_GAP, y, name)
     for index in range(flat.size):
         if index:
             _draw_branch(root, flat, index, names, layout)
-        _draw_node(root, flat, index, lines[index], layout)
+        _draw_node(root, folded, index, lines[index], layout)
     return ET.tostring(root, encoding="unicode")
 
 
-def empty_picture(size: tuple[float, float]) -> ET.Element:
-    """Return an empty white picture of this width and height."""
+def empty_picture(size: tuple[float, float], title: str) -> ET.Element:
+    """Return an empty picture of this width and height, without a background; readers of the screen say its title."""
     width, height = (length_text(length) for length in size)
     root = ET.Element(
         "svg",
         {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height}
         | {"viewBox": f"0 0 {width} {height}", "font-family": FONT, "font-size": length_text(FONT_SIZE)}
-        | {"xml:space": "preserve"},
+        | {"xml:space": "preserve", "role": "img"},
     )
-    ET.SubElement(root, "rect", width="100%", height="100%", fill="white")
+    ET.SubElement(root, "title").text = title
     return root
 
 
@@ -193,16 +202,25 @@ def _draw_branch(root: ET.Element, flat: FlatTree, index: int, names: Names, lay
     up, down = layout.top[parent] + layout.height / 2, layout.top[index] + layout.height / 2
     corners = [(start, up), (start + ELBOW, up), (start + ELBOW, down), (end, down)]
     points = " ".join(f"{length_text(x)},{length_text(y)}" for x, y in corners)
-    ET.SubElement(root, "polyline", points=points, fill="none", stroke=GREY)
+    ET.SubElement(
+        root, "polyline", attrib={"class": "branch", "points": points, "fill": "none", "stroke": GREY}
+    )
     name = _branch_name(flat, index, names)
     write_text(root, end - LABEL_GAP, down - LABEL_GAP - ASCENT, name, **{"text-anchor": "end"})
 
 
-def _draw_node(root: ET.Element, flat: FlatTree, index: int, lines: list[str], layout: _Layout) -> None:
+def _draw_node(root: ET.Element, folded: FoldedTree, index: int, lines: list[str], layout: _Layout) -> None:
+    flat, number = folded.flat, str(folded.number[index])
     colours = class_colours(flat.theta.shape[1])
     colour = colours[int(flat.klass[index])]
     left, top, width = layout.left[index], layout.top[index], layout.width[index]
-    group = ET.SubElement(root, "g", {"class": "node"})
+    kinds = [
+        "node",
+        *(["leaf"] if flat.attribute[index] < 0 else []),
+        *(["undecided"] if flat.undecided[index] else []),
+    ]
+    group = ET.SubElement(root, "g", {"class": " ".join(kinds), "data-node": number})
+    ET.SubElement(group, "title").text = f"node {number}: {'; '.join(lines)}"
     style = {"fill": colour, "fill-opacity": "0.13", "stroke": colour, "rx": length_text(PADDING)}
     if flat.undecided[index]:
         style |= {"stroke-dasharray": "6 3", "stroke-width": "2"}

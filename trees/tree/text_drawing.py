@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from quercus.specification.attributes import MISSING_NAME
 from quercus.trees.tree.encoding import THRESHOLD_SIDES
 from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.folding import fold
 from quercus.trees.tree.node import Node
 
 MAX_LABEL_CHARS = 28
@@ -48,11 +49,6 @@ class Names:
             below, above = THRESHOLD_SIDES
             return (f"{below} {threshold:.6g}", f"{above} {threshold:.6g}", MISSING_NAME)[code]
         return self.branch(int(flat.attribute[parent]), code)
-
-
-def as_flat(tree: FlatTree | Node) -> FlatTree:
-    """Return the arrays of `tree`, whichever form it has."""
-    return FlatTree.of(tree) if isinstance(tree, Node) else tree
 
 
 def class_colours(size: int) -> tuple[str, ...]:
@@ -117,11 +113,11 @@ def _probability_text(value: float, name: str) -> str:
     return f"{shortened_text(name, 12)} {value:.2f}"
 
 
-def to_text(tree: FlatTree | Node, names: Names) -> str:
+def to_text(tree: FlatTree | Node, names: Names, depth: int | None = None) -> str:
     """Return the tree as indented lines, a node a line.
 
     Each tells the branch, the class, the number of instances, the class probabilities, and the split
-    below it; an undecided node is marked.
+    below it; an undecided node is marked. With a `depth`, nodes further below the root are counted, not shown.
 
     Examples
     --------
@@ -133,7 +129,8 @@ def to_text(tree: FlatTree | Node, names: Names) -> str:
     ├─ weak: yes  n=2  (yes 1.00  no 0.00)
     └─ strong: yes  n=1  (yes 1.00  no 0.00)
     """
-    flat = as_flat(tree)
+    folded = fold(tree, depth)
+    flat = folded.flat
     last_child = {int(parent): index for index, parent in enumerate(flat.parent)}
     indent = [""] * flat.size
     lines = []
@@ -145,11 +142,11 @@ def to_text(tree: FlatTree | Node, names: Names) -> str:
             branch = names.step(flat, index)
             lead = indent[parent] + ("└─ " if is_last else "├─ ") + one_line(branch) + ": "
             indent[index] = indent[parent] + ("   " if is_last else "│  ")
-        lines.append(lead + _node_line(flat, index, names))
+        lines.append(lead + _node_line(flat, index, names, int(folded.hidden[index])))
     return "\n".join(lines)
 
 
-def _node_line(flat: FlatTree, index: int, names: Names) -> str:
+def _node_line(flat: FlatTree, index: int, names: Names, hidden: int) -> str:
     attribute = int(flat.attribute[index])
     parts = [
         one_line(names.classes[int(flat.klass[index])]),
@@ -162,12 +159,20 @@ def _node_line(flat: FlatTree, index: int, names: Names) -> str:
         parts.append(mass_text(flat, index, names.classes))
     if flat.undecided[index]:
         parts.append("UNDECIDED")
+    if hidden:
+        parts.append(hidden_text(hidden))
     return "  ".join(parts)
 
 
-def to_dot(tree: FlatTree | Node, names: Names) -> str:
-    """Return the tree in Graphviz's language, coloured by class, undecided nodes dashed."""
-    flat = as_flat(tree)
+def hidden_text(count: int) -> str:
+    """Return how many nodes are not shown."""
+    return f"… {count:,} node{'' if count == 1 else 's'} below"
+
+
+def to_dot(tree: FlatTree | Node, names: Names, depth: int | None = None) -> str:
+    """Return the tree in Graphviz's language, coloured by class, undecided nodes dashed; down to a depth, if given."""
+    folded = fold(tree, depth)
+    flat = folded.flat
     colours = class_colours(len(names.classes))
     lines = [
         "digraph tree {",
@@ -177,7 +182,9 @@ def to_dot(tree: FlatTree | Node, names: Names) -> str:
     for index in range(flat.size):
         colour = colours[int(flat.klass[index])]
         style = "rounded,filled,dashed" if flat.undecided[index] else "rounded,filled"
-        label = "\\n".join(quoted_text(line) for line in node_lines(flat, index, names))
+        label = "\\n".join(
+            quoted_text(line) for line in node_lines(flat, index, names, int(folded.hidden[index]))
+        )
         lines.append(
             f'  n{index} [label="{label}", color="{colour}", fillcolor="{colour}22", style="{style}"];'
         )
@@ -188,7 +195,7 @@ def to_dot(tree: FlatTree | Node, names: Names) -> str:
     return "\n".join([*lines, "}"])
 
 
-def node_lines(flat: FlatTree, index: int, names: Names) -> list[str]:
+def node_lines(flat: FlatTree, index: int, names: Names, hidden: int = 0) -> list[str]:
     """Return what a drawn node says: the split or the class, class and count, the class probabilities."""
     attribute = int(flat.attribute[index])
     klass = shortened_text(names.classes[int(flat.klass[index])])
@@ -200,7 +207,7 @@ def node_lines(flat: FlatTree, index: int, names: Names) -> list[str]:
     )
     estimate = _estimate_text(flat, index, names)
     mass = mass_text(flat, index, names.classes) if attribute < 0 else ""
-    return [*head, estimate, *([mass] if mass else [])]
+    return [*head, estimate, *([mass] if mass else []), *([hidden_text(hidden)] if hidden else [])]
 
 
 def _estimate_text(flat: FlatTree, index: int, names: Names) -> str:

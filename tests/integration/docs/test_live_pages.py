@@ -46,6 +46,16 @@ def set_up_display(client: Client, folder: Path) -> None:
     client.create_model("wine", Specification([Numeric("alcohol")], ["red", "white"]))
 
 
+def set_up_pictures(client: Client, folder: Path) -> None:
+    (folder / "wine.csv").write_text(wine_csv("class"))
+    rows = [{"alcohol": 11.0 + k % 7, "proline": 300.0 + 90 * (k % 11)} for k in range(60)]
+    client.create_model(
+        "wine", Specification([Numeric("alcohol", cuts=8), Numeric("proline", cuts=8)], ["red", "white"])
+    )
+    client.push("wine", rows, ["red" if k % 7 > 3 else "white" for k in range(60)])
+    client.wait_grown("wine")
+
+
 def set_up_serving(client: Client, folder: Path) -> None:
     (folder / "wine.csv").write_text(wine_csv("cultivar"))
     (folder / "dogs.csv").write_text(TABLE_T.replace("class", "breed"))
@@ -74,6 +84,7 @@ def set_up_store(client: Client, folder: Path) -> None:
 
 BEFORE = {
     "display.md": set_up_display,
+    "draw-pictures.md": set_up_pictures,
     "labelling.md": set_up_labelling,
     "serving.md": set_up_serving,
     "several-labellers.md": set_up_crowd,

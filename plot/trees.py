@@ -1,5 +1,6 @@
-"""A tree's SVG picture drawn into matplotlib's axes: the same boxes, lines and words."""
+"""A tree drawn into Matplotlib axes: the boxes, lines and words of its SVG picture."""
 
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from matplotlib import pyplot as plt
@@ -7,23 +8,44 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
 
+from quercus.belief.errors import InvalidInput
+
 PIXELS = 96.0  # an inch, as SVG has it
 POINTS = 72.0
 
 
-def draw(svg: str, ax: Axes | None = None) -> Axes:
-    """Draw what `quercus.trees.tree.svg_drawing.to_svg` drew; y grows downwards, as in the picture.
+def tree(picture: Any, ax: Axes | None = None, *, depth: int | None = None, member: int = 0) -> Axes:
+    """Draw a tree; y grows downwards, as in the picture.
 
     Parameters
     ----------
-    svg
-        The picture: ``rect``, ``polyline`` and ``text`` elements.
+    picture
+        A fitted classifier of `quercus.estimators`, or the text of a picture: ``client.render("wine", "svg")``.
     ax
-        Where to. None: axes that fill a new figure of the picture's size. In axes of another size letters keep their
-        share of the width.
+        Where to draw. None: axes that fill a new figure of the picture's size. In axes of another size letters keep
+        their share of the width.
+    depth
+        Of a classifier: so many levels below the root. The lowest nodes say how many nodes they hide. None: all.
+    member
+        Of a classifier with several trees: which one.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InvalidInput
+        When the text is no picture of a tree.
+    ValueError
+        When more than 5,000 nodes would be drawn.
     """
-    root = ET.fromstring(svg)  # noqa: S314 - our own picture
-    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    svg = picture if isinstance(picture, str) else picture.export_svg(member, depth=depth)
+    try:
+        root = ET.fromstring(svg)  # noqa: S314 - a picture of ours; entities of others are not read
+        width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    except (ET.ParseError, KeyError, ValueError) as error:
+        raise InvalidInput("picture", f"is no picture of a tree ({error})") from None
     if ax is None:
         figure = plt.figure(figsize=(width / PIXELS, height / PIXELS))
         ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))

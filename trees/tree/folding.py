@@ -1,0 +1,71 @@
+"""The top of a tree: nodes down to a depth, and how many nodes each of the lowest hides."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees.tree.flat import PLAIN, RAGGED, FlatTree, Ints
+from quercus.trees.tree.node import Node
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedTree:
+    """A tree without the nodes below a depth.
+
+    Attributes
+    ----------
+    flat : the nodes that are left, in pre-order. One whose children are hidden keeps its attribute.
+    number : (nodes,) the index of each in the whole tree.
+    hidden : (nodes,) how many nodes of the whole tree are below it and not in `flat`.
+    """
+
+    flat: FlatTree
+    number: Ints
+    hidden: Ints
+
+
+def fold(tree: FlatTree | Node, depth: int | None = None) -> FoldedTree:
+    """Return the top of a tree.
+
+    Parameters
+    ----------
+    tree : the whole tree.
+    depth : tests on the longest path that is left, at least 0; None: all of the tree.
+
+    Raises
+    ------
+    InvalidInput
+        When `depth` is negative.
+    """
+    flat = FlatTree.of(tree) if isinstance(tree, Node) else tree
+    if depth is not None and depth < 0:
+        raise InvalidInput("depth", f"is {depth}, must be at least 0")
+    level = _levels(flat)
+    kept = np.arange(flat.size) if depth is None else np.flatnonzero(level <= depth)
+    if kept.size == flat.size:
+        return FoldedTree(flat, kept, np.zeros(flat.size, np.int64))
+    hidden = np.where(level[kept] == depth, flat.last[kept] - kept, 0)
+    return FoldedTree(_part(flat, kept), kept, hidden)
+
+
+def _levels(flat: FlatTree) -> Ints:
+    level = np.zeros(flat.size, np.int64)
+    for node in range(1, flat.size):
+        level[node] = level[flat.parent[node]] + 1
+    return level
+
+
+def _part(flat: FlatTree, kept: Ints) -> FlatTree:
+    """Return the tree of these nodes, which are with each node its parent."""
+    columns: dict[str, NDArray[Any]] = {name: getattr(flat, name)[kept] for name in PLAIN}
+    columns["parent"] = np.concatenate([[-1], np.searchsorted(kept, columns["parent"][1:])])
+    for start, ragged in RAGGED.items():
+        begins = getattr(flat, start)
+        counts = np.diff(begins)
+        columns[start] = np.concatenate([[0], np.cumsum(counts[kept])])
+        inside = np.repeat(np.isin(np.arange(flat.size), kept), counts)
+        columns |= {name: getattr(flat, name)[: begins[-1]][inside] for name in ragged.columns}
+    return FlatTree(**columns)
