@@ -14,6 +14,7 @@ from quercus.cli.label_screen import (
     WORDS,
     answer_list,
     answer_screen,
+    neighbour_list,
     prompt,
     query_screen,
     set_line,
@@ -23,6 +24,7 @@ from quercus.cli.terminal import END, ENTER, ESCAPE, keys
 from quercus.client.answers import Answer as GivenAnswer
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
+from quercus.client.errors import FailedPrecondition
 from quercus.client.keys import class_of, command_of
 from quercus.client.labels import LabelLike
 from quercus.client.results import Query
@@ -140,7 +142,7 @@ class TerminalLabeller:
             word, ending = _ENDINGS[command.name]
             self._say(word)
             return ending
-        if asked is None and command.name in {"back", "own_answers"}:
+        if asked is None and command.name in {"back", "own_answers", "neighbours"}:
             self._warn("finish this correction first; k leaves it as it is")
             return None
         actions: dict[str, Callable[[], Answer | None]] = {
@@ -149,6 +151,7 @@ class TerminalLabeller:
             "back": self._back,
             "own_answers": lambda: None if asked is None else self._own_answers(asked),
             "comment": self._read_comment,
+            "neighbours": lambda: None if asked is None else self._neighbours(asked),
             "words": lambda: self._console.print(WORDS, style="cyan"),
             "help": lambda: self._console.print(HELP, style="cyan"),
         }
@@ -176,6 +179,17 @@ class TerminalLabeller:
             return None
         self._last = None if isinstance(answer, CannotTell) else (query, self._said)
         return EditEarlier(query, query.model, answer)
+
+    def _neighbours(self, asked: Query) -> None:
+        try:
+            found = self._client.neighbours(asked)
+        except FailedPrecondition as error:
+            self._warn(str(error))
+            return
+        if found:
+            self._console.print(neighbour_list(found))
+        else:
+            self._warn("no row of known class was found")
 
     def _own_answers(self, asked: Query) -> EditEarlier | None:
         """List own answers and ask about one of them once more; None: nothing is changed."""

@@ -12,9 +12,10 @@ from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from quercus.cli.label_row import display_lines, row_values
+from quercus.cli.label_row import display_lines, row_values, value_text
 from quercus.client.answers import Answer
 from quercus.client.keys import CLASS_KEYS, COMMANDS
+from quercus.client.labelling_results import Neighbour
 from quercus.client.reasons import place_text, why_text
 from quercus.client.results import Model, Query, Reason, Rival
 from quercus.client.words import TERMS, is_vacuous, known_text
@@ -64,6 +65,18 @@ def answer_screen(answer: Answer, model: Model, width: int) -> list[RenderableTy
         _panel(said, "your answer"),
     ]
     return [Rule(f"instance {answer.instance}", style="bold cyan", align="left"), Columns(panels)]
+
+
+def neighbour_list(neighbours: Sequence[Neighbour]) -> RenderableType:
+    """Rows of known class, the nearest first, and what sets the row apart from each."""
+    table = RichTable("class", "instance", "leaf", "distance", "differs most in", box=None)
+    for each in neighbours:
+        differing = ", ".join(
+            f"{name} ({value_text(each.values.get(name)).plain})" for name in each.differing
+        )
+        leaf = "the same" if each.same_leaf else "another"
+        table.add_row(each.class_name, each.instance, leaf, f"{each.distance:.2f}", differing)
+    return table
 
 
 def answer_list(answers: Sequence[Answer]) -> RenderableType:
@@ -123,9 +136,10 @@ def _flow(parts: Sequence[Text], width: int) -> Text:
 def _known(classes: Sequence[str], contour: Sequence[float]) -> RenderableType:
     """What is known of the class: in words, then as hollow bars where there is something to draw."""
     said = Text(known_text(classes, contour))
-    vacuous = is_vacuous(contour)
+    vacuous = not contour or is_vacuous(contour)
     if vacuous and len(classes) <= MOST_KEYS:
         return said
+    contour = contour or (1.0,) * len(classes)  # withheld: the keys alone
     table = RichTable(box=None, show_header=not vacuous, pad_edge=False)
     for title in ("", "", "plausibility", ""):
         table.add_column(title, header_style="dim")

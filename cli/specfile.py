@@ -102,7 +102,8 @@ def read_presentation(path: Path) -> Presentation:
 
 def presentation_of(path: Path, content: Any, where: str = "presentation") -> Presentation:
     """A presentation from the content of a file."""
-    table = _table(path, content, where, tuple(_VIEWS))
+    table = _table(path, content, where, (*_VIEWS, "withheld"))
+    withheld = tuple(_names(path, table.get("withheld", []), f"withheld of {where}"))
     found: dict[str, list[Any]] = {}
     for key, kind in _VIEWS.items():
         known = tuple(each.name for each in fields(kind))
@@ -113,12 +114,13 @@ def presentation_of(path: Path, content: Any, where: str = "presentation") -> Pr
                 required = {each.name: None for each in fields(kind) if each.default is MISSING}
                 found[key].append(kind(**(required | given)))
     with _at(path):
-        return Presentation(**{key: tuple(entries) for key, entries in found.items()})
+        return Presentation(**{key: tuple(entries) for key, entries in found.items()}, withheld=withheld)
 
 
 def _presentation_dict(given: Presentation) -> dict[str, Any]:
     """The form that :func:`presentation_of` reads, without what is left at its default."""
-    return {
+    withheld = {"withheld": list(given.withheld)} if given.withheld else {}
+    return withheld | {
         key: [
             {
                 each.name: list(value) if isinstance(value, tuple) else value

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Unauthenticated,
         Unavailable,
     )
-    from quercus.client.labelling_results import ANY, Filter, Labeller, LabellingPolicy, QueryStep
+    from quercus.client.labelling_results import ANY, Filter, Labeller, LabellingPolicy, Neighbour, QueryStep
     from quercus.client.outbox import Outbox
     from quercus.client.results import (
         AnswerReport,
@@ -88,6 +88,7 @@ __all__ = [
     "MediaItem",
     "MediaTemplate",
     "Model",
+    "Neighbour",
     "Nominal",
     "NotFound",
     "Numeric",
@@ -146,6 +147,7 @@ _HOMES = {
         "Filter",
         "Labeller",
         "LabellingPolicy",
+        "Neighbour",
         "QueryStep",
     ),
     ".outbox": ("Outbox",),

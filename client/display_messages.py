@@ -19,6 +19,7 @@ from quercus.specification.display import (
 )
 from quercus.specification.presentation import (
     MEDIA_KINDS,
+    WITHHOLDABLE,
     AttributeView,
     MediaTemplate,
     Presentation,
@@ -121,6 +122,7 @@ def presentation_to_proto(given: Presentation) -> display_pb2.Presentation:
             display_pb2.MediaTemplate(kind=_KINDS[each.kind], title=each.title, url=each.url)
             for each in given.media
         ],
+        withheld=given.withheld,
     )
 
 
@@ -141,4 +143,5 @@ def presentation_from_proto(message: display_pb2.Presentation) -> Presentation:
         tuple(
             MediaTemplate(_KIND_NAMES[m.kind], m.title, m.url) for m in message.media if m.kind in _KIND_NAMES
         ),
+        tuple(part for part in message.withheld if part in WITHHOLDABLE),
     )

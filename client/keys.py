@@ -44,6 +44,7 @@ COMMANDS: Final = (
     Command("skip", "k", "skip", "Not for me. Others are asked, and you are not asked about this row again."),
     Command("postpone", "p", "later", "Not now. The row comes back in ten minutes, to you or somebody else."),
     Command("comment", "c", "comment", "Write a line that is kept with your next answer."),
+    Command("neighbours", "n", "neighbours", "Show rows of known class that are most like this one."),
     Command("back", "b", "back", "Go back to your last answer: give another, or take it back with r.", "z"),
     Command("own_answers", "a", "my answers", "List your answers, and correct one of them."),
     Command("words", "w", "words", "Explain the words on this screen."),
@@ -52,10 +53,7 @@ COMMANDS: Final = (
 )
 """In the order in which they are shown."""
 
-RESERVED: Final = "n"
-"""Keys that may become commands: no class gets one, so that its key stays the same."""
-
-_TAKEN: Final = {key for command in COMMANDS for key in (command.key, command.also)} | set(RESERVED)
+_TAKEN: Final = {key for command in COMMANDS for key in (command.key, command.also)}
 CLASS_KEYS: Final = (
     "123456789"
     + "".join(c for c in string.ascii_lowercase if c not in _TAKEN)

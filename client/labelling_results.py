@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from quercus.client.results import Value
+
 ANY = "-"
 """In the place of a model's name: whichever model has a query, in turn."""
 
@@ -60,6 +62,22 @@ class LabellingPolicy:
     max_held: int = 20
     corrections: Literal["own", "anyone", "nobody"] = "own"
     tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A row of known class that is like the row of a query.
+
+    ``same_leaf``: it ends in the same leaf of the tree. ``distance``: mean over the attributes, in [0, 1].
+    ``differing``: the attributes in which they differ most.
+    """
+
+    instance: str
+    values: Mapping[str, Value]
+    class_name: str
+    same_leaf: bool
+    distance: float
+    differing: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from quercus.client import convert
 from quercus.client.errors import invalid
-from quercus.client.labelling_results import Filter, Labeller, LabellingPolicy, QueryStep
+from quercus.client.labelling_results import Filter, Labeller, LabellingPolicy, Neighbour, QueryStep
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.requests import duration, states
 from quercus.client.results import AnswerReport, Lease, Query
@@ -115,6 +115,26 @@ def undo(query: Query, labeller: str | None, comment: str) -> CallSpec[AnswerRep
         name=query.name, labeller=labeller or query.labeller, comment=comment
     )
     return CallSpec("UndoAnswer", request, answer_report)
+
+
+def neighbours(query: Query, limit: int) -> CallSpec[list[Neighbour]]:
+    """Ask for rows of known class that are like the row of a query."""
+    request = query_pb2.ListNeighboursRequest(name=query.name, lease_token=query.lease_token, limit=limit)
+    return CallSpec("ListNeighbours", request, _neighbours)
+
+
+def _neighbours(message: query_pb2.ListNeighboursResponse) -> list[Neighbour]:
+    return [
+        Neighbour(
+            each.instance.split("/instances/", 1)[-1],
+            convert.row_values(each.values),
+            each.class_name,
+            each.same_leaf,
+            each.distance,
+            tuple(each.differing),
+        )
+        for each in message.neighbours
+    ]
 
 
 def list_queries(model: str, wanted: Iterable[str]) -> query_pb2.ListQueriesRequest:

@@ -39,6 +39,8 @@ def why_text(query: Query, nominal: Collection[str] = frozenset()) -> str:
         Names of the nominal attributes of the model.
     """
     reason = query.reason
+    if not reason.node_count:
+        return "The reason is withheld."
     if reason.forest is not None:
         return _of_forest(reason.forest, query.classes)
     if reason.committee is not None:
@@ -51,6 +53,8 @@ def why_text(query: Query, nominal: Collection[str] = frozenset()) -> str:
 
 def place_text(reason: Reason, nominal: Collection[str] = frozenset()) -> str:
     """Return where the row, or the contested node, is in the tree."""
+    if not reason.node_count:
+        return ""
     rows = f"{reason.node_count:,} row{'' if reason.node_count == 1 else 's'}"
     path = path_text(reason.path, nominal)
     if reason.rivals or reason.attribute:

@@ -40,7 +40,7 @@ _HOST_PORT = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.%]+\]):(?P<port>[0-9]{1,5}
 _IDEMPOTENT = {
     "ModelService": ["GetModel", "ListModels", "UpdateModel"],
     "InstanceService": ["PushBatch", "GetInstance", "ListInstances"],
-    "QueryService": ["AnswerQuery", "RefuseQuery", "ExtendLease", "ListQueries"],
+    "QueryService": ["AnswerQuery", "RefuseQuery", "ExtendLease", "ListQueries", "ListNeighbours"],
     "ClassifyService": ["Classify"],
     "TreeService": ["GetTree", "RenderTree"],
     "AdminService": ["GetStatus", "GetCaller", "SetLogLevel"],

@@ -45,7 +45,7 @@ TERMS: Final = {
 
 def is_vacuous(contour: Sequence[float]) -> bool:
     """Whether nothing is known: every class is fully plausible."""
-    return all(value >= 1.0 for value in contour)
+    return bool(contour) and all(value >= 1.0 for value in contour)
 
 
 def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
@@ -67,6 +67,8 @@ def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (0.0, 1.0, 0.0))
     'It is known to be Grignolino.'
     """
+    if not contour:
+        return "What is known is withheld."
     if is_vacuous(contour):
         return "Nothing is known of its class."
     top = max(contour, default=0.0)

@@ -17,6 +17,9 @@ MAX_URL: Final = 2_000
 MAX_SERIES: Final = 16
 MAX_MEDIA: Final = 16
 
+WITHHOLDABLE: Final = ("reason", "belief", "neighbours")
+"""What may bias a labeller: why the row is asked about, what is believed of it, and rows of known class like it."""
+
 MediaKind = Literal["image", "audio", "link"]
 MEDIA_KINDS: Final = ("image", "audio", "link")
 
@@ -160,19 +163,27 @@ class Presentation:
         At most 16.
     media
         At most 16.
+    withheld
+        What labellers do not get: some of `WITHHOLDABLE`.
     """
 
     attributes: tuple[AttributeView, ...] = ()
     series: tuple[SeriesView, ...] = ()
     media: tuple[MediaTemplate, ...] = ()
+    withheld: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("attributes", "series", "media"):
+        for name in ("attributes", "series", "media", "withheld"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for name, most in (("series", MAX_SERIES), ("media", MAX_MEDIA)):
             if len(getattr(self, name)) > most:
                 raise InvalidInput(name, f"are {len(getattr(self, name))}, at most {most} are allowed")
         check_distinct([view.attribute for view in self.attributes], "attributes")
+        for k, part in enumerate(self.withheld):
+            if part not in WITHHOLDABLE:
+                known = ", ".join(WITHHOLDABLE)
+                raise InvalidInput(f"withheld[{k}]", f"is {shown(part)}, must be one of {known}")
+        check_distinct(self.withheld, "withheld")
 
     def check_names(self, names: Collection[str], numeric: Collection[str]) -> None:
         """Refuse attributes that the model does not have, and curves of attributes that are no numbers.

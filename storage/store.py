@@ -361,6 +361,12 @@ class Store(QueryCalls, GrowthCalls):
         with self._database.read() as connection:
             return event_log.instance_history(connection, model, instances)
 
+    def newest_rows(self, model: str, limit: int) -> list[int]:
+        """Sequences of the instances that something was said of last, and of those pushed last; `limit` of each."""
+        with self._database.read() as connection:
+            spoken = event_log.newest_spoken(connection, model, limit)
+            return sorted({*spoken, *event_log.newest_instances(connection, model, limit)})
+
     def displays(self, model: str, instances: Sequence[int]) -> dict[int, bytes]:
         """What people see beside some instances, by the sequence of their INSTANCE event; most have nothing."""
         with self._database.read() as connection:

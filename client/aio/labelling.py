@@ -23,7 +23,7 @@ from quercus.client.answers import (
 )
 from quercus.client.concurrency import async_sleep
 from quercus.client.errors import Unavailable, from_rpc
-from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
+from quercus.client.labelling_results import Labeller, LabellingPolicy, Neighbour, QueryStep
 from quercus.client.labels import LabelLike
 from quercus.client.query_calls import CallSpec
 from quercus.client.results import AnswerReport, Query
@@ -144,6 +144,10 @@ class LabellingCalls:
     async def undo(self, query: Query, *, labeller: str | None = None, comment: str = "") -> AnswerReport:
         """Undo your answer or refusal: the instance may be queried again. The budget stays spent."""
         return await self._say(query.model, query_calls.undo(query, labeller, comment))
+
+    async def neighbours(self, query: Query, limit: int = 5) -> list[Neighbour]:
+        """Return rows of known class that are most like the row of a query you hold; those in its leaf first."""
+        return await self._ask(query_calls.neighbours(query, limit))
 
     async def answers(
         self,

@@ -24,7 +24,7 @@ from quercus.client.answers import (
 )
 from quercus.client.concurrency import sleep
 from quercus.client.errors import Unavailable, from_rpc
-from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
+from quercus.client.labelling_results import Labeller, LabellingPolicy, Neighbour, QueryStep
 from quercus.client.labels import LabelLike
 from quercus.client.query_calls import CallSpec
 from quercus.client.results import AnswerReport, Query
@@ -143,6 +143,10 @@ class LabellingCalls:
     def undo(self, query: Query, *, labeller: str | None = None, comment: str = "") -> AnswerReport:
         """Undo your answer or refusal: the instance may be queried again. The budget stays spent."""
         return self._say(query.model, query_calls.undo(query, labeller, comment))
+
+    def neighbours(self, query: Query, limit: int = 5) -> list[Neighbour]:
+        """Return rows of known class that are most like the row of a query you hold; those in its leaf first."""
+        return self._ask(query_calls.neighbours(query, limit))
 
     def answers(
         self,

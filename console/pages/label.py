@@ -67,7 +67,7 @@ async def label(request: Request) -> Response:
         article="" if query is None else await article(request, session, query, model),
         idle=IDLE.get(desk.idle, desk.idle),
         progress=progress(model),
-        commands=COMMANDS,
+        commands=[each for each in COMMANDS if each.name != "neighbours"],  # of the terminal only
         terms=TERMS,
         config=console_of(request).config,
         strict=request.query_params.get("order") == "strict",

@@ -24,29 +24,29 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1equercus/proto/v1/display.proto\x12\nquercus.v1\"\x8f\x01\n\x0cPresentation\x12-\n\nattributes\x18\x01 \x03(\x0b\x32\x19.quercus.v1.AttributeView\x12&\n\x06series\x18\x02 \x03(\x0b\x32\x16.quercus.v1.SeriesView\x12(\n\x05media\x18\x03 \x03(\x0b\x32\x19.quercus.v1.MediaTemplate\"\x83\x01\n\rAttributeView\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x05 \x01(\t\x12\r\n\x05group\x18\x06 \x01(\t\x12\x0e\n\x06hidden\x18\x07 \x01(\x08\"\x89\x01\n\nSeriesView\x12\r\n\x05title\x18\x01 \x01(\t\x12\x12\n\nattributes\x18\x02 \x03(\t\x12\r\n\x05start\x18\x03 \x01(\x01\x12\x11\n\x04step\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x0c\n\x04unit\x18\x05 \x01(\t\x12\x11\n\tstep_unit\x18\x06 \x01(\t\x12\x0c\n\x04plot\x18\x07 \x01(\tB\x07\n\x05_step\"P\n\rMediaTemplate\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.quercus.v1.MediaKind\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0b\n\x03url\x18\x03 \x01(\t\"1\n\x07\x44isplay\x12&\n\x05items\x18\x01 \x03(\x0b\x32\x17.quercus.v1.DisplayItem\"\xca\x01\n\x0b\x44isplayItem\x12\r\n\x05title\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12+\n\x06series\x18\x03 \x01(\x0b\x32\x19.quercus.v1.DisplaySeriesH\x00\x12)\n\x05image\x18\x04 \x01(\x0b\x32\x18.quercus.v1.DisplayMediaH\x00\x12)\n\x05\x61udio\x18\x05 \x01(\x0b\x32\x18.quercus.v1.DisplayMediaH\x00\x12\x0e\n\x04link\x18\x06 \x01(\tH\x00\x42\t\n\x07\x63ontent\"k\n\rDisplaySeries\x12\x0e\n\x06values\x18\x01 \x03(\x02\x12\r\n\x05start\x18\x02 \x01(\x01\x12\x11\n\x04step\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x0c\n\x04unit\x18\x04 \x01(\t\x12\x11\n\tstep_unit\x18\x05 \x01(\tB\x07\n\x05_step\"D\n\x0c\x44isplayMedia\x12\r\n\x03url\x18\x01 \x01(\tH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x12\x0b\n\x03\x61lt\x18\x03 \x01(\tB\x08\n\x06source*h\n\tMediaKind\x12\x1a\n\x16MEDIA_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10MEDIA_KIND_IMAGE\x10\x01\x12\x14\n\x10MEDIA_KIND_AUDIO\x10\x02\x12\x13\n\x0fMEDIA_KIND_LINK\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1equercus/proto/v1/display.proto\x12\nquercus.v1\"\xa1\x01\n\x0cPresentation\x12-\n\nattributes\x18\x01 \x03(\x0b\x32\x19.quercus.v1.AttributeView\x12&\n\x06series\x18\x02 \x03(\x0b\x32\x16.quercus.v1.SeriesView\x12(\n\x05media\x18\x03 \x03(\x0b\x32\x19.quercus.v1.MediaTemplate\x12\x10\n\x08withheld\x18\x04 \x03(\t\"\x83\x01\n\rAttributeView\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x05 \x01(\t\x12\r\n\x05group\x18\x06 \x01(\t\x12\x0e\n\x06hidden\x18\x07 \x01(\x08\"\x89\x01\n\nSeriesView\x12\r\n\x05title\x18\x01 \x01(\t\x12\x12\n\nattributes\x18\x02 \x03(\t\x12\r\n\x05start\x18\x03 \x01(\x01\x12\x11\n\x04step\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x0c\n\x04unit\x18\x05 \x01(\t\x12\x11\n\tstep_unit\x18\x06 \x01(\t\x12\x0c\n\x04plot\x18\x07 \x01(\tB\x07\n\x05_step\"P\n\rMediaTemplate\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.quercus.v1.MediaKind\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0b\n\x03url\x18\x03 \x01(\t\"1\n\x07\x44isplay\x12&\n\x05items\x18\x01 \x03(\x0b\x32\x17.quercus.v1.DisplayItem\"\xca\x01\n\x0b\x44isplayItem\x12\r\n\x05title\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12+\n\x06series\x18\x03 \x01(\x0b\x32\x19.quercus.v1.DisplaySeriesH\x00\x12)\n\x05image\x18\x04 \x01(\x0b\x32\x18.quercus.v1.DisplayMediaH\x00\x12)\n\x05\x61udio\x18\x05 \x01(\x0b\x32\x18.quercus.v1.DisplayMediaH\x00\x12\x0e\n\x04link\x18\x06 \x01(\tH\x00\x42\t\n\x07\x63ontent\"k\n\rDisplaySeries\x12\x0e\n\x06values\x18\x01 \x03(\x02\x12\r\n\x05start\x18\x02 \x01(\x01\x12\x11\n\x04step\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x0c\n\x04unit\x18\x04 \x01(\t\x12\x11\n\tstep_unit\x18\x05 \x01(\tB\x07\n\x05_step\"D\n\x0c\x44isplayMedia\x12\r\n\x03url\x18\x01 \x01(\tH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x12\x0b\n\x03\x61lt\x18\x03 \x01(\tB\x08\n\x06source*h\n\tMediaKind\x12\x1a\n\x16MEDIA_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10MEDIA_KIND_IMAGE\x10\x01\x12\x14\n\x10MEDIA_KIND_AUDIO\x10\x02\x12\x13\n\x0fMEDIA_KIND_LINK\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'quercus.proto.v1.display_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_MEDIAKIND']._serialized_start=983
-  _globals['_MEDIAKIND']._serialized_end=1087
+  _globals['_MEDIAKIND']._serialized_start=1001
+  _globals['_MEDIAKIND']._serialized_end=1105
   _globals['_PRESENTATION']._serialized_start=47
-  _globals['_PRESENTATION']._serialized_end=190
-  _globals['_ATTRIBUTEVIEW']._serialized_start=193
-  _globals['_ATTRIBUTEVIEW']._serialized_end=324
-  _globals['_SERIESVIEW']._serialized_start=327
-  _globals['_SERIESVIEW']._serialized_end=464
-  _globals['_MEDIATEMPLATE']._serialized_start=466
-  _globals['_MEDIATEMPLATE']._serialized_end=546
-  _globals['_DISPLAY']._serialized_start=548
-  _globals['_DISPLAY']._serialized_end=597
-  _globals['_DISPLAYITEM']._serialized_start=600
-  _globals['_DISPLAYITEM']._serialized_end=802
-  _globals['_DISPLAYSERIES']._serialized_start=804
-  _globals['_DISPLAYSERIES']._serialized_end=911
-  _globals['_DISPLAYMEDIA']._serialized_start=913
-  _globals['_DISPLAYMEDIA']._serialized_end=981
+  _globals['_PRESENTATION']._serialized_end=208
+  _globals['_ATTRIBUTEVIEW']._serialized_start=211
+  _globals['_ATTRIBUTEVIEW']._serialized_end=342
+  _globals['_SERIESVIEW']._serialized_start=345
+  _globals['_SERIESVIEW']._serialized_end=482
+  _globals['_MEDIATEMPLATE']._serialized_start=484
+  _globals['_MEDIATEMPLATE']._serialized_end=564
+  _globals['_DISPLAY']._serialized_start=566
+  _globals['_DISPLAY']._serialized_end=615
+  _globals['_DISPLAYITEM']._serialized_start=618
+  _globals['_DISPLAYITEM']._serialized_end=820
+  _globals['_DISPLAYSERIES']._serialized_start=822
+  _globals['_DISPLAYSERIES']._serialized_end=929
+  _globals['_DISPLAYMEDIA']._serialized_start=931
+  _globals['_DISPLAYMEDIA']._serialized_end=999
 # @@protoc_insertion_point(module_scope)

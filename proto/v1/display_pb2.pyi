@@ -47,6 +47,7 @@ class Presentation(_message.Message):
     ATTRIBUTES_FIELD_NUMBER: _builtins.int
     SERIES_FIELD_NUMBER: _builtins.int
     MEDIA_FIELD_NUMBER: _builtins.int
+    WITHHELD_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___AttributeView]:
         """At most one for each attribute."""
@@ -59,16 +60,21 @@ class Presentation(_message.Message):
     def media(self) -> _containers.RepeatedCompositeFieldContainer[Global___MediaTemplate]:
         """At most 16."""
 
+    @_builtins.property
+    def withheld(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What labellers do not get, because it may bias them: reason, belief, neighbours."""
+
     def __init__(
         self,
         *,
         attributes: _abc.Iterable[Global___AttributeView] | None = ...,
         series: _abc.Iterable[Global___SeriesView] | None = ...,
         media: _abc.Iterable[Global___MediaTemplate] | None = ...,
+        withheld: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "media", b"media", "series", b"series"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "media", b"media", "series", b"series", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1239,6 +1239,102 @@ class UndoAnswerResponse(_message.Message):
 Global___UndoAnswerResponse: _TypeAlias = UndoAnswerResponse  # noqa: Y015
 
 @_typing.final
+class ListNeighboursRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    LEASE_TOKEN_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """models/{model}/queries/{number}"""
+    lease_token: _builtins.str
+    limit: _builtins.int
+    """At most 20; 0 means 5."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        lease_token: _builtins.str = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lease_token", b"lease_token", "limit", b"limit", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListNeighboursRequest: _TypeAlias = ListNeighboursRequest  # noqa: Y015
+
+@_typing.final
+class ListNeighboursResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NEIGHBOURS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def neighbours(self) -> _containers.RepeatedCompositeFieldContainer[Global___Neighbour]:
+        """Those in the leaf of the row first, then by distance."""
+
+    def __init__(
+        self,
+        *,
+        neighbours: _abc.Iterable[Global___Neighbour] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["neighbours", b"neighbours"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListNeighboursResponse: _TypeAlias = ListNeighboursResponse  # noqa: Y015
+
+@_typing.final
+class Neighbour(_message.Message):
+    """A row whose labels leave one class. Looked at are the newest 1,000 rows that something was said of, and the newest 1,000
+    that were pushed.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSTANCE_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    CLASS_NAME_FIELD_NUMBER: _builtins.int
+    SAME_LEAF_FIELD_NUMBER: _builtins.int
+    DISTANCE_FIELD_NUMBER: _builtins.int
+    DIFFERING_FIELD_NUMBER: _builtins.int
+    instance: _builtins.str
+    """models/{model}/instances/{id}"""
+    class_name: _builtins.str
+    same_leaf: _builtins.bool
+    """Whether it ends in the same leaf of the newest tree; false where the model has several trees."""
+    distance: _builtins.float
+    """Mean over the attributes, in [0, 1]: of numbers the difference as a share of their range among the rows looked at, of
+    names 0 or 1; a value that only one of both has counts 1.
+    """
+    @_builtins.property
+    def values(self) -> _values_pb2.NamedRow: ...
+    @_builtins.property
+    def differing(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """At most 3 attributes in which they differ most, the largest difference first."""
+
+    def __init__(
+        self,
+        *,
+        instance: _builtins.str = ...,
+        values: _values_pb2.NamedRow | None = ...,
+        class_name: _builtins.str = ...,
+        same_leaf: _builtins.bool = ...,
+        distance: _builtins.float = ...,
+        differing: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["values", b"values"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["class_name", b"class_name", "differing", b"differing", "distance", b"distance", "instance", b"instance", "same_leaf", b"same_leaf", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Neighbour: _TypeAlias = Neighbour  # noqa: Y015
+
+@_typing.final
 class ListQueriesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

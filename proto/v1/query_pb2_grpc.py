@@ -84,6 +84,11 @@ class QueryServiceStub:
                 request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueriesRequest.SerializeToString,
                 response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueriesResponse.FromString,
                 _registered_method=True)
+        self.ListNeighbours = channel.unary_unary(
+                '/quercus.v1.QueryService/ListNeighbours',
+                request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListNeighboursRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListNeighboursResponse.FromString,
+                _registered_method=True)
         self.ListQueryHistory = channel.unary_unary(
                 '/quercus.v1.QueryService/ListQueryHistory',
                 request_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueryHistoryRequest.SerializeToString,
@@ -182,6 +187,14 @@ class QueryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListNeighbours(self, request, context):
+        """Rows of known class that are most like the row of a query: for its holder. FAILED_PRECONDITION where the model's
+        presentation withholds them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListQueryHistory(self, request, context):
         """Every step of a query, or of all queries of a model, in the order they were taken.
         """
@@ -268,6 +281,11 @@ def add_QueryServiceServicer_to_server(servicer, server):
                     servicer.ListQueries,
                     request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueriesRequest.FromString,
                     response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListQueriesResponse.SerializeToString,
+            ),
+            'ListNeighbours': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListNeighbours,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListNeighboursRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_query__pb2.ListNeighboursResponse.SerializeToString,
             ),
             'ListQueryHistory': grpc.unary_unary_rpc_method_handler(
                     servicer.ListQueryHistory,
@@ -565,6 +583,33 @@ class QueryService:
             '/quercus.v1.QueryService/ListQueries',
             quercus_dot_proto_dot_v1_dot_query__pb2.ListQueriesRequest.SerializeToString,
             quercus_dot_proto_dot_v1_dot_query__pb2.ListQueriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListNeighbours(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/ListNeighbours',
+            quercus_dot_proto_dot_v1_dot_query__pb2.ListNeighboursRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_query__pb2.ListNeighboursResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -50,6 +50,10 @@ class QueryServiceStub:
     UndoAnswer: _grpc.UnaryUnaryMultiCallable[_query_pb2.UndoAnswerRequest, _query_pb2.UndoAnswerResponse]
     """Takes an answer, or a refusal, back; the instance may be asked again. What it cost of the budget stays spent."""
     ListQueries: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListQueriesRequest, _query_pb2.ListQueriesResponse]
+    ListNeighbours: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListNeighboursRequest, _query_pb2.ListNeighboursResponse]
+    """Rows of known class that are most like the row of a query: for its holder. FAILED_PRECONDITION where the model's
+    presentation withholds them.
+    """
     ListQueryHistory: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListQueryHistoryRequest, _query_pb2.ListQueryHistoryResponse]
     """Every step of a query, or of all queries of a model, in the order they were taken."""
     StreamAnswers: _grpc.UnaryStreamMultiCallable[_query_pb2.StreamAnswersRequest, _query_pb2.Answer]
@@ -82,6 +86,10 @@ class QueryServiceAsyncStub(QueryServiceStub):
     UndoAnswer: _aio.UnaryUnaryMultiCallable[_query_pb2.UndoAnswerRequest, _query_pb2.UndoAnswerResponse]  # type: ignore[assignment]
     """Takes an answer, or a refusal, back; the instance may be asked again. What it cost of the budget stays spent."""
     ListQueries: _aio.UnaryUnaryMultiCallable[_query_pb2.ListQueriesRequest, _query_pb2.ListQueriesResponse]  # type: ignore[assignment]
+    ListNeighbours: _aio.UnaryUnaryMultiCallable[_query_pb2.ListNeighboursRequest, _query_pb2.ListNeighboursResponse]  # type: ignore[assignment]
+    """Rows of known class that are most like the row of a query: for its holder. FAILED_PRECONDITION where the model's
+    presentation withholds them.
+    """
     ListQueryHistory: _aio.UnaryUnaryMultiCallable[_query_pb2.ListQueryHistoryRequest, _query_pb2.ListQueryHistoryResponse]  # type: ignore[assignment]
     """Every step of a query, or of all queries of a model, in the order they were taken."""
     StreamAnswers: _aio.UnaryStreamMultiCallable[_query_pb2.StreamAnswersRequest, _query_pb2.Answer]  # type: ignore[assignment]
@@ -171,6 +179,16 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _query_pb2.ListQueriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_query_pb2.ListQueriesResponse, _abc.Awaitable[_query_pb2.ListQueriesResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListNeighbours(
+        self,
+        request: _query_pb2.ListNeighboursRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.ListNeighboursResponse, _abc.Awaitable[_query_pb2.ListNeighboursResponse]]:
+        """Rows of known class that are most like the row of a query: for its holder. FAILED_PRECONDITION where the model's
+        presentation withholds them.
+        """
 
     @_abc_1.abstractmethod
     def ListQueryHistory(

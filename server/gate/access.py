@@ -60,6 +60,7 @@ PERMISSIONS: Final[dict[str, frozenset[str]]] = {
     "QueryService/ReleaseLease": _OPERATE,
     "QueryService/CorrectAnswer": _CORRECT,
     "QueryService/UndoAnswer": _CORRECT,
+    "QueryService/ListNeighbours": _LABEL,
     "QueryService/ListQueries": _READ | _CORRECT,
     "QueryService/ListQueryHistory": _READ | {CORRECTOR},
     "QueryService/StreamAnswers": _READ | _CORRECT,

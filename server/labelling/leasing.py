@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.proto.v1 import query_pb2
+from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.core.fair_queue import fair_share
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import Principal, current_caller
@@ -225,8 +225,14 @@ def _give_back_all(core: ServiceCore, model: str, taken: asyncio.Future[Leased])
 
 
 def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
-    """Convert queries to the wire for who holds them: with what was pushed beside their rows."""
+    """Convert queries to the wire for who holds them: with their displays, and without what is withheld."""
     queries = with_instances(store, model, records)
+    withheld = model_pb2.Specification.FromString(store.get_model(model).specification).presentation.withheld
+    for query in queries:
+        if "reason" in withheld:
+            query.ClearField("reason")
+        if "belief" in withheld:
+            query.ClearField("contour")
     displays = store.displays(model, [record.instance for record in records]) if records else {}
     for record, query in zip(records, queries, strict=True):
         if (display := encode_display(displays.get(record.instance))) is not None:

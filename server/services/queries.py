@@ -11,7 +11,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2, query_pb2_grpc
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import CORRECTOR, OPERATOR, READER, current_caller, labeller_of
-from quercus.server.labelling import answer_pages, answering, leasing
+from quercus.server.labelling import answer_pages, answering, leasing, neighbours
 from quercus.server.labelling.policy_messages import (
     decode_policy,
     encode_labeller,
@@ -130,6 +130,12 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
     ) -> query_pb2.UndoAnswerResponse:
         """Take an answer or a refusal back."""
         return await answering.undo_answer(self._core, request, labeller_of(request.labeller))
+
+    async def ListNeighbours(  # noqa: N802
+        self, request: query_pb2.ListNeighboursRequest, context: Any
+    ) -> query_pb2.ListNeighboursResponse:
+        """Return rows of known class that are like the row of a query."""
+        return await neighbours.list_neighbours(self._core, request)
 
     async def ListQueries(  # noqa: N802
         self, request: query_pb2.ListQueriesRequest, context: Any

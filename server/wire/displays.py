@@ -63,7 +63,7 @@ def decode_presentation(message: display_pb2.Presentation) -> Presentation:
             if template.kind not in kinds:
                 raise InvalidInput("kind", f"is {template.kind}, must be image, audio or link")
             media.append(MediaTemplate(kinds[template.kind], template.title, template.url))
-    return Presentation(tuple(attributes), tuple(series), tuple(media))
+    return Presentation(tuple(attributes), tuple(series), tuple(media), tuple(message.withheld))
 
 
 def check_presentation(specification: model_pb2.Specification) -> None:

@@ -102,6 +102,22 @@ def newest_opinions(connection: Connection, name: str, limit: int) -> list[Event
     return sorted(found, key=lambda event: event.sequence)[-limit:]
 
 
+def newest_spoken(connection: Connection, name: str, limit: int) -> list[int]:
+    """Sequences of the instances that something was said of last, at most `limit` words back."""
+    model_id = find(connection, name).id
+    mine = (log.c.model_id == model_id, log.c.instance.is_not(None))
+    words = select(log.c.instance).where(*mine).order_by(log.c.sequence.desc()).limit(limit)
+    return list(dict.fromkeys(connection.execute(words).scalars()))
+
+
+def newest_instances(connection: Connection, name: str, limit: int) -> list[int]:
+    """Sequences of the instances that were pushed last."""
+    model_id = find(connection, name).id
+    mine = (log.c.model_id == model_id, log.c.kind == EventKind.INSTANCE)
+    rows = select(log.c.sequence).where(*mine).order_by(log.c.sequence.desc()).limit(limit)
+    return list(connection.execute(rows).scalars())
+
+
 def instance_sequences(connection: Connection, model_id: int, ids: Sequence[str]) -> dict[str, int]:
     """Sequence of the INSTANCE event of each id that is there."""
     found: dict[str, int] = {}

@@ -139,6 +139,8 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
         "ReturnQuery": [query_pb2.ReturnQueryRequest(**token, how=1) for token in tokens],
         "CorrectAnswer": [query_pb2.CorrectAnswerRequest(**named, label=label)],
         "UndoAnswer": [query_pb2.UndoAnswerRequest(**named)],
+        "ListNeighbours": [query_pb2.ListNeighboursRequest(**token, limit=3) for token in tokens]
+        or [query_pb2.ListNeighboursRequest(name=answered, lease_token="t")],
         "ListQueries": [query_pb2.ListQueriesRequest(model=of, states=[2, 3], page_size=3)],
         "ListQueryHistory": [query_pb2.ListQueryHistoryRequest(name=of, page_size=5)],
         "ListLabellers": [query_pb2.ListLabellersRequest(model=of)],

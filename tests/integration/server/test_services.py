@@ -24,6 +24,7 @@ RPCS = {
     "QueryService": {
         *("LeaseQueries", "StreamQueries", "AnswerQuery", "RefuseQuery", "ExtendLease", "ReturnQuery"),
         *("CorrectAnswer", "UndoAnswer", "ListQueries", "ListQueryHistory", "ListLabellers", "StreamAnswers"),
+        "ListNeighbours",
         *("GetLabellingPolicy", "UpdateLabellingPolicy", "ReleaseLease"),
     },
     "ClassifyService": {"Classify", "ClassifyStream"},

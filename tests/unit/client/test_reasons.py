@@ -7,7 +7,7 @@ import pytest
 
 from quercus.client import CommitteeReason, ForestReason, Query, Reason, Rival
 from quercus.client.reasons import place_text, why_text
-from quercus.client.words import TERMS
+from quercus.client.words import TERMS, known_text
 from quercus.specification.strategies import STRATEGIES
 
 CLASSES = ("Barolo", "Grignolino", "Barbera")
@@ -93,6 +93,13 @@ def test_the_place_is_told_with_one_condition_for_each_attribute() -> None:
     assert place_text(query("committee").reason) == "The tree is a single leaf of 9 rows."
     contested = query("published", path=path[:1], rivals=RIVALS, attribute="hue", value="< 1").reason
     assert place_text(contested) == "The tree is undecided where alcohol < 13.38 (9 rows)."
+
+
+def test_what_is_withheld_is_said_to_be() -> None:
+    withheld = query("published", node_count=0)
+    assert why_text(withheld) == "The reason is withheld."
+    assert place_text(withheld.reason) == ""
+    assert known_text(CLASSES, ()) == "What is known is withheld."
 
 
 def test_terms_are_explained_in_at_most_two_sentences() -> None:

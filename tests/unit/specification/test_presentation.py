@@ -32,6 +32,8 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
         (lambda: MediaTemplate("image", "t", "https://{id}.example/"), "url", "must not depend on the row"),
         (lambda: Presentation(series=(SeriesView("t", ("a", "b")),) * 17), "series", "at most 16"),
         (lambda: Presentation((AttributeView("a"), AttributeView("a"))), "attributes[1]", "distinct"),
+        (lambda: Presentation(withheld=("score",)), "withheld[0]", "reason, belief, neighbours"),
+        (lambda: Presentation(withheld=("reason",) * 2), "withheld[1]", "distinct"),
         (lambda: TextItem("t", "x" * 10_001), "text", "at most 10,000"),
         (lambda: TextItem(" ", "x"), "title", "is empty"),
         (lambda: SeriesItem("t", ()), "values", "must be 1 to 10,000"),

@@ -1,0 +1,130 @@
+"""Rows of known class that are most like the row of a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+from quercus.proto.v1 import model_pb2, query_pb2
+from quercus.server.core.service_core import ServiceCore
+from quercus.server.labelling.leasing import check_lease_token
+from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.instances import stored_values
+from quercus.server.wire.names import instance_name, parse_query
+from quercus.server.wire.rows import encode_row
+from quercus.server.wire.schema import ModelSchema
+from quercus.server.wire.trees import TreeClassifier
+from quercus.storage import FailedPrecondition, QueryState, Store
+from quercus.trees import TreeModel
+
+LOOKED_AT: Final = 1_000
+MOST: Final = 20
+USUAL: Final = 5
+DIFFERING: Final = 3
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _KnownRow:
+    id: str
+    values: Floats
+    class_index: int
+
+
+async def list_neighbours(
+    core: ServiceCore, request: query_pb2.ListNeighboursRequest
+) -> query_pb2.ListNeighboursResponse:
+    """Return the neighbours of a query's row, for its holder."""
+    model, number = parse_query(request.name)
+    check_lease_token(request.lease_token)
+    if not 0 <= request.limit <= MOST:
+        raise InvalidInput("limit", f"is {request.limit}, must be 0 to {MOST}")
+    classifier, schema = await core.catalogue.pair(model)
+    asked = _Asked(model, number, request.lease_token, request.limit or USUAL)
+    return await core.read(_find, core.store, asked, classifier, schema)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    model: str
+    number: int
+    token: str
+    limit: int
+
+
+def _find(
+    store: Store, asked: _Asked, classifier: TreeClassifier, schema: ModelSchema
+) -> query_pb2.ListNeighboursResponse:
+    specification = model_pb2.Specification.FromString(store.get_model(asked.model).specification)
+    if "neighbours" in specification.presentation.withheld:
+        raise FailedPrecondition(
+            f"the model {asked.model} withholds neighbours, because they may bias labellers"
+        )
+    query = store.get_query(asked.model, asked.number)
+    holder = store.holder(asked.model, asked.number, asked.token)
+    if query.state is not QueryState.LEASED or not holder or holder != query.labeller:
+        raise FailedPrecondition(
+            f"the lease of query {asked.number} of {asked.model} has ended, or is not yours"
+        )
+    known = _known_rows(store, asked.model, query.instance, schema)
+    response = query_pb2.ListNeighboursResponse()
+    if not known:
+        return response
+    own = stored_values(store.history(asked.model, [query.instance])[query.instance][0])
+    others = np.stack([row.values for row in known])
+    apart = _distances(own, others, schema)
+    same = _same_leaf(own, others, classifier)
+    mean = apart.mean(axis=1)
+    for at in np.lexsort((mean, ~same))[: asked.limit].tolist():
+        largest = np.argsort(-apart[at], kind="stable")[:DIFFERING]
+        response.neighbours.add(
+            instance=instance_name(asked.model, known[at].id),
+            values=encode_row(known[at].values, schema),
+            class_name=schema.frame.classes[known[at].class_index],
+            same_leaf=bool(same[at]),
+            distance=float(mean[at]),
+            differing=[schema.columns[k].name for k in largest.tolist() if apart[at, k] > 0],
+        )
+    return response
+
+
+def _known_rows(store: Store, model: str, without: int, schema: ModelSchema) -> list[_KnownRow]:
+    """Return the rows looked at whose labels leave one class."""
+    found = []
+    for sequence, history in store.history(model, store.newest_rows(model, LOOKED_AT)).items():
+        possible = np.flatnonzero(known_contour(history, schema.frame.size) > 0)
+        if sequence != without and possible.size == 1:
+            found.append(_KnownRow(str(history[0].id), stored_values(history[0]), int(possible[0])))
+    return found
+
+
+def _distances(own: Floats, others: Floats, schema: ModelSchema) -> Floats:
+    """Return how far each of `others` (n, K) is from `own` (K,) in each attribute, in [0, 1]."""
+    apart = np.empty(others.shape)
+    for k, column in enumerate(schema.columns):
+        values = others[:, k]
+        if column.values is None:
+            present = np.append(values, own[k])
+            present = present[~np.isnan(present)]
+            span = float(np.ptp(present)) if present.size else 0.0
+            apart[:, k] = np.abs(values - own[k]) / span if span > 0 else 0.0
+        else:
+            apart[:, k] = values != own[k]
+        missing = np.isnan(values) != np.isnan(own[k])
+        both = np.isnan(values) & np.isnan(own[k])
+        apart[:, k] = np.where(missing, 1.0, np.where(both, 0.0, apart[:, k]))
+    return apart
+
+
+def _same_leaf(own: Floats, others: Floats, classifier: TreeClassifier) -> NDArray[np.bool_]:
+    """Tell which of `others` (n, K) end in the leaf of `own`; none where there are several trees."""
+    model = classifier.model
+    if not isinstance(model, TreeModel):
+        return np.zeros(len(others), dtype=bool)
+    rows = np.vstack([own, others])
+    leaves = model.flat.route(model.encoder.codes(rows), rows)
+    return np.asarray(leaves[1:] == leaves[0])

@@ -1,0 +1,75 @@
+"""Rows of known class beside the row of a query, and what a model withholds because it may bias."""
+
+from typing import Any
+
+import pytest
+
+from quercus.client import (
+    Client,
+    FailedPrecondition,
+    InvalidArgument,
+    Nominal,
+    Numeric,
+    Presentation,
+    Query,
+    Specification,
+)
+
+SPECIFICATION = Specification(
+    [Nominal("hue", ["red", "blue"]), Numeric("size", edges=[5.0])],
+    ["o", "s"],
+    alpha=1.0,
+    budget=5,
+    strategy="committee",
+)
+
+
+def leased(client: Client, model: str) -> Query:
+    """Rows of size 0 to 9 are o below 5 and s above; one of size 2 is not known, and asked about."""
+    client.create_model(model, SPECIFICATION)
+    rows: list[list[Any]] = [["red", float(k)] for k in range(10)]
+    report = client.push(model, rows, ["o"] * 5 + ["s"] * 5, [f"k{k}" for k in range(10)])
+    report = client.push(model, [["red", 2.0], ["blue", None]], [None, {"o", "s"}], ["asked", "unknown"])
+    next(each for each in client.watch(model) if each.tree.as_of >= report.committed_sequence)
+    for _ in range(2):
+        (query,) = client.lease(model, "ann", wait_s=30.0).queries
+        if query.instance == "asked":
+            return query
+        client.refuse(query)
+    raise AssertionError("the row is not asked about")
+
+
+def test_the_nearest_rows_of_known_class_come_first(live: Any) -> None:
+    with Client(live.server.address) as client:
+        query = leased(client, "near")
+        found = client.neighbours(query)
+        assert found[0].instance == "k2"
+        assert {each.instance for each in found} == {"k0", "k1", "k2", "k3", "k4"}  # those of its leaf
+        assert all(each.same_leaf and each.class_name == "o" for each in found)
+        assert [each.distance for each in found] == pytest.approx([0, 1 / 18, 1 / 18, 2 / 18, 2 / 18])
+        assert found[0].differing == ()
+        assert found[1].differing == ("size",)
+        assert found[0].values == {"hue": "red", "size": 2.0}
+        every = client.neighbours(query, 20)
+        assert [each.same_leaf for each in every] == [True] * 5 + [False] * 5
+        assert "unknown" not in {each.instance for each in every}
+        with pytest.raises(InvalidArgument, match="limit: is 21"):
+            client.neighbours(query, 21)
+        client.answer(query, "o")
+        with pytest.raises(FailedPrecondition, match="has ended, or is not yours"):
+            client.neighbours(query)
+
+
+def test_what_is_withheld_does_not_reach_a_labeller(live: Any) -> None:
+    with Client(live.server.address) as client:
+        query = leased(client, "withheld")
+        assert query.reason.node_count
+        assert query.contour == (1.0, 1.0)
+        client.update_model(
+            "withheld", presentation=Presentation(withheld=("reason", "belief", "neighbours"))
+        )
+        with pytest.raises(FailedPrecondition, match="withholds neighbours"):
+            client.neighbours(query)
+        client.release(query)
+        (again,) = client.lease("withheld", "ann", wait_s=30.0).queries
+        assert (again.reason.node_count, again.contour) == (0, ())
