@@ -61,6 +61,8 @@ ROUTES = [
     Route("/m/{model}/label/grown", label.grown, methods=["POST"]),
     Route("/m/{model}/label/exchange", label.exchange, methods=["POST"]),
     Route("/m/{model}/label/beat", label.beat, methods=["POST"]),
+    Route("/m/{model}/label/neighbours/{of}/{number:int}", label.neighbours),
+    Route("/m/{model}/label/beside/{of}/{number:int}/{item:int}", label.beside),
     Route("/m/{model}/label/{act}", label.act, methods=["POST"]),
     Route("/m/{model}", model.model),
     Route("/m/{model}/tree", tree.tree),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from quercus.client.reasons import place_text, why_text
-from quercus.client.results import Model, Query, Value
+from quercus.client.results import Model, Query
 from quercus.client.words import is_vacuous, known_text
+from quercus.console.display import ShownItem, ShownValue, shown_items, shown_values
 from quercus.console.draw.intervals import interval_bars
-from quercus.console.web import number_text
 from quercus.specification.attributes import Nominal
 
-MAX_VALUES = 300
-MAX_TEXT = 2_000
 MOST_RIVALS = 8
 
 
@@ -23,22 +21,25 @@ class Described:
 
     Attributes
     ----------
-    values
-        Name, text, and whether it is missing, in the order of the attributes.
+    groups
+        Values by the title of their group.
     more
         How many attributes are left out.
+    beside
+        What stands beside the values.
     why, place
-        Why it is asked, and where it ends in the tree.
+        Why it is asked, and where it ends in the tree; empty: that is withheld.
     rivals
         Name, ends and picture of the gain-ratio intervals that compete.
     known
-        What is known of the class, in a sentence.
+        What is known of the class, in a sentence; empty: that is withheld.
     bars
         Name and plausibility of each class, where there is something to draw.
     """
 
-    values: list[tuple[str, str, bool]]
+    groups: list[tuple[str, list[ShownValue]]]
     more: int
+    beside: list[ShownItem]
     why: str
     place: str
     rivals: list[tuple[str, float, float, str]]
@@ -46,20 +47,23 @@ class Described:
     bars: list[tuple[str, float]]
 
 
-def describe(query: Query, model: Model) -> Described:
-    """Return what a page shows of a query."""
-    attributes = model.specification.attributes
-    nominal = frozenset(each.name for each in attributes if isinstance(each, Nominal))
-    shown = [(each.name, query.values.get(each.name)) for each in attributes[:MAX_VALUES]]
-    known = known_text(query.classes, query.contour)
+def describe(query: Query, model: Model, origins: Collection[str], data_url: str) -> Described:
+    """Return what a page shows of a query; ``origins`` and ``data_url`` as of `shown_items`."""
+    nominal = frozenset(each.name for each in model.specification.attributes if isinstance(each, Nominal))
+    look = model.specification.presentation
+    withheld = look.withheld if look is not None else ()
+    groups, more = shown_values(query.values, model)
+    known = "" if "belief" in withheld else known_text(query.classes, query.contour)
+    has_reason = "reason" not in withheld
     return Described(
-        [(name, value_text(value), value is None) for name, value in shown],
-        len(attributes) - len(shown),
-        why_text(query, nominal),
-        place_text(query.reason, nominal),
+        groups,
+        more,
+        shown_items(query, model, origins, data_url),
+        why_text(query, nominal) if has_reason else "",
+        place_text(query.reason, nominal) if has_reason else "",
         interval_bars([(each.name, each.lower, each.upper) for each in query.reason.rivals[:MOST_RIVALS]]),
-        known[0].upper() + known[1:] + ("" if known.endswith(".") else "."),
-        graded(query.classes, query.contour),
+        known[:1].upper() + known[1:] + ("" if not known or known.endswith(".") else "."),
+        graded(query.classes, query.contour) if query.contour else [],
     )
 
 
@@ -74,16 +78,3 @@ def graded(classes: Sequence[str], contour: Sequence[float]) -> list[tuple[str, 
     if is_vacuous(contour) or len({value for value in contour if value > 0}) <= 1:
         return []
     return list(zip(classes, contour, strict=True))
-
-
-def value_text(value: Value) -> str:
-    """Return a value as people read it.
-
-    Examples
-    --------
-    >>> value_text(13.0), value_text("red"), value_text(None)
-    ('13', 'red', 'missing')
-    """
-    if value is None:
-        return "missing"
-    return value[:MAX_TEXT] if isinstance(value, str) else number_text(float(value))

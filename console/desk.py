@@ -88,6 +88,10 @@ class Desk:
             return None if found is None else self._seen(found)
         return await self.next(wait_s=FIRST_WAIT_S)
 
+    def find(self, name: str) -> Query | None:
+        """Return a query that is held."""
+        return next((query for query in self._hand.held if query.name == name), None)
+
     def _held_beside(self, have: Collection[str]) -> Query | None:
         return next((query for query in self._hand.held if query.name not in have), None)
 
@@ -102,7 +106,7 @@ class Desk:
     async def exchange(self, unseen: str) -> Query | None:
         """Exchange a query that nobody saw yet for the one that the newest tree asks first."""
         async with self._lock:
-            query = next((query for query in self._hand.held if query.name == unseen), None)
+            query = self.find(unseen)
             found = None if query is None else await self._hand.exchange(query)
             return None if found is None else self._seen(found)
 

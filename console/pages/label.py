@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError
@@ -17,8 +17,10 @@ from quercus.client.results import AnswerReport, Model, Query
 from quercus.client.words import TERMS
 from quercus.console.describe import describe
 from quercus.console.desk import ACTS, MAX_COMMENT, Desk, Said, label_of
+from quercus.console.display import value_text
 from quercus.console.sessions import Session
 from quercus.console.web import console_of, fragment, page, posted, session_of
+from quercus.specification.display import MediaItem, media_type
 
 MAX_WAIT_S = 20.0
 MAX_HAVE = 100
@@ -78,15 +80,62 @@ async def label(request: Request) -> Response:
 async def article(request: Request, session: Session, query: Query, model: Model | None) -> str:
     """Return a query as a piece of a page."""
     of = model or await session.client.get_model(query.model)
+    data_url = f"/m/{request.path_params['model']}/label/beside/{query.model}/{query.number}"
     return fragment(
         "query.html",
         query=query,
         base=f"/m/{request.path_params['model']}/label",
         form_token=session.form_token,
         keys=list(zip(CLASS_KEYS, query.classes, strict=False)),
-        shown=describe(query, of),
+        shown=describe(query, of, console_of(request).config.media, data_url),
+        may_compare=_may_compare(session, of),
         is_any=request.path_params["model"] == ANY,
     )
+
+
+def _may_compare(session: Session, model: Model) -> bool:
+    """Whether a labeller may see rows of known class that are like the one asked about."""
+    look = model.specification.presentation
+    return session.may("QueryService/ListNeighbours") and (look is None or "neighbours" not in look.withheld)
+
+
+async def neighbours(request: Request) -> Response:
+    """Show rows of known class that are most like the row of a query that is held."""
+    session = session_of(request)
+    query = _held(request, session)
+    model = await session.client.get_model(query.model)
+    found = await session.client.neighbours(query)
+    rows = [
+        (
+            each,
+            [
+                (name, value_text(each.values.get(name)), value_text(query.values.get(name)))
+                for name in each.differing
+            ],
+        )
+        for each in found
+    ]
+    return HTMLResponse(fragment("neighbours.html", rows=rows, model=model.name))
+
+
+async def beside(request: Request) -> Response:
+    """Return a picture or a sound that was pushed beside the row of a query that is held."""
+    session = session_of(request)
+    items, number = _held(request, session).display, request.path_params["item"]
+    item = items[number] if number < len(items) else None
+    kind = media_type(item.data) if isinstance(item, MediaItem) else None
+    if not isinstance(item, MediaItem) or kind is None:
+        raise HTTPException(404)
+    headers = {"Content-Security-Policy": "sandbox; default-src 'none'"}
+    return Response(item.data, media_type=kind, headers=headers)
+
+
+def _held(request: Request, session: Session) -> Query:
+    name = f"models/{request.path_params['of']}/queries/{request.path_params['number']}"
+    found = desk_of(request, session).find(name)
+    if found is None:
+        raise HTTPException(404, "the query is not held any more")
+    return found
 
 
 def progress(model: Model | None) -> dict[str, int] | None:

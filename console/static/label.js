@@ -309,6 +309,18 @@ function sendForm(form) {
   return say("answer", grades);
 }
 
+stage.addEventListener("toggle", showNear, true);
+
+async function showNear(event) {
+  const near = event.target;
+  if (!near.open || !near.matches(".near") || near.dataset.asked) return;
+  near.dataset.asked = "yes";
+  const rows = near.querySelector(".near-rows");
+  const response = await fetch(near.dataset.url).catch(() => null);
+  if (response?.ok) rows.innerHTML = await response.text(); // of our own templates
+  else rows.textContent = "They cannot be shown now.";
+}
+
 stage.addEventListener("submit", (event) => {
   event.preventDefault();
   const chosen = event.submitter?.name === "class" ? event.submitter.value : null;
@@ -361,6 +373,9 @@ function pressed(event) {
   } else if (key === "s" || key === "u" || key === "c") {
     event.preventDefault();
     openPanel(key);
+  } else if (key === "n") {
+    const near = current.querySelector(".near");
+    if (near !== null) near.open = !near.open;
   } else if (key === "w") {
     openHelp();
     by("words").scrollIntoView();

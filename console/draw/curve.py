@@ -1,0 +1,102 @@
+"""Curves in one picture, with the ends of both axes written out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import escape
+
+from quercus.console.web import number_text
+
+WIDTH, HEIGHT = 600.0, 120.0
+MAX_POINTS = 1_200
+"""More are thinned: of each piece the least and the largest value stay."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values at equal steps; NaN is a gap."""
+
+    title: str
+    values: Sequence[float]
+    start: float = 0.0
+    step: float = 1.0
+    unit: str = ""
+    step_unit: str = ""
+
+    @property
+    def end(self) -> float:
+        """Where the last value is."""
+        return self.start + self.step * (len(self.values) - 1)
+
+
+def curves(given: Sequence[Curve]) -> str:
+    """Return the picture of curves on common axes; a sentence for those who cannot see it stands in its label.
+
+    Examples
+    --------
+    >>> picture = curves([Curve("a<b", [0.0, 1.0, math.nan, 2.0])])
+    >>> picture.count("<polyline"), "a&lt;b: 0 to 2" in picture
+    (2, True)
+    """
+    known = [value for curve in given for value in curve.values if not math.isnan(value)]
+    least, most = (min(known), max(known)) if known else (0.0, 0.0)
+    first, last = min(curve.start for curve in given), max(curve.end for curve in given)
+    lines = [
+        f'<polyline class="line k{k % 4}" points="{points}"/>'
+        for k, curve in enumerate(given)
+        for points in _pieces(curve, (first, last), (least, most))
+    ]
+    return (
+        f'<svg class="curve" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(_words(given))}"><line class="axis" x1="0" x2="{WIDTH:.0f}" y1="{HEIGHT}" y2="{HEIGHT}"/>'
+        + "".join(lines)
+        + "</svg>"
+    )
+
+
+def _words(given: Sequence[Curve]) -> str:
+    said = []
+    for curve in given:
+        known = [value for value in curve.values if not math.isnan(value)]
+        ends = f"{number_text(min(known))} to {number_text(max(known))} {curve.unit}" if known else "no value"
+        said.append(f"{curve.title}: {ends}".rstrip())
+    return "; ".join(said)
+
+
+def _pieces(curve: Curve, across: tuple[float, float], up: tuple[float, float]) -> Iterator[str]:
+    """Yield the points of each run without a gap."""
+    run: list[str] = []
+    for k, value in _thinned(curve.values):
+        if math.isnan(value):
+            if run:
+                yield " ".join(run)
+            run = []
+            continue
+        x = _place(curve.start + k * curve.step, *across) * WIDTH
+        y = HEIGHT - 4 - _place(value, *up) * (HEIGHT - 8)
+        run.append(f"{x:.1f},{y:.1f}")
+    if run:
+        yield " ".join(run if len(run) > 1 else run * 2)
+
+
+def _place(value: float, low: float, high: float) -> float:
+    return (value - low) / (high - low) if high > low else 0.5
+
+
+def _thinned(values: Sequence[float]) -> Iterator[tuple[int, float]]:
+    size = max(1, math.ceil(2 * len(values) / MAX_POINTS))
+    for start in range(0, len(values), size):
+        piece = [(k, values[k]) for k in range(start, min(start + size, len(values)))]
+        if size == 1:
+            yield from piece
+            continue
+        known = [each for each in piece if not math.isnan(each[1])]
+        ends = (
+            {min(known, key=lambda each: each[1]), max(known, key=lambda each: each[1])}
+            if known
+            else {piece[0]}
+        )
+        yield from sorted(ends)
