@@ -180,9 +180,9 @@ class ForestEvidence:
             self.book = Codebook.of(self._values[:cut_by], self.named)
             self._cut_by, self._coded = cut_by, 0
             self._codes = np.empty_like(self._codes)  # who holds the old ones keeps them
-        fresh = slice(self._coded, max(rows, self._coded))
-        self._codes[fresh] = self.book.codes(self._values[fresh])
-        self._coded = fresh.stop
+        if rows > self._coded:
+            self._codes[self._coded : rows] = self.book.codes(self._values[self._coded : rows])
+            self._coded = rows
         return self._codes[:rows]
 
 

@@ -4,6 +4,16 @@ import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, keyed
+from quercus.trees.memory_forest.node_counts import (
+    COUNTED,
+    MOST,
+    best_test,
+    count_classes,
+    count_tests,
+    follow_rows,
+    record_width,
+    still_drawn,
+)
 from quercus.trees.memory_forest.nodes import (
     NONE,
     SOLE,
@@ -14,6 +24,7 @@ from quercus.trees.memory_forest.nodes import (
     Kinds,
     Rows,
     choose_test,
+    choose_test_of_classes,
     estimate_node,
     goes_left,
     runs_of,
@@ -23,13 +34,15 @@ from quercus.trees.memory_forest.nodes import (
 @compiled
 def grow(
     codes: Codes, named: Bools, kinds: Kinds, contours: Floats, beliefs: Floats, sole: Kinds, rank: Ints,
-    key: np.uint64, table: Floats, nodes: Kinds, rows: Rows, opinions: Floats, come: Rows, go: Rows, gone: Bools,
-) -> tuple[Kinds, Rows, Floats]:  # fmt: skip
+    key: np.uint64, table: Floats, nodes: Kinds, rows: Rows, opinions: Floats, records: Kinds,
+    come: Rows, go: Rows, gone: Bools, before: Kinds,
+) -> tuple[Kinds, Rows, Floats, Kinds]:  # fmt: skip
     """Grow a member: what it was, less the rows that go, with the rows that come. From nothing that is from scratch.
 
-    A node with rows that come or go decides anew. If its test stays, its children are looked at in turn; else
-    everything below is grown from its rows. A node whose rows stay is copied with all that is below it, for that is a
-    function of these rows and of its path.
+    A node with rows that come or go decides anew: from its counts, if it has a record that can follow these rows, else
+    from all its rows. If its test stays, its children are looked at in turn; else everything below is grown from its
+    rows. A node whose rows stay is copied with all that is below it, for that is a function of these rows and of its
+    path.
 
     Parameters
     ----------
@@ -41,31 +54,35 @@ def grow(
     rank : (contours,) their places in an order of their own
     key : of the root
     table : of `quercus.trees.memory_forest.nodes.log_table`
-    nodes, rows, opinions : what it was, see below; empty for nothing
+    nodes, rows, opinions, records : what it was, see below; empty for nothing
     come, go : rows that come, by rank, and rows that go; a row whose contour changed goes and comes. Left in another
         order
     gone : (all rows,) whether a row goes
+    before : (all rows,) the contour of each row that goes, when it came
 
     Returns
     -------
-    nodes : (4, nodes) attribute, test, skip and size of each node in pre-order. The left child follows its parent, the
-        right one stands `skip` further on. A leaf has attribute -1, and in `skip` the number of its opinion; below l
-        that is a class alone
+    nodes : (5, nodes) attribute, test, skip, size and record of each node in pre-order. The left child follows its
+        parent, the right one stands `skip` further on. A leaf has attribute -1, and in `skip` the number of its
+        opinion; below l that is a class alone. Record -1: none
     rows : (n,) in the order of the leaves
     opinions : (opinions, 3, l), from number l on: of each leaf whose labels are not one class alone, the estimate, the
         mean belief and the mean plausibility of its rows
+    records : (records, width) see `quercus.trees.memory_forest.node_counts`
     """
     n, l, K = rows.shape[0] + come.shape[0] - go.shape[0], contours.shape[1], named.shape[0]
-    grown, mine, said = np.empty((4, 2 * n), np.int32), np.empty(n, np.int32), np.empty((n, 3, l))
+    grown, mine, said = np.empty((5, 2 * n), np.int32), np.empty(n, np.int32), np.empty((n, 3, l))
+    counted = np.empty((n // MOST, record_width(K, l)), np.int32)
     stack, keys = np.empty((n + 1, 8), np.int64), np.empty(n + 1, np.uint64)
     most = min(n, contours.shape[0])
     kind, count, left = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.int64)
     share, theta, order = np.empty((most, l)), np.empty(l), np.empty(K, np.int64)
+    classes, on_left = np.empty(l, np.int32), np.empty(l, np.int32)
     buffer, places = np.empty(max(n, go.shape[0], come.shape[0]), np.int32), np.empty(rank.shape[0], np.int64)
     stack[0, 0], stack[0, 1], stack[0, 2] = NONE, 0, 0 if nodes.shape[1] else NONE
     stack[0, 3], stack[0, 4], stack[0, 5], stack[0, 6], stack[0, 7] = 0, 0, come.shape[0], 0, go.shape[0]
     keys[0] = key
-    waiting, made, opined = 1, 0, 0
+    waiting, made, opined, recorded = 1, 0, 0, 0
     while waiting > 0:
         waiting -= 1
         parent, start, old, first = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
@@ -76,42 +93,78 @@ def grow(
         if parent >= 0:
             grown[2, parent] = node - parent
         if old >= 0 and in_first == in_end and out_first == out_end:
-            made, opined = _copy(nodes, rows, opinions, old, first, l, grown, mine, said, node, start, opined)
+            made, opined, recorded = _copy(
+                nodes, rows, opinions, records, old, first, l, grown, mine, said, counted, node, start, opined,
+                recorded,
+            )  # fmt: skip
             continue
         end = start + in_end - in_first
         if old >= 0:
             end += nodes[3, old] - (out_end - out_first)
-            _gather(rows, first, first + nodes[3, old], gone, come, in_first, in_end, mine, start)
-            _sort(mine, start, end, kinds, rank, places, buffer)
-        elif in_end > in_first:
-            mine[start:end] = come[in_first:in_end]
-        if old == NONE and in_end == in_first:  # rows of a node that is grown from scratch are in place
+        elif in_end == in_first:  # rows of a node that is grown from scratch are in place
             end = out_end
         made += 1
-        runs = runs_of(mine, start, end, kinds, kind, count)
-        precise = estimate_node(runs, kind, count, contours, sole, theta, share)
-        top = np.argmax(theta)
-        k, test = NONE, 0
-        if end - start > 1 and theta[top] < SOLE:
-            k, test = choose_test(
-                codes, named, mine, start, end, here, runs, count, precise, share, table, order, left
-            )
-        grown[0, node], grown[1, node], grown[3, node] = k, test, end - start
+        k, test, record, stays = NONE, 0, NONE, False
+        top, is_precise, is_sole = np.int64(0), True, False
+        has_room = end - start >= COUNTED and recorded < counted.shape[0]
+        if has_room and old >= 0 and nodes[4, old] >= 0:
+            counted[recorded] = records[nodes[4, old]]
+            if (
+                follow_rows(codes, named, come, in_first, in_end, kinds, sole, here, 1, l, counted[recorded])
+                and follow_rows(codes, named, go, out_first, out_end, before, sole, here, -1, l, counted[recorded])
+                and still_drawn(named, l, counted[recorded])
+            ):  # fmt: skip
+                k, test = best_test(l, counted[recorded], table)
+                stays = nodes[0, old] == k and nodes[1, old] == test
+                stays = stays and counted[recorded, :l].max() < SOLE * (end - start)
+                record = recorded if stays else NONE
+        if not stays:
+            if old >= 0:
+                _gather(rows, first, first + nodes[3, old], gone, come, in_first, in_end, mine, start)
+            elif in_end > in_first:
+                mine[start:end] = come[in_first:in_end]
+            k, test = NONE, 0
+            is_precise = count_classes(mine, start, end, kinds, sole, classes)
+            if is_precise:
+                top = np.argmax(classes)
+                is_sole = classes[top] >= SOLE * (end - start)
+                if not is_sole and has_room and count_tests(
+                    codes, named, mine, start, end, kinds, sole, here, classes, order, counted[recorded]
+                ):  # fmt: skip
+                    k, test = best_test(l, counted[recorded], table)
+                    record = NONE if k == NONE else recorded
+                elif not is_sole:
+                    k, test = choose_test_of_classes(
+                        codes, named, mine, start, end, kinds, sole, here, classes, table, order, on_left
+                    )
+            if not is_precise or (k == NONE and not is_sole):
+                if old >= 0 or is_precise:
+                    _sort(mine, start, end, kinds, rank, places, buffer)
+                runs = runs_of(mine, start, end, kinds, kind, count)
+                estimate_node(runs, kind, count, contours, sole, theta, share)
+                top = np.argmax(theta)
+                is_sole = theta[top] >= SOLE
+                if not is_precise and not is_sole and end - start > 1:
+                    k, test = choose_test(
+                        codes, named, mine, start, end, here, runs, count, share, table, order, left
+                    )
+            stays = old >= 0 and nodes[0, old] == k and nodes[1, old] == test
+        recorded += record != NONE
+        grown[0, node], grown[1, node], grown[3, node], grown[4, node] = k, test, end - start, record
         if k == NONE:
             grown[2, node] = top
-            if theta[top] < SOLE or not precise:  # an uncertain label leaves the other classes plausible
+            if not (is_sole and is_precise):  # an uncertain label leaves the other classes plausible
                 grown[2, node] = l + opined
                 _opine(runs, kind, count, contours, beliefs, theta, said[opined])
                 opined += 1
             continue
         mask = keyed(keyed(here, PLACES + K + k), test)
-        stays = old >= 0 and nodes[0, old] == k and nodes[1, old] == test
         if stays:
             in_middle = _partition(codes, come, in_first, in_end, k, named[k], test, mask, buffer)
             out_middle = _partition(codes, go, out_first, out_end, k, named[k], test, mask, buffer)
-            on_left = nodes[3, old + 1]
-            middle = start + on_left + (in_middle - in_first) - (out_middle - out_first)
-            _push(stack, waiting, node, middle, old + nodes[2, old], first + on_left, in_middle, in_end, out_middle,
+            size = nodes[3, old + 1]
+            middle = start + size + (in_middle - in_first) - (out_middle - out_first)
+            _push(stack, waiting, node, middle, old + nodes[2, old], first + size, in_middle, in_end, out_middle,
                   out_end)  # fmt: skip
             _push(stack, waiting + 1, NONE, start, old + 1, first, in_first, in_middle, out_first, out_middle)
         else:
@@ -120,7 +173,7 @@ def grow(
             _push(stack, waiting + 1, NONE, start, NONE, 0, 0, 0, 0, middle)
         keys[waiting], keys[waiting + 1] = keyed(here, RIGHT), keyed(here, LEFT)
         waiting += 2
-    return grown[:, :made].copy(), mine, said[:opined].copy()
+    return grown[:, :made].copy(), mine, said[:opined].copy(), counted[:recorded].copy()
 
 
 @compiled
@@ -138,10 +191,10 @@ def _push(
 
 @compiled
 def _copy(
-    nodes: Kinds, rows: Rows, opinions: Floats, old: int, first: int, l: int, grown: Kinds, mine: Rows,
-    said: Floats, node: int, start: int, opined: int,
-) -> tuple[int, int]:  # fmt: skip
-    """Copy a node with everything below it; return the numbers of nodes and opinions then."""
+    nodes: Kinds, rows: Rows, opinions: Floats, records: Kinds, old: int, first: int, l: int, grown: Kinds,
+    mine: Rows, said: Floats, counted: Kinds, node: int, start: int, opined: int, recorded: int,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Copy a node with everything below it; return the numbers of nodes, opinions and records then."""
     last = old
     while nodes[0, last] >= 0:
         last += nodes[2, last]
@@ -149,13 +202,18 @@ def _copy(
         at = node + each - old
         for field in range(4):
             grown[field, at] = nodes[field, each]
+        grown[4, at] = NONE
+        if nodes[4, each] >= 0 and recorded < counted.shape[0]:
+            counted[recorded] = records[nodes[4, each]]
+            grown[4, at] = recorded
+            recorded += 1
         if nodes[0, each] < 0 and nodes[2, each] >= l:
             said[opined] = opinions[nodes[2, each] - l]
             grown[2, at] = l + opined
             opined += 1
     for i in range(nodes[3, old]):
         mine[start + i] = rows[first + i]
-    return node + last - old + 1, opined
+    return node + last - old + 1, opined, recorded
 
 
 @compiled

@@ -41,11 +41,14 @@ class Changes:
         Rows that go; one whose contour changed goes and comes.
     gone
         (all rows,) whether a row goes.
+    before
+        (all rows,) the contour of each row that goes, when it came.
     """
 
     come: Rows
     go: Rows
     gone: Bools
+    before: Rows
 
     @classmethod
     def between(cls, moment: Moment, old: Rows, kinds: Rows, new: Rows) -> "Changes":
@@ -57,7 +60,9 @@ class Changes:
         stays[:] = False
         stays[old] = True
         stays[go] = False
-        return cls(moment.by_rank(new[~stays[new]]), go, gone)
+        before = np.zeros(moment.count, dtype=np.int32)
+        before[old] = kinds
+        return cls(moment.by_rank(new[~stays[new]]), go, gone, before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +73,7 @@ class MemberTree:
     ----------
     key
         Of the root.
-    nodes, rows, opinions
+    nodes, rows, opinions, records
         See `quercus.trees.memory_forest.growing.grow`.
     """
 
@@ -76,16 +81,18 @@ class MemberTree:
     nodes: Rows
     rows: Rows
     opinions: Floats
+    records: Rows
 
     @classmethod
     def seed(cls, key: np.uint64, size: int) -> "MemberTree":
         """Return a tree of nothing."""
-        return cls(key, np.empty((4, 0), np.int32), np.empty(0, np.int32), np.empty((0, 3, size)))
+        none = np.empty(0, np.int32)
+        return cls(key, np.empty((5, 0), np.int32), none, np.empty((0, 3, size)), np.empty((0, 1), np.int32))
 
     def grown(self, moment: Moment, changes: Changes) -> "MemberTree":
         """Return the tree after changes of its memory, as it were from scratch."""
         told = moment.evidence.contours
-        nodes, rows, opinions = growing.grow(
+        nodes, rows, opinions, records = growing.grow(
             moment.codes(),
             moment.evidence.named,
             moment.kinds,
@@ -98,11 +105,13 @@ class MemberTree:
             self.nodes,
             self.rows,
             self.opinions,
+            self.records,
             changes.come.copy(),
             changes.go.copy(),
             changes.gone,
+            changes.before,
         )
-        return MemberTree(self.key, nodes, rows, opinions)
+        return MemberTree(self.key, nodes, rows, opinions, records)
 
     def __len__(self) -> int:
         return int(self.nodes.shape[1])

@@ -196,21 +196,14 @@ def n_log_n(x: float, table: Floats) -> float:
 
 
 @compiled
-def purity(runs: int, count: Ints, left: Ints, precise: bool, share: Floats, table: Floats) -> float:
-    """Return ``-Σ_sides n H`` in nats: it orders the tests of a node as the gain does.
-
-    Where all labels are precise a run is a class.
-    """
+def purity(runs: int, count: Ints, left: Ints, share: Floats, table: Floats) -> float:
+    """Return ``-Σ_sides n H`` in nats, by the shares of the classes: it orders the tests of a node as the gain does."""
     found = 0.0
     on_left, on_right = 0, 0
     for d in range(runs):
         on_left += left[d]
         on_right += count[d] - left[d]
     found -= n_log_n(float(on_left), table) + n_log_n(float(on_right), table)
-    if precise:
-        for d in range(runs):
-            found += n_log_n(float(left[d]), table) + n_log_n(float(count[d] - left[d]), table)
-        return found
     for c in range(share.shape[1]):
         mine, other = 0.0, 0.0
         for d in range(runs):
@@ -221,37 +214,98 @@ def purity(runs: int, count: Ints, left: Ints, precise: bool, share: Floats, tab
 
 
 @compiled
+def purity_of_classes(count: Kinds, left: Kinds, table: Floats) -> float:
+    """Return the same for precise labels: `count` rows of each class (l,), of which `left` go left."""
+    found = 0.0
+    on_left, on_right = 0, 0
+    for c in range(count.shape[0]):
+        on_left += left[c]
+        on_right += count[c] - left[c]
+        found += n_log_n(float(left[c]), table) + n_log_n(float(count[c] - left[c]), table)
+    return found - n_log_n(float(on_left), table) - n_log_n(float(on_right), table)
+
+
+@compiled
+def tests_wanted(K: int) -> int:
+    """Return how many of the attributes that vary get a test: ``⌈√K⌉``."""
+    return np.int64(np.ceil(np.sqrt(K)))  # type: ignore[return-value]
+
+
+@compiled
+def draw_order(order: Ints, place: int, key: np.uint64) -> int:
+    """Draw the attribute at a place of the order, out of those that have no place yet."""
+    other = place + below(keyed(key, PLACES + place), order.shape[0] - place)
+    k = order[other]
+    order[other], order[place] = order[place], k
+    return k  # type: ignore[no-any-return]
+
+
+@compiled
+def draw_test(codes: Codes, rows: Rows, start: int, end: int, k: int, named: bool, key: np.uint64) -> int:
+    """Draw the test of an attribute; `NONE` where it does not vary."""
+    if named:  # noqa: SIM108 - two kernels
+        test = draw_names(codes, rows, start, end, k, key)
+    else:
+        test = draw_cut(codes, rows, start, end, k, key)
+    return test
+
+
+@compiled
 def choose_test(
     codes: Codes, named: Bools, rows: Rows, start: int, end: int, key: np.uint64, runs: int, count: Ints,
-    precise: bool, share: Floats, table: Floats, order: Ints, left: Ints,
+    share: Floats, table: Floats, order: Ints, left: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """Return attribute and test of a node, ``(NONE, 0)`` where nothing varies.
+    """Return attribute and test of a node with labels that are not precise, ``(NONE, 0)`` where nothing varies.
 
     Attributes come in an order that the key draws; of those that vary the first ``⌈√K⌉`` get a test. Of tests with
     equal gains the first stays.
     """
     K = named.shape[0]
-    wanted = np.int64(np.ceil(np.sqrt(K)))
     for k in range(K):
         order[k] = k
     best, found, chosen, drawn = -np.inf, NONE, 0, 0
     for place in range(K):
-        other = place + below(keyed(key, PLACES + place), K - place)
-        k = order[other]
-        order[other] = order[place]
+        k = draw_order(order, place, key)
         mine = keyed(key, PLACES + K + k)
-        if named[k]:  # noqa: SIM108 - two kernels
-            test = draw_names(codes, rows, start, end, k, mine)
-        else:
-            test = draw_cut(codes, rows, start, end, k, mine)
+        test = draw_test(codes, rows, start, end, k, named[k], mine)
         if test == NONE:
             continue
         count_left(codes, rows, start, runs, count, k, named[k], test, keyed(mine, test), left)
-        pure = purity(runs, count, left, precise, share, table)
+        pure = purity(runs, count, left, share, table)
         if pure > best + TIE:
             best, found, chosen = pure, k, test
         drawn += 1
-        if drawn == wanted:
+        if drawn == tests_wanted(K):
+            break
+    return found, chosen
+
+
+@compiled
+def choose_test_of_classes(
+    codes: Codes, named: Bools, rows: Rows, start: int, end: int, kinds: Kinds, sole: Kinds, key: np.uint64,
+    classes: Kinds, table: Floats, order: Ints, left: Kinds,
+) -> tuple[int, int]:  # fmt: skip
+    """Return the same of a node with precise labels, `classes` (l,) rows of each class."""
+    K = named.shape[0]
+    for k in range(K):
+        order[k] = k
+    best, found, chosen, drawn = -np.inf, NONE, 0, 0
+    for place in range(K):
+        k = draw_order(order, place, key)
+        mine = keyed(key, PLACES + K + k)
+        test = draw_test(codes, rows, start, end, k, named[k], mine)
+        if test == NONE:
+            continue
+        mask = keyed(mine, test)
+        left[:] = 0
+        for i in range(start, end):
+            if goes_left(np.int64(codes[rows[i], k]), named[k], test, mask):
+                left[sole[kinds[rows[i]]]] += 1
+        pure = purity_of_classes(classes, left, table)
+        if pure > best + TIE:
+            best, found, chosen = pure, k, test
+        drawn += 1
+        if drawn == tests_wanted(K):
             break
     return found, chosen
 

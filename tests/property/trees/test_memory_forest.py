@@ -100,7 +100,9 @@ class Slow:
         return -sum(n * math.log(n / len(rows)) for n in counts if n)
 
 
-def world(seed: int, rows: int, classes: int) -> tuple[Floats, NDArray[np.bool_], Floats]:
+def world(
+    seed: int, rows: int, classes: int, *, precise: bool = False
+) -> tuple[Floats, NDArray[np.bool_], Floats]:
     """Values of numbers and names, some missing; contours: precise, sets, plausibilities and nothing."""
     rng = np.random.default_rng(seed)
     K = int(rng.integers(1, 8))
@@ -110,6 +112,9 @@ def world(seed: int, rows: int, classes: int) -> tuple[Floats, NDArray[np.bool_]
     score = np.nan_to_num(values) @ rng.normal(size=K) + rng.normal(size=rows)
     klass = np.searchsorted(np.quantile(score, np.arange(1, classes) / classes), score)
     contours = np.eye(classes)[klass]
+    if precise:
+        contours[rng.random(rows) < 0.01] = 1.0
+        return values, named, contours
     kind = rng.random(rows)
     contours[kind < 0.2, rng.integers(classes)] = 1.0
     soft = (kind >= 0.2) & (kind < 0.35)
@@ -214,9 +219,12 @@ def forest(named: NDArray[np.bool_], classes: int) -> MemoryForest:
     rows=st.integers(1, 1_300),
     cuts=st.lists(st.integers(0, 1_300), max_size=6),
     looks=st.integers(0, 63),
+    precise=st.booleans(),
 )
-def test_whatever_the_batches_one_forest(seed: int, rows: int, cuts: list[int], looks: int) -> None:
-    values, named, contours = world(seed, rows, 3)
+def test_whatever_the_batches_one_forest(
+    seed: int, rows: int, cuts: list[int], looks: int, precise: bool
+) -> None:
+    values, named, contours = world(seed, rows, 3, precise=precise)
     at_once, in_parts = forest(named, 3), forest(named, 3)
     at_once.observe(values, contours)
     ends = [0, *sorted({min(cut, rows) for cut in cuts}), rows]
@@ -244,6 +252,31 @@ def test_answers_corrections_and_withdrawals(seed: int, looks: int) -> None:
         if i % 20 == 7 and looks >> i // 20 & 1:
             often.predict(values[:2])
     assert_same(often, never)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_counts_of_large_nodes_follow_their_rows(seed: int) -> None:
+    """Rows come and go a few at a time; each record is that of the rows of its node, counted anew."""
+    values, named, contours = world(seed, 1_600, 3, precise=True)
+    found, followed = forest(named, 3), 0
+    for start in range(0, 1_600, 40):
+        found.observe(values[start : start + 40], contours[start : start + 40])
+        if start == 1_200:  # some labels change
+            for row in range(0, 1_200, 37):
+                found.tell(row, contours[(row + 1) % 1_200])
+        members = found.members()
+        if start % 400 == 0:
+            for m, tree in enumerate(members.trees):
+                told = members.told[-LADDER[m % len(LADDER)] :]
+                anew = from_scratch(found.evidence.now(), told, member_key(found.seed, m))
+                assert_same_tree(tree, anew, 3)
+                both = (tree.nodes[4] >= 0) & (anew.nodes[4] >= 0)
+                assert both.any() or len(told) < 400
+                np.testing.assert_array_equal(
+                    tree.records[tree.nodes[4, both], :3], anew.records[anew.nodes[4, both], :3]
+                )
+                followed += int(both.sum())
+    assert followed > 50
 
 
 def test_rows_that_left_a_memory_have_no_trace() -> None:
