@@ -1,12 +1,11 @@
-"""Streams with labels 50 rows late, prequential: the forest of many memories against River's trees and forests.
+"""Streams with labels 50 to 99 rows late, prequential: the forest of many memories against River's trees and forests.
 
 Run: python bench/accuracy/streams.py RESULTS.csv --data FOLDER --kinds KINDS.json [--sets electricity,weather_noaa]
      [--methods forest,HT,HAT,ARF10] [--rows 20000] [--report]
 
-Each row is predicted before its label is known. River's models learn the label of a row as soon as 50 more rows came.
-The forest is looked at once every 50 rows, so its labels are 50 to 99 rows late: that is a handicap. It sees rows in
-blocks of 50 and has default settings (100 trees). River's models have its default settings and a seed of 0; names are
-strings for them. CPU seconds are of learning and predicting together.
+Each row is predicted before its label is known. Labels come in blocks of 50, one block late, for everybody: 50 to 99
+rows after their row. The forest has default settings (100 trees). River's models have its default settings and a seed
+of 0; names are strings for them. CPU seconds are of learning and predicting together.
 """
 
 import argparse
@@ -59,9 +58,10 @@ def of_river(make: Callable[[], object]) -> Callable[[DataSet, int], int]:
             x = as_dictionary(data.values[i])
             right += model.predict_one(x) == int(data.targets[i])
             waiting.append((x, int(data.targets[i])))
-            if i >= LATE:
-                model.learn_one(*waiting[i - LATE])
-                waiting[i - LATE] = None
+            if (i + 1) % LATE == 0:
+                for late in waiting[:-LATE]:
+                    model.learn_one(*late)
+                del waiting[:-LATE]
         return right
 
     return run
