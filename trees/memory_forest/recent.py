@@ -51,6 +51,30 @@ class EndedBlock:
         return self.end.evidence.contours.values[self.end.contours_told[self.begun :]]
 
 
+@dataclass(frozen=True, eq=False)
+class JudgedBlock:
+    """A block, and what the members said of it as they were before it.
+
+    Parameters
+    ----------
+    trees
+        Number of trees that were grown before it.
+    theta
+        (memories, rows, l) estimates.
+    contours
+        (rows, l) what was known at its end.
+    """
+
+    trees: int
+    theta: Floats
+    contours: Floats
+
+    @classmethod
+    def of(cls, judges: Members, block: EndedBlock) -> "JudgedBlock":
+        """Return a block as its judges see it."""
+        return cls(len(judges.trees), judges.estimates(block.values), block.contours)
+
+
 class RecentScores:
     """The Brier scores of the last blocks, and the members that will predict the next one.
 
@@ -67,7 +91,7 @@ class RecentScores:
         self._scores: deque[Floats] = deque(maxlen=BLOCKS)
         self._ended: deque[EndedBlock] = deque(maxlen=BLOCKS + 1)
         self._judges: Members | None = judges  # before the oldest ended block; None where nobody knows
-        self._accuracy: deque[AccuracyBlock] = deque(maxlen=BLOCKS)
+        self._judged: deque[JudgedBlock] = deque(maxlen=BLOCKS)  # the blocks of the scores
         self._begun = 0
 
     def boundaries(self, told: int, more: int) -> Ints:
@@ -93,32 +117,32 @@ class RecentScores:
         """Score the blocks that ended, the oldest first; `grow` returns the members of a moment."""
         for block in self._ended:
             if block.is_whole and self._judges is not None:
-                theta = self._judges.estimates(block.values)
-                self._accuracy.append(self._accuracy_of(theta, block.contours))
-                self._scores.append(_scores_of(theta, block.contours))
+                judged = JudgedBlock.of(self._judges, block)
+                self._judged.append(judged)
+                self._scores.append(_scores_of(judged.theta, judged.contours))
             self._judges = grow(block.end)
         self._ended.clear()
 
     def accuracy(self, now: Moment) -> tuple[AccuracyBlock, ...]:
         """Return how right the forest was about the last blocks, the oldest first, and about the one that has begun.
 
-        Rows that were told before any member was grown do not count: nothing was predicted of them. `now` is the moment
-        up to which the scores are.
+        Members count by their scores in the blocks before, of those that are kept: so the result is a function of the
+        log, whoever looked when. Rows that were told before any member was grown do not count: nothing was predicted of
+        them. `now` is the moment up to which the scores are.
         """
-        begun = EndedBlock(self._begun, now)
-        blocks = list(self._accuracy)
+        blocks = [self._accuracy_of(judged, before) for before, judged in enumerate(self._judged)]
         if self._judges is not None and len(now.told) > self._begun:
-            blocks.append(self._accuracy_of(self._judges.estimates(begun.values), begun.contours))
+            begun = JudgedBlock.of(self._judges, EndedBlock(self._begun, now))
+            blocks.append(self._accuracy_of(begun, len(self._scores)))
         return tuple(block for block in blocks[-BLOCKS:] if block.rows)
 
-    def _accuracy_of(self, theta: Floats, contours: Floats) -> AccuracyBlock:
-        """Return how right the judges were together, by the weights of what was scored before."""
-        if self._judges is None or not self._judges.trees:
+    def _accuracy_of(self, judged: "JudgedBlock", before: int) -> AccuracyBlock:
+        """Return how right the judges of a block were together, by the weights of the first `before` scores."""
+        if not judged.trees:
             return AccuracyBlock()
-        trees = len(self._judges.trees)
-        weights = np.bincount(memory_of(trees), self.weights(trees), len(theta))
-        mean = np.einsum("m,mnc->nc", weights, theta)
-        return AccuracyBlock.of(first_most_likely(mean), contours)
+        weights = np.bincount(memory_of(judged.trees), self.weights(judged.trees, before), len(judged.theta))
+        mean = np.einsum("m,mnc->nc", weights, judged.theta)
+        return AccuracyBlock.of(first_most_likely(mean), judged.contours)
 
     def withdraw(self, place: int) -> None:
         """The told row at this place is told no more."""
@@ -130,15 +154,15 @@ class RecentScores:
         """(blocks, memories) mean Brier score of each memory in the last blocks, the oldest first."""
         return np.array(self._scores)
 
-    def weights(self, trees: int) -> Floats:
+    def weights(self, trees: int, before: int | None = None) -> Floats:
         """Return the weights (members,) with sum 1: of `trees` trees, then of the naive-Bayes members.
 
-        Members with the same memory share its weight.
+        Members with the same memory share its weight. `before`: by so many of the scores, the oldest; None: by all.
         """
-        memory = memory_of(trees)
-        if len(self._scores) < LEAST:
+        memory, scores = memory_of(trees), self.scores[:before]
+        if len(scores) < LEAST:
             return np.full(len(memory), 1.0 / len(memory))
-        mean = self.scores.mean(axis=0)
+        mean = scores.mean(axis=0)
         members = np.bincount(memory, minlength=len(mean))
         weights = np.exp(-SHARPNESS * (mean - mean.min()))[memory] / members[memory]
         return np.asarray(weights / weights.sum())
