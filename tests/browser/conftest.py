@@ -19,7 +19,7 @@ GLANCE_MS = 300
 """A labeller looks before pressing; keys within 250 ms of a new query do not count."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: while Playwright runs, no other test may start an event loop
 def browser() -> Iterator[Browser]:
     path = shutil.which("chromium")
     if path is None:

@@ -348,7 +348,7 @@ def test_a_terminal_without_utf_8_gets_ascii(
             screen.close()
         if command == "label":
             assert "instance 0  |  query 1  |  answer 1 of 6" in shown
-            assert re.search(r"1 +o +#+ +0\.80", shown)
+            assert re.search(r"1 +o +o+ +0\.80", shown)
             assert re.search(r"X +\+-+\+ +gain ratio 0\.\d+ to 0\.\d+", shown)
             shown = shown.replace("class?", "").replace("? help", "")
         assert "?" not in shown

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -60,7 +61,8 @@ class Image:
         here = (
             {"PYTHONPATH": sysconfig.get_path("purelib")} if "pip install" in command else {"PYTHONPATH": ""}
         )
-        environment = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"} | here
+        pythons = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # the image has a command `python`
+        environment = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PATH": pythons} | here
         done = subprocess.run(
             ["sh", "-ec", self.here(command)],
             capture_output=True,
